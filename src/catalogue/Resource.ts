@@ -1,0 +1,184 @@
+/**
+ * What a catalogue says of one resource: where it is, what may be done with it, its fields, filters and write shapes.
+ *
+ * Promise: adding a resource is adding one short file that calls {@link resource}; everything that is true of every
+ * resource (common filters, operations, statuses) is not repeated there.
+ */
+import type { Field, FieldType } from "./Field.ts"
+
+/** L list, C create, B batch, R retrieve, U update, D cancel. */
+export type Operation = "L" | "C" | "B" | "R" | "U" | "D"
+
+/**
+ * How far the API's documents back a resource: `documented` in full, `named` without its fields, or `inferred` from
+ * what refers to it. Shown wherever the resource is shown.
+ */
+export type Basis = "documented" | "named" | "inferred"
+
+/** A list parameter. `partial` is a case-insensitive substring match, `exact` compares the whole value. */
+export interface Filter {
+  readonly field: string
+  readonly match: "exact" | "partial"
+}
+
+export const exact = (...fields: ReadonlyArray<string>): ReadonlyArray<Filter> =>
+  fields.map((field) => ({ field, match: "exact" }))
+
+export const partial = (...fields: ReadonlyArray<string>): ReadonlyArray<Filter> =>
+  fields.map((field) => ({ field, match: "partial" }))
+
+/** One field of a write body that differs from the record. */
+export interface WriteField {
+  readonly name: string
+  readonly type: FieldType
+  readonly required: boolean
+  /** The record's field that the value is stored in; null when it only steers the write. */
+  readonly sets: string | null
+  /** The resource whose record the value names by id or, with `by`, by one of its fields. */
+  readonly refers: { readonly resource: string; readonly by: string | null } | null
+  readonly values: Field["values"]
+  readonly note: string
+  /** The fields of each line, when the value is an array of lines. */
+  readonly lines: ReadonlyArray<WriteField> | null
+}
+
+/** A write body that differs from the record; only these fields are accepted (and read-only ones ignored). */
+export interface WriteShape {
+  readonly fields: ReadonlyArray<WriteField>
+}
+
+export interface WriteFieldOptions {
+  readonly required?: boolean
+  /** Defaults to the field of the same name; `null` when no field of the record holds it. */
+  readonly sets?: string | null
+  readonly refers?: { readonly resource: string; readonly by?: string }
+  readonly values?: Field["values"]
+  readonly note?: string
+  readonly lines?: ReadonlyArray<WriteField>
+}
+
+/** One field of a write shape: `write(money("price", { dp: 6 }), { required: true, sets: "priceach" })`. */
+export const write = (field: Field, options: WriteFieldOptions = {}): WriteField => ({
+  name: field.name,
+  type: field.type,
+  required: options.required ?? false,
+  sets: options.sets === undefined ? field.name : options.sets,
+  refers:
+    options.refers === undefined
+      ? field.reference === null
+        ? null
+        : { resource: field.reference.resource, by: field.reference.by }
+      : { resource: options.refers.resource, by: options.refers.by ?? null },
+  values: options.values ?? field.values,
+  note: options.note ?? field.note,
+  lines: options.lines ?? null
+})
+
+/** What identifies a record to people. */
+export interface HumanKey {
+  readonly field: string
+  /** Whether two keys that differ in case only are the same. */
+  readonly caseSensitive: boolean
+  /** `unique` refuses a second record with the key; `lookup` only lets references find it. */
+  readonly unique: boolean
+}
+
+/** A path below a record, read with the area's read scope: `/shipments/{id}/packages`. */
+export interface Special {
+  readonly method: "GET" | "POST"
+  /** What follows `/{resource}/{id}/`. */
+  readonly name: string
+  /** The scope in `area:access` form. */
+  readonly scope: string
+  readonly purpose: string
+}
+
+export interface Resource {
+  readonly path: string
+  readonly area: string
+  readonly purpose: string
+  readonly basis: Basis
+  readonly operations: ReadonlyArray<Operation>
+  readonly fields: ReadonlyArray<Field>
+  /** Filters beside those common to all resources. */
+  readonly filters: ReadonlyArray<Filter>
+  /** Whether lists offer `modifiedsince` and answer `_meta.synced_through`. */
+  readonly modifiedSince: boolean
+  /** Whether `cancel=true` shows cancelled records only, or includes them. */
+  readonly cancelFilter: "only" | "includes"
+  readonly key: HumanKey | null
+  /** Fields that a create needs when the body is the record itself. */
+  readonly required: ReadonlyArray<string>
+  /** The body of create and batch items where it differs from the record. */
+  readonly create: WriteShape | null
+  /** The body of update where it differs from the record. */
+  readonly update: WriteShape | null
+  /** One table for all companies of the install. */
+  readonly shared: boolean
+  /** The optional module that must be licensed. */
+  readonly feature: string | null
+  /** Counted against the licensed record limit. */
+  readonly capped: boolean
+  readonly specials: ReadonlyArray<Special>
+  /** Fields by name. */
+  readonly field: ReadonlyMap<string, Field>
+}
+
+/** What a resource's file states; the rest has defaults. */
+export interface ResourceSpec {
+  readonly path: string
+  readonly area: string
+  readonly purpose: string
+  readonly basis: Basis
+  /** Letters of {@link Operation} separated by spaces: `"L C B R U D"`. */
+  readonly operations: string
+  readonly fields: ReadonlyArray<Field | ReadonlyArray<Field>>
+  readonly filters?: ReadonlyArray<Filter | ReadonlyArray<Filter>>
+  readonly modifiedSince?: boolean
+  readonly cancelFilter?: "only" | "includes"
+  readonly key?: { readonly field: string; readonly caseSensitive?: boolean; readonly unique?: boolean }
+  readonly required?: ReadonlyArray<string>
+  readonly create?: ReadonlyArray<WriteField>
+  readonly update?: ReadonlyArray<WriteField>
+  readonly shared?: boolean
+  readonly feature?: string
+  readonly capped?: boolean
+  readonly specials?: ReadonlyArray<Special>
+}
+
+const flat = <A>(items: ReadonlyArray<A | ReadonlyArray<A>>): ReadonlyArray<A> => items.flat() as Array<A>
+
+/** States one resource. Mistakes are found when the catalogue is assembled, where other resources are known. */
+export const resource = (spec: ResourceSpec): Resource => {
+  const fields = flat<Field>(spec.fields)
+  return {
+    path: spec.path,
+    area: spec.area,
+    purpose: spec.purpose,
+    basis: spec.basis,
+    operations: spec.operations.split(" ").filter((letter) => letter !== "") as Array<Operation>,
+    fields,
+    filters: flat<Filter>(spec.filters ?? []),
+    modifiedSince: spec.modifiedSince ?? false,
+    cancelFilter: spec.cancelFilter ?? "includes",
+    key:
+      spec.key === undefined
+        ? null
+        : {
+            field: spec.key.field,
+            caseSensitive: spec.key.caseSensitive ?? true,
+            unique: spec.key.unique ?? true
+          },
+    required: spec.required ?? [],
+    create: spec.create === undefined ? null : { fields: spec.create },
+    update: spec.update === undefined ? null : { fields: spec.update },
+    shared: spec.shared ?? false,
+    feature: spec.feature ?? null,
+    capped: spec.capped ?? false,
+    specials: spec.specials ?? [],
+    field: new Map(fields.map((field) => [field.name, field]))
+  }
+}
+
+/** Whether a record of the resource can carry the cancel flag. */
+export const isCancellable = (resource: Resource): boolean => resource.field.has("cancel")

@@ -1,0 +1,129 @@
+/**
+ * What a connector must do, so that the pipeline can read and write any source.
+ *
+ * Promise: a connector answers records as exact text in the catalogue's field order, one page at a time, and never
+ * loses one: a record that does not fit its fields is answered as a {@link Rejected} with its bytes and the reason.
+ * It retries what may be retried within its bounds, and tells everything else as a {@link SourceError}.
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { Catalogue } from "../catalogue/Catalogue.ts"
+import type { Resource } from "../catalogue/Resource.ts"
+import type { SourceError } from "./SourceError.ts"
+
+/** Who a token is. */
+export interface Identity {
+  readonly companyId: bigint
+  readonly user: string | null
+  /** Scopes in `area:access` form; null when the source does not tell. */
+  readonly scopes: ReadonlyArray<string> | null
+  /** Licensed modules; null when the source does not tell. */
+  readonly features: ReadonlyArray<string> | null
+}
+
+/**
+ * One record, every value as exact text: integers and decimals as plain numerals, booleans `true` or `false`, dates
+ * `YYYY-MM-DD`, instants RFC 3339, lists as JSON.
+ */
+export interface SourceRecord {
+  /** The record's number as text. */
+  readonly id: string
+  /** In the order of `resource.fields`; null is empty, undefined is a field that the record did not carry. */
+  readonly columns: ReadonlyArray<string | null | undefined>
+  /** True when any of `columns` is undefined. */
+  readonly partial: boolean
+  /** The install's own fields as JSON text; null when not sent. */
+  readonly customFields: string | null
+  /** Fields that the catalogue does not know, and digits that a column cannot hold, as JSON text; null when none. */
+  readonly extra: string | null
+}
+
+/** A record that does not fit the catalogue, kept as it was sent. */
+export interface Rejected {
+  /** The record's number where it could be read. */
+  readonly id: string | null
+  /** The field that does not fit; null when it is the record as a whole. */
+  readonly field: string | null
+  readonly reason: string
+  /** The record's JSON text exactly as sent. */
+  readonly bytes: string
+}
+
+/** Which page of which scan. */
+export interface PageRequest {
+  readonly resource: Resource
+  /** The cursor, byte for byte; null reads every record. */
+  readonly since: string | null
+  /** The mark of the page as the page before gave it; null is the first page. */
+  readonly token: string | null
+}
+
+/** One response of a scan. */
+export interface Page {
+  readonly records: ReadonlyArray<SourceRecord>
+  readonly rejected: ReadonlyArray<Rejected>
+  /** The mark of the next page, opaque text; null when this is the last one. */
+  readonly next: string | null
+  /** The incremental position that a completed scan may store, byte for byte; null when the page carries none. */
+  readonly syncedThrough: string | null
+  /** When the read began, in milliseconds since 1970 by the program's clock. */
+  readonly beganAt: number
+  /** What brought the records, for people: the request and its id. */
+  readonly source: string
+  /** Size of the answer. */
+  readonly bytes: number
+}
+
+/** One record read by its number, under the same rules as a page. */
+export interface Reading {
+  readonly record: SourceRecord | null
+  readonly rejected: Rejected | null
+  /** Precondition for a later update; null when the source gives none. */
+  readonly version: string | null
+  readonly beganAt: number
+  readonly source: string
+}
+
+/** A write of one or many records. The key makes it safe to send the same bytes again. */
+export interface WriteRequest {
+  readonly resource: Resource
+  readonly operation: "create" | "batch" | "update" | "cancel"
+  /** The record's number, for update and cancel. */
+  readonly id: string | null
+  /** JSON text; null for cancel. */
+  readonly body: string | null
+  readonly idempotencyKey: string
+  /** From {@link Reading.version}, for update. */
+  readonly ifMatch: string | null
+}
+
+/** The answer to a write. */
+export interface WriteAnswer {
+  readonly status: number
+  /** The body, as text. */
+  readonly body: string
+  /** Whether the source gave the answer of an earlier request with the same key. */
+  readonly replayed: boolean
+  readonly source: string
+}
+
+/** Counts of what the connector did since it was made. */
+export interface ConnectorUsage {
+  readonly requests: number
+  readonly retries: number
+  readonly rateLimited: number
+  readonly bytes: number
+}
+
+/** One company of one source. */
+export interface ConnectorShape {
+  readonly catalogue: Catalogue
+  readonly identify: Effect.Effect<Identity, SourceError>
+  readonly page: (request: PageRequest) => Effect.Effect<Page, SourceError>
+  /** A record by its number; `record` is null when the source has none in this company. */
+  readonly get: (resource: Resource, id: string) => Effect.Effect<Reading, SourceError>
+  readonly write: (request: WriteRequest) => Effect.Effect<WriteAnswer, SourceError>
+  readonly usage: Effect.Effect<ConnectorUsage>
+}
+
+export class Connector extends Context.Service<Connector, ConnectorShape>()("tributary/connector/Connector") {}

@@ -1,0 +1,253 @@
+/**
+ * How a source fails, told by what to do next.
+ *
+ * Promise: every failure of a source is one {@link SourceError} whose reason says whether the same request may be sent
+ * again (`isRetryable`), not before when (`retryAfterMs`), how much must stop (`stops`), and what a person can do
+ * (`remedy`). Nobody downstream looks at a status code again.
+ */
+import * as Data from "effect/Data"
+
+/** One problem of a refused body, as the source reports it. */
+export interface Problem {
+  readonly field: string
+  readonly code: string
+  readonly message: string
+}
+
+/** The connection failed, or ended before the answer was whole. */
+export class Unreachable extends Data.TaggedClass("Unreachable")<{ readonly detail: string }> {
+  readonly isRetryable = true
+  readonly stops = "request"
+  readonly remedy = "check that the address is right and the service is up; the next run goes on where this one stopped"
+}
+
+/** No whole answer within the time allowed. */
+export class TimedOut extends Data.TaggedClass("TimedOut")<{ readonly afterMs: number }> {
+  readonly isRetryable = true
+  readonly stops = "request"
+  readonly remedy = "the service is slow or silent; the next run goes on where this one stopped"
+}
+
+/** 429: too many requests. `retryAfterMs` is null when the source did not say. */
+export class RateLimited extends Data.TaggedClass("RateLimited")<{ readonly retryAfterMs: number | null }> {
+  readonly isRetryable = true
+  readonly stops = "request"
+  readonly remedy = "lower budget.requests_per_minute, or find the other program that uses this token"
+}
+
+/** 5xx: the source failed; a write did not complete. */
+export class ServerFault extends Data.TaggedClass("ServerFault")<{
+  readonly status: number
+  readonly code: string | null
+  readonly retryAfterMs: number | null
+}> {
+  readonly isRetryable = true
+  readonly stops = "request"
+  readonly remedy = "report the request id to whoever runs the service; the next run goes on where this one stopped"
+}
+
+/** The answer was no answer of this API: HTML, half a JSON, another shape. */
+export class Malformed extends Data.TaggedClass("Malformed")<{ readonly detail: string }> {
+  readonly isRetryable = true
+  readonly stops = "request"
+  readonly remedy = "check that the base address ends in the API's own path and that no proxy answers in its place"
+}
+
+/** The same idempotency key is still being worked on: wait, then send the same bytes with the same key. */
+export class InProgress extends Data.TaggedClass("InProgress")<{ readonly retryAfterMs: number | null }> {
+  readonly isRetryable = true
+  readonly stops = "request"
+  readonly remedy = "wait: the first request with this key is still running"
+}
+
+/** 401: the token is missing, unknown, revoked or expired. */
+export class Unauthorized extends Data.TaggedClass("Unauthorized")<{ readonly code: string }> {
+  readonly isRetryable = false
+  readonly stops = "company"
+  get remedy(): string {
+    switch (this.code) {
+      case "token_revoked":
+        return "the token was revoked: issue a new one and put it in the configuration"
+      case "token_expired":
+        return "the token expired: issue a new one and put it in the configuration"
+      default:
+        return "the service does not know this token: check that it was copied whole"
+    }
+  }
+}
+
+/** 403: the token is known and may not do this. */
+export class Forbidden extends Data.TaggedClass("Forbidden")<{
+  readonly code: string
+  /** The scope that is missing, where the source names it. */
+  readonly scope: string | null
+  readonly detail: string
+}> {
+  readonly isRetryable = false
+  get stops(): "resource" | "company" {
+    return this.code === "forbidden" ? "company" : "resource"
+  }
+  get remedy(): string {
+    switch (this.code) {
+      case "insufficient_scope":
+        return this.scope === null
+          ? "give the token the scope that this resource needs, or leave the resource out of the configuration"
+          : `give the token the scope ${this.scope}, or leave the resource out of the configuration`
+      case "feature_not_licensed":
+        return "this install has no licence for the module: leave the resource out of the configuration"
+      case "record_limit_reached":
+        return "the install is at its licensed number of records: retrying does not help"
+      default:
+        return "the token's user must be an active supervisor of the token's own company"
+    }
+  }
+}
+
+/** 404: no such record in the token's company, or no such path. */
+export class NotFound extends Data.TaggedClass("NotFound")<{ readonly detail: string }> {
+  readonly isRetryable = false
+  readonly stops = "resource"
+  readonly remedy = "check the resource's name and the base address"
+}
+
+/** The source read the request and refused it; sending it again changes nothing. */
+export class Refused extends Data.TaggedClass("Refused")<{
+  readonly status: number
+  readonly code: string
+  readonly field: string | null
+  readonly detail: string
+  readonly problems: ReadonlyArray<Problem>
+  /** The record as it stands, when the source sent it along (a stale precondition). */
+  readonly current: unknown
+}> {
+  readonly isRetryable = false
+  readonly stops = "resource"
+  readonly remedy = "the request does not fit what this installation offers; see the message"
+}
+
+/** A page token was refused or has expired: the scan must begin again. */
+export class PageTokenRefused extends Data.TaggedClass("PageTokenRefused")<{ readonly detail: string }> {
+  readonly isRetryable = false
+  readonly stops = "resource"
+  readonly remedy = "the scan begins again by itself"
+}
+
+/** 501: declared, and not built in this installation. */
+export class NotBuilt extends Data.TaggedClass("NotBuilt")<{ readonly detail: string }> {
+  readonly isRetryable = false
+  readonly stops = "resource"
+  readonly remedy = "this installation does not offer it: leave it out of the configuration"
+}
+
+/** The answer was larger than allowed. */
+export class TooLarge extends Data.TaggedClass("TooLarge")<{ readonly bytesMax: number }> {
+  readonly isRetryable = false
+  readonly stops = "resource"
+  readonly remedy = "lower page_size, or raise the limit on the size of an answer"
+}
+
+/** The source answered with a redirect, which is never followed: the token would go along. */
+export class Redirected extends Data.TaggedClass("Redirected")<{ readonly status: number; readonly to: string }> {
+  readonly isRetryable = false
+  readonly stops = "company"
+  get remedy(): string {
+    return `redirects are not followed; if ${this.to === "" ? "the new address" : this.to} is right, configure it`
+  }
+}
+
+/** The pages themselves cannot be trusted: a page repeats, or a full page names no continuation. */
+export class PagingBroken extends Data.TaggedClass("PagingBroken")<{ readonly detail: string }> {
+  readonly isRetryable = false
+  readonly stops = "resource"
+  readonly remedy = "set paging.mode in the configuration to how this installation pages"
+}
+
+export type SourceReason =
+  | Unreachable
+  | TimedOut
+  | RateLimited
+  | ServerFault
+  | Malformed
+  | InProgress
+  | Unauthorized
+  | Forbidden
+  | NotFound
+  | Refused
+  | PageTokenRefused
+  | NotBuilt
+  | TooLarge
+  | Redirected
+  | PagingBroken
+
+/** What was asked when the source failed; never carries a token. */
+export interface RequestSummary {
+  readonly method: string
+  /** Path and query below the base address. */
+  readonly path: string
+  readonly requestId: string | null
+}
+
+const told = (reason: SourceReason): string => {
+  switch (reason._tag) {
+    case "Unreachable":
+      return `the connection failed (${reason.detail})`
+    case "TimedOut":
+      return `no whole answer within ${reason.afterMs} ms`
+    case "RateLimited":
+      return reason.retryAfterMs === null
+        ? "too many requests (429)"
+        : `too many requests (429), told to wait ${Math.ceil(reason.retryAfterMs / 1000)} s`
+    case "ServerFault":
+      return `the service failed (${reason.status}${reason.code === null ? "" : ` ${reason.code}`})`
+    case "Malformed":
+      return `the answer is none of this API (${reason.detail})`
+    case "InProgress":
+      return "the first request with this idempotency key is still running (409 request_in_progress)"
+    case "Unauthorized":
+      return `the token was not accepted (401 ${reason.code})`
+    case "Forbidden":
+      return `the token may not do this (403 ${reason.code}): ${reason.detail}`
+    case "NotFound":
+      return `not found (404): ${reason.detail}`
+    case "Refused":
+      return `refused (${reason.status} ${reason.code}${reason.field === null ? "" : `, field ${reason.field}`}): ${reason.detail}`
+    case "PageTokenRefused":
+      return `the page token was refused: ${reason.detail}`
+    case "NotBuilt":
+      return `not built (501): ${reason.detail}`
+    case "TooLarge":
+      return `the answer is larger than ${reason.bytesMax} bytes`
+    case "Redirected":
+      return `redirected (${reason.status})`
+    case "PagingBroken":
+      return `paging cannot be trusted: ${reason.detail}`
+  }
+}
+
+/** A failed request to a source. */
+export class SourceError extends Data.TaggedError("SourceError")<{
+  readonly reason: SourceReason
+  readonly request: RequestSummary
+}> {
+  override get message(): string {
+    const { method, path, requestId } = this.request
+    const id = requestId === null ? "" : ` [request ${requestId}]`
+    return `${method} ${path}: ${told(this.reason)}${id}`
+  }
+  /** Whether the same bytes may be sent again. */
+  get isRetryable(): boolean {
+    return this.reason.isRetryable
+  }
+  /** The least time to wait in milliseconds; null when the source did not say. */
+  get retryAfterMs(): number | null {
+    return "retryAfterMs" in this.reason ? this.reason.retryAfterMs : null
+  }
+  /** How much must stop: this request, the resource, or everything of the token's company. */
+  get stops(): "request" | "resource" | "company" {
+    return this.reason.stops
+  }
+  /** What a person can do. */
+  get remedy(): string {
+    return this.reason.remedy
+  }
+}
