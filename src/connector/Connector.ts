@@ -72,6 +72,8 @@ export interface Page {
   readonly source: string
   /** Size of the answer. */
   readonly bytes: number
+  /** Requests that it took, retries included; at least 1. */
+  readonly attempts: number
 }
 
 /** One record read by its number, under the same rules as a page. */

@@ -1,0 +1,72 @@
+/**
+ * What every command does the same: read the configuration, and turn any failure into one sentence on standard error
+ * and the exit code that belongs to it.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Flag from "effect/cli/Flag"
+import type { SqlError } from "effect/sql/SqlError"
+import * as Configuration from "../configuration/Configuration.ts"
+import type { TableConflict } from "../model/TablePlan.ts"
+import { CommandFailed, exitCode } from "./Exit.ts"
+import * as Output from "./Output.ts"
+import type { ReferenceFailed } from "./Source.ts"
+import { told, type WarehouseError } from "./Warehouse.ts"
+
+export const json = Flag.Boolean("json").pipe(
+  Flag.withDescription("Answer in JSON, for machines"),
+  Flag.withDefault(false)
+)
+
+export const config = Flag.String("config").pipe(
+  Flag.withDescription("Configuration file (default: config/tributary.yaml)"),
+  Flag.withMetavar("FILE"),
+  Flag.optional
+)
+
+export const demoWarehouse = Flag.Boolean("demo").pipe(
+  Flag.withDescription("Use the warehouse that the demo left behind"),
+  Flag.withDefault(false)
+)
+
+/** Reads the configuration from every place. */
+export const configuration = (file: Option.Option<string>, flags: { readonly url?: string | undefined } = {}) =>
+  Configuration.load({ config: Option.getOrUndefined(file), url: flags.url }, process.env)
+
+export type Failure =
+  | Configuration.ConfigurationError
+  | WarehouseError
+  | TableConflict
+  | SqlError
+  | CommandFailed
+  | ReferenceFailed
+
+const failed = (error: Failure): CommandFailed => {
+  switch (error._tag) {
+    case "CommandFailed":
+      return error
+    case "ConfigurationError":
+    case "TableConflict":
+      return new CommandFailed({ code: exitCode.configuration, message: error.message })
+    case "DatabaseError":
+      return new CommandFailed({
+        code: error.isRetryable ? exitCode.fault : exitCode.configuration,
+        message: error.message
+      })
+    case "EmbeddedPostgresError":
+      return new CommandFailed({ code: exitCode.fault, message: told(error) })
+    case "MigrationError":
+      return new CommandFailed({ code: exitCode.configuration, message: error.message })
+    case "SqlError":
+      return new CommandFailed({ code: exitCode.fault, message: `the warehouse failed: ${error.message}` })
+    case "ReferenceFailed":
+      return new CommandFailed({ code: exitCode.fault, message: error.message })
+  }
+}
+
+/** Says what went wrong and ends with its code. */
+export const reported = <A, R>(effect: Effect.Effect<A, Failure, R>): Effect.Effect<A, CommandFailed, R> =>
+  effect.pipe(
+    Effect.mapError(failed),
+    Effect.tapError((error) => (error.message === "" ? Effect.void : Output.note(`tributary: ${error.message}`)))
+  )

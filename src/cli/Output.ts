@@ -1,0 +1,77 @@
+/**
+ * Where commands speak: results on standard output, everything else on standard error.
+ *
+ * Promise: with `--json` standard output is one JSON document (or lines of it) and nothing else.
+ */
+import Table from "cli-table3"
+import * as Effect from "effect/Effect"
+
+/** JSON for machines: bigint as a number where that is exact, else as text. */
+export const toJson = (value: unknown): string =>
+  JSON.stringify(value, (_key, item: unknown) =>
+    typeof item === "bigint" ? (Number.isSafeInteger(Number(item)) ? Number(item) : item.toString()) : item
+  )
+
+/** A line of the result. */
+export const print = (line: string): Effect.Effect<void> => write(process.stdout, `${line}\n`)
+
+/** A line beside the result. */
+export const note = (line: string): Effect.Effect<void> => write(process.stderr, `${line}\n`)
+
+/** Waits until the stream has taken the text, so that a pipe loses nothing when the program ends. */
+const write = (stream: NodeJS.WriteStream, text: string): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    // A reader that has gone away (`| head`) is no failure of the command.
+    stream.write(text, () => resume(Effect.void))
+  })
+
+export type Align = "left" | "right"
+
+/** A plain table with a line under its head. */
+export const table = (
+  head: ReadonlyArray<string>,
+  rows: ReadonlyArray<ReadonlyArray<string>>,
+  align: ReadonlyArray<Align> = []
+): string => {
+  const drawn = new Table({
+    head: [...head],
+    colAligns: head.map((_, index) => align[index] ?? "left"),
+    style: { head: [], border: [], "padding-left": 0, "padding-right": 2 },
+    chars: {
+      top: "",
+      "top-mid": "",
+      "top-left": "",
+      "top-right": "",
+      bottom: "",
+      "bottom-mid": "",
+      "bottom-left": "",
+      "bottom-right": "",
+      left: "  ",
+      "left-mid": "",
+      mid: "",
+      "mid-mid": "",
+      right: "",
+      "right-mid": "",
+      middle: ""
+    }
+  })
+  drawn.push(...rows.map((row) => [...row]))
+  return drawn
+    .toString()
+    .split("\n")
+    .map((line) => line.trimEnd())
+    .join("\n")
+}
+
+const grouped = new Intl.NumberFormat("en-US")
+
+/** 12345 as 12,345. */
+export const count = (value: number | bigint): string => grouped.format(value)
+
+/** A duration in the unit that a person would choose. */
+export const duration = (milliseconds: number): string =>
+  milliseconds < 1000
+    ? `${milliseconds} ms`
+    : milliseconds < 60_000
+      ? `${(milliseconds / 1000).toFixed(1)} s`
+      : `${Math.floor(milliseconds / 60_000)} min ${Math.round((milliseconds % 60_000) / 1000)} s`

@@ -1,0 +1,46 @@
+/**
+ * The warehouse of a command: the database that the configuration names, with the control plane's tables up to date.
+ */
+import { join } from "node:path"
+import type * as PgClient from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { Configuration } from "../configuration/Configuration.ts"
+import { Database, sqlLayer } from "../postgres/Database.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { EmbeddedPostgresError } from "../postgres/EmbeddedPostgres.ts"
+import * as Migrations from "../postgres/Migrations.ts"
+
+export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.MigrationError
+
+/** Connects, starting the embedded Postgres when no other is named, and migrates. */
+export const layer = (
+  configuration: Pick<Configuration, "databaseUrl" | "home">
+): Layer.Layer<Database | PgClient.PgClient | SqlClient.SqlClient, WarehouseError> => {
+  const database: Layer.Layer<Database, WarehouseError> =
+    configuration.databaseUrl === null
+      ? Database.layerEmbedded({ root: join(configuration.home, "postgres") })
+      : Database.layerUrl(configuration.databaseUrl)
+  const migrated = Layer.effectDiscard(Migrations.migrate())
+  return sqlLayer.pipe(Layer.provideMerge(migrated.pipe(Layer.provideMerge(database))))
+}
+
+/** Where the demo keeps its own warehouse, apart from real records. */
+export const demoHome = (configuration: Pick<Configuration, "home">): string => join(configuration.home, "demo")
+
+/** The warehouse's failures as one sentence with its remedy. */
+export const told = (error: WarehouseError): string =>
+  error._tag === "EmbeddedPostgresError" && error.hint !== undefined ? `${error.message}; ${error.hint}` : error.message
+
+/** The place of a warehouse with or without `--demo`. */
+export const placeOf = (
+  configuration: Configuration,
+  demo: boolean
+): Pick<Configuration, "databaseUrl" | "home"> =>
+  demo ? { databaseUrl: null, home: demoHome(configuration) } : configuration
+
+export const provide = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  configuration: Pick<Configuration, "databaseUrl" | "home">
+) => Effect.provide(effect, layer(configuration))

@@ -1,0 +1,51 @@
+#!/usr/bin/env node
+// The `tributary` command. Plain JavaScript, because it must run on whatever Node starts it: TypeScript needs Node 24,
+// which `npm ci` installs beside the other dependencies, so an older Node hands over to that one.
+import { spawn } from "node:child_process"
+import { existsSync } from "node:fs"
+import { createRequire, enableCompileCache } from "node:module"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const [major = 0] = process.versions.node.split(".").map(Number)
+
+if (major >= 24) {
+  enableCompileCache?.()
+  // A second Ctrl-C ends at once, whatever the first one is still waiting for.
+  for (const signal of ["SIGINT", "SIGTERM"]) {
+    let times = 0
+    process.on(signal, () => {
+      times += 1
+      if (times > 1) process.exit(130)
+    })
+  }
+  await import("../main.ts")
+} else {
+  const newer = installedNode()
+  if (newer === undefined) {
+    process.stderr.write(
+      `tributary needs Node 24 or later; this is Node ${process.versions.node}.\n` +
+        `Run npm ci in the project's folder (it installs Node 24 beside the other packages), or install Node 24.\n`
+    )
+    process.exit(2)
+  }
+  const child = spawn(newer, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" })
+  // The terminal signals the whole group; a signal sent to this process alone is passed on.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal))
+  child.on("exit", (code, signal) => {
+    if (signal === null) process.exit(code ?? 1)
+    process.removeAllListeners(signal)
+    process.kill(process.pid, signal)
+  })
+}
+
+/** The Node that the `node` package brought along. */
+function installedNode() {
+  try {
+    const home = dirname(createRequire(import.meta.url).resolve("node/package.json"))
+    const binary = join(home, "bin", process.platform === "win32" ? "node.exe" : "node")
+    return existsSync(binary) ? binary : undefined
+  } catch {
+    return undefined
+  }
+}

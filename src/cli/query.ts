@@ -1,0 +1,109 @@
+/** `tributary query`: SQL against the warehouse, without a client of one's own. Reads only. */
+import * as Effect from "effect/Effect"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import pg from "pg"
+import { Database } from "../postgres/Database.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import { config, configuration, demoWarehouse, json, reported } from "./Command.ts"
+import { CommandFailed, exitCode } from "./Exit.ts"
+import * as Output from "./Output.ts"
+import * as Warehouse from "./Warehouse.ts"
+
+export interface QueryResult {
+  readonly columns: ReadonlyArray<{ readonly name: string; readonly oid: number }>
+  /** Every value as Postgres writes it; null is SQL's null. */
+  readonly rows: ReadonlyArray<ReadonlyArray<string | null>>
+}
+
+/** Everything as text: what Postgres answers is shown as it is, digit for digit. */
+const asText: pg.CustomTypesConfig = {
+  getTypeParser: (() => (text: string) => text) as typeof pg.types.getTypeParser
+}
+
+/** Runs one statement in a read-only transaction. */
+export const read = Effect.fn("query.read")(function* (text: string) {
+  const database = yield* Database
+  const client = yield* database.connect
+  const send = <A>(promise: () => Promise<A>) => Effect.tryPromise({ try: promise, catch: DatabaseError.from("query") })
+  yield* send(() => client.query("begin transaction read only"))
+  const result = yield* send(() =>
+    client.query<Array<string | null>>({ text, rowMode: "array", types: asText } as pg.QueryArrayConfig)
+  )
+  yield* send(() => client.query("rollback"))
+  return {
+    columns: result.fields.map((field) => ({ name: field.name, oid: field.dataTypeID })),
+    rows: result.rows
+  } satisfies QueryResult
+}, Effect.scoped)
+
+const { BOOL, INT2, INT4, INT8, JSON: JSON_OID, JSONB } = pg.types.builtins
+const numeric = new Set<number>([INT2, INT4, INT8, pg.types.builtins.NUMERIC, pg.types.builtins.FLOAT8])
+
+/** A row as JSON: integers, booleans and JSON as they are, everything else (decimals too) as text. */
+const rowJson = ({ columns }: QueryResult, row: ReadonlyArray<string | null>): string =>
+  `{${columns
+    .map(({ name, oid }, index) => {
+      const value = row[index] ?? null
+      const told =
+        value === null
+          ? "null"
+          : oid === BOOL
+            ? String(value === "t" || value === "true")
+            : oid === INT2 || oid === INT4 || oid === INT8 || oid === JSON_OID || oid === JSONB
+              ? value
+              : JSON.stringify(value)
+      return `${JSON.stringify(name)}:${told}`
+    })
+    .join(",")}}`
+
+/** A result as a table for people. */
+export const toTable = ({ columns, rows }: QueryResult): string =>
+  Output.table(
+    columns.map(({ name }) => name),
+    rows.map((row) => row.map((value) => value ?? "")),
+    columns.map(({ oid }) => (numeric.has(oid) ? "right" : "left"))
+  )
+
+export const command = Command.make(
+  "query",
+  {
+    sql: Argument.String("sql").pipe(Argument.withDescription("One SQL statement; it runs in a read-only transaction")),
+    config,
+    demo: demoWarehouse,
+    json
+  },
+  Effect.fn(function* (flags) {
+    const result = yield* reported(
+      Effect.gen(function* () {
+        const settings = yield* configuration(flags.config)
+        return yield* Warehouse.provide(read(flags.sql), Warehouse.placeOf(settings, flags.demo)).pipe(
+          Effect.catchTag("DatabaseError", (error): Effect.Effect<never, CommandFailed | DatabaseError> =>
+            error.operation === "query" && !error.isRetryable
+              ? Effect.fail(
+                  new CommandFailed({
+                    code: exitCode.usage,
+                    message: `${error.message}${error.code === undefined ? "" : ` (${error.code})`}`
+                  })
+                )
+              : Effect.fail(error)
+          )
+        )
+      })
+    )
+    if (flags.json) {
+      for (const row of result.rows) yield* Output.print(rowJson(result, row))
+      return
+    }
+    yield* Output.print(toTable(result))
+    yield* Output.note(`  ${Output.count(result.rows.length)} ${result.rows.length === 1 ? "row" : "rows"}`)
+  })
+).pipe(
+  Command.withDescription("Ask the warehouse in SQL (the datasets are erp, erp_history and tributary)"),
+  Command.withExamples([
+    {
+      command: 'tributary query "select resource, status, records from tributary.runs order by id desc limit 5"',
+      description: "The last five runs"
+    }
+  ])
+)

@@ -1,0 +1,52 @@
+/** `tributary reference-server`: the whole API on this machine, with a control plane beside it. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import { reported } from "./Command.ts"
+import { CommandFailed, exitCode } from "./Exit.ts"
+import * as Output from "./Output.ts"
+import { Source } from "./Source.ts"
+
+const port = (name: string, description: string) =>
+  Flag.Int(name).pipe(Flag.withDescription(description), Flag.withMetavar("PORT"), Flag.withDefault(0))
+
+export const command = Command.make(
+  "reference-server",
+  {
+    port: port("port", "Port of the API (default: any free one)"),
+    controlPort: port("control-port", "Port of the control plane, loopback only (default: any free one)"),
+    data: Flag.Literals("data", ["empty", "demo", "scale"]).pipe(
+      Flag.withDescription("What it holds: nothing but what an install always has, a small business, or many rows"),
+      Flag.withDefault("demo" as const)
+    ),
+    rows: Flag.Int("rows").pipe(Flag.withDescription("Records of --data scale"), Flag.optional),
+    seed: Flag.Int("seed").pipe(Flag.withDescription("The same seed makes the same data"), Flag.optional)
+  },
+  Effect.fn(function* (flags) {
+    yield* reported(
+      Effect.gen(function* () {
+        const ports = [flags.port, flags.controlPort]
+        if (ports.some((one) => one < 0 || one > 65_535)) {
+          return yield* new CommandFailed({ code: exitCode.usage, message: "a port is a number from 0 to 65535" })
+        }
+        const source = yield* Source
+        const { baseUrl, controlUrl } = yield* source.reference({
+          port: flags.port,
+          controlPort: flags.controlPort,
+          data: flags.data,
+          rows: Option.getOrUndefined(flags.rows),
+          seed: Option.getOrUndefined(flags.seed)
+        })
+        yield* Output.print(Output.toJson({ ready: true, baseUrl, controlUrl }))
+        return yield* Effect.never
+      }).pipe(Effect.scoped)
+    )
+  })
+).pipe(
+  Command.withDescription("Serve the API on loopback for tests and demos; prints one JSON line when it is ready"),
+  Command.withExamples([
+    { command: "tributary reference-server --data demo", description: "A small business on free ports" },
+    { command: "tributary reference-server --port 8080 --control-port 8081 --data empty", description: "Fixed ports" }
+  ])
+)

@@ -1,0 +1,166 @@
+/** `tributary status`: what the warehouse holds and how far each resource has been read. */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
+import * as SqlClient from "effect/sql/SqlClient"
+import { identifier } from "../model/Identifier.ts"
+import type { Datasets } from "../model/Table.ts"
+import { control } from "../pipeline/ControlTables.ts"
+import * as Query from "../postgres/Query.ts"
+import { config, configuration, demoWarehouse, json, reported } from "./Command.ts"
+import * as Output from "./Output.ts"
+import * as Warehouse from "./Warehouse.ts"
+
+export interface ResourceStatus {
+  readonly companyId: bigint
+  readonly resource: string
+  readonly rows: number
+  readonly deleted: number
+  readonly cursor: string | null
+  /** How the last run ended. */
+  readonly lastRun: string | null
+  readonly lastRunAt: string | null
+  /** When a run last ended well, and how long ago that is. */
+  readonly freshAt: string | null
+  readonly ageMs: number | null
+  readonly quarantined: number
+  readonly error: string | null
+  readonly remedy: string | null
+}
+
+/** The status of every resource that a run has touched. */
+export const read = Effect.fn("status.read")(function* (datasets: Datasets) {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* Clock.currentTimeMillis
+  const checkpoints = yield* Query.run(
+    control
+      .selectFrom("tributary.checkpoints as c")
+      .leftJoin(
+        (eb) =>
+          eb
+            .selectFrom("tributary.runs")
+            .distinctOn(["company_id", "resource"])
+            .selectAll()
+            .orderBy("company_id")
+            .orderBy("resource")
+            .orderBy("id", "desc")
+            .as("r"),
+        (join) => join.onRef("r.company_id", "=", "c.company_id").onRef("r.resource", "=", "c.resource")
+      )
+      .leftJoin(
+        (eb) =>
+          eb
+            .selectFrom("tributary.runs")
+            .select((e) => ["company_id", "resource", e.fn.max("began_at").as("at")])
+            .where("status", "=", "done")
+            .groupBy(["company_id", "resource"])
+            .as("ok"),
+        (join) => join.onRef("ok.company_id", "=", "c.company_id").onRef("ok.resource", "=", "c.resource")
+      )
+      .leftJoin(
+        (eb) =>
+          eb
+            .selectFrom("tributary.quarantine")
+            .select((e) => ["company_id", "resource", e.fn.countAll().as("records")])
+            .where("resolved_at", "is", null)
+            .groupBy(["company_id", "resource"])
+            .as("q"),
+        (join) => join.onRef("q.company_id", "=", "c.company_id").onRef("q.resource", "=", "c.resource")
+      )
+      .select([
+        "c.company_id",
+        "c.resource",
+        "c.cursor",
+        "r.status",
+        "r.began_at",
+        "r.error",
+        "r.remedy",
+        "ok.at as fresh_at",
+        "q.records as quarantined"
+      ])
+      .orderBy("c.company_id")
+      .orderBy("c.resource")
+  )
+  const tables = yield* sql<{ name: string }>`
+    select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = ${datasets.current} and c.relkind = 'r'`
+  const known = new Set(tables.map(({ name }) => name))
+  const counted = new Map<string, { rows: number; deleted: number }>()
+  for (const resource of new Set(checkpoints.map((checkpoint) => checkpoint.resource))) {
+    if (!known.has(resource)) continue
+    const counts = yield* sql.unsafe<{ company: bigint; rows: number; deleted: number }>(
+      `select "_company_id" as company, (count(*) filter (where "_deleted_at" is null))::int as rows,
+              (count(*) filter (where "_deleted_at" is not null))::int as deleted
+         from ${identifier(datasets.current)}.${identifier(resource)} group by 1`
+    )
+    for (const { company, rows, deleted } of counts) counted.set(`${company} ${resource}`, { rows, deleted })
+  }
+  return checkpoints.map((row): ResourceStatus => {
+    const counts = counted.get(`${row.company_id} ${row.resource}`)
+    return {
+      companyId: row.company_id,
+      resource: row.resource,
+      rows: counts?.rows ?? 0,
+      deleted: counts?.deleted ?? 0,
+      cursor: row.cursor,
+      lastRun: row.status,
+      lastRunAt: row.began_at?.toISOString() ?? null,
+      freshAt: row.fresh_at?.toISOString() ?? null,
+      ageMs: row.fresh_at === null ? null : now - row.fresh_at.getTime(),
+      quarantined: Number(row.quarantined ?? 0),
+      error: row.error,
+      remedy: row.remedy
+    }
+  })
+})
+
+const age = (milliseconds: number | null): string => {
+  if (milliseconds === null) return "never"
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000))
+  if (seconds < 60) return `${seconds} s ago`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`
+  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h ago`
+  return `${Math.floor(seconds / 86_400)} days ago`
+}
+
+export const command = Command.make(
+  "status",
+  { config, demo: demoWarehouse, json },
+  Effect.fn(function* (flags) {
+    const statuses = yield* reported(
+      Effect.gen(function* () {
+        const settings = yield* configuration(flags.config)
+        return yield* Warehouse.provide(read(settings.datasets), Warehouse.placeOf(settings, flags.demo))
+      })
+    )
+    if (flags.json) return yield* Output.print(Output.toJson({ resources: statuses }))
+    if (statuses.length === 0) return yield* Output.print("Nothing has been synced yet. Start with: npx tributary sync")
+    yield* Output.print(
+      Output.table(
+        ["company", "resource", "rows", "deleted", "quarantine", "last run", "fresh", "cursor"],
+        statuses.map((status) => [
+          status.companyId.toString(),
+          status.resource,
+          Output.count(status.rows),
+          Output.count(status.deleted),
+          Output.count(status.quarantined),
+          status.lastRun ?? "none",
+          age(status.ageMs),
+          status.cursor ?? ""
+        ]),
+        ["right", "left", "right", "right", "right"]
+      )
+    )
+    for (const { companyId, resource, lastRun, error, remedy } of statuses) {
+      if (error === null || lastRun === "done") continue
+      yield* Output.print(`\n  company ${companyId}, ${resource}: ${error}`)
+      if (remedy !== null) yield* Output.print(`    what to do: ${remedy}`)
+    }
+  })
+).pipe(
+  Command.withDescription("Show what the warehouse holds, how fresh it is, and what went wrong last"),
+  Command.withExamples([
+    { command: "tributary status", description: "A table of every resource" },
+    { command: "tributary status --demo --json", description: "The demo's warehouse, for a machine" }
+  ])
+)

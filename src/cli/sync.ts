@@ -1,0 +1,168 @@
+/** `tributary sync`: every configured resource, each from where it stands. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import type { Catalogue } from "../catalogue/Catalogue.ts"
+import type { Resource } from "../catalogue/Resource.ts"
+import type { CompanyConfiguration, Configuration } from "../configuration/Configuration.ts"
+import { ConfigurationError } from "../configuration/Configuration.ts"
+import { sync, type SyncReport } from "../pipeline/Sync.ts"
+import * as Bars from "./Bars.ts"
+import { config, configuration, json, reported } from "./Command.ts"
+import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
+import * as Output from "./Output.ts"
+import { Source } from "./Source.ts"
+import * as Warehouse from "./Warehouse.ts"
+
+/** The resources a company syncs: those named on the command line, else in the configuration, else all. */
+const resourcesOf = (
+  catalogue: Catalogue,
+  company: CompanyConfiguration,
+  named: ReadonlyArray<string>
+): Effect.Effect<ReadonlyArray<Resource>, ConfigurationError> => {
+  const paths = named.length > 0 ? named : (company.resources ?? [...catalogue.resources.keys()])
+  const unknown = paths.filter((path) => !catalogue.resources.has(path))
+  return unknown.length > 0
+    ? Effect.fail(
+        new ConfigurationError({
+          problems: unknown.map(
+            (path) =>
+              `there is no resource "${path}"; the catalogue has ${[...catalogue.resources.keys()].sort().join(", ")}`
+          )
+        })
+      )
+    : Effect.succeed([...new Set(paths)].map((path) => catalogue.resources.get(path)!))
+}
+
+export interface SyncWish {
+  readonly resources: ReadonlyArray<string>
+  readonly companies: ReadonlyArray<string>
+  readonly full: boolean
+  readonly acceptDeletions: boolean
+}
+
+/** Connects to every wished company and syncs; the warehouse is provided. */
+export const run = Effect.fn("run")(function* (settings: Configuration, wish: SyncWish) {
+  const source = yield* Source
+  if (settings.companies.length === 0) {
+    return yield* new ConfigurationError({
+      problems: [
+        "no source is configured: set SERVICE_API_URL and SERVICE_API_TOKEN, or write config/tributary.yaml",
+        "to see it work without one: npx tributary demo"
+      ]
+    })
+  }
+  const unknown = wish.companies.filter((name) => !settings.companies.some((company) => company.name === name))
+  if (unknown.length > 0) {
+    return yield* new ConfigurationError({
+      problems: unknown.map(
+        (name) =>
+          `there is no company "${name}"; configured: ${settings.companies.map((company) => company.name).join(", ")}`
+      )
+    })
+  }
+  const wished = settings.companies.filter(({ name }) => wish.companies.length === 0 || wish.companies.includes(name))
+  const companies = yield* Effect.forEach(wished, (company) =>
+    Effect.gen(function* () {
+      const resources = yield* resourcesOf(source.catalogue, company, wish.resources)
+      return { name: company.name, connector: yield* source.connect(company, settings), resources }
+    })
+  )
+  return yield* sync({
+    companies,
+    datasets: settings.datasets,
+    full: wish.full,
+    acceptDeletions: wish.acceptDeletions,
+    concurrency: settings.concurrency,
+    batchRecordsMax: settings.batchRecordsMax
+  })
+}, Effect.scoped)
+
+/** A line that says what the sync did as a whole. */
+export const summary = (report: SyncReport): string => {
+  const outcomes = report.companies.flatMap((company) => company.outcomes)
+  const sum = (pick: (totals: (typeof outcomes)[number]["totals"]) => number) =>
+    Output.count(outcomes.reduce((total, outcome) => total + pick(outcome.totals), 0))
+  const failed = outcomes.filter((outcome) => outcome.status === "failed" || outcome.status === "skipped").length
+  return (
+    `${outcomes.length} resources: ${sum((t) => t.records)} records read in ${sum((t) => t.requests)} requests, ` +
+    `${sum((t) => t.inserted)} new, ${sum((t) => t.updated)} changed, ${sum((t) => t.deleted)} deleted, ` +
+    `${sum((t) => t.quarantined)} in quarantine, ${failed} failed, in ${Output.duration(report.durationMs)}`
+  )
+}
+
+/** Says what is wrong, company by company, beside what progress has told already. */
+const tellProblems = Effect.fnUntraced(function* (report: SyncReport) {
+  for (const company of report.companies) {
+    if (company.failure !== null) {
+      yield* Output.note(`tributary: company ${company.name}: ${company.failure.message}`)
+      yield* Output.note(`  what to do: ${company.failure.remedy}`)
+    }
+    for (const outcome of company.outcomes) {
+      if (outcome.status !== "failed" || outcome.failure === null || outcome.failure.stops === "company") continue
+      yield* Output.note(`tributary: ${outcome.failure.message}`)
+      yield* Output.note(`  what to do: ${outcome.failure.remedy}`)
+    }
+    const quarantined = company.outcomes.reduce((total, outcome) => total + outcome.totals.quarantined, 0)
+    if (quarantined > 0) {
+      yield* Output.note(
+        `tributary: company ${company.name}: ${Output.count(quarantined)} records are in quarantine; see them with ` +
+          `npx tributary query "select resource, record_id, field, reason from tributary.quarantine where resolved_at is null"`
+      )
+    }
+  }
+})
+
+export const command = Command.make(
+  "sync",
+  {
+    resources: Argument.String("resource").pipe(
+      Argument.withDescription("Resources to sync (default: all that are configured)"),
+      Argument.variadic()
+    ),
+    company: Flag.String("company").pipe(
+      Flag.withDescription("Only this company (may be repeated)"),
+      Flag.withMetavar("NAME"),
+      Flag.between(0, 1000)
+    ),
+    full: Flag.Boolean("full").pipe(
+      Flag.withDescription("Read every record even where a cursor would do; what is absent is marked as deleted"),
+      Flag.withDefault(false)
+    ),
+    acceptDeletions: Flag.Boolean("accept-deletions").pipe(
+      Flag.withDescription("Believe a full scan in which most rows are missing"),
+      Flag.withDefault(false)
+    ),
+    url: Flag.String("url").pipe(
+      Flag.withDescription("Base address of the service (default: SERVICE_API_URL)"),
+      Flag.optional
+    ),
+    config,
+    json
+  },
+  Effect.fn(function* (flags) {
+    const report = yield* reported(
+      Effect.gen(function* () {
+        const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
+        return yield* run(settings, {
+          resources: flags.resources,
+          companies: flags.company,
+          full: flags.full,
+          acceptDeletions: flags.acceptDeletions
+        }).pipe(Effect.provide(Bars.layer(Bars.styleOf(flags))), (effect) => Warehouse.provide(effect, settings))
+      })
+    )
+    yield* tellProblems(report)
+    yield* Output.print(flags.json ? Output.toJson(report) : summary(report))
+    const code = codeOf(report)
+    if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
+  })
+).pipe(
+  Command.withDescription("Bring the warehouse up to date: what changed since the last sync, of every resource"),
+  Command.withExamples([
+    { command: "tributary sync", description: "Sync everything that is configured" },
+    { command: "tributary sync --full --json", description: "Read everything again and answer in JSON" }
+  ])
+)

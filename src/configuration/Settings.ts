@@ -1,0 +1,90 @@
+/**
+ * What `config/tributary.yaml` may say, as a Schema. The JSON Schema beside the example is made from it.
+ */
+import * as Schema from "effect/Schema"
+
+const described = <S extends Schema.Top>(schema: S, description: string) =>
+  Schema.optionalKey(schema.annotate({ description } as never))
+
+const name = Schema.String.check(
+  Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/u, { message: "Expected letters, digits, _ or - (at most 64)" })
+)
+const dataset = Schema.String.check(
+  Schema.isPattern(/^[a-z_][a-z0-9_]{0,40}$/u, { message: "Expected a lower-case name of letters, digits and _" })
+)
+const positive = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
+
+export const Company = Schema.Struct({
+  name: name.annotate({ description: "what people call the company in output" }),
+  url: described(Schema.String, "base address, ending in /!/api/v2; default: SERVICE_API_URL"),
+  token_env: described(Schema.String, "the environment variable (or .env entry) that holds the token"),
+  token: described(Schema.String, "the token itself; prefer token_env, so that this file holds no secret"),
+  company_id: described(Schema.Int, "the company's number, needed only where the service does not answer /me"),
+  resources: described(Schema.Array(Schema.String), "resources to sync; default: every resource of the catalogue")
+})
+
+export const Settings = Schema.Struct({
+  companies: described(Schema.Array(Company), "the companies to sync, a token each"),
+  warehouse: described(
+    Schema.Struct({
+      current: described(dataset, "dataset of the current records; default erp"),
+      history: described(dataset, "dataset of all versions; default erp_history")
+    }),
+    "where the records go"
+  ),
+  budget: described(
+    Schema.Struct({
+      requests_per_minute: described(
+        Schema.Union([positive, Schema.Literal("unlimited")]),
+        "requests per minute for one token; default 500, which leaves some of the service's 600 to other programs"
+      )
+    }),
+    "how much of the service's request limit may be used"
+  ),
+  requests: described(
+    Schema.Struct({
+      timeout_seconds: described(positive, "longest wait for one whole answer; default 60"),
+      attempts_max: described(positive, "attempts at one request before the run gives up; default 8"),
+      retry_after_max_seconds: described(positive, "longest Retry-After that is waited for; default 900")
+    }),
+    "how patient a request is"
+  ),
+  paging: described(
+    Schema.Struct({
+      mode: described(
+        Schema.Literals(["auto", "cursor", "page", "offset", "link", "none"]),
+        "how this installation pages; default auto"
+      ),
+      page_size: described(positive, "records per page; default: not sent, so that the service decides")
+    }),
+    "how lists are paged"
+  ),
+  list: described(
+    Schema.Struct({ items_key: described(Schema.String, "the key of the records in a list answer; default auto") }),
+    "the shape of list answers"
+  ),
+  sync: described(
+    Schema.Struct({
+      concurrency: described(positive, "resources of one company that are read at the same time; default 4"),
+      batch_records: described(positive, "records landed in one transaction, about; default 5000"),
+      custom_fields: described(Schema.Boolean, "whether the install's own fields are read along; default false")
+    }),
+    "how a sync works"
+  ),
+  allow_http: described(Schema.Boolean, "whether a plain http address that is not loopback is accepted; default false")
+})
+
+export type Settings = typeof Settings.Type
+export type CompanySettings = typeof Company.Type
+
+/** Allowed keys by place (list indices left out), for messages. */
+export const allowedKeys: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
+  ["", Object.keys(Settings.fields)],
+  ["companies", Object.keys(Company.fields)],
+  ["warehouse", ["current", "history"]],
+  ["budget", ["requests_per_minute"]],
+  ["requests", ["timeout_seconds", "attempts_max", "retry_after_max_seconds"]],
+  ["paging", ["mode", "page_size"]],
+  ["list", ["items_key"]],
+  ["sync", ["concurrency", "batch_records", "custom_fields"]]
+])

@@ -1,0 +1,125 @@
+/**
+ * The statements that land records of one table.
+ *
+ * Promise: newer wins. A version replaces the row only when its lastchangedate is later, or equal (or absent) and its
+ * read did not begin earlier; a row that holds the same already is not written at all; the version that is replaced
+ * stands in the history before the transaction ends.
+ */
+import type { Column, Table } from "../model/Table.ts"
+
+/** The session's staging table; one per connection and resource, emptied for every round. */
+const stage = `"_stage"`
+
+/** Fields, then what every record has. */
+const carried = (table: Table): ReadonlyArray<Column> => [
+  ...table.columns,
+  ...table.meta.filter((column) => column.name === "custom_fields" || column.name === "_extra")
+]
+
+/** jsonb calls 1.10 and 1.1 equal; what was sent does not. */
+const comparable = (alias: string, column: Column): string =>
+  column.kind === "json" || column.kind === "list" ? `${alias}.${column.sql}::text` : `${alias}.${column.sql}`
+
+const differs = (table: Table, kept: string, sent: string): string => {
+  const side = (alias: string) =>
+    carried(table)
+      .filter((column) => column.name !== "id")
+      .map((column) => comparable(alias, column))
+      .join(", ")
+  return `(${kept}."_deleted_at" is not null or (${side(kept)}) is distinct from (${side(sent)}))`
+}
+
+/** Whether the version sent wins over the one kept. `began` is when the read that brought it began. */
+const wins = (table: Table, kept: string, sent: string, began: string): string => {
+  const later = `${began} >= ${kept}."_observed_at"`
+  if (!table.resource.field.has("lastchangedate")) return later
+  const [keptAt, sentAt] = [`${kept}."lastchangedate"`, `${sent}."lastchangedate"`]
+  // A row that was found gone and is met again exists: only the time of the reads decides.
+  return (
+    `(case when ${kept}."_deleted_at" is not null or ${keptAt} is null or ${sentAt} is null or ${keptAt} = ${sentAt} ` +
+    `then ${later} else ${sentAt} > ${keptAt} end)`
+  )
+}
+
+const list = (columns: ReadonlyArray<Column>, alias?: string): string =>
+  columns.map((column) => (alias === undefined ? column.sql : `${alias}.${column.sql}`)).join(", ")
+
+export interface MergeSql {
+  /** Creates the staging table of the session. */
+  readonly createStage: string
+  readonly emptyStage: string
+  /** Fields, custom fields, extra, absent positions, began, source. */
+  readonly copyStage: string
+  /** Company, fields, custom fields, extra, run, began, source, origin: straight into the table, for first loads. */
+  readonly copyDirect: string
+  /** Gives partial records the values that the warehouse holds. Parameters: company. */
+  readonly fillAbsent: string
+  /** Writes the versions about to be replaced to the history. Parameters: company. */
+  readonly supersede: string
+  /** Inserts and updates. Parameters: company, origin, run. */
+  readonly merge: string
+  /** How many live rows there are and how many the scan did not meet. Parameters: company, resource, scan began. */
+  readonly countGone: string
+  /** Writes the rows about to be tombstoned to the history. Parameters: company, resource, scan began. */
+  readonly supersedeGone: string
+  /** Parameters: company, resource, scan began, run, source. */
+  readonly tombstone: string
+  /** Whether the company has any row. Parameters: company. */
+  readonly hasRows: string
+}
+
+/** Rows that a completed full scan did not meet and that nothing has seen since it began. */
+const gone = (alias: string): string =>
+  `${alias}."_company_id" = $1 and ${alias}."_deleted_at" is null and ${alias}."_observed_at" < $3::timestamptz ` +
+  `and not exists (select 1 from "_seen" seen where seen.id = ${alias}."id")`
+
+const seen =
+  `with "_seen" as materialized (select unnest(ids) as id from tributary.scan_seen ` +
+  `where company_id = $1 and resource = $2)`
+
+export const mergeSql = (table: Table): MergeSql => {
+  const sent = carried(table)
+  const own = [...table.columns, ...table.meta]
+  const bare = (column: Column) => column.sqlType.split(" ")[0]
+  const history = `insert into ${table.superseded} ("_company_id", ${list(own)}, "_valid_to")`
+  return {
+    createStage:
+      `create temp table if not exists ${stage} (${sent.map((column) => `${column.sql} ${bare(column)}`).join(", ")}, ` +
+      `"_absent" smallint[], "_began" timestamptz, "_source" text)`,
+    emptyStage: `truncate ${stage}`,
+    copyStage: `copy ${stage} from stdin`,
+    copyDirect: `copy ${table.current} ("_company_id", ${list(sent)}, "_run_id", "_observed_at", "_source", "_origin") from stdin`,
+    fillAbsent:
+      `update ${stage} s set ${table.columns
+        .map((column, index) => ({ column, index }))
+        .filter(({ column }) => column.name !== "id")
+        .map(
+          ({ column, index }) =>
+            `${column.sql} = case when ${index} = any(s."_absent") then t.${column.sql} else s.${column.sql} end`
+        )
+        .join(", ")} from ${table.current} t where t."_company_id" = $1 and t."id" = s."id" and s."_absent" is not null`,
+    supersede:
+      `${history} select t."_company_id", ${list(own, "t")}, s."_began" from ${table.current} t join ${stage} s on s."id" = t."id" ` +
+      `where t."_company_id" = $1 and ${wins(table, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")}`,
+    merge:
+      `insert into ${table.current} as t ("_company_id", ${list(sent)}, "_origin", "_run_id", "_source", "_observed_at") ` +
+      `select $1::bigint, ${list(sent, "s")}, $2::text, $3::bigint, s."_source", s."_began" from ${stage} s ` +
+      `on conflict ("_company_id", "id") do update set ${sent
+        .filter((column) => column.name !== "id")
+        .map((column) => `${column.sql} = excluded.${column.sql}`)
+        .join(", ")}, "_version" = t."_version" + 1, ` +
+      `"_op" = case when t."_deleted_at" is null then 'update' else 'insert' end, "_deleted_at" = null, ` +
+      `"_origin" = excluded."_origin", "_run_id" = excluded."_run_id", "_source" = excluded."_source", ` +
+      `"_observed_at" = excluded."_observed_at" ` +
+      `where ${wins(table, "t", "excluded", `excluded."_observed_at"`)} and ${differs(table, "t", "excluded")}`,
+    countGone:
+      `${seen} select count(*)::int as live, (count(*) filter (where ${gone("t")}))::int as gone ` +
+      `from ${table.current} t where t."_company_id" = $1 and t."_deleted_at" is null`,
+    supersedeGone: `${seen} ${history} select t."_company_id", ${list(own, "t")}, $3::timestamptz from ${table.current} t where ${gone("t")}`,
+    tombstone:
+      `${seen} update ${table.current} t set "_version" = t."_version" + 1, "_op" = 'delete', "_origin" = 'scan', ` +
+      `"_run_id" = $4::bigint, "_source" = $5::text, "_observed_at" = $3::timestamptz, "_deleted_at" = $3::timestamptz ` +
+      `where ${gone("t")}`,
+    hasRows: `select exists (select 1 from ${table.current} where "_company_id" = $1) as has`
+  }
+}

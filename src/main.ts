@@ -1,0 +1,54 @@
+/**
+ * The wiring: the one place in `src` that knows which connector there is. What a command does not need is not loaded.
+ */
+import { readFileSync } from "node:fs"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { serviceV2 } from "../connectors/service-v2/catalogue/index.ts"
+import * as Budget from "./budget/Budget.ts"
+import { ReferenceFailed, Source } from "./cli/Source.ts"
+import * as Program from "./cli/Program.ts"
+import { ConfigurationError } from "./configuration/Configuration.ts"
+
+const packageJson = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }
+
+const source = Layer.succeed(Source, {
+  catalogue: serviceV2,
+  connect: Effect.fnUntraced(function* (company, configuration) {
+    const { ServiceClient, Transport } = yield* Effect.promise(() => import("../connectors/service-v2/client/index.ts"))
+    const budget = yield* Budget.make(configuration.requestsPerMinute)
+    const http = yield* Layer.build(Transport.layerUndici())
+    return yield* ServiceClient.make({
+      baseUrl: company.url,
+      token: company.token,
+      catalogue: serviceV2,
+      companyId: company.companyId,
+      pageSize: configuration.pageSize
+    }).pipe(
+      Effect.provideService(Budget.Budget, budget),
+      Effect.provide(http),
+      Effect.mapError((error) => new ConfigurationError({ problems: [`company ${company.name}: ${error.message}`] }))
+    )
+  }),
+  reference: Effect.fnUntraced(function* (options) {
+    const server = yield* Effect.promise(
+      () => import("../connectors/service-v2/reference-server/ReferenceServer.ts")
+    )
+    return yield* server
+      .start(options)
+      .pipe(Effect.mapError((error) => new ReferenceFailed({ message: error.message })))
+  }),
+  demo: Effect.map(
+    Effect.promise(() => import("../connectors/service-v2/demo/Demo.ts")),
+    ({ demo }) => demo
+  )
+})
+
+Program.run(packageJson.version, process.argv.slice(2)).pipe(
+  Effect.provide(source),
+  Effect.provide(NodeServices.layer),
+  // Every failure has been told on standard error already; what is left is the exit code.
+  NodeRuntime.runMain({ disableErrorReporting: true })
+)

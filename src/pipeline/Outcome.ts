@@ -1,0 +1,85 @@
+/**
+ * How a run ended, in terms that a person and a program can act on.
+ *
+ * Promise: `done` is said only when every record of the scan was landed; anything less has its own status and says
+ * what to do.
+ */
+import { SourceError } from "../connector/SourceError.ts"
+import { AlreadyRunning, type DisbelievedDeletions, FencedOff, type Landed, type LandingError } from "../land/Lander.ts"
+import type { ScanKind } from "../land/Checkpoint.ts"
+
+/** Why a run failed, and what to do next. */
+export interface Failure {
+  readonly kind: string
+  readonly message: string
+  readonly remedy: string
+  /** How much must stop. */
+  readonly stops: "resource" | "company"
+  /** Whether the source said no (a token, a scope, a licence), so that only a person can help. */
+  readonly refused: boolean
+}
+
+export interface RunTotals extends Omit<Landed, "disbelieved"> {
+  readonly pages: number
+  readonly requests: number
+  readonly bytes: number
+}
+
+export const noTotals: RunTotals = {
+  pages: 0,
+  requests: 0,
+  bytes: 0,
+  records: 0,
+  inserted: 0,
+  updated: 0,
+  unchanged: 0,
+  deleted: 0,
+  quarantined: 0
+}
+
+export interface Outcome {
+  readonly companyId: bigint
+  readonly resource: string
+  readonly status: "done" | "quarantined" | "failed" | "skipped"
+  readonly kind: ScanKind | null
+  readonly resumed: boolean
+  readonly runId: bigint | null
+  readonly cursor: string | null
+  readonly durationMs: number
+  readonly totals: RunTotals
+  /** Deletions that a full scan found and that were not believed. */
+  readonly disbelieved: DisbelievedDeletions | null
+  readonly failure: Failure | null
+}
+
+/** Puts any failure of a run into words. */
+export const failureOf = (error: SourceError | LandingError | AlreadyRunning): Failure => {
+  if (error instanceof SourceError) {
+    const tag = error.reason._tag
+    return {
+      kind: tag,
+      message: error.message,
+      remedy: error.remedy,
+      stops: error.stops === "company" ? "company" : "resource",
+      refused: tag === "Unauthorized" || tag === "Forbidden"
+    }
+  }
+  if (error instanceof FencedOff || error instanceof AlreadyRunning) {
+    return {
+      kind: error._tag,
+      message: error.message,
+      remedy: "nothing is lost: the other run carries on",
+      stops: "resource",
+      refused: false
+    }
+  }
+  return {
+    kind: error._tag,
+    message: error.message,
+    remedy: error.isRetryable
+      ? "check the database; the next run goes on where this one stopped"
+      : "the message says what Postgres refused; nothing of the page was written",
+    stops: "resource",
+    refused: false
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * The ledger of runs.
+ *
+ * Promise: a run's counts are written with the pages that they count (see land/Lander.ts); here a run is closed, and
+ * only while it is still open, so that a process that was taken over cannot call its run done.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
+import * as Query from "../postgres/Query.ts"
+import { control } from "./ControlTables.ts"
+import type { Outcome } from "./Outcome.ts"
+
+/** Writes how a run ended. Best effort: a database that is gone is told by the outcome itself. */
+export const close = Effect.fnUntraced(function* (
+  runId: bigint,
+  outcome: Outcome
+): Effect.fn.Return<void, never, SqlClient.SqlClient> {
+  const now = yield* Clock.currentTimeMillis
+  const status = outcome.status === "skipped" ? "failed" : outcome.status
+  const disbelieved =
+    outcome.disbelieved === null
+      ? null
+      : `${outcome.disbelieved.gone} of ${outcome.disbelieved.live} rows were absent from a full scan and not believed deleted`
+  yield* Query.run(
+    control
+      .updateTable("tributary.runs")
+      .set({
+        status,
+        ended_at: new Date(now),
+        error_kind: outcome.failure?.kind ?? (disbelieved === null ? null : "DeletionsNotBelieved"),
+        error: outcome.failure?.message ?? disbelieved,
+        remedy: outcome.failure?.remedy ?? null
+      })
+      .where("id", "=", runId)
+      .where("status", "=", "running")
+  ).pipe(Effect.ignore)
+})

@@ -1,0 +1,193 @@
+/**
+ * One dedicated connection through `pg`.
+ *
+ * Promise: a lost connection never becomes an uncaught exception (whoever uses the client sees the failure of the query
+ * in hand); a connection ends with its scope, cleanly when the scope succeeded and at once when it failed, so that the
+ * server rolls back what was open; and a session speaks UTC and dies on the server too when this process is gone.
+ */
+import type { ConnectionOptions } from "node:tls"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import pg from "pg"
+import { DatabaseError } from "./DatabaseError.ts"
+
+/** Where a database is and who we are there. */
+export interface Endpoint {
+  /** Host name or address; a folder (starting with `/`) for a unix socket. */
+  readonly host: string
+  readonly port: number
+  readonly user: string
+  readonly password: Redacted.Redacted<string>
+  readonly database: string
+  /** Absent: no TLS. */
+  readonly ssl?: ConnectionOptions | undefined
+  readonly connectTimeoutMs?: number | undefined
+}
+
+/** An endpoint with the words needed to speak about it. */
+export interface Server {
+  readonly endpoint: Endpoint
+  readonly describe: string
+  readonly embedded: boolean
+}
+
+const connectTimeoutMsDefault = 10_000
+const closeTimeoutMs = 5_000
+
+/**
+ * Values come out as the `SqlClient` gives them: int8 as bigint, date as text (`pg` would make a local midnight of it),
+ * numeric as text.
+ */
+const parsers: Record<number, (text: string) => unknown> = {
+  [pg.types.builtins.INT8]: (text) => BigInt(text),
+  [pg.types.builtins.DATE]: (text) => text
+}
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: "text" | "binary") =>
+    (format !== "binary" ? parsers[oid] : undefined) ??
+    pg.types.getTypeParser(oid, format as "text")) as typeof pg.types.getTypeParser
+}
+
+/** The address in words: `127.0.0.1:5432`, `[::1]:5432`, `/var/run/postgresql:5432`. */
+export const addressOf = (endpoint: Endpoint): string =>
+  `${endpoint.host.includes(":") ? `[${endpoint.host}]` : endpoint.host}:${endpoint.port}`
+
+/** Ends the connection without a goodbye: the server rolls back. */
+export const destroy = (client: pg.Client): Effect.Effect<void> =>
+  Effect.sync(() => (client as unknown as { readonly connection: pg.Connection }).connection.stream.destroy())
+
+/** Ends the connection politely, and by force when the server does not answer. */
+export const close = (client: pg.Client): Effect.Effect<void> =>
+  Effect.callback<void>((resume) => {
+    client.end(() => resume(Effect.void))
+  }).pipe(Effect.timeoutOrElse({ duration: closeTimeoutMs, orElse: () => destroy(client) }))
+
+/** Connects; the caller ends it with {@link close} or {@link destroy}. */
+export const open = (server: Server): Effect.Effect<pg.Client, DatabaseError> =>
+  Effect.callback<pg.Client, DatabaseError>((resume) => {
+    const { endpoint } = server
+    const client = new pg.Client({
+      host: endpoint.host,
+      port: endpoint.port,
+      user: endpoint.user,
+      password: Redacted.value(endpoint.password),
+      database: endpoint.database,
+      ssl: endpoint.ssl ?? false,
+      application_name: "tributary",
+      connectionTimeoutMillis: endpoint.connectTimeoutMs ?? connectTimeoutMsDefault,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 30_000,
+      types
+    })
+    // Without a listener a connection lost between two queries would end the process. With one, the next query fails.
+    client.on("error", () => {})
+    client.connect((error: Error | null) => {
+      if (error === null) return resume(Effect.succeed(client))
+      resume(Effect.andThen(destroy(client), Effect.fail(connectError(server)(error))))
+    })
+    return destroy(client)
+  })
+
+/**
+ * UTC, and: look every other second whether this client is still there while a statement runs. Otherwise a statement
+ * (and its locks) would outlive a killed process until it has something to say.
+ */
+const session = (client: pg.Client) =>
+  Effect.tryPromise({
+    try: () =>
+      client
+        .query(
+          `select set_config('TimeZone', 'UTC', false),
+                  (select set_config(name, '2s', false) from pg_settings where name = 'client_connection_check_interval')`
+        )
+        // A server on Windows knows the second setting and refuses it.
+        .catch(() => client.query("set time zone 'UTC'")),
+    catch: DatabaseError.from("connect")
+  })
+
+/** A connection of one's own, for as long as the scope. */
+export const connect = (server: Server): Effect.Effect<pg.Client, DatabaseError, Scope.Scope> =>
+  Effect.acquireRelease(
+    open(server),
+    (client, exit) => (Exit.isSuccess(exit) ? close(client) : destroy(client)),
+    { interruptible: true }
+  ).pipe(Effect.tap(session))
+
+/** Runs one statement on a dedicated connection, or several without parameters (the rows are the last one's). */
+export const query = <Row extends pg.QueryResultRow>(
+  client: pg.Client,
+  operation: string,
+  text: string,
+  values?: ReadonlyArray<unknown>
+): Effect.Effect<ReadonlyArray<Row>, DatabaseError> =>
+  Effect.tryPromise({
+    try: () => client.query<Row>(text, values === undefined ? undefined : [...values]),
+    catch: DatabaseError.from(operation)
+  }).pipe(
+    Effect.map((result) => {
+      // The types of `pg` do not know that several statements give several results.
+      const results: ReadonlyArray<pg.QueryResult<Row>> = Array.isArray(result) ? result : [result]
+      return results.at(-1)?.rows ?? []
+    })
+  )
+
+/** Says which server, why, and what to do about it. Takes the error of `pg` or of the `SqlClient`. */
+export const connectError =
+  (server: Server) =>
+  (cause: unknown): DatabaseError => {
+    const error = DatabaseError.from("connect")(cause)
+    return new DatabaseError({
+      operation: "connect",
+      code: error.code,
+      message: sentence(server, error),
+      isRetryable: error.isRetryable
+    })
+  }
+
+const sentence = (server: Server, { code, message }: DatabaseError): string => {
+  const { endpoint, embedded } = server
+  const at = addressOf(endpoint)
+  const setting = embedded ? "the embedded server's folder" : "DATABASE_URL"
+  switch (code) {
+    case "ECONNREFUSED":
+    case "ENOENT":
+    case "ECONNRESET":
+    case "EHOSTUNREACH":
+    case "ENETUNREACH":
+    case "ETIMEDOUT":
+      return embedded
+        ? `the embedded Postgres at ${at} is gone (${code}): run the command again, it is started anew`
+        : `cannot reach Postgres at ${at} (${code}): start it, or unset DATABASE_URL to use the embedded one`
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return `cannot reach Postgres at ${at} (${code}): the host name is not known; check DATABASE_URL, or unset it to use the embedded one`
+    case "28P01":
+      if (Redacted.value(endpoint.password) === "") return wantsPassword(server)
+      return `Postgres at ${at} refused the password of user "${endpoint.user}" (28P01): check ${setting}`
+    case "28000":
+      return `Postgres at ${at} refused user "${endpoint.user}" (28000: ${message}): check user and sslmode in ${setting}`
+    case "3D000":
+      return `Postgres at ${at} has no database "${endpoint.database}" (3D000): create it, or correct the name in ${setting}`
+    case "53300":
+      return `Postgres at ${at} has no connection left (53300): close other programs, or raise max_connections`
+    case "57P03":
+      return `Postgres at ${at} is not ready (57P03: ${message}): wait a moment and try again`
+    default:
+  }
+  if (/does not support (SSL|TLS)/i.test(message)) {
+    return `Postgres at ${at} does not speak TLS: remove sslmode from DATABASE_URL if the network is trusted`
+  }
+  if (Redacted.value(endpoint.password) === "" && /password/i.test(message)) return wantsPassword(server)
+  if (/timeout expired|timed out/i.test(message)) {
+    return `cannot reach Postgres at ${at} (no answer in time): start it, check the firewall, or unset DATABASE_URL to use the embedded one`
+  }
+  if (/certificate|CERT|self.signed/i.test(`${code ?? ""} ${message}`)) {
+    return `the certificate of Postgres at ${at} is not trusted (${message}): name its authority with sslrootcert=<file> in DATABASE_URL`
+  }
+  return `cannot use Postgres at ${at} (${code === undefined ? message : `${code}: ${message}`}): check ${setting}`
+}
+
+const wantsPassword = ({ endpoint }: Server): string =>
+  `Postgres at ${addressOf(endpoint)} wants a password for user "${endpoint.user}": put it in DATABASE_URL`

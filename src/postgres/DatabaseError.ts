@@ -1,0 +1,108 @@
+/**
+ * One error for everything that can go wrong between us and Postgres.
+ *
+ * Promise: an error says what was being done, the code (SQLSTATE or errno) and whether trying again can help; it never
+ * carries a password, nor the parameters of a query.
+ */
+import * as Data from "effect/Data"
+import * as Predicate from "effect/Predicate"
+
+export class DatabaseError extends Data.TaggedError("DatabaseError")<{
+  /** What was being done, in a few words: "connect", "copy", "merge orders". */
+  readonly operation: string
+  /** SQLSTATE (`23505`), errno (`ECONNRESET`) or undefined when there is neither. */
+  readonly code: string | undefined
+  readonly message: string
+  /** True when the same work may succeed on a new attempt, with a new connection. */
+  readonly isRetryable: boolean
+}> {
+  /** Classifies whatever `pg`, `pg-copy-streams` or a `SqlClient` failed with. */
+  static readonly from =
+    (operation: string) =>
+    (cause: unknown): DatabaseError => {
+      if (cause instanceof DatabaseError) return cause
+      const chain = causes(cause)
+      const coded = chain.find((error) => codeOf(error) !== undefined)
+      const code = codeOf(coded)
+      const lost = chain.some(isConnectionLoss)
+      return new DatabaseError({
+        operation,
+        code,
+        message: coded === undefined ? plainMessage(chain) : serverMessage(coded),
+        isRetryable: code === undefined ? lost : isRetryableCode(code) || (lost && !isSqlState(code))
+      })
+    }
+}
+
+/** Classes of SQLSTATE where a new attempt can succeed; all of 08 (connection exception) is added by prefix. */
+const retryableStates = new Set([
+  "25P03", // idle in transaction for too long: the session was ended
+  "40001", // serialization failure
+  "40P01", // deadlock
+  "53300", // too many connections
+  "55P03", // lock not available
+  "57P01", // the server is shutting down
+  "57P02", // a crash of another session ended ours
+  "57P03", // the server is starting up or shutting down
+  "57P05" // idle for too long: the session was ended
+])
+
+/** Errno values that mean the address itself is wrong: waiting does not help. */
+const permanentErrnos = new Set(["ENOTFOUND", "EACCES", "EPERM", "EINVAL"])
+
+const isErrno = (code: string) => /^E[A-Z]/.test(code)
+const isSqlState = (code: string) => /^[0-9A-Z]{5}$/.test(code) && !isErrno(code)
+
+const isRetryableCode = (code: string): boolean =>
+  isSqlState(code)
+    ? code.startsWith("08") || retryableStates.has(code)
+    : isErrno(code) && !code.startsWith("ERR_") && !permanentErrnos.has(code)
+
+const codeOf = (error: unknown): string | undefined =>
+  Predicate.hasProperty(error, "code") && typeof error.code === "string" && error.code !== "" ? error.code : undefined
+
+const messageOf = (error: unknown): string | undefined =>
+  Predicate.hasProperty(error, "message") && typeof error.message === "string" && error.message !== ""
+    ? error.message
+    : undefined
+
+/** The error and what caused it, outermost first; bounded, since a cause may be its own cause. */
+const causes = (cause: unknown): ReadonlyArray<unknown> => {
+  const chain: Array<unknown> = []
+  for (let at: unknown = cause; at !== undefined && chain.length < 8 && !chain.includes(at); ) {
+    chain.push(at)
+    at = Predicate.hasProperty(at, "cause") ? at.cause : undefined
+  }
+  return chain
+}
+
+/** How `pg`, `pg-copy-streams` and `@effect/sql-pg` word a connection that is gone, for want of a code. */
+const isConnectionLoss = (error: unknown): boolean =>
+  Predicate.isTagged(error, "ConnectionError") ||
+  /connection terminated|connection (is )?closed|connection timed out|timeout expired|is not queryable|socket disconnected/i.test(
+    messageOf(error) ?? ""
+  )
+
+/**
+ * Without a code the innermost message says most, with one exception: when a parameter cannot be encoded, the inner
+ * message of sql-pg holds the parameter itself, which may be anything.
+ */
+const plainMessage = (chain: ReadonlyArray<unknown>): string => {
+  const messages = chain.map(messageOf).filter((message) => message !== undefined)
+  const encoding = messages.find((message) => message.includes("Failed to encode"))
+  return encoding ?? messages.at(-1) ?? String(chain.at(-1))
+}
+
+/** The server's sentence, with the place in the data for COPY ("COPY stage, line 2, column id: ...") and its detail. */
+const serverMessage = (error: unknown): string => {
+  const text = (name: "where" | "detail") => {
+    const value = Predicate.hasProperty(error, name) ? error[name] : undefined
+    return typeof value === "string" && value !== "" ? value : undefined
+  }
+  const where = text("where")
+  const extra = [text("detail"), where?.startsWith("COPY ") ? where.split("\n", 1)[0] : undefined].filter(
+    (part) => part !== undefined
+  )
+  const message = messageOf(error) ?? codeOf(error) ?? "unknown error"
+  return extra.length === 0 ? message : `${message} (${extra.join("; ")})`
+}
