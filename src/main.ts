@@ -33,9 +33,7 @@ const source = Layer.succeed(Source, {
     )
   }),
   reference: Effect.fnUntraced(function* (options) {
-    const server = yield* Effect.promise(
-      () => import("../connectors/service-v2/reference-server/ReferenceServer.ts")
-    )
+    const server = yield* Effect.promise(() => import("../connectors/service-v2/reference-server/ReferenceServer.ts"))
     return yield* server
       .start(options)
       .pipe(Effect.mapError((error) => new ReferenceFailed({ message: error.message })))

@@ -37,7 +37,7 @@ export interface Catalogue extends Omit<CatalogueSpec, "resources"> {
 
 /** One mistake in a catalogue. */
 export interface CatalogueProblem {
-  /** For example `invoicelines, field "qtyunitname"`. */
+  /** For example `shelves, field "colour"`. */
   readonly place: string
   readonly problem: string
 }

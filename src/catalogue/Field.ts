@@ -133,7 +133,7 @@ export const number = decimal("number", 0)
 /** The record's own number, given by the service. */
 export const id = (): Field => integer("id", { readOnly: true, note: "the record's number" })
 
-/** A reference that has no code alternative: `ref("orderid", "orders")`. */
+/** A reference that has no code alternative: `ref("shelfid", "shelves")`. */
 export const ref = (name: string, resource: string, options?: FieldOptions): Field => ({
   ...integer(name, options),
   reference: { resource, half: "id", pairedWith: null, by: null }
@@ -150,8 +150,8 @@ export interface PairOptions extends FieldOptions {
 }
 
 /**
- * A reference pair: `pair("carrierservice", "carrierservices", { by: "code", length: 100 })` is the two fields
- * `carrierserviceid` and `carrierservice`. A writer sends one of them.
+ * A reference pair: `pair("shelf", "shelves", { by: "code", length: 100 })` is the two fields `shelfid` and `shelf`. A
+ * writer sends one of them.
  */
 export const pair = (name: string, resource: string, options: PairOptions): ReadonlyArray<Field> => {
   const idName = `${name}id`

@@ -57,7 +57,7 @@ export interface WriteFieldOptions {
   readonly lines?: ReadonlyArray<WriteField>
 }
 
-/** One field of a write shape: `write(money("price", { dp: 6 }), { required: true, sets: "priceach" })`. */
+/** One field of a write shape: `write(money("price"), { required: true, sets: "listprice" })`. */
 export const write = (field: Field, options: WriteFieldOptions = {}): WriteField => ({
   name: field.name,
   type: field.type,
@@ -83,7 +83,7 @@ export interface HumanKey {
   readonly unique: boolean
 }
 
-/** A path below a record, read with the area's read scope: `/shipments/{id}/packages`. */
+/** A path below a record, read with the area's read scope: `/shelves/{id}/labels`. */
 export interface Special {
   readonly method: "GET" | "POST"
   /** What follows `/{resource}/{id}/`. */

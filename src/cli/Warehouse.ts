@@ -34,10 +34,7 @@ export const told = (error: WarehouseError): string =>
   error._tag === "EmbeddedPostgresError" && error.hint !== undefined ? `${error.message}; ${error.hint}` : error.message
 
 /** The place of a warehouse with or without `--demo`. */
-export const placeOf = (
-  configuration: Configuration,
-  demo: boolean
-): Pick<Configuration, "databaseUrl" | "home"> =>
+export const placeOf = (configuration: Configuration, demo: boolean): Pick<Configuration, "databaseUrl" | "home"> =>
   demo ? { databaseUrl: null, home: demoHome(configuration) } : configuration
 
 export const provide = <A, E, R>(

@@ -52,19 +52,23 @@ export const command = Command.make(
       const demo = yield* source.demo
       const { catalogue } = source
 
-      const reference = yield* source.reference({ port: 0, controlPort: 0, data: "demo", rows: undefined, seed: undefined })
+      const reference = yield* source.reference({
+        port: 0,
+        controlPort: 0,
+        data: "demo",
+        rows: undefined,
+        seed: undefined
+      })
       yield* say(`The reference server answers the ERP's API at ${reference.baseUrl}`)
       yield* emptyWarehouse
       const companies = yield* demo.companies(reference)
-      const configured = companies.map(
-        (company): CompanyConfiguration => ({
-          name: company.name,
-          url: reference.baseUrl,
-          token: company.token,
-          companyId: null,
-          resources: null
-        })
-      )
+      const configured = companies.map((company): CompanyConfiguration => ({
+        name: company.name,
+        url: reference.baseUrl,
+        token: company.token,
+        companyId: null,
+        resources: null
+      }))
       const own: Configuration = { ...settings, companies: configured, datasets: datasetsDefault }
       const everything = { resources: [], companies: [], full: false, acceptDeletions: false }
       const succeed = (report: SyncReport) => {
@@ -122,7 +126,9 @@ export const command = Command.make(
           message: `the warehouse differs from the source in ${differences.length} of ${records} records; please report it`
         })
       }
-      yield* say(`   yes: ${Output.count(records)} records in ${all.length} tables of ${companies.length} companies are equal`)
+      yield* say(
+        `   yes: ${Output.count(records)} records in ${all.length} tables of ${companies.length} companies are equal`
+      )
 
       const statuses = yield* readStatus(datasetsDefault)
       const durations = new Map<string, number>()

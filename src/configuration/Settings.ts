@@ -88,3 +88,14 @@ export const allowedKeys: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ["list", ["items_key"]],
   ["sync", ["concurrency", "batch_records", "custom_fields"]]
 ])
+
+/** The JSON Schema of the file, for editors. */
+export const jsonSchema = (): object => {
+  const { schema, definitions } = Schema.toJsonSchemaDocument(Settings, { onExcessProperty: "error" })
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    title: "Tributary configuration",
+    ...schema,
+    ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions })
+  }
+}

@@ -10,7 +10,6 @@ import { escapeCopyText } from "../postgres/Copy.ts"
 /** Lines are handed over in pieces of about this many characters, so that no page is held twice. */
 const pieceCharactersMax = 128 * 1024
 
-
 /** `null` in COPY text. */
 export const copyNull = "\\N"
 

@@ -155,11 +155,9 @@ export const open = Effect.fn("Lander.open")(function* (
   const run = <Row extends QueryResultRow>(operation: string, text: string, values?: ReadonlyArray<unknown>) =>
     execute<Row>(client, `${operation} ${resource}`, text, values)
 
-  yield* run<{ locked: boolean }>(
-    "lock",
-    `select pg_try_advisory_lock(hashtextextended($1, 0)) as locked`,
-    [`tributary:${companyId}:${resource}`]
-  ).pipe(
+  yield* run<{ locked: boolean }>("lock", `select pg_try_advisory_lock(hashtextextended($1, 0)) as locked`, [
+    `tributary:${companyId}:${resource}`
+  ]).pipe(
     Effect.filterOrFail(
       ({ rows }) => rows[0]?.locked === true,
       () => new AlreadyRunning({ resource })

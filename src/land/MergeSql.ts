@@ -89,15 +89,14 @@ export const mergeSql = (table: Table): MergeSql => {
     emptyStage: `truncate ${stage}`,
     copyStage: `copy ${stage} from stdin`,
     copyDirect: `copy ${table.current} ("_company_id", ${list(sent)}, "_run_id", "_observed_at", "_source", "_origin") from stdin`,
-    fillAbsent:
-      `update ${stage} s set ${table.columns
-        .map((column, index) => ({ column, index }))
-        .filter(({ column }) => column.name !== "id")
-        .map(
-          ({ column, index }) =>
-            `${column.sql} = case when ${index} = any(s."_absent") then t.${column.sql} else s.${column.sql} end`
-        )
-        .join(", ")} from ${table.current} t where t."_company_id" = $1 and t."id" = s."id" and s."_absent" is not null`,
+    fillAbsent: `update ${stage} s set ${table.columns
+      .map((column, index) => ({ column, index }))
+      .filter(({ column }) => column.name !== "id")
+      .map(
+        ({ column, index }) =>
+          `${column.sql} = case when ${index} = any(s."_absent") then t.${column.sql} else s.${column.sql} end`
+      )
+      .join(", ")} from ${table.current} t where t."_company_id" = $1 and t."id" = s."id" and s."_absent" is not null`,
     supersede:
       `${history} select t."_company_id", ${list(own, "t")}, s."_began" from ${table.current} t join ${stage} s on s."id" = t."id" ` +
       `where t."_company_id" = $1 and ${wins(table, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")}`,

@@ -83,7 +83,7 @@ const readAndLand = Effect.fnUntraced(function* (
     Effect.forkChild
   )
   let pagesMax = 1
-  for (let complete = false; !complete; ) {
+  for (let complete = false; !complete;) {
     const pages = yield* Queue.takeBetween(queue, 1, pagesMax)
     const last = pages.at(-1)!
     const landed = yield* lander.land({

@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import pg from "pg"
+import { Client, type Connection, type CustomTypesConfig, type QueryResult, type QueryResultRow, types } from "pg"
 import { DatabaseError } from "./DatabaseError.ts"
 
 /** Where a database is and who we are there. */
@@ -19,7 +19,7 @@ export interface Endpoint {
   readonly host: string
   readonly port: number
   readonly user: string
-  readonly password: Redacted.Redacted<string>
+  readonly password: Redacted.Redacted
   readonly database: string
   /** Absent: no TLS. */
   readonly ssl?: ConnectionOptions | undefined
@@ -41,13 +41,12 @@ const closeTimeoutMs = 5_000
  * numeric as text.
  */
 const parsers: Record<number, (text: string) => unknown> = {
-  [pg.types.builtins.INT8]: (text) => BigInt(text),
-  [pg.types.builtins.DATE]: (text) => text
+  [types.builtins.INT8]: (text) => BigInt(text),
+  [types.builtins.DATE]: (text) => text
 }
-const types: pg.CustomTypesConfig = {
-  getTypeParser: ((oid: number, format?: "text" | "binary") =>
-    (format !== "binary" ? parsers[oid] : undefined) ??
-    pg.types.getTypeParser(oid, format as "text")) as typeof pg.types.getTypeParser
+const rowTypes: CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: "text") =>
+    parsers[oid] ?? types.getTypeParser(oid, format)) as typeof types.getTypeParser
 }
 
 /** The address in words: `127.0.0.1:5432`, `[::1]:5432`, `/var/run/postgresql:5432`. */
@@ -55,20 +54,20 @@ export const addressOf = (endpoint: Endpoint): string =>
   `${endpoint.host.includes(":") ? `[${endpoint.host}]` : endpoint.host}:${endpoint.port}`
 
 /** Ends the connection without a goodbye: the server rolls back. */
-export const destroy = (client: pg.Client): Effect.Effect<void> =>
-  Effect.sync(() => (client as unknown as { readonly connection: pg.Connection }).connection.stream.destroy())
+export const destroy = (client: Client): Effect.Effect<void> =>
+  Effect.sync(() => (client as unknown as { readonly connection: Connection }).connection.stream.destroy())
 
 /** Ends the connection politely, and by force when the server does not answer. */
-export const close = (client: pg.Client): Effect.Effect<void> =>
+export const close = (client: Client): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     client.end(() => resume(Effect.void))
   }).pipe(Effect.timeoutOrElse({ duration: closeTimeoutMs, orElse: () => destroy(client) }))
 
 /** Connects; the caller ends it with {@link close} or {@link destroy}. */
-export const open = (server: Server): Effect.Effect<pg.Client, DatabaseError> =>
-  Effect.callback<pg.Client, DatabaseError>((resume) => {
+export const open = (server: Server): Effect.Effect<Client, DatabaseError> =>
+  Effect.callback<Client, DatabaseError>((resume) => {
     const { endpoint } = server
-    const client = new pg.Client({
+    const client = new Client({
       host: endpoint.host,
       port: endpoint.port,
       user: endpoint.user,
@@ -79,7 +78,7 @@ export const open = (server: Server): Effect.Effect<pg.Client, DatabaseError> =>
       connectionTimeoutMillis: endpoint.connectTimeoutMs ?? connectTimeoutMsDefault,
       keepAlive: true,
       keepAliveInitialDelayMillis: 30_000,
-      types
+      types: rowTypes
     })
     // Without a listener a connection lost between two queries would end the process. With one, the next query fails.
     client.on("error", () => {})
@@ -94,7 +93,7 @@ export const open = (server: Server): Effect.Effect<pg.Client, DatabaseError> =>
  * UTC, and: look every other second whether this client is still there while a statement runs. Otherwise a statement
  * (and its locks) would outlive a killed process until it has something to say.
  */
-const session = (client: pg.Client) =>
+const session = (client: Client) =>
   Effect.tryPromise({
     try: () =>
       client
@@ -108,16 +107,14 @@ const session = (client: pg.Client) =>
   })
 
 /** A connection of one's own, for as long as the scope. */
-export const connect = (server: Server): Effect.Effect<pg.Client, DatabaseError, Scope.Scope> =>
-  Effect.acquireRelease(
-    open(server),
-    (client, exit) => (Exit.isSuccess(exit) ? close(client) : destroy(client)),
-    { interruptible: true }
-  ).pipe(Effect.tap(session))
+export const connect = (server: Server): Effect.Effect<Client, DatabaseError, Scope.Scope> =>
+  Effect.acquireRelease(open(server), (client, exit) => (Exit.isSuccess(exit) ? close(client) : destroy(client)), {
+    interruptible: true
+  }).pipe(Effect.tap(session))
 
 /** Runs one statement on a dedicated connection, or several without parameters (the rows are the last one's). */
-export const query = <Row extends pg.QueryResultRow>(
-  client: pg.Client,
+export const query = <Row extends QueryResultRow>(
+  client: Client,
   operation: string,
   text: string,
   values?: ReadonlyArray<unknown>
@@ -128,7 +125,7 @@ export const query = <Row extends pg.QueryResultRow>(
   }).pipe(
     Effect.map((result) => {
       // The types of `pg` do not know that several statements give several results.
-      const results: ReadonlyArray<pg.QueryResult<Row>> = Array.isArray(result) ? result : [result]
+      const results: ReadonlyArray<QueryResult<Row>> = Array.isArray(result) ? result : [result]
       return results.at(-1)?.rows ?? []
     })
   )

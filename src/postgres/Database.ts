@@ -29,15 +29,13 @@ export interface DatabaseShape extends Server {
 
 export class Database extends Context.Service<Database, DatabaseShape>()("tributary/postgres/Database") {
   /** The embedded server: started or adopted with the layer, left (and stopped by its last user) with it. */
-  static readonly layerEmbedded = (
-    options?: EmbeddedPostgresOptions
-  ): Layer.Layer<Database, EmbeddedPostgresError> =>
+  static readonly layerEmbedded = (options?: EmbeddedPostgresOptions): Layer.Layer<Database, EmbeddedPostgresError> =>
     Layer.effect(Database, Effect.map(EmbeddedPostgres, fromServer)).pipe(
       Layer.provide(EmbeddedPostgres.layer(options))
     )
 
   /** A server named by a URL. Looks at the URL only: the first use says whether the server answers. */
-  static readonly layerUrl = (url: Redacted.Redacted<string>): Layer.Layer<Database, DatabaseError> =>
+  static readonly layerUrl = (url: Redacted.Redacted): Layer.Layer<Database, DatabaseError> =>
     Layer.effect(
       Database,
       Effect.map(parseUrl(url), (endpoint) =>
@@ -93,7 +91,7 @@ const badUrl = (problem: string) =>
   })
 
 /** The parts of a libpq URL that have a meaning here; a part that would weaken the connection if ignored is refused. */
-export const parseUrl = (url: Redacted.Redacted<string>): Effect.Effect<Endpoint, DatabaseError> =>
+export const parseUrl = (url: Redacted.Redacted): Effect.Effect<Endpoint, DatabaseError> =>
   Effect.try({
     try: () => readUrl(Redacted.value(url)),
     // The exceptions of URL and of decodeURIComponent quote their input: their text never leaves here.

@@ -69,7 +69,7 @@ const messageOf = (error: unknown): string | undefined =>
 /** The error and what caused it, outermost first; bounded, since a cause may be its own cause. */
 const causes = (cause: unknown): ReadonlyArray<unknown> => {
   const chain: Array<unknown> = []
-  for (let at: unknown = cause; at !== undefined && chain.length < 8 && !chain.includes(at); ) {
+  for (let at: unknown = cause; at !== undefined && chain.length < 8 && !chain.includes(at);) {
     chain.push(at)
     at = Predicate.hasProperty(at, "cause") ? at.cause : undefined
   }

@@ -35,6 +35,7 @@ import {
 } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -127,10 +128,14 @@ const signal = (pid: number, name: NodeJS.Signals | 0): "sent" | "gone" | "refus
 }
 
 /** When a process was started, to tell it from a later one with the same id. Known on Linux only; elsewhere "0". */
-const startOf = (pid: number | "self"): string => {
+const startOf = (pid: number): string => {
   try {
     // The name in brackets may hold spaces: count fields from behind it. starttime is field 22.
-    return readFileSync(`/proc/${pid}/stat`, "latin1").replace(/^.*\) /s, "").split(" ")[19] ?? "0"
+    return (
+      readFileSync(`/proc/${pid}/stat`, "latin1")
+        .replace(/^.*\) /s, "")
+        .split(" ")[19] ?? "0"
+    )
   } catch {
     return "0"
   }
@@ -202,11 +207,7 @@ const closedFolder = (path: string, identity: Identity): string | undefined => {
 }
 
 /** As root, the usual reason why Postgres does not run: a checkout or a data folder under a private home. */
-const privateHomeHint = (
-  identity: Identity | undefined,
-  dataDir: string,
-  binary: string
-): string | undefined => {
+const privateHomeHint = (identity: Identity | undefined, dataDir: string, binary: string): string | undefined => {
   if (identity === undefined) return undefined
   for (const [path, what, cure] of [
     [binary, "Postgres itself", "move the checkout out of it"],
@@ -260,7 +261,7 @@ interface Place {
   readonly binaries: Binaries
   readonly identity: Identity | undefined
   readonly env: NodeJS.ProcessEnv
-  readonly password: Redacted.Redacted<string>
+  readonly password: Redacted.Redacted
 }
 
 const binaries: Effect.Effect<Binaries, EmbeddedPostgresError> = Effect.tryPromise({
@@ -331,6 +332,15 @@ const libraryPath = (binary: string, root: string, identity: Identity | undefine
   return { LD_LIBRARY_PATH: [folder, join(native, "lib"), process.env["LD_LIBRARY_PATH"]].filter(Boolean).join(":") }
 }
 
+/** A process in a name: its id, and its start to tell it from a later one with the same id. */
+const nameOf = (pid: number) => `${pid}.${startOf(pid)}`
+
+/** Whether another process with this name lives. What bears our own name we know better. */
+const isOther = (name: string | undefined): boolean => {
+  const pid = Number(name?.split(".")[0])
+  return Number.isInteger(pid) && pid > 0 && pid !== process.pid && signal(pid, 0) !== "gone" && nameOf(pid) === name
+}
+
 const initPrefix = "init-"
 /** Folders that starts in this very process are filling right now. */
 const initialising = new Set<string>()
@@ -340,10 +350,7 @@ const sweep = (root: string) => {
   for (const name of readdirSync(root)) {
     const path = join(root, name)
     if (!name.startsWith(initPrefix) || initialising.has(path)) continue
-    const [, pid, start] = /^init-(\d+)\.(\d+)-/.exec(name) ?? []
-    const owner = Number(pid)
-    const isLive = pid !== undefined && owner !== process.pid && signal(owner, 0) !== "gone" && startOf(owner) === start
-    if (isLive) continue
+    if (isOther(/^init-(\d+\.\d+)-/.exec(name)?.[1])) continue
     try {
       rmSync(path, { recursive: true, force: true })
     } catch {
@@ -388,7 +395,7 @@ const isInitialised = (place: Place) => existsSync(join(place.dataDir, "PG_VERSI
 const initialise = (place: Place, durable: boolean): Effect.Effect<void, EmbeddedPostgresError> =>
   Effect.suspend(() => {
     if (isInitialised(place)) return Effect.void
-    const draft = mkdtempSync(join(place.root, `${initPrefix}${process.pid}.${startOf("self")}-`))
+    const draft = mkdtempSync(join(place.root, `${initPrefix}${nameOf(process.pid)}-`))
     initialising.add(draft)
     own(draft, place.identity)
     return runInitdb(place, join(draft, "data"), durable).pipe(
@@ -399,7 +406,10 @@ const initialise = (place: Place, durable: boolean): Effect.Effect<void, Embedde
         })
       ),
       // Another process was faster: its cluster is as good as ours.
-      Effect.catchIf(() => isInitialised(place), () => Effect.void),
+      Effect.catchIf(
+        () => isInitialised(place),
+        () => Effect.void
+      ),
       Effect.ensuring(
         Effect.sync(() => {
           initialising.delete(draft)
@@ -415,8 +425,15 @@ const runInitdb = (place: Place, target: string, durable: boolean): Effect.Effec
     const child = spawn(
       place.binaries.initdb,
       [
-        ...["-D", target, "-U", user, "-A", "scram-sha-256", `--pwfile=${place.passwordFile}`, "-E", "UTF8"],
-        ...["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-locale", "--no-instructions"],
+        `--pgdata=${target}`,
+        `--username=${user}`,
+        `--pwfile=${place.passwordFile}`,
+        "--auth=scram-sha-256",
+        "--encoding=UTF8",
+        "--no-locale",
+        "--locale-provider=builtin",
+        "--builtin-locale=C.UTF-8",
+        "--no-instructions",
         ...(durable ? [] : ["--no-sync"])
       ],
       { ...spawnOptions(place), stdio: ["ignore", "ignore", "pipe"] }
@@ -427,7 +444,9 @@ const runInitdb = (place: Place, target: string, durable: boolean): Effect.Effec
     })
     child.once("error", (error) => resume(Effect.fail(fail("initdb", error.message, hint()))))
     child.once("close", (status) =>
-      resume(status === 0 ? Effect.void : Effect.fail(fail("initdb", output.trim().slice(-500) || `exit ${status}`, hint())))
+      resume(
+        status === 0 ? Effect.void : Effect.fail(fail("initdb", output.trim().slice(-500) || `exit ${status}`, hint()))
+      )
     )
     return Effect.callback<void>((done) => {
       if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return done(Effect.void)
@@ -435,6 +454,62 @@ const runInitdb = (place: Place, target: string, durable: boolean): Effect.Effec
       child.kill("SIGKILL")
     })
   })
+
+/** Roots that this very process is starting. */
+const starting = new Set<string>()
+const turnFile = (place: Place) => join(place.root, "starting")
+
+/**
+ * One start at a time: Postgres itself lets only one win, but on a laptop a dozen losers would keep the winner from
+ * getting anywhere. A turn of a process that died, or that has taken longer than any start may, is void.
+ */
+const inTurn = <A>(
+  place: Place,
+  work: Effect.Effect<A, EmbeddedPostgresError>
+): Effect.Effect<A, EmbeddedPostgresError> =>
+  Effect.acquireUseRelease(
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.suspend(() =>
+        takeTurn(place, now) ? Effect.void : Effect.fail(fail("wait", "another process is starting it"))
+      )
+    ),
+    () => work,
+    () =>
+      Effect.sync(() => {
+        starting.delete(place.root)
+        rmSync(turnFile(place), { force: true })
+      })
+  )
+
+const takeTurn = (place: Place, now: number): boolean => {
+  const path = turnFile(place)
+  if (starting.has(place.root)) return false
+  const holder = readText(path)
+  if (holder !== undefined) {
+    if (isOther(holder) && now - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? now) < 2 * startTimeoutMs)
+      return false
+    rmSync(path, { force: true })
+  }
+  const draft = `${path}.${process.pid}`
+  try {
+    writeFileSync(draft, nameOf(process.pid))
+    linkSync(draft, path)
+    starting.add(place.root)
+    return true
+  } catch {
+    return false
+  } finally {
+    rmSync(draft, { force: true })
+  }
+}
+
+const readText = (path: string): string | undefined => {
+  try {
+    return readFileSync(path, "utf8")
+  } catch {
+    return undefined
+  }
+}
 
 interface Postmaster {
   readonly pid: number
@@ -499,18 +574,25 @@ const launch = (place: Place, wantedPort: number, durable: boolean): Effect.Effe
       catch: (error) => fail("start", textOf(error), folderHint(error, place.root))
     })
     let ended: string | undefined
+    // It was ready before we looked, another user came, left last, and stopped it.
+    let wasStopped = false
     child.once("error", (error) => {
       ended = error.message
     })
     child.once("exit", (status, by) => {
       ended ??= `exit ${status ?? by}`
+      wasStopped = status === 0
     })
     const ready = Effect.suspend(() => {
       if (ended !== undefined) {
         const log = linesOf(place, offset, child.pid)
         const hint = privateHomeHint(place.identity, place.dataDir, place.binaries.postgres)
         return Effect.fail(
-          fail(lostRace.test(log) ? "wait" : "start", `${ended}: ${log.slice(-400)}`, hint ?? `see ${place.logFile}`)
+          fail(
+            wasStopped || lostRace.test(log) ? "wait" : "start",
+            `${ended}: ${log.slice(-400)}`,
+            hint ?? `see ${place.logFile}`
+          )
         )
       }
       const postmaster = readPostmaster(postmasterFile(place))
@@ -661,8 +743,15 @@ const arrive = (place: Place, port: number, durable: boolean): Effect.Effect<Sta
   Effect.gen(function* () {
     const found = yield* running(place)
     if (found !== undefined) return yield* enter(place, found, true)
-    yield* initialise(place, durable)
-    const launched = yield* launch(place, port, durable)
+    const launched = yield* inTurn(
+      place,
+      Effect.gen(function* () {
+        // Whoever had the turn before us may have started it.
+        if ((yield* running(place)) !== undefined) return yield* fail("wait", "another process has started it")
+        yield* initialise(place, durable)
+        return yield* launch(place, port, durable)
+      })
+    )
     return yield* enter(place, launched, false).pipe(
       // It runs and we are not counted: if nobody else is, it ends here.
       Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : leaveUncounted(place, launched)))
@@ -745,7 +834,8 @@ export const start = (
           yield* Effect.promise(() => stay.lost)
           yield* Effect.logWarning("the embedded Postgres went away; entering it again")
           stay = yield* arrive(place, port, durable).pipe(Effect.retry(Schedule.spaced("1 second")))
-          if (stay.port !== port) yield* Effect.logError(`the embedded Postgres is now on port ${stay.port}: start this program again`)
+          if (stay.port !== port)
+            yield* Effect.logError(`the embedded Postgres is now on port ${stay.port}: start this program again`)
         }
       })
     )

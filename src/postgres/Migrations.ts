@@ -116,7 +116,9 @@ const readMigration = (folder: string, file: string): Migration => {
     throw refusal(file, "is not named NNNN_name.sql")
   }
   // Line ends do not count: git may have changed them on the way to a Windows machine.
-  const sql = readFileSync(join(folder, file), "utf8").replace(/^\uFEFF/, "").replaceAll("\r\n", "\n")
+  const sql = readFileSync(join(folder, file), "utf8")
+    .replace(/^\uFEFF/, "")
+    .replaceAll("\r\n", "\n")
   return { id: Number(id), name, file, sql, checksum: createHash("sha256").update(sql).digest("hex") }
 }
 
@@ -232,12 +234,11 @@ const apply = (client: pg.Client, migration: Migration): Effect.Effect<void, Mig
     if ((yield* currentTransaction(client)) !== before) {
       return yield* refusal(migration.file, "ends the transaction it runs in: take commit and rollback out of it")
     }
-    yield* query(
-      client,
-      "migrate",
-      "insert into tributary.migrations (id, name, checksum) values ($1, $2, $3)",
-      [migration.id, migration.name, migration.checksum]
-    )
+    yield* query(client, "migrate", "insert into tributary.migrations (id, name, checksum) values ($1, $2, $3)", [
+      migration.id,
+      migration.name,
+      migration.checksum
+    ])
   }).pipe(Effect.withSpan("Migrations.apply", { attributes: { file: migration.file } }))
 
 /** A lost connection stays a DatabaseError; what Postgres has against the SQL names file and line. */
@@ -256,16 +257,15 @@ const failureOf = (migration: Migration, cause: unknown): MigrationError | Datab
 const lineOf = (sql: string, cause: unknown): number | undefined => {
   const position = Predicate.hasProperty(cause, "position") ? Number(cause.position) : Number.NaN
   if (!Number.isInteger(position) || position < 1) return undefined
-  return Array.from(sql)
-    .slice(0, position - 1)
-    .filter((character) => character === "\n").length + 1
+  return (
+    Array.from(sql)
+      .slice(0, position - 1)
+      .filter((character) => character === "\n").length + 1
+  )
 }
 
 /** Commits when the work succeeds; otherwise the scope of the connection ends it, and the server rolls back. */
-const transaction = <A, E>(
-  client: pg.Client,
-  work: Effect.Effect<A, E>
-): Effect.Effect<A, E | DatabaseError> =>
+const transaction = <A, E>(client: pg.Client, work: Effect.Effect<A, E>): Effect.Effect<A, E | DatabaseError> =>
   query(client, "begin", "begin").pipe(
     Effect.andThen(work),
     Effect.onExit((exit) => (Exit.isSuccess(exit) ? query(client, "commit", "commit") : Effect.void))

@@ -59,8 +59,7 @@ const plainInstant = (text: string): string => {
 /** A value in a form in which equal things are equal texts. */
 const canonical = (field: Field | undefined, value: unknown): string => {
   if (value === null || value === undefined) return "null"
-  const raw =
-    typeof value === "object" && "rawJSON" in value ? (value as RawJson).rawJSON : undefined
+  const raw = typeof value === "object" && "rawJSON" in value ? (value as RawJson).rawJSON : undefined
   const text = raw ?? (typeof value === "string" ? value : undefined)
   switch (field?.type._tag) {
     case "integer":
@@ -78,7 +77,12 @@ const canonical = (field: Field | undefined, value: unknown): string => {
 const isPlainObject = (item: unknown): item is Json =>
   typeof item === "object" && item !== null && !Array.isArray(item) && !("rawJSON" in item)
 
-const sorted = (object: Json): Json => Object.fromEntries(Object.keys(object).sort().map((key) => [key, object[key]]))
+const sorted = (object: Json): Json =>
+  Object.fromEntries(
+    Object.keys(object)
+      .sort()
+      .map((key) => [key, object[key]])
+  )
 
 const differingFields = (table: Table, source: Json, warehouse: Json): ReadonlyArray<string> => {
   const names = new Set([...Object.keys(source), ...Object.keys(warehouse)])

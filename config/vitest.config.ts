@@ -1,0 +1,12 @@
+import { fileURLToPath } from "node:url"
+import { defineConfig } from "vitest/config"
+
+export default defineConfig({
+  root: fileURLToPath(new URL("..", import.meta.url)),
+  test: {
+    include: ["test/**/*.test.ts"],
+    pool: "forks",
+    globalSetup: ["test/support/postgres-global.ts"],
+    testTimeout: 30_000
+  }
+})

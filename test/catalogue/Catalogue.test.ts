@@ -1,0 +1,167 @@
+import { assert, describe, it } from "vitest"
+import { catalogue, CatalogueError, type CatalogueSpec } from "../../src/catalogue/Catalogue.ts"
+import { id, integer, lastchangedate, list, money, pair, ref, string } from "../../src/catalogue/Field.ts"
+import { exact, partial, resource, type ResourceSpec, write } from "../../src/catalogue/Resource.ts"
+
+const shelf: ResourceSpec = {
+  path: "shelves",
+  area: "shop",
+  purpose: "Shelves",
+  basis: "documented",
+  operations: "L C",
+  fields: [id(), string("code", 10), lastchangedate()],
+  modifiedSince: true
+}
+
+const thing: ResourceSpec = {
+  path: "things",
+  area: "shop",
+  purpose: "Things",
+  basis: "inferred",
+  operations: "L",
+  fields: [id(), pair("shelf", "shelves", { by: "code", length: 10 }), money("price")]
+}
+
+const problemsOf = (spec: Partial<CatalogueSpec>): ReadonlyArray<string> => {
+  try {
+    catalogue({
+      name: "test",
+      version: "1",
+      areas: [{ name: "shop", covers: "everything" }],
+      features: ["extra"],
+      errorCodes: [],
+      resources: [],
+      ...spec
+    })
+    return []
+  } catch (error) {
+    assert.instanceOf(error, CatalogueError)
+    return error.problems.map(({ place, problem }) => `${place}: ${problem}`)
+  }
+}
+
+const wrong = (...resources: ReadonlyArray<ResourceSpec>) => problemsOf({ resources: resources.map(resource) })
+
+describe("a catalogue", () => {
+  it("is accepted when every name resolves", () => {
+    assert.deepStrictEqual(wrong(shelf, thing), [])
+  })
+
+  it("expands a reference pair into its two fields", () => {
+    const { field } = resource(thing)
+    assert.deepStrictEqual([...field.keys()], ["id", "shelfid", "shelf", "price"])
+    assert.deepStrictEqual(field.get("shelf")!.reference, {
+      resource: "shelves",
+      half: "code",
+      pairedWith: "shelfid",
+      by: "code"
+    })
+  })
+
+  const cases: ReadonlyArray<readonly [title: string, expected: RegExp, ...resources: ReadonlyArray<ResourceSpec>]> = [
+    ["an unknown resource in a reference", /things, field "shelfid": refers to the resource "shelves"/, thing],
+    [
+      "an unknown field to resolve by",
+      /things, field "shelf": is resolved by shelves\.label, which is no field/,
+      shelf,
+      { ...thing, fields: [id(), pair("shelf", "shelves", { by: "label", length: 10 })] }
+    ],
+    [
+      "a code that is no string",
+      /is resolved by shelves\.lastchangedate, which is no string/,
+      shelf,
+      { ...thing, fields: [id(), pair("shelf", "shelves", { by: "lastchangedate", length: 10 })] }
+    ],
+    [
+      "a half without its pair",
+      /field "shelfid": is paired with "shelf"/,
+      shelf,
+      { ...thing, fields: [id(), pair("shelf", "shelves", { by: "code", length: 10 })[0]!] }
+    ],
+    ["a resource stated twice", /shelves: is stated twice/, shelf, shelf],
+    [
+      "a field stated twice",
+      /things: states twice: price/,
+      { ...thing, fields: [id(), money("price"), money("price")] }
+    ],
+    ["an unknown area", /in the area "attic"/, { ...shelf, area: "attic" }],
+    ["an unknown module", /needs the module "magic"/, { ...shelf, feature: "magic" }],
+    ["an unknown operation", /the operation "X"/, { ...shelf, operations: "L X" }],
+    ["a resource that cannot be listed", /cannot be listed/, { ...shelf, operations: "C R" }],
+    ["a record without a number", /must begin with the field "id"/, { ...thing, fields: [money("price")] }],
+    [
+      "modifiedsince without a time of change",
+      /modifiedsince without a lastchangedate/,
+      { ...thing, fields: [id()], modifiedSince: true }
+    ],
+    ["a filter on no field", /filter "colour": is no field/, { ...shelf, filters: [exact("colour")] }],
+    [
+      "a partial filter on a number",
+      /filter "rank": is partial but no text/,
+      { ...shelf, fields: [...shelf.fields, integer("rank")], filters: [partial("rank")] }
+    ],
+    [
+      "a filter that all have",
+      /filter "externalid": is common/,
+      { ...shelf, fields: [...shelf.fields, string("externalid", 100)], filters: [exact("externalid")] }
+    ],
+    ["too many decimals", /holds 21 decimals/, { ...thing, fields: [id(), money("price", { dp: 21 })] }],
+    ["a length of nothing", /has the length 0/, { ...thing, fields: [id(), string("name", 0)] }],
+    [
+      "a wrong type inside lines",
+      /line field "price"/,
+      { ...thing, fields: [id(), list("lines", [money("price", { dp: -1 })])] }
+    ],
+    [
+      "a value of another type",
+      /allows the value "red"/,
+      { ...thing, fields: [id(), integer("rank", { values: [{ value: "red", meaning: "" }] })] }
+    ],
+    [
+      "a name that is no column",
+      /field "Bad Name": is no usable name/,
+      { ...thing, fields: [id(), money("Bad Name")] }
+    ],
+    [
+      "a reserved name",
+      /field "custom_fields": is no usable name/,
+      { ...thing, fields: [id(), string("custom_fields", 9)] }
+    ],
+    ["a name longer than a column", /longer than 63 bytes/, { ...thing, fields: [id(), money("a".repeat(64))] }],
+    ["a key that is no field", /has the key "label"/, { ...shelf, key: { field: "label" } }],
+    ["a required field that is none", /requires "label"/, { ...shelf, required: ["label"] }],
+    [
+      "a write that sets no field",
+      /create field "cost": sets "costs"/,
+      { ...thing, fields: [id()], create: [write(money("cost"), { sets: "costs" })] }
+    ],
+    [
+      "a write that names no resource",
+      /create field "boxid": refers to the resource "boxes"/,
+      { ...thing, fields: [id(), integer("boxid")], create: [write(ref("boxid", "boxes"))] }
+    ],
+    [
+      "a scope that does not exist",
+      /needs the scope "shop:look"/,
+      { ...shelf, specials: [{ method: "GET", name: "labels", scope: "shop:look", purpose: "" }] }
+    ]
+  ]
+  for (const [title, expected, ...resources] of cases) {
+    it(`refuses ${title}, naming the place`, () => {
+      const problems = wrong(...resources)
+      assert.isTrue(
+        problems.some((problem) => expected.test(problem)),
+        `none of ${JSON.stringify(problems)} is ${String(expected)}`
+      )
+    })
+  }
+
+  it("lists every mistake at once", () => {
+    assert.lengthOf(wrong({ ...shelf, area: "attic", feature: "magic", operations: "C X" }), 4)
+  })
+
+  it("refuses an error code stated twice", () => {
+    const code = { status: 404, code: "not_found", condition: "" }
+    assert.deepStrictEqual(problemsOf({ errorCodes: [code, code] }), ["error code not_found: is stated twice"])
+  })
+})

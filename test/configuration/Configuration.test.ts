@@ -1,0 +1,127 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { load } from "../../src/configuration/Configuration.ts"
+import { jsonSchema } from "../../src/configuration/Settings.ts"
+
+const withFile = <A, E, R>(yaml: string, use: (file: string) => Effect.Effect<A, E, R>) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-configuration-"))),
+    (folder) => {
+      const file = join(folder, "tributary.yaml")
+      writeFileSync(file, yaml)
+      return use(file)
+    },
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+  )
+
+const problemsOf = (yaml: string, environment: Record<string, string> = {}) =>
+  withFile(yaml, (config) =>
+    load({ config }, environment).pipe(
+      Effect.matchEffect({
+        onSuccess: () => Effect.succeed<ReadonlyArray<string>>([]),
+        onFailure: (error) =>
+          Effect.succeed(error.problems.map((problem) => problem.replace(/^.*tributary\.yaml/, "file")))
+      })
+    )
+  )
+
+describe("the configuration", () => {
+  it.effect("takes one company from the environment", () =>
+    Effect.gen(function* () {
+      const { companies, requestsPerMinute, databaseUrl } = yield* load(
+        {},
+        { SERVICE_API_URL: "https://erp.example/!/api/v2", SERVICE_API_TOKEN: "s3cret", DATABASE_URL: " " }
+      )
+      assert.deepStrictEqual(
+        companies.map(({ name, url, token }) => [name, url, Redacted.value(token)]),
+        [["main", "https://erp.example/!/api/v2", "s3cret"]]
+      )
+      assert.strictEqual(requestsPerMinute, 500)
+      assert.isNull(databaseUrl)
+      assert.notInclude(
+        JSON.stringify(companies, (_, value: unknown) => (typeof value === "bigint" ? 0 : value)),
+        "s3cret"
+      )
+    })
+  )
+
+  it.effect("prefers the flag to the environment, and the file's own address to both", () =>
+    withFile(
+      "companies:\n  - name: a\n    token_env: A\n  - name: b\n    url: https://b\n    token_env: A\n",
+      (config) =>
+        Effect.gen(function* () {
+          const { companies } = yield* load({ config, url: "https://flag" }, { SERVICE_API_URL: "https://env", A: "t" })
+          assert.deepStrictEqual(
+            companies.map(({ url }) => url),
+            ["https://flag", "https://b"]
+          )
+        })
+    )
+  )
+
+  it.effect("reports a mistake with its line and what is allowed", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* problemsOf("paging:\n  mode: scroll\n"), [
+        'file:2:9: paging.mode: expected "auto" | "cursor" | "page" | "offset" | "link" | "none"'
+      ])
+      assert.deepStrictEqual(yield* problemsOf("budget:\n  per_minute: 3\n"), [
+        "file:2:15: budget.per_minute: there is no such setting; allowed: requests_per_minute"
+      ])
+      const several = yield* problemsOf("sync:\n  concurrency: 0\ncompanies:\n  - url: x\n")
+      assert.deepStrictEqual(several.length, 2)
+      assert.include(several.join("\n"), "file:4:5: companies.0.name")
+    })
+  )
+
+  it.effect("reports YAML that is none", () =>
+    Effect.gen(function* () {
+      const problems = yield* problemsOf("companies: [\n")
+      assert.lengthOf(problems, 1)
+      assert.match(problems[0]!, /^file:2:1: /)
+    })
+  )
+
+  it.effect("says which token is missing, and never shows one", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(
+        yield* problemsOf("companies:\n  - name: north\n    url: https://n\n    token_env: NORTH\n"),
+        ["company north: NORTH is not set in the environment or .env"]
+      )
+      assert.deepStrictEqual(
+        yield* problemsOf(
+          "companies:\n  - {name: a, url: https://a, token: x}\n  - {name: a, url: https://a, token: x}\n"
+        ),
+        ["two companies are called a"]
+      )
+    })
+  )
+
+  it.effect("refuses a file that is not there", () =>
+    Effect.gen(function* () {
+      const result = yield* Effect.flip(load({ config: "/nowhere/tributary.yaml" }, {}))
+      assert.include(result.message, "there is no such file")
+    })
+  )
+
+  it("has a JSON Schema beside its example", () => {
+    const committed = readFileSync(new URL("../../config/tributary.schema.json", import.meta.url), "utf8")
+    assert.deepStrictEqual(JSON.parse(committed), jsonSchema())
+  })
+
+  it.effect("has an example that loads", () =>
+    Effect.gen(function* () {
+      const { companies } = yield* load(
+        { config: new URL("../../config/tributary.example.yaml", import.meta.url).pathname },
+        { NORTH_TOKEN: "a", SOUTH_TOKEN: "b" }
+      )
+      assert.deepStrictEqual(
+        companies.map(({ name }) => name),
+        ["north", "south"]
+      )
+    })
+  )
+})

@@ -1,0 +1,90 @@
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { money, string } from "../../../src/catalogue/Field.ts"
+import { resource, type Resource } from "../../../src/catalogue/Resource.ts"
+import { tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { things } from "../../support/tiny.ts"
+
+const grown = (base: Resource, fields: Resource["fields"]): Resource =>
+  resource({
+    path: base.path,
+    area: base.area,
+    purpose: base.purpose,
+    basis: base.basis,
+    operations: base.operations.join(" "),
+    fields,
+    modifiedSince: base.modifiedSince
+  })
+
+layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the warehouse's tables", (it) => {
+  it.effect("are made for the whole catalogue, and then there is nothing left to do", () =>
+    Effect.gen(function* () {
+      const tables = [...serviceV2.resources.values()].map((one) => tableOf(one))
+      const done = yield* TablePlan.apply(tables)
+      assert.isAbove(done.length, tables.length * 3)
+      assert.deepStrictEqual(yield* TablePlan.planFor(tables), [])
+      assert.deepStrictEqual(yield* TablePlan.apply(tables), [])
+      const sql = yield* SqlClient.SqlClient
+      const columns = yield* sql<{ column_name: string; type: string; comment: string }>`
+        select a.attname as column_name, format_type(a.atttypid, a.atttypmod) as type,
+               col_description(a.attrelid, a.attnum) as comment
+          from pg_attribute a where a.attrelid = 'erp.payments'::regclass and a.attnum > 0 order by a.attnum`
+      const types = new Map(columns.map((column) => [column.column_name, column.type]))
+      assert.strictEqual(types.get("id"), "bigint")
+      assert.strictEqual(types.get("amount"), "numeric(20,4)")
+      assert.strictEqual(types.get("datereceived"), "date")
+      assert.strictEqual(types.get("jointcheck"), "boolean")
+      assert.strictEqual(types.get("_extra"), "jsonb")
+      assert.strictEqual(types.get("_observed_at"), "timestamp with time zone")
+      const paymeth = columns.find((column) => column.column_name === "paymeth")!
+      assert.include(paymeth.comment, "99 write-off")
+      for (const table of tables) yield* sql.unsafe(`select * from ${table.view}`)
+    })
+  )
+
+  it.effect("grow by a column, keep what is there, and show it in the history", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* TablePlan.apply([tableOf(things)])
+      yield* sql`insert into erp.things (_company_id, id, name, _origin, _observed_at) values (1, 1, 'old', 'scan', now())`
+      const more = tableOf(grown(things, [...things.fields, money("cost"), string("label", 10, { note: "it's \\ odd" })]))
+      const done = yield* TablePlan.apply([more])
+      assert.strictEqual(done.filter((statement) => statement.includes("add column")).length, 4)
+      const [row] = yield* sql<{ record: Record<string, unknown> }>`select record from erp_history.things`
+      assert.deepStrictEqual([row!.record["name"], row!.record["cost"]], ["old", null])
+      const [comment] = yield* sql<{ comment: string }>`
+        select col_description('erp.things'::regclass, attnum) as comment from pg_attribute
+         where attrelid = 'erp.things'::regclass and attname = 'label'`
+      assert.include(comment!.comment, "it's \\ odd")
+      assert.deepStrictEqual(yield* TablePlan.planFor([more]), [])
+    })
+  )
+
+  it.effect("are left alone when somebody changed a column's type, and the conflict is named", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const table = tableOf({ ...things, path: "touched" })
+      yield* TablePlan.apply([table])
+      yield* sql`drop view erp_history.touched`
+      yield* sql`alter table erp.touched alter column price type double precision`
+      const conflict = yield* Effect.flip(TablePlan.apply([table]))
+      assert.strictEqual(conflict._tag, "TableConflict")
+      assert.include(conflict.message, "erp.touched: the column price is double precision and should be numeric(20,4)")
+    })
+  )
+
+  it.effect("are made once by programs that start together", () =>
+    Effect.gen(function* () {
+      const table = tableOf({ ...things, path: "together" })
+      const results = yield* Effect.forEach([1, 2, 3, 4], () => TablePlan.apply([table]), { concurrency: "unbounded" })
+      assert.lengthOf(
+        results.filter((done) => done.length > 0),
+        1
+      )
+    })
+  )
+})

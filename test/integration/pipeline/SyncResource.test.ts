@@ -1,0 +1,552 @@
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { NotFound, PageTokenRefused, ServerFault } from "../../../src/connector/SourceError.ts"
+import * as Lander from "../../../src/land/Lander.ts"
+import { tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { syncResource } from "../../../src/pipeline/SyncResource.ts"
+import { Database } from "../../../src/postgres/Database.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { failing, pages, plain, record, scripted, type ScriptedSource, things } from "../../support/tiny.ts"
+
+const tables = { things: tableOf(things), plain: tableOf(plain) }
+
+const warehouse = Layer.effectDiscard(
+  Effect.andThen(Migrations.migrate(), TablePlan.apply([tables.things, tables.plain]))
+).pipe(Layer.provideMerge(layerSql))
+
+let companies = 0n
+/** A company of its own for each test, so that tests share a database and no row. */
+const company = () => (companies += 1n)
+
+const run = (
+  source: ScriptedSource,
+  companyId: bigint,
+  options: { table?: typeof tables.things; full?: boolean; acceptDeletions?: boolean } = {}
+) =>
+  syncResource({
+    companyId,
+    connector: source.connector,
+    table: options.table ?? tables.things,
+    full: options.full ?? false,
+    acceptDeletions: options.acceptDeletions ?? false,
+    batchRecordsMax: 5_000
+  })
+
+const live = (companyId: bigint, table = "things") =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.unsafe<Record<string, unknown>>(
+      `select * from erp.${table} where _company_id = $1 and _deleted_at is null order by id`,
+      [companyId]
+    )
+  )
+
+const history = (companyId: bigint, table = "things") =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.unsafe<{ id: bigint; _version: bigint; _op: string; name: string | null; open: boolean }>(
+      `select id, _version, _op, record ->> 'name' as name, _valid_to is null as open
+         from erp_history.${table} where _company_id = $1 order by id, _version`,
+      [companyId]
+    )
+  )
+
+const checkpointOf = (companyId: bigint, name = "things") =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql<{ cursor: string | null; scan_token: string | null; fence: bigint }>`
+      select cursor, scan_token, fence from tributary.checkpoints where company_id = ${companyId} and resource = ${name}`.pipe(
+      Effect.map((rows) => rows[0]!)
+    )
+  )
+
+const at = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, "0")}.000000Z`
+const thing = (id: number, name: string, second: number) =>
+  record(things, { id: String(id), name, lastchangedate: at(second) })
+
+describe("a run", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+    it.effect("lands a first full scan and stores the first page's cursor byte for byte", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(
+          companyId,
+          pages(
+            { records: [thing(1, "one", 1), thing(2, "two", 2)], syncedThrough: "2026-01-01T00:00:10.000000000Z" },
+            { records: [thing(3, "three", 3)], syncedThrough: "2026-01-01T00:00:11Z" }
+          )
+        )
+        const outcome = yield* run(source, companyId)
+        assert.deepStrictEqual([outcome.status, outcome.kind, outcome.totals.inserted], ["done", "full", 3])
+        assert.deepStrictEqual(
+          (yield* live(companyId)).map((row) => row["name"]),
+          ["one", "two", "three"]
+        )
+        assert.strictEqual((yield* checkpointOf(companyId)).cursor, "2026-01-01T00:00:10.000000000Z")
+        assert.deepStrictEqual(
+          (yield* history(companyId)).map((row) => [row._version, row._op, row.open]),
+          [
+            [1n, "insert", true],
+            [1n, "insert", true],
+            [1n, "insert", true]
+          ]
+        )
+      })
+    )
+
+    it.effect("keeps the earliest synced_through when pages differ", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        yield* run(
+          scripted(
+            companyId,
+            pages(
+              { records: [thing(1, "one", 1)], syncedThrough: at(20) },
+              { records: [thing(2, "two", 2)], syncedThrough: at(15) },
+              { records: [thing(3, "three", 3)], syncedThrough: at(30) }
+            )
+          ),
+          companyId
+        )
+        assert.strictEqual((yield* checkpointOf(companyId)).cursor, at(15))
+      })
+    )
+
+    it.effect("reads from its cursor next time, rewrites what changed and leaves the rest untouched", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(
+          companyId,
+          pages({ records: [thing(1, "one", 1), thing(2, "two", 2)], syncedThrough: at(10) })
+        )
+        yield* run(source, companyId)
+        const before = (yield* live(companyId))[1]!
+        source.script = pages({ records: [thing(2, "two", 2), thing(1, "ONE", 12)], syncedThrough: at(20) })
+        const outcome = yield* run(source, companyId)
+        assert.strictEqual(source.requests.at(-1)!.since, at(10))
+        assert.deepStrictEqual([outcome.totals.inserted, outcome.totals.updated, outcome.totals.unchanged], [0, 1, 1])
+        const rows = yield* live(companyId)
+        assert.deepStrictEqual(
+          rows.map((row) => [row["name"], row["_version"], row["_op"]]),
+          [
+            ["ONE", 2n, "update"],
+            ["two", 1n, "insert"]
+          ]
+        )
+        assert.deepStrictEqual(rows[1], before)
+        assert.deepStrictEqual(
+          (yield* history(companyId)).map((row) => [row.id, row._version, row.name, row.open]),
+          [
+            [1n, 1n, "one", false],
+            [1n, 2n, "ONE", true],
+            [2n, 1n, "two", true]
+          ]
+        )
+      })
+    )
+
+    it.effect("never goes back to an older version", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages({ records: [thing(1, "new", 9)], syncedThrough: at(10) }))
+        yield* run(source, companyId)
+        source.script = pages({ records: [thing(1, "old", 5)], syncedThrough: at(11) })
+        const outcome = yield* run(source, companyId)
+        assert.strictEqual(outcome.totals.unchanged, 1)
+        assert.strictEqual((yield* live(companyId))[0]!["name"], "new")
+        // The same stamp: the later read wins.
+        source.script = pages({ records: [thing(1, "same stamp", 9)], syncedThrough: at(12) })
+        yield* run(source, companyId)
+        assert.strictEqual((yield* live(companyId))[0]!["name"], "same stamp")
+      })
+    )
+
+    it.effect("lands both versions of a record that moved between pages", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(
+          companyId,
+          pages(
+            { records: [thing(1, "one", 1), thing(2, "two", 2)], syncedThrough: at(10) },
+            { records: [thing(1, "one again", 11)] }
+          )
+        )
+        const outcome = yield* run(source, companyId)
+        assert.strictEqual(outcome.status, "done")
+        assert.strictEqual((yield* live(companyId))[0]!["name"], "one again")
+        assert.deepStrictEqual(
+          (yield* history(companyId)).filter((row) => row.id === 1n).map((row) => row.name),
+          ["one", "one again"]
+        )
+      })
+    )
+
+    it.effect("holds odd values exactly", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const odd = [
+          record(
+            things,
+            {
+              id: "1",
+              name: "tab\there \\ back\nline\r 'quote' \"double\" 🧾 \\N",
+              price: "0.1000",
+              weight: "-12345678901234.567890",
+              rank: "9223372036854775807",
+              flag: "true",
+              day: "2024-02-29",
+              seen: "2026-01-01T00:00:00.123456Z",
+              memo: ""
+            },
+            { extra: '{"later":1.10,"deep":{"n":12345678901234567890.10}}', customFields: '{"colour":"red","n":2.50}' }
+          ),
+          record(things, {
+            id: "2",
+            name: "é".repeat(255),
+            price: "9999999999999999.9999",
+            rank: "-9223372036854775808"
+          })
+        ]
+        yield* run(scripted(companyId, pages({ records: odd, syncedThrough: at(1) })), companyId)
+        const sql = yield* SqlClient.SqlClient
+        const rows = yield* sql.unsafe<Record<string, string>>(
+          `select name, price::text, weight::text, rank::text, flag, day::text, memo,
+                  to_char(seen at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') as seen, _extra::text, custom_fields::text
+             from erp.things where _company_id = $1 order by id`,
+          [companyId]
+        )
+        assert.deepStrictEqual(rows[0] as unknown, {
+          name: "tab\there \\ back\nline\r 'quote' \"double\" 🧾 \\N",
+          price: "0.1000",
+          weight: "-12345678901234.567890",
+          rank: "9223372036854775807",
+          flag: true,
+          day: "2024-02-29",
+          memo: "",
+          seen: "2026-01-01T00:00:00.123456",
+          _extra: '{"deep": {"n": 12345678901234567890.10}, "later": 1.10}',
+          custom_fields: '{"n": 2.50, "colour": "red"}'
+        })
+        assert.strictEqual(rows[1]!["name"], "é".repeat(255))
+        assert.strictEqual(rows[1]!["price"], "9999999999999999.9999")
+        const [version] = yield* sql.unsafe<{ record: string }>(
+          `select record::text from erp_history.things where _company_id = $1 and id = 1`,
+          [companyId]
+        )
+        assert.include(version!.record, '"price": "0.1000"')
+        assert.include(version!.record, '"later": 1.10')
+        // 1.10 and 1.1 are different texts, so this is a change.
+        const next = scripted(
+          companyId,
+          pages({
+            records: [{ ...odd[0]!, extra: '{"later":1.1,"deep":{"n":12345678901234567890.10}}' }],
+            syncedThrough: at(2)
+          })
+        )
+        next.now += 1_000_000
+        assert.strictEqual((yield* run(next, companyId)).totals.updated, 1)
+      })
+    )
+
+    it.effect("keeps what a record did not carry", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(
+          companyId,
+          pages({
+            records: [record(things, { id: "1", name: "one", price: "5.0000", lastchangedate: at(1) })],
+            syncedThrough: at(2)
+          })
+        )
+        yield* run(source, companyId)
+        source.script = pages({
+          records: [
+            record(things, { id: "1", name: "two", price: undefined, lastchangedate: at(3) }),
+            record(things, { id: "2", name: undefined, price: "1.0000", lastchangedate: at(3) })
+          ],
+          syncedThrough: at(4)
+        })
+        yield* run(source, companyId)
+        const rows = yield* live(companyId)
+        assert.deepStrictEqual(
+          rows.map((row) => [row["name"], row["price"]]),
+          [
+            ["two", "5.0000"],
+            [null, "1.0000"]
+          ]
+        )
+      })
+    )
+
+    it.effect(
+      "puts a record that does not fit into quarantine, once, and lands the rest; and lets it out when it fits",
+      () =>
+        Effect.gen(function* () {
+          const companyId = company()
+          const bad = { id: "7", field: "name", reason: "holds a NUL character", bytes: '{"id":7,"name":"\\u0000"}' }
+          const source = scripted(
+            companyId,
+            pages({ records: [thing(1, "one", 1)], rejected: [bad], syncedThrough: at(10) })
+          )
+          const outcome = yield* run(source, companyId)
+          assert.deepStrictEqual([outcome.status, outcome.totals.quarantined], ["quarantined", 1])
+          yield* run(source, companyId)
+          const sql = yield* SqlClient.SqlClient
+          const open = sql<{ bytes: string; reason: string; times: bigint }>`
+          select bytes, reason, times from tributary.quarantine where company_id = ${companyId} and resolved_at is null`
+          assert.deepStrictEqual(yield* open, [{ bytes: bad.bytes, reason: bad.reason, times: 2n }])
+          source.script = pages({ records: [thing(7, "mended", 20)], syncedThrough: at(30) })
+          assert.strictEqual((yield* run(source, companyId)).status, "done")
+          assert.deepStrictEqual(yield* open, [])
+        })
+    )
+
+    it.effect("finds the one row that Postgres refuses and lands the others", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const records = Array.from({ length: 100 }, (_, index) =>
+          record(things, { id: String(index + 1), name: "x", price: index === 57 ? "not a number" : "1.5000" })
+        )
+        const outcome = yield* run(scripted(companyId, pages({ records, syncedThrough: at(1) })), companyId)
+        assert.deepStrictEqual(
+          [outcome.status, outcome.totals.inserted, outcome.totals.quarantined],
+          ["quarantined", 99, 1]
+        )
+        const sql = yield* SqlClient.SqlClient
+        const [row] = yield* sql<{ record_id: string; reason: string; bytes: string }>`
+          select record_id, reason, bytes from tributary.quarantine where company_id = ${companyId}`
+        assert.strictEqual(row!.record_id, "58")
+        assert.include(row!.reason, "22P02")
+        assert.include(row!.bytes, "not a number")
+      })
+    )
+
+    it.effect("goes on at the page where it stopped, without reading what was landed", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const all = [1, 2, 3, 4].map((n) => ({ records: [thing(n, `n${n}`, n)], syncedThrough: at(10 + n) }))
+        const source = scripted(companyId, (request) => {
+          if (request.token === "p2" && source.requests.length < 4) {
+            throw failing(new ServerFault({ status: 500, code: "server_error", retryAfterMs: null }))
+          }
+          return pages(...all)(request)
+        })
+        const first = yield* run(source, companyId)
+        assert.deepStrictEqual([first.status, first.totals.records, first.failure?.kind], ["failed", 2, "ServerFault"])
+        const half = yield* checkpointOf(companyId)
+        assert.deepStrictEqual([half.cursor, half.scan_token], [null, "p2"])
+        source.requests.length = 10
+        const second = yield* run(source, companyId)
+        assert.deepStrictEqual([second.status, second.resumed, second.totals.records], ["done", true, 2])
+        assert.deepStrictEqual(
+          source.requests.slice(10).map(({ token }) => token),
+          ["p2", "p3"]
+        )
+        assert.strictEqual((yield* checkpointOf(companyId)).cursor, at(11))
+        assert.lengthOf(yield* live(companyId), 4)
+      })
+    )
+
+    it.effect("begins the scan again when its page token is refused", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        let refused = false
+        const source = scripted(companyId, (request) => {
+          if (request.token === "p1" && !refused) {
+            refused = true
+            throw failing(new PageTokenRefused({ detail: "expired" }))
+          }
+          return pages(
+            { records: [thing(1, "one", 1)], syncedThrough: at(10) },
+            { records: [thing(2, "two", 2)], syncedThrough: at(10) }
+          )(request)
+        })
+        const outcome = yield* run(source, companyId)
+        assert.strictEqual(outcome.status, "done")
+        assert.deepStrictEqual(
+          source.requests.map(({ token }) => token),
+          [null, "p1", null, "p1"]
+        )
+        assert.lengthOf(yield* live(companyId), 2)
+      })
+    )
+
+    it.effect("stops when pages lead in a circle", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, ({ token }) => ({
+          records: [thing(source.requests.length, "x", 1)],
+          next: token === "a" ? "b" : "a",
+          syncedThrough: at(1)
+        }))
+        const outcome = yield* run(source, companyId)
+        assert.strictEqual(outcome.failure?.kind, "PagingBroken")
+        assert.strictEqual((yield* checkpointOf(companyId)).cursor, null)
+      })
+    )
+
+    it.effect("marks as deleted what a full scan does not meet, and brings back what is met again", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const table = tables.plain
+        const row = (id: number, name: string) => record(plain, { id: String(id), name, amount: "1.0000" })
+        const source = scripted(companyId, pages({ records: [row(1, "a")] }, { records: [row(2, "b"), row(3, "c")] }))
+        yield* run(source, companyId, { table })
+        source.script = pages({ records: [row(1, "a")] }, { records: [row(3, "c")] })
+        const outcome = yield* run(source, companyId, { table })
+        assert.deepStrictEqual([outcome.kind, outcome.totals.deleted, outcome.totals.unchanged], ["full", 1, 2])
+        assert.deepStrictEqual(
+          (yield* live(companyId, "plains")).map((one) => one["id"]),
+          [1n, 3n]
+        )
+        source.script = pages({ records: [row(1, "a"), row(2, "b"), row(3, "c")] })
+        yield* run(source, companyId, { table })
+        assert.deepStrictEqual(
+          (yield* history(companyId, "plains")).filter((one) => one.id === 2n).map((one) => one._op),
+          ["insert", "delete", "insert"]
+        )
+        assert.lengthOf(yield* live(companyId, "plains"), 3)
+      })
+    )
+
+    it.effect("does not believe that most of a table is gone, unless told to", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const table = tables.plain
+        const rows = Array.from({ length: 300 }, (_, index) => record(plain, { id: String(index + 1), name: "x" }))
+        const source = scripted(companyId, pages({ records: rows }))
+        yield* run(source, companyId, { table })
+        source.script = pages({ records: rows.slice(0, 3) })
+        const doubted = yield* run(source, companyId, { table })
+        assert.deepStrictEqual(doubted.disbelieved, { live: 300, gone: 297 })
+        assert.strictEqual(doubted.status, "quarantined")
+        assert.lengthOf(yield* live(companyId, "plains"), 300)
+        const believed = yield* run(source, companyId, { table, acceptDeletions: true })
+        assert.strictEqual(believed.totals.deleted, 297)
+        assert.lengthOf(yield* live(companyId, "plains"), 3)
+      })
+    )
+
+    it.effect("deletes nothing while a record of unknown number is in quarantine", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const table = tables.plain
+        const source = scripted(companyId, pages({ records: [record(plain, { id: "1" }), record(plain, { id: "2" })] }))
+        yield* run(source, companyId, { table })
+        source.script = pages({
+          records: [record(plain, { id: "1" })],
+          rejected: [{ id: null, field: "id", reason: "has no number", bytes: "{}" }]
+        })
+        assert.strictEqual((yield* run(source, companyId, { table })).totals.deleted, 0)
+        assert.lengthOf(yield* live(companyId, "plains"), 2)
+      })
+    )
+
+    it.effect("shuts out a run that was taken over", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const options = { table: tables.things, companyId, acceptDeletions: false }
+        const begun = () => ({ kind: "full" as const, resumed: false, cursorFrom: null })
+        const page = {
+          records: [thing(1, "zombie", 1)],
+          rejected: [],
+          next: null,
+          syncedThrough: at(1),
+          beganAt: 1,
+          source: "GET /things",
+          bytes: 1,
+          attempts: 1
+        }
+        const scan = { kind: "full" as const, since: null, token: null, pages: 1, syncedThrough: at(1), beganAt: 1 }
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const stale = yield* Lander.open(options, begun)
+            // As if its lock had been lost with its connection while the process slept.
+            const sql = yield* SqlClient.SqlClient
+            yield* sql`update tributary.checkpoints set fence = fence + 1 where company_id = ${companyId}`
+            const result = yield* Effect.result(stale.land({ pages: [page], scan, complete: true }))
+            assert.strictEqual(result._tag === "Failure" ? result.failure._tag : "landed", "FencedOff")
+          })
+        )
+        assert.lengthOf(yield* live(companyId), 0)
+        assert.strictEqual((yield* checkpointOf(companyId)).cursor, null)
+      })
+    )
+
+    it.effect("lands nothing of a batch whose checkpoint cannot move", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const sql = yield* SqlClient.SqlClient
+        const source = scripted(companyId, pages({ records: [thing(1, "one", 1)], syncedThrough: at(10) }))
+        yield* sql`create function refuse_move() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$`
+        yield* sql.unsafe(
+          `create trigger refuse before update on tributary.checkpoints for each row
+             when (new.company_id = ${companyId} and new.cursor is not null) execute function refuse_move()`
+        )
+        const outcome = yield* run(source, companyId)
+        assert.strictEqual(outcome.status, "failed")
+        assert.lengthOf(yield* live(companyId), 0)
+        yield* sql`drop trigger refuse on tributary.checkpoints`
+        assert.strictEqual((yield* run(source, companyId)).status, "done")
+        assert.lengthOf(yield* live(companyId), 1)
+      })
+    )
+
+    it.effect("goes on by itself when its connection is cut", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const sql = yield* SqlClient.SqlClient
+        const all = Array.from({ length: 6 }, (_, index) => ({
+          records: [thing(index + 1, "x", 1)],
+          syncedThrough: at(10)
+        }))
+        const source = scripted(companyId, pages(...all))
+        let cut = 0
+        const cutConnection = Effect.gen(function* () {
+          const database = yield* Database
+          const [killed] = yield* sql<{ n: number }>`
+            select count(pg_terminate_backend(pid))::int as n
+              from (select distinct l.pid from pg_locks l join pg_stat_activity a using (pid)
+                     where l.locktype = 'advisory' and a.datname = ${database.endpoint.database}) as locked`
+          cut += killed!.n
+        })
+        let reached = false
+        const connector = {
+          ...source.connector,
+          page: (request: Parameters<typeof source.connector.page>[0]) =>
+            request.token === "p3" && !reached
+              ? Effect.andThen(
+                  Effect.orDie(cutConnection),
+                  Effect.suspend(() => {
+                    reached = true
+                    return source.connector.page(request)
+                  })
+                )
+              : source.connector.page(request)
+        } as typeof source.connector
+        const outcome = yield* run({ ...source, connector }, companyId)
+        assert.strictEqual(outcome.status, "done")
+        assert.isAtLeast(cut, 1)
+        assert.lengthOf(yield* live(companyId), 6)
+      })
+    )
+
+    it.effect("says what to fix when the source refuses", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, () => {
+          throw failing(new NotFound({ detail: "no such path" }))
+        })
+        const outcome = yield* run(source, companyId)
+        assert.strictEqual(outcome.status, "failed")
+        assert.include(outcome.failure!.message, "not found (404)")
+        assert.include(outcome.failure!.remedy, "base address")
+        const sql = yield* SqlClient.SqlClient
+        const [ledger] = yield* sql<{ status: string; error_kind: string }>`
+          select status, error_kind from tributary.runs where company_id = ${companyId}`
+        assert.deepStrictEqual(ledger, { status: "failed", error_kind: "NotFound" })
+      })
+    )
+  })
+})

@@ -1,0 +1,291 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Schedule } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type pg from "pg"
+import { query } from "../../../src/postgres/Connection.ts"
+import { Database } from "../../../src/postgres/Database.ts"
+import { copyIn, escapeCopyText } from "../../../src/postgres/Copy.ts"
+import { layerSql } from "../../support/postgres.ts"
+
+const copyStatement = "copy t (id, name) from stdin"
+
+/** A table `t`, a dedicated connection to fill it, and the pool to look at it. */
+const table = Effect.gen(function* () {
+  const sql = yield* SqlClient
+  yield* sql`create table t (id bigint primary key, name text)`
+  const database = yield* Database
+  const count = Effect.map(sql<{ n: number }>`select count(*)::int as n from t`, (rows) => rows[0]!.n)
+  return { sql, database, client: yield* database.connect, count }
+})
+
+const isUsable = (client: pg.Client) =>
+  Effect.map(query<{ n: number }>(client, "ask", "select 1 as n"), (rows) => rows[0]?.n === 1)
+
+function* rows(count: number, name = "x") {
+  for (let id = 0; id < count; id++) yield `${id}\t${name}\n`
+}
+
+/** Chunks of 64 KB for ever. */
+function* endless(seen: { chunks: number; ended: boolean }) {
+  const text = "n".repeat(64 * 1024 - 16)
+  try {
+    for (let id = 0; ; id++) {
+      seen.chunks++
+      yield `${id}\t${text}\n`
+    }
+  } finally {
+    seen.ended = true
+  }
+}
+
+const run = <A, E>(test: Effect.Effect<A, E, Database | SqlClient>) => test.pipe(Effect.provide(layerSql))
+
+describe("copyIn", () => {
+  it.live("loads rows: text and bytes, whole and torn", () =>
+    run(
+      Effect.gen(function* () {
+        const { client, sql } = yield* table
+        assert.strictEqual(
+          yield* copyIn(client, copyStatement, ["1\ta\n2\t", Buffer.from("ü\n"), new TextEncoder().encode("3\t\\N\n")]),
+          3
+        )
+        assert.deepStrictEqual(yield* sql`select id, name from t order by id`, [
+          { id: 1n, name: "a" },
+          { id: 2n, name: "ü" },
+          { id: 3n, name: null }
+        ])
+        assert.strictEqual(yield* copyIn(client, copyStatement, []), 0)
+        assert.strictEqual(yield* copyIn(client, copyStatement, [""]), 0)
+        assert.isTrue(yield* isUsable(client))
+      }).pipe(Effect.scoped)
+    )
+  )
+
+  it.live("many small chunks, and large ones", () =>
+    run(
+      Effect.gen(function* () {
+        const { client, count } = yield* table
+        assert.strictEqual(yield* copyIn(client, copyStatement, rows(50_000)), 50_000)
+        yield* query(client, "truncate", "truncate t")
+        const whole = [...rows(200_000, "y".repeat(100))].join("")
+        const chunks = Array.from({ length: Math.ceil(whole.length / 2 ** 20) }, (_, i) =>
+          whole.slice(i * 2 ** 20, (i + 1) * 2 ** 20)
+        )
+        assert.strictEqual(yield* copyIn(client, copyStatement, chunks), 200_000)
+        assert.strictEqual(yield* count, 200_000)
+      }).pipe(Effect.scoped)
+    )
+  )
+
+  it.live("in a transaction, with what is around it", () =>
+    run(
+      Effect.gen(function* () {
+        const { client, count } = yield* table
+        yield* query(client, "begin", "begin")
+        yield* copyIn(client, copyStatement, rows(10))
+        assert.strictEqual(yield* count, 0)
+        yield* query(client, "commit", "commit")
+        assert.strictEqual(yield* count, 10)
+      }).pipe(Effect.scoped)
+    )
+  )
+
+  it.live("refused before it begins: an unknown table, an aborted transaction, a statement that is no COPY", () =>
+    run(
+      Effect.gen(function* () {
+        const { client } = yield* table
+        const seen = { chunks: 0, ended: false }
+        const unknown = yield* Effect.flip(copyIn(client, "copy nowhere from stdin", endless(seen)))
+        assert.deepInclude(unknown, { operation: "copy", code: "42P01", isRetryable: false })
+        assert.isTrue(seen.ended)
+        yield* query(client, "begin", "begin")
+        yield* Effect.flip(query(client, "fail", "select 1/0"))
+        const aborted = yield* Effect.flip(copyIn(client, copyStatement, rows(10)))
+        assert.strictEqual(aborted.code, "25P02")
+        yield* query(client, "rollback", "rollback")
+        assert.isTrue(yield* isUsable(client))
+        const syntax = yield* Effect.flip(copyIn(client, "copy what whatever from stdin", rows(10)))
+        assert.strictEqual(syntax.code, "42601")
+        assert.isTrue(yield* isUsable(client))
+      }).pipe(Effect.scoped)
+    )
+  )
+
+  it.live("a statement that needs no input is an error, not a hang", () =>
+    run(
+      Effect.gen(function* () {
+        const { client } = yield* table
+        for (const statement of [
+          "select 1",
+          "copy t from '/tmp/file'",
+          "copy t from stdin; select 1",
+          "copy t to stdout"
+        ]) {
+          const error = yield* Effect.flip(copyIn(client, statement, rows(10)))
+          assert.include(error.message, "COPY ... FROM STDIN")
+        }
+        assert.isTrue(yield* isUsable(client))
+      }).pipe(Effect.scoped)
+    )
+  )
+
+  it.live("a bad row, early or late: the server's reason, with the place, and a client that can go on", () =>
+    run(
+      Effect.gen(function* () {
+        const { client, count } = yield* table
+        const early = yield* Effect.flip(copyIn(client, copyStatement, ["1\ta\nx\tb\n"]))
+        assert.deepInclude(early, { code: "22P02", isRetryable: false })
+        assert.include(early.message, 'COPY t, line 2, column id: "x"')
+        const seen = { chunks: 0, ended: false }
+        const late = yield* Effect.flip(
+          copyIn(
+            client,
+            copyStatement,
+            (function* () {
+              yield* rows(100_000)
+              yield "5\tagain\n"
+              yield* endless(seen)
+            })()
+          )
+        )
+        assert.strictEqual(late.code, "23505")
+        assert.isTrue(seen.ended)
+        assert.isTrue(yield* isUsable(client))
+        assert.strictEqual(yield* count, 0)
+      }).pipe(Effect.scoped)
+    )
+  )
+
+  it.live("reads no further than the server has come", () =>
+    run(
+      Effect.gen(function* () {
+        const { client, sql } = yield* table
+        // The copy waits for the lock of another transaction: the server takes nothing.
+        const seen = { chunks: 0, ended: false }
+        const chunksWhileBlocked = yield* sql.withTransaction(
+          Effect.gen(function* () {
+            yield* sql`lock table t in access exclusive mode`
+            const fiber = yield* Effect.forkChild(copyIn(client, copyStatement, endless(seen)))
+            const blocked = sql<{
+              n: number
+            }>`select count(*)::int as n from pg_locks where not granted and relation = 't'::regclass`
+            yield* blocked.pipe(
+              Effect.flatMap((found) => (found[0]?.n === 1 ? Effect.void : Effect.fail("not yet"))),
+              Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 200 })
+            )
+            const chunks = seen.chunks
+            yield* Fiber.interrupt(fiber)
+            return chunks
+          })
+        )
+        // Before the server answers "go on" nothing is sent: what was read is the one chunk that waits.
+        assert.isAtMost(chunksWhileBlocked, 2)
+        assert.isTrue(seen.ended)
+      }).pipe(Effect.scoped)
+    )
+  )
+
+  it.live("interrupted in the middle: no row, a closed connection, no session left on the server", () =>
+    run(
+      Effect.gen(function* () {
+        const { client, count, sql } = yield* table
+        const seen = { chunks: 0, ended: false }
+        const fiber = yield* Effect.forkChild(copyIn(client, copyStatement, endless(seen)))
+        yield* Effect.suspend(() => (seen.chunks > 50 ? Effect.void : Effect.fail("not yet"))).pipe(
+          Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 1000 })
+        )
+        yield* Fiber.interrupt(fiber)
+        assert.isTrue(seen.ended)
+        assert.isTrue((yield* Effect.flip(query(client, "ask", "select 1"))).isRetryable)
+        yield* sql<{
+          n: number
+        }>`select count(*)::int as n from pg_stat_activity where datname = current_database() and query like 'copy t%'`.pipe(
+          Effect.flatMap((found) => (found[0]?.n === 0 ? Effect.void : Effect.fail("not yet"))),
+          Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 200 })
+        )
+        assert.strictEqual(yield* count, 0)
+      }).pipe(Effect.scoped)
+    )
+  )
+
+  it.live("does not keep other work of the process from running", () =>
+    run(
+      Effect.gen(function* () {
+        const { client } = yield* table
+        const seen = { chunks: 0, ended: false }
+        const error = yield* Effect.flip(
+          copyIn(client, copyStatement, endless(seen)).pipe(Effect.timeout("300 millis"))
+        )
+        assert.strictEqual(error._tag, "TimeoutError")
+      }).pipe(Effect.scoped)
+    )
+  )
+
+  it.live("the connection is lost in the middle", () =>
+    run(
+      Effect.gen(function* () {
+        const { client, count, sql } = yield* table
+        const [session] = yield* query<{ pid: number }>(client, "ask", "select pg_backend_pid() as pid")
+        const seen = { chunks: 0, ended: false }
+        const fiber = yield* Effect.forkChild(copyIn(client, copyStatement, endless(seen)))
+        yield* Effect.suspend(() => (seen.chunks > 50 ? Effect.void : Effect.fail("not yet"))).pipe(
+          Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 1000 })
+        )
+        yield* sql`select pg_terminate_backend(${session!.pid})`
+        const error = yield* Effect.flip(Fiber.join(fiber))
+        assert.isTrue(error.isRetryable, error.message)
+        assert.isTrue(seen.ended)
+        assert.strictEqual(yield* count, 0)
+        // A client that is gone refuses at once.
+        const again = yield* Effect.flip(copyIn(client, copyStatement, rows(10)))
+        assert.isTrue(again.isRetryable, again.message)
+      }).pipe(Effect.scoped)
+    )
+  )
+
+  it.live("chunks that throw: the defect comes out, no row stays", () =>
+    run(
+      Effect.gen(function* () {
+        const { client, count } = yield* table
+        const exit = yield* Effect.exit(
+          copyIn(
+            client,
+            copyStatement,
+            (function* () {
+              yield* rows(10)
+              throw new Error("cannot render")
+            })()
+          )
+        )
+        assert.include(String(exit), "cannot render")
+        assert.isTrue((yield* Effect.flip(query(client, "ask", "select 1"))).isRetryable)
+        assert.strictEqual(yield* count, 0)
+      }).pipe(Effect.scoped)
+    )
+  )
+})
+
+describe("escapeCopyText", () => {
+  it("escapes what COPY gives a meaning, and nothing else", () => {
+    assert.strictEqual(escapeCopyText("a\\b\tc\nd\re"), "a\\\\b\\tc\\nd\\re")
+    assert.strictEqual(escapeCopyText("\\N"), "\\\\N")
+    assert.strictEqual(escapeCopyText("\\."), "\\\\.")
+    for (const plain of ["", "plain", "ü€𝄞", "'\"\b\f\v\u2028", "N"]) assert.strictEqual(escapeCopyText(plain), plain)
+  })
+
+  it.live("what goes in comes out", () =>
+    run(
+      Effect.gen(function* () {
+        const { client, sql } = yield* table
+        const values = ["", "\\N", "\\.", "a\tb", "a\r\nb", "\\\\", "\\t", "𝄞", "\u0001", "end\\", "\n", " \t "]
+        const text = values.map((value, id) => `${id}\t${escapeCopyText(value)}\n`).join("")
+        yield* copyIn(client, copyStatement, [text])
+        const found = yield* sql<{ name: string }>`select name from t order by id`
+        assert.deepStrictEqual(
+          found.map((row) => row.name),
+          values
+        )
+      }).pipe(Effect.scoped)
+    )
+  )
+})

@@ -1,0 +1,257 @@
+import { once } from "node:events"
+import { mkdtempSync, rmSync } from "node:fs"
+import { type AddressInfo, type Socket, createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer, Redacted, Schedule, Scope } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { query } from "../../../src/postgres/Connection.ts"
+import { Database, DatabaseError, parseUrl, sqlLayer } from "../../../src/postgres/Database.ts"
+import { freshDatabase, layerDatabase, layerSql, serverUrl } from "../../support/postgres.ts"
+
+const changed = (change: (url: URL) => void) =>
+  Effect.map(serverUrl, (whole) => {
+    const url = new URL(Redacted.value(whole))
+    change(url)
+    return Redacted.make(url.href)
+  })
+
+/** The error of connecting, dedicated and pooled; both must say the same. */
+const refused = (url: Redacted.Redacted) =>
+  Effect.gen(function* () {
+    const database = Database.layerUrl(url)
+    const dedicated = yield* Effect.flip(
+      Effect.scoped(Effect.flatMap(Database, ({ connect }) => connect)).pipe(Effect.provide(database))
+    )
+    const pooled = yield* Effect.flip(Effect.provide(SqlClient, Layer.provide(sqlLayer, database)))
+    assert.instanceOf(dedicated, DatabaseError)
+    assert.instanceOf(pooled, DatabaseError)
+    assert.strictEqual(pooled.message, dedicated.message)
+    return dedicated
+  })
+
+describe("connect", () => {
+  it.live("gives a session in UTC, with the types of the SqlClient", () =>
+    Effect.gen(function* () {
+      const text = `select current_setting('TimeZone') as zone, current_setting('application_name') as name, 9007199254740993::int8 as big,
+                           '2026-01-31'::date as day, 1.10::numeric as money, '2026-01-31T10:00:00Z'::timestamptz as at`
+      const client = yield* (yield* Database).connect
+      const expected = [
+        {
+          zone: "UTC",
+          name: "tributary",
+          big: 9007199254740993n,
+          day: "2026-01-31",
+          money: "1.10",
+          at: new Date("2026-01-31T10:00:00Z")
+        }
+      ]
+      assert.deepStrictEqual(yield* query(client, "ask", text), expected)
+      assert.deepStrictEqual(yield* (yield* SqlClient).unsafe(text), expected)
+    }).pipe(Effect.scoped, Effect.provide(layerSql))
+  )
+
+  it.live("a lost connection fails the next query and nothing else", () =>
+    Effect.gen(function* () {
+      const database = yield* Database
+      const client = yield* database.connect
+      const [row] = yield* query<{ pid: number }>(client, "ask", "select pg_backend_pid() as pid")
+      const ended = new Promise<void>((settle) => client.once("end", settle))
+      yield* Effect.scoped(
+        Effect.flatMap(database.connect, (other) => query(other, "kill", "select pg_terminate_backend($1)", [row!.pid]))
+      )
+      yield* Effect.promise(() => ended)
+      const error = yield* Effect.flip(query(client, "ask", "select 1"))
+      assert.isTrue(error.isRetryable)
+    }).pipe(Effect.scoped, Effect.provide(layerDatabase))
+  )
+
+  it.live("a failed scope rolls back and ends the statement that runs", () =>
+    Effect.gen(function* () {
+      const database = yield* Database
+      const sql = yield* SqlClient
+      yield* sql`create table t (id int)`
+      const work = Effect.gen(function* () {
+        const client = yield* database.connect
+        yield* query(client, "begin", "begin")
+        yield* query(client, "insert", "insert into t values (1)")
+        yield* query(client, "sleep", "select pg_sleep(600)")
+      })
+      const fiber = yield* Effect.forkChild(Effect.scoped(work))
+      const sleeping = sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and query like '%pg_sleep(600)%' and pid <> pg_backend_pid()`
+      const until = (n: number) =>
+        sleeping.pipe(
+          Effect.flatMap((rows) => (rows[0]?.n === n ? Effect.void : Effect.fail("not yet"))),
+          Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 200 })
+        )
+      yield* until(1)
+      yield* Fiber.interrupt(fiber)
+      yield* until(0)
+      assert.deepStrictEqual(yield* sql`select * from t`, [])
+    }).pipe(Effect.provide(layerSql))
+  )
+
+  it.live("closes with its scope", () =>
+    Effect.gen(function* () {
+      const database = yield* Database
+      const sql = yield* SqlClient
+      const scope = yield* Scope.make()
+      const client = yield* Effect.provideService(database.connect, Scope.Scope, scope)
+      const [row] = yield* query<{ pid: number }>(client, "ask", "select pg_backend_pid() as pid")
+      yield* Scope.close(scope, Exit.void)
+      yield* sql`select 1 from pg_stat_activity where pid = ${row!.pid}`.pipe(
+        Effect.flatMap((rows) => (rows.length === 0 ? Effect.void : Effect.fail("still there"))),
+        Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 100 })
+      )
+      assert.isFalse((yield* Effect.flip(query(client, "ask", "select 1"))).message === "")
+    }).pipe(Effect.provide(layerSql))
+  )
+})
+
+describe("who cannot connect is told why", () => {
+  it.live("nobody listens", () =>
+    Effect.gen(function* () {
+      const closed = createServer().listen(0, "127.0.0.1")
+      yield* Effect.promise(() => once(closed, "listening"))
+      const { port } = closed.address() as AddressInfo
+      closed.close()
+      const error = yield* refused(Redacted.make(`postgres://me:hunter2@127.0.0.1:${port}/x`))
+      assert.strictEqual(
+        error.message,
+        `cannot reach Postgres at 127.0.0.1:${port} (ECONNREFUSED): start it, or unset DATABASE_URL to use the embedded one`
+      )
+      assert.isTrue(error.isRetryable)
+    })
+  )
+
+  it.live("a server that never answers", () =>
+    Effect.gen(function* () {
+      const sockets = new Set<Socket>()
+      const silent = createServer((socket) => sockets.add(socket)).listen(0, "127.0.0.1")
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          for (const socket of sockets) socket.destroy()
+          silent.close()
+        })
+      )
+      yield* Effect.promise(() => once(silent, "listening"))
+      const { port } = silent.address() as AddressInfo
+      const error = yield* refused(Redacted.make(`postgres://me:hunter2@127.0.0.1:${port}/x?connect_timeout=1`))
+      assert.include(error.message, "no answer in time")
+      assert.isTrue(error.isRetryable)
+    })
+  )
+
+  it.live("a wrong password, which is not shown", () =>
+    Effect.gen(function* () {
+      const error = yield* refused(yield* changed((url) => (url.password = "hunter2")))
+      assert.match(error.message, /refused the password of user "tributary" \(28P01\): check DATABASE_URL$/)
+      assert.notInclude(JSON.stringify(error), "hunter2")
+      assert.isFalse(error.isRetryable)
+    })
+  )
+
+  it.live("no password", () =>
+    Effect.gen(function* () {
+      const error = yield* refused(yield* changed((url) => (url.password = "")))
+      assert.match(error.message, /password/)
+      assert.isFalse(error.isRetryable)
+    })
+  )
+
+  it.live("no such database", () =>
+    Effect.gen(function* () {
+      const error = yield* refused(yield* changed((url) => (url.pathname = "/nowhere")))
+      assert.include(error.message, 'has no database "nowhere" (3D000): create it')
+    })
+  )
+
+  it.live("TLS asked of a server that has none", () =>
+    Effect.gen(function* () {
+      const error = yield* refused(yield* changed((url) => (url.search = "?sslmode=require")))
+      assert.include(error.message, "does not speak TLS")
+    })
+  )
+
+  it.live("a unix socket that is not there", () =>
+    Effect.gen(function* () {
+      const folder = mkdtempSync(join(tmpdir(), "tributary-socket-"))
+      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
+      const error = yield* refused(Redacted.make(`postgres://me@/x?host=${folder}`))
+      assert.include(error.message, `cannot reach Postgres at ${folder}:5432 (ENOENT)`)
+    })
+  )
+})
+
+describe("DATABASE_URL", () => {
+  const parse = (url: string) => parseUrl(Redacted.make(url))
+
+  it.effect("is read as libpq reads it", () =>
+    Effect.gen(function* () {
+      const endpoint = yield* parse("postgresql://a%40b:p%2Fw@db.example:6000/some%20name?connect_timeout=3")
+      const { password, ...rest } = endpoint
+      assert.deepStrictEqual(rest, {
+        host: "db.example",
+        port: 6000,
+        user: "a@b",
+        database: "some name",
+        ssl: undefined,
+        connectTimeoutMs: 3000
+      })
+      assert.strictEqual(Redacted.value(password), "p/w")
+      assert.deepInclude(yield* parse("postgres://me@db"), { port: 5432, database: "me" })
+      assert.deepInclude(yield* parse("postgres://me@[::1]:7/x"), { host: "::1", port: 7 })
+      assert.deepInclude(yield* parse("postgres:///x?host=/run/pg&user=me&port=7"), {
+        host: "/run/pg",
+        user: "me",
+        port: 7
+      })
+      assert.deepInclude(yield* parse("postgres://me:pw@/x?host=/run/pg"), { host: "/run/pg", database: "x" })
+      assert.deepInclude(yield* parse("postgres://me@/x"), { host: "localhost" })
+    })
+  )
+
+  it.effect("sslmode", () =>
+    Effect.gen(function* () {
+      assert.isUndefined((yield* parse("postgres://me@db/x?sslmode=disable")).ssl)
+      assert.deepStrictEqual((yield* parse("postgres://me@db/x?sslmode=require")).ssl, { rejectUnauthorized: false })
+      assert.deepStrictEqual((yield* parse("postgres://me@db/x?sslmode=verify-full")).ssl, {})
+      assert.isFunction((yield* parse("postgres://me@db/x?sslmode=verify-ca")).ssl?.checkServerIdentity)
+    })
+  )
+
+  const mistakes = [
+    ["mysql://me:hunter2@db/x", "must begin with postgres://"],
+    ["hunter2", "cannot be read"],
+    ["postgres://:hunter2@db/x", "names no user"],
+    ["postgres://me:%zz-hunter2@db/x", "cannot be read"],
+    ["postgres://me:hunter2@db/x?sslmode=prefer", "allowed are disable, require, verify-ca, verify-full"],
+    ["postgres://me:hunter2@db/x?sslmode=verify-full&sslrootcert=/nowhere", "cannot be read (/nowhere)"],
+    ["postgres://me:hunter2@db/x?connect_timeout=soon", "connect_timeout that is no number"]
+  ] as const
+  it.effect.each(mistakes)("%s is refused", ([url, part]) =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(parse(url))
+      assert.include(error.message, part)
+      assert.notInclude(JSON.stringify(error) + String(error.stack), "hunter2")
+    })
+  )
+})
+
+describe("fresh databases", () => {
+  it.live("are apart, and go with their scope", () =>
+    Effect.gen(function* () {
+      const kept = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const [one, two] = yield* Effect.all([freshDatabase, freshDatabase], { concurrency: 2 })
+          assert.notStrictEqual(Redacted.value(one), Redacted.value(two))
+          return one
+        })
+      )
+      const error = yield* refused(kept)
+      assert.strictEqual(error.code, "3D000")
+    })
+  )
+})

@@ -1,0 +1,234 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, type Scope } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { connect, query } from "../../../src/postgres/Connection.ts"
+import { Database } from "../../../src/postgres/Database.ts"
+import {
+  MigrationError,
+  folderDefault,
+  migrate,
+  pendingMigrations,
+  readMigrations
+} from "../../../src/postgres/Migrations.ts"
+import { layerSql } from "../../support/postgres.ts"
+
+const folderOf = (files: Record<string, string>) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const folder = mkdtempSync(join(tmpdir(), "tributary-migrations-"))
+      for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text)
+      return folder
+    }),
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+  )
+
+const first = `
+create schema control;
+create table control.a (id int); -- a comment; with a semicolon
+create function control.f() returns int language plpgsql as $$ begin return 1; end; $$;
+insert into control.a select control.f();`
+const second = "alter table control.a add column name text;"
+
+const names = (migrations: ReadonlyArray<{ readonly file: string }>) => migrations.map(({ file }) => file)
+
+const refused = (folder: string) =>
+  Effect.gen(function* () {
+    const error = yield* Effect.flip(migrate({ folder }))
+    assert.instanceOf(error, MigrationError)
+    return error as MigrationError
+  })
+
+const run = <A, E>(test: Effect.Effect<A, E, Database | SqlClient | Scope.Scope>) =>
+  test.pipe(Effect.scoped, Effect.provide(layerSql))
+
+describe("migrate", () => {
+  it.live("applies files of many statements in order, once, and records them", () =>
+    run(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const folder = yield* folderOf({ "0001_first.sql": first, "README.md": "not a migration" })
+        assert.deepStrictEqual(names(yield* pendingMigrations({ folder })), ["0001_first.sql"])
+        assert.deepStrictEqual(names(yield* migrate({ folder })), ["0001_first.sql"])
+        assert.deepStrictEqual(names(yield* migrate({ folder })), [])
+        writeFileSync(join(folder, "0002_second.sql"), second)
+        assert.deepStrictEqual(names(yield* pendingMigrations({ folder })), ["0002_second.sql"])
+        assert.deepStrictEqual(names(yield* migrate({ folder })), ["0002_second.sql"])
+        assert.deepStrictEqual(yield* sql`select id, name from control.a`, [{ id: 1, name: null }])
+        const applied = yield* sql<{ id: number; name: string; checksum: string; past: boolean }>`
+          select id, name, checksum, applied_at <= now() as past from tributary.migrations order by id`
+        assert.deepStrictEqual(
+          applied.map(({ id, name, past }) => ({ id, name, past })),
+          [
+            { id: 1, name: "first", past: true },
+            { id: 2, name: "second", past: true }
+          ]
+        )
+        assert.match(applied[0]!.checksum, /^[0-9a-f]{64}$/)
+      })
+    )
+  )
+
+  it.live("nothing to do on an empty folder, and no trace", () =>
+    run(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const folder = yield* folderOf({})
+        assert.deepStrictEqual(yield* migrate({ folder }), [])
+        assert.deepStrictEqual(yield* sql`select 1 from pg_namespace where nspname = 'tributary'`, [])
+      })
+    )
+  )
+
+  it.live("programs that start at once take turns", () =>
+    run(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const folder = yield* folderOf({ "0001_first.sql": first, "0002_second.sql": second })
+        const done = yield* Effect.all(
+          Array.from({ length: 5 }, () => migrate({ folder })),
+          { concurrency: "unbounded" }
+        )
+        assert.deepStrictEqual(done.map((applied) => applied.length).sort(), [0, 0, 0, 0, 2])
+        assert.lengthOf(yield* sql`select * from control.a`, 1)
+      })
+    )
+  )
+
+  it.live("an error names file and line, and nothing of any file stays", () =>
+    run(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const bad = "create table control.b (id int);\n-- 𝄞 ü\n\nselect *\n  from nowhere;\n"
+        const folder = yield* folderOf({ "0001_first.sql": first, "0002_bad.sql": bad })
+        const error = yield* refused(folder)
+        assert.deepInclude(error, {
+          file: "0002_bad.sql",
+          line: 5,
+          message: 'migration 0002_bad.sql, line 5: relation "nowhere" does not exist (42P01)'
+        })
+        assert.deepStrictEqual(yield* sql`select 1 from pg_namespace where nspname in ('control', 'tributary')`, [])
+        const without = yield* refused(yield* folderOf({ "0001_divide.sql": "select 1/0" }))
+        assert.deepInclude(without, { line: undefined, message: "migration 0001_divide.sql: division by zero (22012)" })
+      })
+    )
+  )
+
+  it.live("a changed file is refused, but not for its line ends", () =>
+    run(
+      Effect.gen(function* () {
+        const folder = yield* folderOf({ "0001_first.sql": first })
+        yield* migrate({ folder })
+        writeFileSync(join(folder, "0001_first.sql"), first.replaceAll("\n", "\r\n"))
+        assert.deepStrictEqual(yield* migrate({ folder }), [])
+        writeFileSync(join(folder, "0001_first.sql"), `${first} `)
+        const error = yield* refused(folder)
+        assert.strictEqual(
+          error.message,
+          "migration 0001_first.sql was changed after it was applied: undo the change and put it into a new file"
+        )
+      })
+    )
+  )
+
+  it.live("a file behind a later one is refused", () =>
+    run(
+      Effect.gen(function* () {
+        const folder = yield* folderOf({ "0002_first.sql": first })
+        yield* migrate({ folder })
+        writeFileSync(join(folder, "0001_late.sql"), "select 1")
+        const error = yield* refused(folder)
+        assert.strictEqual(
+          error.message,
+          "migration 0001_late.sql comes before one that was applied already (0002): rename it to 0003_late.sql"
+        )
+      })
+    )
+  )
+
+  it.live("a database that a newer program has migrated is refused", () =>
+    run(
+      Effect.gen(function* () {
+        const folder = yield* folderOf({ "0001_first.sql": first, "0002_second.sql": second })
+        yield* migrate({ folder })
+        rmSync(join(folder, "0002_second.sql"))
+        const error = yield* refused(folder)
+        assert.include(error.message, "0002_second.sql was applied by a newer version of this program")
+        assert.include((yield* Effect.flip(pendingMigrations({ folder }))).message, "newer version")
+      })
+    )
+  )
+
+  it.live("an applied file that is missing is refused", () =>
+    run(
+      Effect.gen(function* () {
+        const folder = yield* folderOf({ "0001_first.sql": first, "0002_second.sql": second })
+        yield* migrate({ folder })
+        rmSync(join(folder, "0001_first.sql"))
+        const error = yield* refused(folder)
+        assert.include(error.message, "0001_first.sql was applied to this database and is missing here")
+      })
+    )
+  )
+
+  it.live("a file that ends the transaction is refused", () =>
+    run(
+      Effect.gen(function* () {
+        const error = yield* refused(yield* folderOf({ "0001_commit.sql": "commit; begin" }))
+        assert.include(error.message, "0001_commit.sql ends the transaction")
+      })
+    )
+  )
+
+  it.live("a lost connection is an error of the database, to be tried again", () =>
+    run(
+      Effect.gen(function* () {
+        const folder = yield* folderOf({ "0001_end.sql": "select pg_terminate_backend(pg_backend_pid())" })
+        const error = yield* Effect.flip(migrate({ folder }))
+        assert.deepInclude(error, { _tag: "DatabaseError", isRetryable: true })
+      })
+    )
+  )
+
+  it.live("waits for a program that is migrating", () =>
+    run(
+      Effect.gen(function* () {
+        const database = yield* Database
+        const folder = yield* folderOf({ "0001_first.sql": first })
+        const other = yield* connect(database)
+        yield* query(other, "lock", "select pg_advisory_lock(7305881473)")
+        const fiber = yield* Effect.forkChild(migrate({ folder }))
+        const sql = yield* SqlClient
+        yield* sql<{ n: number }>`select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted
+            and database = (select oid from pg_database where datname = current_database())`.pipe(
+          Effect.flatMap((rows) => (rows[0]?.n === 1 ? Effect.void : Effect.fail("not yet"))),
+          Effect.retry({ times: 2000 })
+        )
+        assert.deepStrictEqual(yield* sql`select 1 from pg_namespace where nspname = 'control'`, [])
+        yield* query(other, "unlock", "select pg_advisory_unlock(7305881473)")
+        assert.lengthOf(yield* Fiber.join(fiber), 1)
+      })
+    )
+  )
+})
+
+describe("the files", () => {
+  it.effect("are found in this package, wherever the program was started", () =>
+    Effect.sync(() => assert.strictEqual(folderDefault, join(import.meta.dirname, "../../../migrations")))
+  )
+
+  it.effect("must be named and numbered", () =>
+    Effect.gen(function* () {
+      const twice = yield* Effect.flip(readMigrations(yield* folderOf({ "0001_a.sql": "", "0001_b.sql": "" })))
+      assert.strictEqual(
+        twice.message,
+        "migration 0001_b.sql has the same number as 0001_a.sql: give it the next free one"
+      )
+      const named = yield* Effect.flip(readMigrations(yield* folderOf({ "1_a.sql": "" })))
+      assert.strictEqual(named.message, "migration 1_a.sql is not named NNNN_name.sql")
+      assert.include((yield* Effect.flip(readMigrations("/nowhere"))).message, "/nowhere")
+    }).pipe(Effect.scoped)
+  )
+})

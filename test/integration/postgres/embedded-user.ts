@@ -1,0 +1,22 @@
+/**
+ * A process that uses the embedded Postgres: `node embedded-user.ts <root> [port]`.
+ *
+ * Prints one JSON line when it is in, and leaves when its input ends or on SIGTERM. Killed with -9 it leaves nothing.
+ */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as Effect from "effect/Effect"
+import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
+
+const [root, port] = process.argv.slice(2)
+
+const inputEnded = Effect.callback<void>((resume) => {
+  process.stdin.resume()
+  process.stdin.once("end", () => resume(Effect.void))
+})
+
+Effect.gen(function* () {
+  const server = yield* start({ root, durable: false, ...(port === undefined ? {} : { port: Number(port) }) })
+  const { endpoint, adopted } = server
+  console.log(JSON.stringify({ pid: server.pid(), port: endpoint.port, adopted }))
+  yield* inputEnded
+}).pipe(Effect.scoped, NodeRuntime.runMain)

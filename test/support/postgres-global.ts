@@ -1,0 +1,45 @@
+/**
+ * One embedded Postgres for a whole vitest run, in a folder of its own under the temporary folder.
+ *
+ * Promise: neither server nor folder outlive the run. A run that ends removes them itself; for one that is killed, a
+ * watchdog does (`postgres-watchdog.ts`), a process that notices by the end of its input.
+ */
+import { spawn } from "node:child_process"
+import { chmodSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { Effect, Exit, Redacted, Scope } from "effect"
+import type { TestProject } from "vitest/node"
+import { start } from "../../src/postgres/EmbeddedPostgres.ts"
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The server of this run: a URL of its administrator, with the password. */
+    readonly postgresUrl: string
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const folder = mkdtempSync(join(tmpdir(), "tributary-test-"))
+  // mkdtemp makes it private; as root, the server runs as another user, who has to pass.
+  chmodSync(folder, 0o755)
+  const root = join(folder, "postgres")
+  const watchdog = spawn(
+    process.execPath,
+    [fileURLToPath(new URL("./postgres-watchdog.ts", import.meta.url)), folder, root],
+    { detached: true, stdio: ["pipe", "ignore", "ignore"], windowsHide: true }
+  )
+  watchdog.unref()
+  const scope = Effect.runSync(Scope.make())
+  const server = await Effect.runPromise(
+    start({ root, port: 0, durable: false }).pipe(Effect.provideService(Scope.Scope, scope))
+  )
+  const { host, port, user, password } = server.endpoint
+  project.provide("postgresUrl", `postgres://${user}:${Redacted.value(password)}@${host}:${port}/postgres`)
+  return async () => {
+    await Effect.runPromise(Scope.close(scope, Exit.void))
+    rmSync(folder, { recursive: true, force: true })
+    watchdog.stdin.end()
+  }
+}

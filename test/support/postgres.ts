@@ -1,0 +1,38 @@
+/**
+ * A fresh database for every test, on the one server of the run (`postgres-global.ts`).
+ *
+ * Promise: a test sees no row of another one, whatever runs beside it; its database goes with its scope.
+ */
+import { randomUUID } from "node:crypto"
+import { Effect, Layer, Redacted, type Scope } from "effect"
+import { inject } from "vitest"
+import { query } from "../../src/postgres/Connection.ts"
+import { Database, type DatabaseError, sqlLayer } from "../../src/postgres/Database.ts"
+
+/** The server of the run itself, as its administrator; for tests that need a database of another name. */
+export const serverUrl = Effect.sync(() => Redacted.make(inject("postgresUrl")))
+
+const administer = (statement: string): Effect.Effect<void, DatabaseError> =>
+  Effect.gen(function* () {
+    const client = yield* (yield* Database).connect
+    yield* query(client, statement.slice(0, 40), statement)
+  }).pipe(Effect.scoped, Effect.provide(Layer.unwrap(Effect.map(serverUrl, Database.layerUrl))))
+
+/** The URL of an empty database that is dropped with the scope, whoever is still connected. */
+export const freshDatabase: Effect.Effect<Redacted.Redacted, DatabaseError, Scope.Scope> = Effect.gen(function* () {
+  const name = `test_${randomUUID().replaceAll("-", "")}`
+  yield* Effect.acquireRelease(administer(`create database ${name}`), () =>
+    Effect.orDie(administer(`drop database if exists ${name} with (force)`))
+  )
+  const url = new URL(Redacted.value(yield* serverUrl))
+  url.pathname = `/${name}`
+  return Redacted.make(url.href)
+})
+
+/** The same as a layer; `Layer.fresh` is not needed: every build makes its own. */
+export const layerDatabase: Layer.Layer<Database, DatabaseError> = Layer.unwrap(
+  Effect.map(freshDatabase, Database.layerUrl)
+)
+
+/** With the pool for ordinary queries beside it. */
+export const layerSql = Layer.provideMerge(sqlLayer, layerDatabase)

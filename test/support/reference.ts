@@ -1,0 +1,97 @@
+/**
+ * The product's own processes, for tests that kill and measure: the reference server and commands, as anybody would
+ * start them.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+
+export const root = fileURLToPath(new URL("../..", import.meta.url))
+const launcher = fileURLToPath(new URL("../../src/cli/launch.js", import.meta.url))
+
+export interface ReferenceProcess {
+  readonly baseUrl: string
+  readonly controlUrl: string
+  readonly pid: number
+  /** Calls the control plane; throws on an answer that is no success. */
+  readonly control: (method: string, path: string, body?: unknown) => Promise<unknown>
+  /** Lines of an NDJSON answer of the control plane. */
+  readonly lines: (path: string) => Promise<ReadonlyArray<string>>
+  readonly token: (company: number, scopes?: ReadonlyArray<string>) => Promise<string>
+  readonly stop: () => Promise<void>
+}
+
+const exited = (child: ChildProcess): Promise<void> =>
+  child.exitCode !== null || child.signalCode !== null
+    ? Promise.resolve()
+    : new Promise((resolve) => child.once("exit", () => resolve()))
+
+/** Starts a reference server of its own. */
+export const startReference = async (
+  options: ReadonlyArray<string> = ["--data", "empty"]
+): Promise<ReferenceProcess> => {
+  const child = spawn(process.execPath, [launcher, "reference-server", ...options], {
+    cwd: root,
+    stdio: ["ignore", "pipe", "inherit"]
+  })
+  const ready = await new Promise<{ baseUrl: string; controlUrl: string }>((resolve, reject) => {
+    createInterface({ input: child.stdout }).once("line", (line) => resolve(JSON.parse(line) as never))
+    child.once("exit", (code) => reject(new Error(`the reference server ended with ${code} before it was ready`)))
+  })
+  const call = async (method: string, path: string, body?: unknown) => {
+    const response = await fetch(`${ready.controlUrl}${path}`, {
+      method,
+      ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } })
+    })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+    return text
+  }
+  return {
+    ...ready,
+    pid: child.pid!,
+    control: async (method, path, body) => {
+      const text = await call(method, path, body)
+      return text === "" ? undefined : (JSON.parse(text) as unknown)
+    },
+    lines: async (path) => (await call("GET", path)).split("\n").filter((line) => line !== ""),
+    token: async (company, scopes = ["*"]) =>
+      (JSON.parse(await call("POST", "/tokens", { company, scopes })) as { token: string }).token,
+    stop: async () => {
+      child.kill("SIGTERM")
+      await exited(child)
+    }
+  }
+}
+
+export interface CommandRun {
+  readonly child: ChildProcess
+  readonly done: Promise<{
+    readonly code: number | null
+    readonly signal: NodeJS.Signals | null
+    readonly stdout: string
+    readonly stderr: string
+  }>
+}
+
+/** Starts a `tributary` command in a folder of its own choice. */
+export const startCommand = (
+  args: ReadonlyArray<string>,
+  options: { readonly cwd: string; readonly env: Readonly<Record<string, string>> }
+): CommandRun => {
+  const child = spawn(process.execPath, [launcher, ...args], {
+    cwd: options.cwd,
+    env: { PATH: process.env["PATH"], HOME: process.env["HOME"], CI: "true", ...options.env },
+    stdio: ["ignore", "pipe", "pipe"]
+  })
+  let stdout = ""
+  let stderr = ""
+  child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()))
+  child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()))
+  return {
+    child,
+    done: new Promise((resolve) => {
+      child.once("close", (code, signal) => resolve({ code, signal, stdout, stderr }))
+    })
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * A tiny catalogue and a source in memory, for testing the engines apart from any real API.
+ */
+import * as Effect from "effect/Effect"
+import { catalogue, type Catalogue } from "../../src/catalogue/Catalogue.ts"
+import {
+  boolean,
+  cancel,
+  date,
+  id,
+  integer,
+  lastchangedate,
+  money,
+  qty,
+  string,
+  text,
+  timestamp
+} from "../../src/catalogue/Field.ts"
+import { resource, type Resource } from "../../src/catalogue/Resource.ts"
+import type { ConnectorShape, Page, PageRequest, Rejected, SourceRecord } from "../../src/connector/Connector.ts"
+import { SourceError, type SourceReason } from "../../src/connector/SourceError.ts"
+
+/** Offers modifiedsince. */
+export const things: Resource = resource({
+  path: "things",
+  area: "shop",
+  purpose: "Things",
+  basis: "documented",
+  operations: "L R",
+  fields: [
+    id(),
+    string("name", 255),
+    money("price"),
+    qty("weight"),
+    integer("rank"),
+    boolean("flag"),
+    date("day"),
+    timestamp("seen"),
+    text("memo"),
+    cancel(),
+    lastchangedate()
+  ],
+  modifiedSince: true
+})
+
+/** Has to be read in full each time. */
+export const plain: Resource = resource({
+  path: "plains",
+  area: "shop",
+  purpose: "Plain records without a time of change",
+  basis: "documented",
+  operations: "L",
+  fields: [id(), string("name", 50), money("amount")]
+})
+
+export const tiny: Catalogue = catalogue({
+  name: "tiny",
+  version: "1",
+  areas: [{ name: "shop", covers: "everything" }],
+  features: [],
+  errorCodes: [],
+  resources: [things, plain]
+})
+
+export type Values = Readonly<Record<string, string | null | undefined>>
+
+/** A record of a resource from texts by field; a field left out is empty, one that is `undefined` was not carried. */
+export const record = (
+  resource: Resource,
+  values: Values & { readonly id: string },
+  more: { readonly extra?: string; readonly customFields?: string } = {}
+): SourceRecord => {
+  const columns = resource.fields.map((field) => (field.name in values ? values[field.name] : null))
+  return {
+    id: values.id,
+    columns,
+    partial: columns.includes(undefined),
+    customFields: more.customFields ?? null,
+    extra: more.extra ?? null
+  }
+}
+
+export interface ScriptedPage {
+  readonly records: ReadonlyArray<SourceRecord>
+  readonly rejected?: ReadonlyArray<Rejected>
+  readonly syncedThrough?: string | null
+}
+
+/** Answers one request of a scan. */
+export type Script = (request: PageRequest) => ScriptedPage & { readonly next: string | null }
+
+export interface ScriptedSource {
+  readonly connector: ConnectorShape
+  readonly requests: Array<{ readonly resource: string; readonly since: string | null; readonly token: string | null }>
+  script: Script
+  /** When reads begin, in milliseconds; grows by one with each. */
+  now: number
+}
+
+/** A source whose pages a test writes. */
+export const scripted = (companyId: bigint, script: Script): ScriptedSource => {
+  const source: ScriptedSource = {
+    requests: [],
+    script,
+    now: 1_700_000_000_000,
+    connector: {
+      catalogue: tiny,
+      identify: Effect.succeed({ companyId, user: null, scopes: null, features: null }),
+      page: (request) =>
+        Effect.suspend(() => {
+          source.requests.push({ resource: request.resource.path, since: request.since, token: request.token })
+          const beganAt = (source.now += 1)
+          const page = source.script(request)
+          return Effect.succeed({
+            records: page.records,
+            rejected: page.rejected ?? [],
+            next: page.next,
+            syncedThrough: page.syncedThrough ?? null,
+            beganAt,
+            source: `GET /${request.resource.path} [request r${source.requests.length}]`,
+            bytes: 100,
+            attempts: 1
+          } satisfies Page)
+        }).pipe(
+          Effect.catchDefect((defect) => (defect instanceof SourceError ? Effect.fail(defect) : Effect.die(defect)))
+        ),
+      get: () => Effect.die("not scripted"),
+      write: () => Effect.die("not scripted"),
+      usage: Effect.succeed({ requests: 0, retries: 0, rateLimited: 0, bytes: 0 })
+    }
+  }
+  return source
+}
+
+/** To be thrown by a script. */
+export const failing = (reason: SourceReason): SourceError =>
+  new SourceError({ reason, request: { method: "GET", path: "/things", requestId: "r0" } })
+
+/** Pages of fixed records, marked `p1`, `p2`, … */
+export const pages =
+  (...all: ReadonlyArray<ScriptedPage>): Script =>
+  ({ token }) => {
+    const index = token === null ? 0 : Number(token.slice(1))
+    return { ...all[index]!, next: index + 1 < all.length ? `p${index + 1}` : null }
+  }

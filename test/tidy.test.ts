@@ -1,0 +1,125 @@
+/**
+ * What must stay true of the whole tree, as a test: who may import whom, no ambient time or chance, no name of the API's
+ * resources in `src`.
+ */
+import { readdirSync, readFileSync, statSync } from "node:fs"
+import { dirname, join, relative, resolve, sep } from "node:path"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "vitest"
+import { serviceV2 } from "../connectors/service-v2/catalogue/index.ts"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+
+const filesBelow = (folder: string): ReadonlyArray<string> =>
+  readdirSync(join(root, folder)).flatMap((name) => {
+    const path = join(folder, name)
+    return statSync(join(root, path)).isDirectory() ? filesBelow(path) : [path]
+  })
+
+const sources = [...filesBelow("src"), ...filesBelow("connectors"), ...filesBelow("test")]
+  .filter((path) => /\.(ts|js)$/.test(path))
+  .map((path) => path.split(sep).join("/"))
+const textOf = (path: string) => readFileSync(join(root, path), "utf8")
+
+/** Comments out, so that prose may speak of what code may not. */
+const codeOf = (path: string) =>
+  textOf(path)
+    .replace(/\/\*[\s\S]*?\*\//g, "")
+    .replace(/(^|[^:"'`])\/\/.*$/gm, "$1")
+
+/**
+ * Which rooms a room may import from, beside itself. The flow runs one way; nobody in `src` knows a connector except
+ * `main.ts`; client and reference server share the catalogue and never behaviour.
+ */
+const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "src/catalogue": [],
+  "src/connector": ["src/catalogue"],
+  "src/budget": [],
+  "src/postgres": [],
+  "src/model": ["src/catalogue", "src/postgres"],
+  "src/land": ["src/catalogue", "src/connector", "src/model", "src/postgres"],
+  "src/extract": ["src/catalogue", "src/connector", "src/land"],
+  "src/pipeline": ["src/catalogue", "src/connector", "src/extract", "src/land", "src/model", "src/postgres"],
+  "src/verify": ["src/catalogue", "src/model", "src/postgres"],
+  "src/configuration": ["src/model", "src/pipeline"],
+  "src/cli/launch.js": ["src/main.ts"],
+  "src/cli": [
+    "src/catalogue",
+    "src/configuration",
+    "src/connector",
+    "src/model",
+    "src/pipeline",
+    "src/postgres",
+    "src/verify"
+  ],
+  "src/main.ts": ["src", "connectors"],
+  "connectors/service-v2/catalogue": ["src/catalogue"],
+  "connectors/service-v2/client": ["connectors/service-v2/catalogue", "src/catalogue", "src/connector", "src/budget"],
+  "connectors/service-v2/reference-server": ["connectors/service-v2/catalogue", "src/catalogue"],
+  "connectors/service-v2/demo": [
+    "connectors/service-v2/catalogue",
+    "src/catalogue",
+    "src/connector",
+    "src/cli/Source.ts"
+  ],
+  "test/conformance": []
+}
+
+const isBelow = (path: string, room: string) => path === room || path.startsWith(`${room}/`)
+
+const importsOf = (path: string): ReadonlyArray<string> =>
+  [...codeOf(path).matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)].map((match) =>
+    relative(root, resolve(root, dirname(path), match[1]!))
+      .split(sep)
+      .join("/")
+  )
+
+describe("the tree", () => {
+  it("imports one way", () => {
+    const wrong = sources.flatMap((path) => {
+      const room = Object.keys(rooms).find((one) => isBelow(path, one))
+      if (room === undefined) return path.startsWith("test/") ? [] : [`${path} is in no room`]
+      const allowed = [room, ...rooms[room]!]
+      return importsOf(path)
+        .filter((target) => !allowed.some((one) => isBelow(target, one)))
+        .map((target) => `${path} imports ${target}`)
+    })
+    assert.deepStrictEqual(wrong, [])
+  })
+
+  it("has no ambient clock and no ambient chance in production code", () => {
+    const ambient =
+      /\bDate\.now\s*\(|\bnew Date\s*\(\s*\)|\bMath\.random\b|\bperformance\.now\b|\bset(?:Timeout|Interval)\s*\(|\brandomUUID\b|\bhrtime\b|\brandomBytes\b|\bgetRandomValues\b/
+    // The embedded server's password is a secret, which no simulation may choose.
+    const allowed = new Set(["src/postgres/EmbeddedPostgres.ts"])
+    const wrong = sources
+      .filter((path) => !path.startsWith("test/") && !allowed.has(path))
+      .filter((path) => ambient.test(codeOf(path)))
+    assert.deepStrictEqual(wrong, [])
+  })
+
+  it("names no resource of the API in src", () => {
+    const paths = [...serviceV2.resources.keys()]
+    // Some resources are called like everyday things; those may not stand as a name in quotes or after a dataset.
+    const unmistakable = paths.filter((path) => path.length >= 10)
+    const wrong = sources
+      .filter((path) => path.startsWith("src/") && path !== "src/main.ts")
+      .flatMap((file) => {
+        const text = textOf(file)
+        return [
+          ...unmistakable.filter((path) => new RegExp(`\\b${path}\\b`).test(text)),
+          ...paths.filter((path) => new RegExp(`["'\`/.]${path}["'\`]|\\berp(?:_history)?\\.${path}\\b`).test(text))
+        ].map((path) => `${file} names ${path}`)
+      })
+    assert.deepStrictEqual(wrong, [])
+  })
+
+  it("asserts in every test file, and skips nothing", () => {
+    const tests = sources.filter((path) => path.endsWith(".test.ts"))
+    const wrong = tests.filter((path) => {
+      const code = codeOf(path)
+      return !/\b(?:assert|expect)\b/.test(code) || /\b(?:it|describe|test)\.(?:skip|todo|only)\b/.test(code)
+    })
+    assert.deepStrictEqual(wrong, [])
+  })
+})
