@@ -25,7 +25,15 @@ const source = Layer.succeed(Source, {
       token: company.token,
       catalogue: serviceV2,
       companyId: company.companyId,
-      pageSize: configuration.pageSize
+      pageSize: configuration.pageSize,
+      paging: { mode: configuration.pagingMode },
+      itemsKey: configuration.itemsKey,
+      includeCustomFields: configuration.customFields,
+      requestTimeoutMs: configuration.requestTimeoutMs,
+      retry: { attemptsMax: configuration.attemptsMax },
+      retryAfterMaxMs: configuration.retryAfterMaxMs,
+      rateLimitedWaitMaxMs: configuration.retryAfterMaxMs,
+      allowHttp: configuration.allowHttp
     }).pipe(
       Effect.provideService(Budget.Budget, budget),
       Effect.provide(http),

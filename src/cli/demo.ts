@@ -79,24 +79,23 @@ export const command = Command.make(
       }
 
       yield* say("\n1. First sync: every record of every resource\n")
-      const first = yield* Sync.run(own, everything).pipe(Effect.provide(progress), Effect.flatMap(succeed))
+      const sources = yield* Sync.targets(own, everything)
+      const synced = Sync.run(own, everything, sources).pipe(Effect.provide(progress), Effect.flatMap(succeed))
+      const first = yield* synced
       yield* say(`   ${Sync.summary(first)}`)
 
       yield* say("\n2. Something changes at the source, through its API\n")
-      const changed = yield* Effect.scoped(
-        Effect.gen(function* () {
-          const connector = yield* source.connect(configured[0]!, own)
-          return yield* demo.change(connector)
-        })
-      ).pipe(
-        Effect.catchTag("SourceError", (error) =>
-          Effect.fail(new CommandFailed({ code: exitCode.fault, message: `${error.message}; ${error.remedy}` }))
+      const changed = yield* demo
+        .change(sources[0]!.connector)
+        .pipe(
+          Effect.catchTag("SourceError", (error) =>
+            Effect.fail(new CommandFailed({ code: exitCode.fault, message: `${error.message}; ${error.remedy}` }))
+          )
         )
-      )
       for (const line of changed) yield* say(`   ${line}`)
 
       yield* say("\n3. Incremental sync: only what changed is asked for\n")
-      const second = yield* Sync.run(own, everything).pipe(Effect.provide(progress), Effect.flatMap(succeed))
+      const second = yield* synced
       yield* say(`   ${Sync.summary(second)}`)
 
       yield* say("\n4. Is the warehouse equal to the source? Every row and every value, both ways\n")

@@ -3,14 +3,14 @@
 // which `npm ci` installs beside the other dependencies, so an older Node hands over to that one.
 import { spawn } from "node:child_process"
 import { existsSync } from "node:fs"
-import { createRequire, enableCompileCache } from "node:module"
+import * as modules from "node:module"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const [major = 0] = process.versions.node.split(".").map(Number)
 
 if (major >= 24) {
-  enableCompileCache?.()
+  modules.enableCompileCache?.()
   // A second Ctrl-C ends at once, whatever the first one is still waiting for.
   for (const signal of ["SIGINT", "SIGTERM"]) {
     let times = 0
@@ -42,7 +42,7 @@ if (major >= 24) {
 /** The Node that the `node` package brought along. */
 function installedNode() {
   try {
-    const home = dirname(createRequire(import.meta.url).resolve("node/package.json"))
+    const home = dirname(modules.createRequire(import.meta.url).resolve("node/package.json"))
     const binary = join(home, "bin", process.platform === "win32" ? "node.exe" : "node")
     return existsSync(binary) ? binary : undefined
   } catch {

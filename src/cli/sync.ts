@@ -8,7 +8,7 @@ import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { CompanyConfiguration, Configuration } from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/Configuration.ts"
-import { sync, type SyncReport } from "../pipeline/Sync.ts"
+import { sync, type SyncCompany, type SyncReport } from "../pipeline/Sync.ts"
 import * as Bars from "./Bars.ts"
 import { config, configuration, json, reported } from "./Command.ts"
 import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
@@ -43,8 +43,8 @@ export interface SyncWish {
   readonly acceptDeletions: boolean
 }
 
-/** Connects to every wished company and syncs; the warehouse is provided. */
-export const run = Effect.fn("run")(function* (settings: Configuration, wish: SyncWish) {
+/** What a wish means under a configuration: the companies, connected. Nothing is asked of them yet. */
+export const targets = Effect.fnUntraced(function* (settings: Configuration, wish: SyncWish) {
   const source = yield* Source
   if (settings.companies.length === 0) {
     return yield* new ConfigurationError({
@@ -64,13 +64,17 @@ export const run = Effect.fn("run")(function* (settings: Configuration, wish: Sy
     })
   }
   const wished = settings.companies.filter(({ name }) => wish.companies.length === 0 || wish.companies.includes(name))
-  const companies = yield* Effect.forEach(wished, (company) =>
+  return yield* Effect.forEach(wished, (company) =>
     Effect.gen(function* () {
       const resources = yield* resourcesOf(source.catalogue, company, wish.resources)
       return { name: company.name, connector: yield* source.connect(company, settings), resources }
     })
   )
-  return yield* sync({
+})
+
+/** Syncs the targets; the warehouse is provided. */
+export const run = (settings: Configuration, wish: SyncWish, companies: ReadonlyArray<SyncCompany>) =>
+  sync({
     companies,
     datasets: settings.datasets,
     full: wish.full,
@@ -78,7 +82,6 @@ export const run = Effect.fn("run")(function* (settings: Configuration, wish: Sy
     concurrency: settings.concurrency,
     batchRecordsMax: settings.batchRecordsMax
   })
-}, Effect.scoped)
 
 /** A line that says what the sync did as a whole. */
 export const summary = (report: SyncReport): string => {
@@ -146,13 +149,18 @@ export const command = Command.make(
     const report = yield* reported(
       Effect.gen(function* () {
         const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
-        return yield* run(settings, {
+        const wish = {
           resources: flags.resources,
           companies: flags.company,
           full: flags.full,
           acceptDeletions: flags.acceptDeletions
-        }).pipe(Effect.provide(Bars.layer(Bars.styleOf(flags))), (effect) => Warehouse.provide(effect, settings))
-      })
+        }
+        // A mistake in the configuration is told before anything is started.
+        const companies = yield* targets(settings, wish)
+        return yield* run(settings, wish, companies).pipe(Effect.provide(Bars.layer(Bars.styleOf(flags))), (effect) =>
+          Warehouse.provide(effect, settings)
+        )
+      }).pipe(Effect.scoped)
     )
     yield* tellProblems(report)
     yield* Output.print(flags.json ? Output.toJson(report) : summary(report))

@@ -72,7 +72,9 @@ const sync = async (env: Readonly<Record<string, string>>) => {
   return { outcome, peakMb: Math.round(peakKb / 1024), wholeSeconds: Number(process.hrtime.bigint() - began) / 1e9 }
 }
 
-say(`${rows} ${resource}, pages of ${pageSize}, ${cpus().length} cores (${cpus()[0]?.model ?? "unknown"}), Node ${process.version}`)
+say(
+  `${rows} ${resource}, pages of ${pageSize}, ${cpus().length} cores (${cpus()[0]?.model ?? "unknown"}), Node ${process.version}`
+)
 const reference = await startReference(["--data", "scale", "--rows", String(rows)])
 const server = await Effect.runPromise(
   start({ root: join(folder, "postgres"), port: 0 }).pipe(Effect.provideService(Scope.Scope, scope))
@@ -108,7 +110,9 @@ try {
         const page = Buffer.from(await body.arrayBuffer())
         bytes += page.length
         // The mark of the next page, without parsing the records: it stands behind them.
-        const mark = /"next_cursor":\s*(?:null|"([^"]*)")/.exec(page.toString("latin1", Math.max(0, page.length - 2000)))
+        const mark = /"next_cursor":\s*(?:null|"([^"]*)")/.exec(
+          page.toString("latin1", Math.max(0, page.length - 2000))
+        )
         cursor = mark?.[1] ?? null
       } while (cursor !== null)
       return rows
@@ -133,7 +137,8 @@ try {
     note: `peak RSS ${full.peakMb} MB, ${full.outcome.totals.requests} requests, whole command ${full.wholeSeconds.toFixed(1)} s`
   })
   const held = await client.query<{ n: string }>(`select count(*) as n from erp.${resource}`)
-  if (Number(held.rows[0]!.n) !== rows) throw new Error(`the warehouse holds ${held.rows[0]!.n} rows instead of ${rows}`)
+  if (Number(held.rows[0]!.n) !== rows)
+    throw new Error(`the warehouse holds ${held.rows[0]!.n} rows instead of ${rows}`)
 
   const chunks: Array<Buffer> = []
   await pipeline(client.query(copyTo(`copy erp.${resource} to stdout`)), async (source) => {

@@ -51,7 +51,9 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the wareh
       const sql = yield* SqlClient.SqlClient
       yield* TablePlan.apply([tableOf(things)])
       yield* sql`insert into erp.things (_company_id, id, name, _origin, _observed_at) values (1, 1, 'old', 'scan', now())`
-      const more = tableOf(grown(things, [...things.fields, money("cost"), string("label", 10, { note: "it's \\ odd" })]))
+      const more = tableOf(
+        grown(things, [...things.fields, money("cost"), string("label", 10, { note: "it's \\ odd" })])
+      )
       const done = yield* TablePlan.apply([more])
       assert.strictEqual(done.filter((statement) => statement.includes("add column")).length, 4)
       const [row] = yield* sql<{ record: Record<string, unknown> }>`select record from erp_history.things`

@@ -38,7 +38,7 @@ const refused = (folder: string) =>
   Effect.gen(function* () {
     const error = yield* Effect.flip(migrate({ folder }))
     assert.instanceOf(error, MigrationError)
-    return error as MigrationError
+    return error
   })
 
 const run = <A, E>(test: Effect.Effect<A, E, Database | SqlClient | Scope.Scope>) =>
@@ -91,7 +91,10 @@ describe("migrate", () => {
           Array.from({ length: 5 }, () => migrate({ folder })),
           { concurrency: "unbounded" }
         )
-        assert.deepStrictEqual(done.map((applied) => applied.length).sort(), [0, 0, 0, 0, 2])
+        assert.deepStrictEqual(
+          done.map((applied) => applied.length).toSorted((a, b) => a - b),
+          [0, 0, 0, 0, 2]
+        )
         assert.lengthOf(yield* sql`select * from control.a`, 1)
       })
     )

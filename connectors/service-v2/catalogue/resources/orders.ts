@@ -1,0 +1,110 @@
+/**
+ * Sales, service and rental orders, and quotes: named by RES-09, states documented, fields inferred (L2, K-01, K-02).
+ *
+ * lines is shown with the record and written only on create; afterwards lines are changed as orderlines. Every change
+ * of a line changes its order too, so that modifiedsince brings both (A-19).
+ */
+import {
+  date,
+  externalid,
+  id,
+  integer,
+  list,
+  money,
+  pair,
+  qty,
+  ref,
+  string,
+  words
+} from "../../../../src/catalogue/Field.ts"
+import { exact, resource, write } from "../../../../src/catalogue/Resource.ts"
+import { commonFields } from "./common.ts"
+
+const customer = pair("customer", "customers", {
+  by: "customercode",
+  length: 30,
+  note: "customer by id or customercode"
+})
+const location = pair("inventorylocation", "inventorylocations", {
+  by: "locationcode",
+  length: 20,
+  note: "location shipped from, by id or locationcode"
+})
+const ordertype = string("ordertype", 20, {
+  values: words({ fulfillment: "goods are shipped", service: "hours are billed", rental: "billed by period" })
+})
+const status = string("status", 20, {
+  values: words({
+    quote: "not an order yet; wins over ordertype",
+    unconfirmed: "taken, not confirmed",
+    open: "inventory is committed",
+    partial: "shipped or billed in part",
+    billed: "billed in full"
+  }),
+  note: "PATCH moves quote or unconfirmed to open; the rest follows from shipping and billing"
+})
+const item = pair("item", "items", { by: "sku", length: 255, note: "item by id or sku" })
+
+export const orders = resource({
+  path: "orders",
+  area: "orders",
+  purpose: "sales orders, service orders, rentals and quotes; children: orderlines, shipments",
+  basis: "named",
+  operations: "L C R U D",
+  fields: [
+    id(),
+    ordertype,
+    status,
+    customer,
+    ref("shiptoid", "shiptos", { note: "must belong to the customer" }),
+    location,
+    date("orderdate"),
+    money("ordertotal", { readOnly: true, note: "sum of the lines" }),
+    list(
+      "lines",
+      [
+        id(),
+        integer("linenumber"),
+        ...item,
+        string("description", 255),
+        qty("qtyorder"),
+        qty("qtyship"),
+        qty("qtybilled"),
+        money("priceach", { dp: 6 }),
+        externalid()
+      ],
+      { readOnly: true, note: "the order's lines; written on create only, afterwards as orderlines" }
+    ),
+    commonFields()
+  ],
+  filters: [exact("customerid", "status", "ordertype", "inventorylocationid")],
+  modifiedSince: true,
+  create: [
+    write(ordertype),
+    write(status),
+    ...customer.map((half) => write(half, { required: half.name === "customerid" })),
+    write(ref("shiptoid", "shiptos")),
+    ...location.map((half) => write(half)),
+    write(date("orderdate"), { note: "default today" }),
+    write(externalid()),
+    write(list("lines", []), {
+      note: "the order's lines",
+      sets: null,
+      lines: [
+        ...item.map((half) => write(half, { sets: null })),
+        write(string("description", 255), { sets: null, note: "defaults to the item description" }),
+        write(qty("qtyorder"), { sets: null, required: true }),
+        write(money("priceach", { dp: 6 }), { sets: null, note: "defaults to the item's price" }),
+        write(externalid())
+      ]
+    })
+  ],
+  specials: [
+    {
+      method: "POST",
+      name: "invoice",
+      scope: "invoices:write",
+      purpose: "makes a draft invoice of everything shipped and not billed"
+    }
+  ]
+})

@@ -1,0 +1,33 @@
+/** Taxes on product types. It has lastchangedate, and its row offers no modifiedsince (I-03). */
+import {
+  cancel,
+  entrydate,
+  externalid,
+  id,
+  lastchangedate,
+  number,
+  pair,
+  string,
+  text
+} from "../../../../src/catalogue/Field.ts"
+import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+
+export const producttypetaxes = resource({
+  path: "producttypetaxes",
+  area: "tax",
+  purpose: "taxes on product types",
+  basis: "documented",
+  operations: "L C B R U D",
+  fields: [
+    id(),
+    string("name", 255),
+    number("taxrate", { dp: 6 }),
+    pair("glaccount", "glaccounts", { by: "name", length: 20, note: "ledger account by id or name" }),
+    cancel(),
+    entrydate({ readOnly: true }),
+    lastchangedate(),
+    text("states"),
+    externalid()
+  ],
+  filters: [partial("name")]
+})

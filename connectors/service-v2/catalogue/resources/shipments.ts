@@ -1,0 +1,60 @@
+/**
+ * Shipments against an order: SHIPMENTS-01..21, write shapes WRITE-01..06.
+ *
+ * The record shows no lines: they are shipmentlines (SHIPMENTS-15). PATCH takes carrierserviceid only (I-11).
+ */
+import {
+  cancel,
+  date,
+  entrydate,
+  externalid,
+  id,
+  lastchangedate,
+  list,
+  pair,
+  qty,
+  ref
+} from "../../../../src/catalogue/Field.ts"
+import { exact, resource, write } from "../../../../src/catalogue/Resource.ts"
+
+export const shipments = resource({
+  path: "shipments",
+  area: "shipments",
+  purpose: "shipments against an order; children: shipmentlines",
+  basis: "documented",
+  operations: "L C B R U D",
+  fields: [
+    id(),
+    ref("orderid", "orders"),
+    pair("carrierservice", "carrierservices", { by: "code", length: 100, note: "carrier service by id or code" }),
+    date("shipdate", { note: "when it went out" }),
+    pair("location", "inventorylocations", {
+      by: "locationcode",
+      length: 20,
+      note: "inventory location to receive into; location is its locationcode"
+    }),
+    entrydate(),
+    lastchangedate(),
+    ref("shiptoid", "shiptos"),
+    pair("voucher", "vouchers", { by: "voucher", length: 50, note: "ledger voucher" }),
+    cancel(),
+    pair("invoice", "invoices", { by: "invoicenumber", length: 30, note: "invoice by id or invoicenumber" }),
+    externalid()
+  ],
+  filters: [exact("locationid", "orderid", "invoiceid")],
+  modifiedSince: true,
+  create: [
+    write(ref("orderid", "orders"), { required: true, note: "order being shipped" }),
+    write(externalid()),
+    write(list("lines", []), {
+      required: true,
+      sets: null,
+      note: "each ships against an order line and cannot exceed what is left on that line",
+      lines: [
+        write(ref("orderlineid", "orderlines"), { required: true, sets: null }),
+        write(qty("quantity"), { required: true, sets: null, note: "up to 6 decimals" })
+      ]
+    })
+  ],
+  update: [write(ref("carrierserviceid", "carrierservices")), write(date("shipdate")), write(externalid())]
+})

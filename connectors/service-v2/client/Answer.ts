@@ -1,0 +1,209 @@
+/**
+ * What an answer means when it is none that was hoped for.
+ *
+ * Promise: the reason is told by the API's own `error.code`, then by the status, never by a message. A 401, 403 or 404
+ * without this API's error body is somebody else's (a proxy, a wrong address) and never taken for the API's word.
+ * Nothing that is answered here carries the token, even when the source sent it back.
+ */
+import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
+import * as Headers from "effect/http/Headers"
+import * as Result from "effect/Result"
+import * as SourceError from "../../../src/connector/SourceError.ts"
+import { isObject, type JsonObject, member, parse, Unreadable } from "./Envelope.ts"
+
+/** A whole answer. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers.Headers
+  readonly bytes: Uint8Array
+  readonly requestId: string | null
+  /** When the request was sent, in milliseconds since 1970 by the program's clock. */
+  readonly beganAt: number
+  /** Requests that it took, this one included. */
+  readonly attempts: number
+}
+
+/** What came of one attempt that failed. */
+export class Failed {
+  readonly reason: SourceError.SourceReason
+  readonly requestId: string | null
+  /** Fewer attempts than usual, for what hardly changes by asking again. */
+  readonly attemptsMax: number
+  constructor(
+    reason: SourceError.SourceReason,
+    requestId: string | null,
+    attemptsMax: number = Number.POSITIVE_INFINITY
+  ) {
+    this.reason = reason
+    this.requestId = requestId
+    this.attemptsMax = attemptsMax
+  }
+}
+
+/** How often an answer is asked for that is whole and yet not this API's. */
+export const foreignAttemptsMax = 3
+
+/** Answers from intermediaries and databases under load that ask to come again. */
+const againStatuses: ReadonlySet<number> = new Set([408, 423, 425])
+const detailLengthMax = 500
+
+/** What the body says about a failure. */
+interface Complaint {
+  readonly code: string
+  readonly detail: string
+  readonly field: string | null
+  readonly problems: ReadonlyArray<SourceError.Problem>
+  readonly current: unknown
+}
+
+const textOf = (object: JsonObject, name: string): string | null => {
+  const value = member(object, name)
+  return typeof value === "string" ? value : null
+}
+
+const complaintOf = (value: unknown, scrub: (text: string) => string): Complaint | null => {
+  const error = isObject(value) ? member(value, "error") : undefined
+  if (!isObject(error)) return null
+  const code = textOf(error, "code")
+  if (code === null) return null
+  const errors = member(error, "errors")
+  const told = (text: string | null) => scrub(text ?? "").slice(0, detailLengthMax)
+  return {
+    code: scrub(code),
+    detail: told(textOf(error, "message")),
+    field: told(textOf(error, "field")) || null,
+    problems: (Array.isArray(errors) ? errors : []).filter(isObject).map((problem) => ({
+      field: told(textOf(problem, "field")),
+      code: told(textOf(problem, "code")),
+      message: told(textOf(problem, "message"))
+    })),
+    current: ["current", "record", "data"].map((name) => member(error, name)).find(isObject) ?? null
+  }
+}
+
+/** One parameter of a WWW-Authenticate header, quoted or bare; null when it is not there. */
+export const authenticateParameter = (header: string | undefined, name: string): string | null => {
+  const match = new RegExp(`(?:^|[\\s,])${name}\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,"]+))`, "i").exec(
+    header ?? ""
+  )
+  return match?.[1]?.replace(/\\(.)/g, "$1") ?? match?.[2] ?? null
+}
+
+/**
+ * How long the source asks to wait, in milliseconds; null when it does not say. A date is measured against the
+ * answer's own Date header, so that a wrong clock here does not matter.
+ */
+export const retryAfterMs = (headers: Headers.Headers, nowMs: number): number | null => {
+  const value = headers["retry-after"]
+  if (value === undefined) return null
+  const parsed = Headers.parseRetryAfter(value)
+  if (Result.isFailure(parsed)) return null
+  const date = headers["date"] === undefined ? null : Headers.parseHttpDate(headers["date"])
+  const now = date !== null && Result.isSuccess(date) ? DateTime.toEpochMillis(date.success) : nowMs
+  return Duration.toMillis(Headers.retryAfterDelay(parsed.success, now))
+}
+
+/** The id that the source gave the request: the header of that name, or the first whose name looks like it. */
+export const requestIdOf = (headers: Headers.Headers, name: string | null): string | null => {
+  if (name !== null) return headers[name.toLowerCase()] ?? null
+  for (const header of Object.keys(headers)) {
+    if (/request-?id/i.test(header)) return headers[header] ?? null
+  }
+  return null
+}
+
+/** What the caller knows of the request that failed. */
+export interface Asking {
+  /** Parameters that name the page, when the request was for a page by its token. */
+  readonly pageParameters: ReadonlyArray<string> | null
+  /** Hides the token wherever the source sent it back. */
+  readonly scrub: (text: string) => string
+  readonly nowMs: number
+}
+
+/** Tells a failure from an answer whose status is no success. */
+export const failure = (answer: Answer, asking: Asking): Failed => {
+  const { status, headers, requestId } = answer
+  const failed = (reason: SourceError.SourceReason, attemptsMax?: number) => new Failed(reason, requestId, attemptsMax)
+  if (status >= 300 && status < 400) {
+    const to = asking.scrub(headers["location"] ?? "").slice(0, detailLengthMax)
+    return failed(new SourceError.Redirected({ status, to }))
+  }
+  const parsed = parse(answer.bytes)
+  const complaint = parsed instanceof Unreadable ? null : complaintOf(parsed.value, asking.scrub)
+  const wait = retryAfterMs(headers, asking.nowMs)
+  if (status === 410 && asking.pageParameters !== null) {
+    return failed(new SourceError.PageTokenRefused({ detail: complaint?.detail ?? "gone (410)" }))
+  }
+  if (complaint === null) return failed(...foreign(answer, wait, parsed instanceof Unreadable ? parsed.detail : null))
+
+  const { code, detail, field, problems, current } = complaint
+  if (status === 400 && field !== null && asking.pageParameters?.includes(field) === true) {
+    return failed(new SourceError.PageTokenRefused({ detail: detail === "" ? code : detail }))
+  }
+  switch (code) {
+    case "rate_limited":
+      return failed(new SourceError.RateLimited({ retryAfterMs: wait }))
+    case "request_in_progress":
+      return failed(new SourceError.InProgress({ retryAfterMs: wait }))
+    case "unauthorized":
+    case "token_revoked":
+    case "token_expired":
+      return failed(new SourceError.Unauthorized({ code }))
+    case "insufficient_scope":
+    case "forbidden":
+    case "feature_not_licensed":
+    case "record_limit_reached":
+      return failed(new SourceError.Forbidden({ code, scope: scopeOf(headers), detail }))
+    case "not_found":
+      return failed(new SourceError.NotFound({ detail }))
+    case "not_implemented":
+      return failed(new SourceError.NotBuilt({ detail }))
+    case "server_error":
+      return failed(new SourceError.ServerFault({ status, code, retryAfterMs: wait }))
+    default:
+  }
+  switch (status) {
+    case 401:
+      return failed(new SourceError.Unauthorized({ code }))
+    case 403:
+      return failed(new SourceError.Forbidden({ code, scope: scopeOf(headers), detail }))
+    case 404:
+      return failed(new SourceError.NotFound({ detail: detail === "" ? code : detail }))
+    case 429:
+      return failed(new SourceError.RateLimited({ retryAfterMs: wait }))
+    case 501:
+      return failed(new SourceError.NotBuilt({ detail: detail === "" ? code : detail }))
+    default:
+  }
+  if (status >= 500 || againStatuses.has(status)) {
+    return failed(new SourceError.ServerFault({ status, code, retryAfterMs: wait }))
+  }
+  return failed(new SourceError.Refused({ status, code, field, detail, problems, current }))
+}
+
+const scopeOf = (headers: Headers.Headers): string | null => authenticateParameter(headers["www-authenticate"], "scope")
+
+/** An answer without this API's error body, told by its status. */
+const foreign = (
+  { status, headers, bytes }: Answer,
+  wait: number | null,
+  unreadable: string | null
+): readonly [SourceError.SourceReason, number?] => {
+  const authenticate = headers["www-authenticate"]
+  const error = authenticateParameter(authenticate, "error")
+  if (status === 401 && error === "invalid_token") return [new SourceError.Unauthorized({ code: "unauthorized" })]
+  if (status === 403 && error === "insufficient_scope") {
+    const scope = authenticateParameter(authenticate, "scope")
+    return [new SourceError.Forbidden({ code: error, scope, detail: "the token lacks a scope" })]
+  }
+  if (status === 429) return [new SourceError.RateLimited({ retryAfterMs: wait })]
+  if (status === 501) return [new SourceError.NotBuilt({ detail: "no error body came with it" })]
+  if (status >= 500 || againStatuses.has(status)) {
+    return [new SourceError.ServerFault({ status, code: null, retryAfterMs: wait })]
+  }
+  const body = unreadable ?? `${bytes.length} bytes of JSON`
+  const detail = `status ${status} without this API's error body: ${body}`
+  return [new SourceError.Malformed({ detail }), foreignAttemptsMax]
+}

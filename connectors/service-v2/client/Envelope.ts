@@ -1,0 +1,97 @@
+/**
+ * Where the records stand in an answer.
+ *
+ * Promise: an answer in which no list is recognised is an error that says so. It is never an empty list.
+ */
+import { decodeText } from "./Decode.ts"
+import { kindAt, memberStart, skipSpace, valueEnd } from "./JsonText.ts"
+
+/** The answer is none of this API's. */
+export class Unreadable {
+  readonly detail: string
+  /** The text is whole and is JSON, so that asking again will hardly change it. */
+  readonly settled: boolean
+  constructor(detail: string, settled: boolean) {
+    this.detail = detail
+    this.settled = settled
+  }
+}
+
+/** An answer's text and what `JSON.parse` made of it. */
+export interface Parsed {
+  readonly text: string
+  readonly value: unknown
+}
+
+export type JsonObject = Readonly<Record<string, unknown>>
+
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** A member of the object itself, never one that every object inherits. */
+export const member = (object: JsonObject, name: string): unknown =>
+  Object.hasOwn(object, name) ? object[name] : undefined
+
+/** What the bytes of an answer say. */
+export const parse = (bytes: Uint8Array): Parsed | Unreadable => {
+  if (bytes.length === 0) return new Unreadable("the body is empty", false)
+  const text = decodeText(bytes)
+  if (text === null) return new Unreadable("the body is no UTF-8", false)
+  try {
+    return { text, value: JSON.parse(text) as unknown }
+  } catch {
+    const what =
+      text.trim() === "" ? "white space" : text.trimStart().startsWith("<") ? "HTML" : "no JSON, or half of it"
+    return new Unreadable(`the body is ${what}, ${bytes.length} bytes`, false)
+  }
+}
+
+/** A list answer. */
+export interface List {
+  readonly items: ReadonlyArray<unknown>
+  /** Where the array begins in the text. */
+  readonly start: () => number
+  /** What the answer says about itself; the members beside the list when it has no `_meta`. */
+  readonly meta: JsonObject
+}
+
+const listKeys = ["data", "results", "items", "records"]
+
+/** Finds the records: under `itemsKey`, or with null where lists of such services have them. */
+export const findList = (parsed: Parsed, itemsKey: string | null, path: string): List | Unreadable => {
+  const { text, value } = parsed
+  if (Array.isArray(value)) return { items: value as Array<unknown>, start: () => skipSpace(text, 0), meta: {} }
+  if (!isObject(value)) return new Unreadable("the body is neither an object nor a list", true)
+  const keys = itemsKey === null ? [...listKeys, path] : [itemsKey]
+  const key = keys.find((name) => Array.isArray(member(value, name)))
+  if (key === undefined) {
+    const seen = Object.keys(value).slice(0, 10).join(", ")
+    return new Unreadable(`no list under ${keys.join(", ")}; the body has ${seen === "" ? "nothing" : seen}`, true)
+  }
+  const meta = member(value, "_meta")
+  return {
+    items: member(value, key) as ReadonlyArray<unknown>,
+    start: () => memberStart(text, skipSpace(text, 0), key) ?? 0,
+    meta: isObject(meta) ? meta : value
+  }
+}
+
+/** A single record: the body itself, or `data` when that is the only member beside `_meta`. */
+export const findRecord = (
+  parsed: Parsed
+): { readonly value: JsonObject; readonly from: number; readonly to: number } | Unreadable => {
+  const { text, value } = parsed
+  if (!isObject(value)) return new Unreadable("the body is no record", true)
+  const root = skipSpace(text, 0)
+  const names = Object.keys(value).filter((name) => name !== "_meta")
+  if (names.length === 1) {
+    const only = member(value, names[0]!)
+    if (names[0] === "error") return new Unreadable("the body is an error under a status of success", true)
+    if (names[0] === "data" && isObject(only)) {
+      const from = memberStart(text, root, "data") ?? root
+      return { value: only, from, to: valueEnd(text, from) }
+    }
+  }
+  if (kindAt(text, root) !== "object" || names.length === 0) return new Unreadable("the body is an empty object", true)
+  return { value, from: root, to: valueEnd(text, root) }
+}

@@ -1,0 +1,39 @@
+/**
+ * The network under the connector: undici.
+ *
+ * Promise: certificates are verified whatever the environment says, redirects are not followed, nothing is read past
+ * the allowed size, and an address that does not answer is given up in time. Timeouts of a request are the caller's.
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Layer from "effect/Layer"
+
+export interface TransportOptions {
+  /** Sockets per origin. */
+  readonly connections?: number
+  readonly connectTimeoutMs?: number
+  /**
+   * How long an idle socket is kept where the server does not say. Shorter than what servers usually keep, so that a
+   * request rarely meets a socket that is just being closed.
+   */
+  readonly keepAliveTimeoutMs?: number
+  /** Bytes of one answer. */
+  readonly answerBytesMax?: number
+  /** Certificates to trust instead of the usual ones, PEM. */
+  readonly ca?: string
+}
+
+/** The HTTP client that talks to the network; no span is made per request. */
+export const layerUndici = (options: TransportOptions = {}): Layer.Layer<HttpClient.HttpClient> =>
+  NodeHttpClient.layerUndiciOptions({
+    connections: options.connections ?? 8,
+    pipelining: 1,
+    allowH2: false,
+    keepAliveTimeout: options.keepAliveTimeoutMs ?? 4_000,
+    maxResponseSize: options.answerBytesMax ?? 64 * 1024 * 1024,
+    connect: {
+      timeout: options.connectTimeoutMs ?? 10_000,
+      rejectUnauthorized: true,
+      ...(options.ca === undefined ? {} : { ca: options.ca })
+    }
+  }).pipe(Layer.provide(Layer.succeed(HttpClient.TracerDisabledWhen)(() => true)))

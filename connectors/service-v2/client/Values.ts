@@ -1,0 +1,332 @@
+/**
+ * What one JSON value means as a value of a field, judged on the text as it was sent.
+ *
+ * Promise: a value is read as exactly what was sent, or not at all. No number is ever a float here; a value that the
+ * field cannot hold is {@link Unfit} with the reason, and what a column would cut off is answered {@link Beyond} it.
+ */
+import type { Field, FieldType } from "../../../src/catalogue/Field.ts"
+import { kindAt, stringValue } from "./JsonText.ts"
+
+/** The value cannot be kept in the field. */
+export class Unfit {
+  readonly reason: string
+  constructor(reason: string) {
+    this.reason = reason
+  }
+}
+
+/** The column can hold `text`; the value sent says more and is to be kept beside it. */
+export class Beyond {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+export type Read = string | null | Unfit | Beyond
+
+/** Significant digits of `numeric(20, scale)`, which is what a decimal column is. */
+export const decimalDigitsMax = 20
+/** Digits after the second that a timestamp column holds. */
+export const fractionDigitsMax = 6
+
+const int64Min = -(2n ** 63n)
+const int64Max = 2n ** 63n - 1n
+/** Digits of the longest int64, sign included; a longer text is not worth turning into a number. */
+const integerLengthMax = 20
+/** Nesting of a value kept as JSON; deeper ones exhaust the stack of whoever reads them. */
+const nestingMax = 200
+/** A number kept as JSON: the database's decimals reach neither further nor finer. */
+const exponentMax = 1000
+const numberLengthMax = 1000
+const shownMax = 60
+
+const shown = (raw: string): string => (raw.length <= shownMax ? raw : `${raw.slice(0, shownMax)}…`)
+
+/** Whether the text is well formed and free of NUL, which no database text can hold. */
+export const isStorable = (text: string): boolean => text.isWellFormed() && !text.includes("\0")
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Calendar
+// ---------------------------------------------------------------------------------------------------------------------
+
+const digitsAt = (text: string, at: number): number => {
+  const tens = text.charCodeAt(at) - 48
+  const units = text.charCodeAt(at + 1) - 48
+  return tens >= 0 && tens <= 9 && units >= 0 && units <= 9 ? tens * 10 + units : -1
+}
+
+const daysIn = (year: number, month: number): number =>
+  month === 2
+    ? (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0
+      ? 29
+      : 28
+    : month === 4 || month === 6 || month === 9 || month === 11
+      ? 30
+      : 31
+
+/** Whether the text begins with a day of the calendar, `YYYY-MM-DD`, of the years 1 to 9999. */
+export const startsWithDay = (text: string): boolean => {
+  const century = digitsAt(text, 0)
+  const year = century * 100 + digitsAt(text, 2)
+  const month = digitsAt(text, 5)
+  const day = digitsAt(text, 8)
+  return (
+    text.charCodeAt(4) === 45 &&
+    text.charCodeAt(7) === 45 &&
+    century >= 0 &&
+    year > 0 &&
+    (year > 99 || digitsAt(text, 2) > 0) &&
+    digitsAt(text, 2) >= 0 &&
+    month >= 1 &&
+    month <= 12 &&
+    day >= 1 &&
+    (day <= 28 || day <= daysIn(year, month))
+  )
+}
+
+/** Whether the text holds a time of day, `HH:MM:SS`, at `at`; a leap second is none. */
+export const hasTimeAt = (text: string, at: number): boolean => {
+  const hour = digitsAt(text, at)
+  const minute = digitsAt(text, at + 3)
+  const second = digitsAt(text, at + 6)
+  return (
+    text.charCodeAt(at + 2) === 58 &&
+    text.charCodeAt(at + 5) === 58 &&
+    hour >= 0 &&
+    hour <= 23 &&
+    minute >= 0 &&
+    minute <= 59 &&
+    second >= 0 &&
+    second <= 59
+  )
+}
+
+/** Whether the text is an instant in the form the API documents: UTC, `Z`, at most six digits of a second. */
+export const isPlainInstant = (text: string): boolean => {
+  const last = text.length - 1
+  if (last < 19 || last > 20 + fractionDigitsMax || text.charCodeAt(last) !== 90 || text.charCodeAt(10) !== 84) {
+    return false
+  }
+  if (!startsWithDay(text) || !hasTimeAt(text, 11)) return false
+  if (last === 19) return true
+  if (text.charCodeAt(19) !== 46 || last === 20) return false
+  for (let at = 20; at < last; at++) {
+    const digit = text.charCodeAt(at) - 48
+    if (!(digit >= 0 && digit <= 9)) return false
+  }
+  return true
+}
+
+interface Instant {
+  /** `YYYY-MM-DDTHH:MM:SS` in UTC. */
+  readonly second: string
+  /** Digits after the second, as sent. */
+  readonly fraction: string
+}
+
+const instantShape = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/
+
+const readInstant = (text: string): Instant | null => {
+  const match = instantShape.exec(text)
+  if (match === null) return null
+  const [, day, time, fraction = "", sign, hours = "0", minutes = "0"] = match
+  if (day === undefined || time === undefined || !startsWithDay(day) || !hasTimeAt(time, 0)) return null
+  if (Number(hours) > 23 || Number(minutes) > 59) return null
+  const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000
+  if (offsetMs === 0) return { second: `${day}T${time}`, fraction }
+  const ms = Date.parse(`${day}T${time}Z`) + (sign === "-" ? offsetMs : -offsetMs)
+  const second = new Date(ms).toISOString().slice(0, 19)
+  return startsWithDay(second) && second.charCodeAt(10) === 84 ? { second, fraction } : null
+}
+
+const isZeros = (digits: string): boolean => /^0*$/.test(digits)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Field types
+// ---------------------------------------------------------------------------------------------------------------------
+
+const integerShape = /^-?\d+$/
+
+const readInteger = (raw: string, typed: boolean): Read => {
+  const kind = kindAt(raw, 0)
+  if (kind === "boolean" && !typed) return raw === "true" ? "1" : "0"
+  if (kind === "number" || kind === "string") {
+    const text = kind === "number" ? raw : stringValue(raw, 0, raw.length)
+    if (integerShape.test(text)) {
+      const sign = text.startsWith("-") ? "-" : ""
+      const digits = text.slice(sign.length).replace(/^0+(?=\d)/, "")
+      if (digits.length <= integerLengthMax) {
+        const value = BigInt(sign + digits)
+        if (value >= int64Min && value <= int64Max) return value.toString()
+      }
+      return new Unfit(`is outside what an integer of 64 bits can hold: ${shown(raw)}`)
+    }
+  }
+  return new Unfit(`is no integer: ${shown(raw)}`)
+}
+
+const decimalShape = /^(-?)0*(\d+)(?:\.(\d+))?$/
+
+const readDecimal = (raw: string, scale: number): Read => {
+  const kind = kindAt(raw, 0)
+  const text = kind === "number" ? raw : kind === "string" ? stringValue(raw, 0, raw.length) : ""
+  const match = decimalShape.exec(text)
+  if (match === null) return new Unfit(`is no plain decimal: ${shown(raw)}`)
+  const [, sign = "", whole = "", fraction = ""] = match
+  if (!isZeros(fraction.slice(scale))) {
+    return new Unfit(`has more than the ${scale} decimals of the field: ${shown(raw)}`)
+  }
+  if ((whole === "0" ? 0 : whole.length) > decimalDigitsMax - scale) {
+    return new Unfit(`has more than ${decimalDigitsMax - scale} digits before the point: ${shown(raw)}`)
+  }
+  const kept = fraction.slice(0, scale)
+  const magnitude = kept === "" ? whole : `${whole}.${kept}`
+  return sign === "-" && !(whole === "0" && isZeros(kept)) ? `-${magnitude}` : magnitude
+}
+
+const readBoolean = (raw: string): Read => {
+  switch (raw) {
+    case "true":
+    case '"true"':
+    case "1":
+      return "true"
+    case "false":
+    case '"false"':
+    case "0":
+      return "false"
+    default:
+      return new Unfit(`is neither true nor false: ${shown(raw)}`)
+  }
+}
+
+const readString = (raw: string, typed: boolean): Read => {
+  switch (kindAt(raw, 0)) {
+    case "string": {
+      const text = stringValue(raw, 0, raw.length)
+      if (!text.isWellFormed()) return new Unfit("holds half a surrogate pair, which is no text")
+      return text.includes("\0") ? new Unfit("holds the character NUL, which a text column cannot") : text
+    }
+    // A code that is sent as a number stays the code it is.
+    case "number":
+      return raw
+    case "boolean":
+      return typed ? new Unfit(`is no text: ${shown(raw)}`) : raw
+    default:
+      return new Unfit(`is no text: ${shown(raw)}`)
+  }
+}
+
+const readDate = (raw: string): Read => {
+  if (kindAt(raw, 0) === "string") {
+    const text = stringValue(raw, 0, raw.length)
+    if (text.length === 10 && startsWithDay(text)) return text
+    const instant = readInstant(text)
+    if (instant !== null) {
+      const day = instant.second.slice(0, 10)
+      return instant.second.endsWith("T00:00:00") && isZeros(instant.fraction) ? day : new Beyond(day)
+    }
+  }
+  return new Unfit(`is no day of the calendar: ${shown(raw)}`)
+}
+
+const readTimestamp = (raw: string): Read => {
+  if (kindAt(raw, 0) === "string") {
+    const text = stringValue(raw, 0, raw.length)
+    if (text.length === 10 && startsWithDay(text)) return `${text}T00:00:00Z`
+    const instant = readInstant(text)
+    if (instant !== null) {
+      const fraction = instant.fraction.slice(0, fractionDigitsMax)
+      const column = fraction === "" ? `${instant.second}Z` : `${instant.second}.${fraction}Z`
+      return isZeros(instant.fraction.slice(fractionDigitsMax)) ? column : new Beyond(column)
+    }
+  }
+  return new Unfit(`is no instant with an offset (RFC 3339): ${shown(raw)}`)
+}
+
+/** Why the JSON text cannot be kept as JSON in a database; null when it can. */
+export const unkeepable = (raw: string): string | null => {
+  const kind = kindAt(raw, 0)
+  if (kind === "boolean" || kind === "null") return null
+  if (kind === "number") return unkeepableNumber(raw)
+  if (raw.includes("\\u")) {
+    const reason = unkeepableString(JSON.parse(raw))
+    if (reason !== null) return reason
+  }
+  if (kind === "string") return null
+  let depth = 0
+  for (let at = 0; at < raw.length; at++) {
+    const code = raw.charCodeAt(at)
+    if (code === 34) at = afterString(raw, at) - 1
+    else if (code === 123 || code === 91) {
+      if (++depth > nestingMax) return `is nested more than ${nestingMax} deep`
+    } else if (code === 125 || code === 93) depth--
+    else if (code === 45 || (code >= 48 && code <= 57)) {
+      const from = at
+      while (/[-+.\deE]/.test(raw.charAt(at + 1))) at++
+      const reason = unkeepableNumber(raw.slice(from, at + 1))
+      if (reason !== null) return reason
+    }
+  }
+  return null
+}
+
+const afterString = (raw: string, at: number): number => {
+  let end = at + 1
+  while (raw.charCodeAt(end) !== 34) end += raw.charCodeAt(end) === 92 ? 2 : 1
+  return end + 1
+}
+
+const unkeepableNumber = (raw: string): string | null => {
+  const exponent = raw.search(/[eE]/)
+  const tooFar = exponent >= 0 && Math.abs(Number(raw.slice(exponent + 1))) > exponentMax
+  return tooFar || raw.length > numberLengthMax ? `holds a number that cannot be kept: ${shown(raw)}` : null
+}
+
+const unkeepableString = (value: unknown): string | null => {
+  // A list of what is left to look at, not recursion: the nesting is the sender's choice.
+  const left: Array<unknown> = [value]
+  while (left.length > 0) {
+    const next = left.pop()
+    if (typeof next === "string") {
+      if (!next.isWellFormed()) return "holds half a surrogate pair, which is no text"
+      if (next.includes("\0")) return "holds the character NUL, which a text column cannot"
+    } else if (Array.isArray(next)) {
+      for (const item of next) left.push(item)
+    } else if (typeof next === "object" && next !== null) {
+      for (const [name, item] of Object.entries(next)) left.push(name, item)
+    }
+  }
+  return null
+}
+
+const readList = (raw: string): Read => {
+  if (kindAt(raw, 0) !== "array") return new Unfit(`is no list: ${shown(raw)}`)
+  const reason = unkeepable(raw)
+  return reason === null ? raw : new Unfit(reason)
+}
+
+/** How a field reads the JSON text of one value. */
+export const reader = (field: Field): ((raw: string) => Read) => {
+  const read = readerOf(field.type, field.typed)
+  return (raw) => (raw === "null" ? null : read(raw))
+}
+
+const readerOf = (type: FieldType, typed: boolean): ((raw: string) => Read) => {
+  switch (type._tag) {
+    case "integer":
+      return (raw) => readInteger(raw, typed)
+    case "decimal":
+      return (raw) => readDecimal(raw, type.scale)
+    case "boolean":
+      return readBoolean
+    case "string":
+      return (raw) => readString(raw, typed)
+    case "date":
+      return readDate
+    case "timestamp":
+      return readTimestamp
+    case "list":
+      return readList
+  }
+}

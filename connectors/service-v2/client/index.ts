@@ -1,0 +1,3 @@
+/** The connector to Service API v2, for the wiring. */
+export * as ServiceClient from "./ServiceClient.ts"
+export * as Transport from "./Transport.ts"

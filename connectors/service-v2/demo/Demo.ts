@@ -1,0 +1,148 @@
+/**
+ * The story that the demo tells of this API: who syncs, what changes at the source, and what people ask of the result.
+ *
+ * Promise: changes go through the API, like a person's at the screen; only tokens and the truth to compare with come
+ * from the reference server's control plane, which a real installation does not have.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import { type Demo, type Reference, ReferenceFailed } from "../../../src/cli/Source.ts"
+import type { ConnectorShape, SourceRecord } from "../../../src/connector/Connector.ts"
+import type { Resource } from "../../../src/catalogue/Resource.ts"
+import { serviceV2 } from "../catalogue/index.ts"
+
+const companyIds = [1n, 2n]
+
+const Token = Schema.fromJsonString(Schema.Struct({ token: Schema.String }))
+
+const control = (reference: Reference, method: string, path: string, body?: string) =>
+  Effect.tryPromise({
+    try: async () => {
+      const response = await fetch(`${reference.controlUrl}${path}`, {
+        method,
+        ...(body === undefined ? {} : { body, headers: { "content-type": "application/json" } })
+      })
+      const text = await response.text()
+      if (!response.ok) throw new Error(`${response.status} ${text}`)
+      return text
+    },
+    catch: (cause) =>
+      new ReferenceFailed({ message: `the reference server's control plane: ${method} ${path}: ${String(cause)}` })
+  })
+
+const resourceOf = (path: string): Resource => {
+  const found = serviceV2.resources.get(path)
+  if (found === undefined) throw new Error(`the catalogue has no ${path}`)
+  return found
+}
+
+const valueOf = (resource: Resource, record: SourceRecord, field: string): string | null =>
+  record.columns[resource.fields.findIndex((one) => one.name === field)] ?? null
+
+/** The first record of the first page that fits. */
+const find = Effect.fnUntraced(function* (
+  connector: ConnectorShape,
+  path: string,
+  fits: (value: (field: string) => string | null) => boolean
+) {
+  const resource = resourceOf(path)
+  const { records } = yield* connector.page({ resource, since: null, token: null })
+  const found = records.find((record) => fits((field) => valueOf(resource, record, field)))
+  if (found === undefined) return yield* new ReferenceFailed({ message: `the demo data has no ${path} that fits` })
+  return { id: found.id, value: (field: string) => valueOf(resource, found, field) ?? "" }
+})
+
+const change = Effect.fn("Demo.change")(function* (connector: ConnectorShape) {
+  const now = yield* Clock.currentTimeMillis
+  const write = (operation: "create" | "update", path: string, id: string | null, body: object, key: string) =>
+    connector.write({
+      resource: resourceOf(path),
+      operation,
+      id,
+      body: JSON.stringify(body),
+      idempotencyKey: `demo-${now}-${key}`,
+      ifMatch: null
+    })
+
+  const invoice = yield* find(
+    connector,
+    "invoices",
+    (value) =>
+      value("voucherid") !== null &&
+      value("cancel") !== "true" &&
+      value("invoicetotal") !== null &&
+      Number(value("invoicetotal")) - Number(value("invoicepaid") ?? "0") >= 25
+  )
+  yield* write(
+    "create",
+    "payments",
+    null,
+    { invoiceid: Number(invoice.id), amount: "25.00", method: 2, reference: "CHECK-2041", externalid: `demo-${now}` },
+    "payment"
+  )
+
+  const salesman = yield* find(connector, "salesmen", (value) => value("cancel") !== "true")
+  yield* write("update", "salesmen", salesman.id, { phone1: "+1 555 0142" }, "salesman")
+
+  const terms = yield* write(
+    "create",
+    "invoiceterms",
+    null,
+    { verbal: `2/10 net 45 (${now % 100_000})`, netduedays: 45, discountdays: 10, discountpercent: "2.000", ar: true },
+    "terms"
+  )
+  const { id } = JSON.parse(terms.body) as { readonly id: number }
+  return [
+    `a check over 25.00 is applied to invoice ${invoice.value("invoicenumber")}`,
+    `salesperson ${salesman.value("name")} has a new phone number`,
+    `payment terms ${id} are new`
+  ]
+})
+
+export const demo: Demo = {
+  companies: (reference) =>
+    Effect.forEach(companyIds, (companyId) =>
+      control(
+        reference,
+        "POST",
+        "/tokens",
+        JSON.stringify({ company: Number(companyId), scopes: ["*"], user: "demo" })
+      ).pipe(
+        Effect.flatMap((text) =>
+          Schema.decodeUnknownEffect(Token)(text).pipe(
+            Effect.mapError((issue) => new ReferenceFailed({ message: `the answer to POST /tokens: ${issue.message}` }))
+          )
+        ),
+        Effect.map(({ token }) => ({
+          name: `company-${companyId}`,
+          companyId,
+          token: Redacted.make(token, { label: `token of company ${companyId}` })
+        }))
+      )
+    ),
+  change,
+  state: (reference, companyId, resource) =>
+    Effect.map(control(reference, "GET", `/state?company=${companyId}&resource=${resource}`), (text) =>
+      text.split("\n").filter((line) => line !== "")
+    ),
+  queries: [
+    {
+      title: "Who owes us most? Open balance of posted invoices by customer",
+      sql: `select customer, count(*) as invoices, sum(invoicetotal - coalesce(invoicepaid, 0)) as open
+  from erp.invoices
+ where _company_id = 1 and voucherid is not null and not coalesce(cancel, false) and _deleted_at is null
+   and invoicetotal > coalesce(invoicepaid, 0)
+ group by customer order by open desc limit 5`
+    },
+    {
+      title: "What changed since the first sync, field by field history included",
+      sql: `select 'invoice ' || (record ->> 'invoicenumber') as what, _version as version, _op as op,
+       record ->> 'invoicepaid' as paid, to_char(_valid_from at time zone 'UTC', 'HH24:MI:SS') as since
+  from erp_history.invoices h
+ where _company_id = 1 and exists (select 1 from erp_history.invoices l where l._company_id = 1 and l.id = h.id and l._version > 1)
+ order by h.id, _version limit 6`
+    }
+  ]
+}

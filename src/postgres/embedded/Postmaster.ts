@@ -1,0 +1,293 @@
+/**
+ * The server process: made, started, stopped.
+ *
+ * Promise: a start or a stop that is interrupted or killed leaves nothing that the next one would trip over.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { closeSync, existsSync, linkSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { type AddressInfo, createServer } from "node:net"
+import { join } from "node:path"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Schedule from "effect/Schedule"
+import { type EmbeddedPostgresError, fail, folderHint, textOf } from "./Failure.ts"
+import { type Place } from "./Place.ts"
+import { gone, isOther, isPostgres, nameOf, pollMs, signal } from "./Process.ts"
+
+const isInitialised = (place: Place) => existsSync(join(place.dataDir, "PG_VERSION"))
+
+/** Into a folder of its own, then one rename: a crash half-way leaves nothing behind but a folder to sweep. */
+const initialise = (place: Place, durable: boolean): Effect.Effect<void, EmbeddedPostgresError> =>
+  Effect.suspend(() => {
+    if (isInitialised(place)) return Effect.void
+    const draft = mkdtempSync(join(place.root, `${initPrefix}${nameOf(process.pid)}-`))
+    initialising.add(draft)
+    own(draft, place.identity)
+    return runInitdb(place, join(draft, "data"), durable).pipe(
+      Effect.andThen(
+        Effect.try({
+          try: () => renameSync(join(draft, "data"), place.dataDir),
+          catch: (error) => fail("initdb", textOf(error), folderHint(error, place.root))
+        })
+      ),
+      // Another process was faster: its cluster is as good as ours.
+      Effect.catchIf(
+        () => isInitialised(place),
+        () => Effect.void
+      ),
+      Effect.ensuring(
+        Effect.sync(() => {
+          initialising.delete(draft)
+          rmSync(draft, { recursive: true, force: true, maxRetries: 3 })
+        })
+      )
+    )
+  })
+
+const runInitdb = (place: Place, target: string, durable: boolean): Effect.Effect<void, EmbeddedPostgresError> =>
+  Effect.callback((resume) => {
+    const hint = () => privateHomeHint(place.identity, target, place.binaries.initdb)
+    const child = spawn(
+      place.binaries.initdb,
+      [
+        `--pgdata=${target}`,
+        `--username=${user}`,
+        `--pwfile=${place.passwordFile}`,
+        "--auth=scram-sha-256",
+        "--encoding=UTF8",
+        "--no-locale",
+        "--locale-provider=builtin",
+        "--builtin-locale=C.UTF-8",
+        "--no-instructions",
+        ...(durable ? [] : ["--no-sync"])
+      ],
+      { ...spawnOptions(place), stdio: ["ignore", "ignore", "pipe"] }
+    )
+    let output = ""
+    child.stderr.on("data", (chunk: Buffer) => {
+      output += chunk.toString()
+    })
+    child.once("error", (error) => resume(Effect.fail(fail("initdb", error.message, hint()))))
+    child.once("close", (status) =>
+      resume(
+        status === 0 ? Effect.void : Effect.fail(fail("initdb", output.trim().slice(-500) || `exit ${status}`, hint()))
+      )
+    )
+    return Effect.callback<void>((done) => {
+      if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return done(Effect.void)
+      child.once("close", () => done(Effect.void))
+      child.kill("SIGKILL")
+    })
+  })
+
+/** Roots that this very process is starting. */
+const starting = new Set<string>()
+const turnFile = (place: Place) => join(place.root, "starting")
+
+/**
+ * One start at a time: Postgres itself lets only one win, but on a laptop a dozen losers would keep the winner from
+ * getting anywhere. A turn of a process that died, or that has taken longer than any start may, is void.
+ */
+const inTurn = <A>(
+  place: Place,
+  work: Effect.Effect<A, EmbeddedPostgresError>
+): Effect.Effect<A, EmbeddedPostgresError> =>
+  Effect.acquireUseRelease(
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.suspend(() =>
+        takeTurn(place, now) ? Effect.void : Effect.fail(fail("wait", "another process is starting it"))
+      )
+    ),
+    () => work,
+    () =>
+      Effect.sync(() => {
+        starting.delete(place.root)
+        rmSync(turnFile(place), { force: true })
+      })
+  )
+
+const takeTurn = (place: Place, now: number): boolean => {
+  const path = turnFile(place)
+  if (starting.has(place.root)) return false
+  const holder = readText(path)
+  if (holder !== undefined) {
+    if (isOther(holder) && now - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? now) < 2 * startTimeoutMs)
+      return false
+    rmSync(path, { force: true })
+  }
+  const draft = `${path}.${process.pid}`
+  try {
+    writeFileSync(draft, nameOf(process.pid))
+    linkSync(draft, path)
+    starting.add(place.root)
+    return true
+  } catch {
+    return false
+  } finally {
+    rmSync(draft, { force: true })
+  }
+}
+
+const readText = (path: string): string | undefined => {
+  try {
+    return readFileSync(path, "utf8")
+  } catch {
+    return undefined
+  }
+}
+
+interface Postmaster {
+  readonly pid: number
+  readonly port: number
+  /** "starting", "ready", "stopping"; the server writes it there. */
+  readonly status: string
+}
+
+const postmasterFile = (place: Place) => join(place.dataDir, "postmaster.pid")
+
+const readPostmaster = (path: string): Postmaster | undefined => {
+  try {
+    const lines = readFileSync(path, "utf8").split("\n")
+    return { pid: Number(lines[0]), port: Number(lines[3]), status: (lines[7] ?? "").trim() }
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Postgres refuses to start while the process in `postmaster.pid` exists, also when that is a zombie nobody collects or
+ * a stranger that got the id after a restart of the machine or container. Where we can tell (Linux), the file goes.
+ * Moved first and looked at again, because another process may have replaced it in between.
+ */
+const removeStaleLock = (place: Place) => {
+  const path = postmasterFile(place)
+  const stale = readPostmaster(path)
+  if (process.platform !== "linux" || stale === undefined || isPostgres(stale.pid)) return
+  const moved = join(place.root, `postmaster.pid.${process.pid}`)
+  try {
+    renameSync(path, moved)
+    const found = readPostmaster(moved)
+    if (found !== undefined && isPostgres(found.pid)) linkSync(moved, path)
+    rmSync(moved, { force: true })
+  } catch {
+    // Someone else removed it.
+  }
+}
+
+const freePort = (wanted: number): Effect.Effect<number, EmbeddedPostgresError> => {
+  const probe = (port: number) =>
+    Effect.callback<number, EmbeddedPostgresError>((resume) => {
+      const server = createServer()
+      server.once("error", (error) => resume(Effect.fail(fail("start", `no free port: ${error.message}`))))
+      server.listen({ port, host: "127.0.0.1", exclusive: true }, () => {
+        const free = (server.address() as AddressInfo).port
+        server.close(() => resume(Effect.succeed(free)))
+      })
+    })
+  return probe(wanted).pipe(Effect.catch(() => probe(0)))
+}
+
+/** What a start answers when another start won the race: look again. */
+const lostRace = /lock file|another|bind|Address already in use|pre-existing shared memory/
+
+const launch = (place: Place, wantedPort: number, durable: boolean): Effect.Effect<Postmaster, EmbeddedPostgresError> =>
+  Effect.gen(function* () {
+    const port = yield* freePort(wantedPort)
+    removeStaleLock(place)
+    const { child, offset } = yield* Effect.try({
+      try: () => spawnPostgres(place, port, durable),
+      catch: (error) => fail("start", textOf(error), folderHint(error, place.root))
+    })
+    let ended: string | undefined
+    // It was ready before we looked, another user came, left last, and stopped it.
+    let wasStopped = false
+    child.once("error", (error) => {
+      ended = error.message
+    })
+    child.once("exit", (status, by) => {
+      ended ??= `exit ${status ?? by}`
+      wasStopped = status === 0
+    })
+    const ready = Effect.suspend(() => {
+      if (ended !== undefined) {
+        const log = linesOf(place, offset, child.pid)
+        const hint = privateHomeHint(place.identity, place.dataDir, place.binaries.postgres)
+        return Effect.fail(
+          fail(
+            wasStopped || lostRace.test(log) ? "wait" : "start",
+            `${ended}: ${log.slice(-400)}`,
+            hint ?? `see ${place.logFile}`
+          )
+        )
+      }
+      const postmaster = readPostmaster(postmasterFile(place))
+      return postmaster?.pid === child.pid && postmaster?.status === "ready"
+        ? Effect.succeed(postmaster)
+        : Effect.fail(fail("starting", "the server did not become ready in time", `see ${place.logFile}`))
+    })
+    return yield* ready.pipe(
+      Effect.retry({
+        schedule: Schedule.spaced(pollMs),
+        times: startTimeoutMs / pollMs,
+        while: (error) => error.step === "starting"
+      }),
+      // Interrupted, or never ready: nobody else could enter it yet, so it is ours to end.
+      Effect.onExit((exit) =>
+        Exit.isSuccess(exit) || child.pid === undefined || ended !== undefined ? Effect.void : stop(place, child.pid)
+      )
+    )
+  })
+
+/** What this server said. Servers of other processes that lost or won the race write to the same file. */
+const linesOf = (place: Place, offset: number, pid: number | undefined): string => {
+  const lines = readFileSync(place.logFile).subarray(offset).toString().trim().split("\n")
+  const its = lines.filter((line) => line.includes(`[${pid}]`))
+  return (its.length > 0 ? its : lines).slice(-5).join(" | ")
+}
+
+const spawnPostgres = (
+  place: Place,
+  port: number,
+  durable: boolean
+): { readonly child: ChildProcess; readonly offset: number } => {
+  if (existsSync(place.logFile) && statSync(place.logFile).size > logSizeMaxBytes) {
+    renameSync(place.logFile, `${place.logFile}.1`)
+  }
+  const log = openSync(place.logFile, "a", 0o600)
+  const offset = statSync(place.logFile).size
+  try {
+    const child = spawn(
+      place.binaries.postgres,
+      ["-D", place.dataDir, "-p", String(port), ...settings(durable).flatMap((setting) => ["-c", setting])],
+      // A session of its own: Ctrl-C in the terminal must not reach the server before our finalizers have run.
+      { ...spawnOptions(place), detached: true, stdio: ["ignore", log, log] }
+    )
+    child.unref()
+    return { child, offset }
+  } finally {
+    closeSync(log)
+  }
+}
+
+/** A fast shutdown: sessions are ended, data is written. When that takes too long, an immediate one (the next start recovers). */
+const stop = (place: Place, pid: number): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    if (process.platform === "win32") return yield* pgCtlStop(place)
+    signal(pid, "SIGINT")
+    if (yield* gone(pid, stopTimeoutMs)) return
+    signal(pid, "SIGQUIT")
+    yield* gone(pid, stopTimeoutMs)
+  })
+
+/** Windows has no signals between processes; pg_ctl speaks to the server by a named pipe. */
+const pgCtlStop = (place: Place): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const seconds = String(stopTimeoutMs / 1000)
+    const child = spawn(place.binaries.pg_ctl, ["stop", "-D", place.dataDir, "-m", "fast", "-w", "-t", seconds], {
+      ...spawnOptions(place),
+      stdio: "ignore"
+    })
+    child.once("error", () => resume(Effect.void))
+    child.once("close", () => resume(Effect.void))
+  })

@@ -1,0 +1,63 @@
+/**
+ * Processes of this machine, told apart although ids are used again.
+ */
+import { readFileSync } from "node:fs"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { errnoOf } from "./Failure.ts"
+
+/** How often a process or a file is looked at while waiting for it. */
+export const pollMs = 25
+
+export const signal = (pid: number, name: NodeJS.Signals | 0): "sent" | "gone" | "refused" => {
+  try {
+    process.kill(pid, name)
+    return "sent"
+  } catch (error) {
+    return errnoOf(error) === "ESRCH" ? "gone" : "refused"
+  }
+}
+
+/** When a process was started, to tell it from a later one with the same id. Known on Linux only; elsewhere "0". */
+const startOf = (pid: number): string => {
+  try {
+    // The name in brackets may hold spaces: count fields from behind it. starttime is field 22.
+    return (
+      readFileSync(`/proc/${pid}/stat`, "latin1")
+        .replace(/^.*\) /s, "")
+        .split(" ")[19] ?? "0"
+    )
+  } catch {
+    return "0"
+  }
+}
+
+/** Whether this process is a Postgres that lives: not a zombie, not a stranger that got the id later. */
+export const isPostgres = (pid: number): boolean => {
+  if (!Number.isInteger(pid) || pid <= 0 || signal(pid, 0) === "gone") return false
+  if (process.platform !== "linux") return true
+  try {
+    return (
+      !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "latin1")) &&
+      readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("postgres")
+    )
+  } catch {
+    return false
+  }
+}
+
+/** Waits for the process to end; false when it did not in this time. */
+export const gone = (pid: number, timeoutMs: number): Effect.Effect<boolean> =>
+  Effect.suspend(() => (isPostgres(pid) ? Effect.fail("alive") : Effect.succeed(true))).pipe(
+    Effect.retry({ schedule: Schedule.spaced(pollMs), times: Math.ceil(timeoutMs / pollMs) }),
+    Effect.orElseSucceed(() => false)
+  )
+
+/** A process in a name: its id, and its start to tell it from a later one with the same id. */
+export const nameOf = (pid: number) => `${pid}.${startOf(pid)}`
+
+/** Whether another process with this name lives. What bears our own name we know better. */
+export const isOther = (name: string | undefined): boolean => {
+  const pid = Number(name?.split(".")[0])
+  return Number.isInteger(pid) && pid > 0 && pid !== process.pid && signal(pid, 0) !== "gone" && nameOf(pid) === name
+}

@@ -1,0 +1,136 @@
+/** A network in memory: each request meets the next step of a script, and is written down. */
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientError from "effect/http/HttpClientError"
+import type * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Budget from "../../src/budget/Budget.ts"
+import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient.ts"
+import { tiny } from "../support/tiny.ts"
+
+/** A request as it was sent. */
+export interface Sent {
+  readonly method: string
+  /** Path and query below the base address. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | null
+  /** By the test clock, in milliseconds. */
+  readonly at: number
+}
+
+/** What the network does with one request. */
+export type Step = (
+  request: HttpClientRequest.HttpClientRequest
+) => Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError>
+
+export const baseUrl = "https://erp.test/install/!/api/v2"
+export const token = "canary-9f2b7c"
+
+type Body = ConstructorParameters<typeof Response>[0]
+
+/** Answers with this body; a value is sent as JSON. */
+export const answers =
+  (status: number, body: unknown = null, headers: Readonly<Record<string, string>> = {}): Step =>
+  (request) => {
+    const isRaw =
+      body === null || typeof body === "string" || body instanceof ReadableStream || body instanceof Uint8Array
+    const sent = (isRaw ? body : JSON.stringify(body)) as Body
+    return Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(sent ?? null, { status, headers })))
+  }
+
+/** Answers as the API does when it refuses. */
+export const refuses = (
+  status: number,
+  code: string,
+  more: Readonly<Record<string, unknown>> = {},
+  headers: Readonly<Record<string, string>> = {}
+): Step => answers(status, { error: { code, message: `about ${code}`, ...more } }, headers)
+
+/** The connection fails before there is an answer. */
+export const fails =
+  (code: string): Step =>
+  (request) => {
+    const cause = Object.assign(new Error(`${code} while talking to the test`), { code })
+    return Effect.fail(
+      new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request, cause }) })
+    )
+  }
+
+/** There is never an answer. */
+export const hangs: Step = () => Effect.never
+
+/** A body that begins with this text and goes on as told. */
+const begins =
+  (begin: string, pull: (controller: ReadableStreamDefaultController<Uint8Array>) => void | Promise<void>): Step =>
+  (request) => {
+    let begun = false
+    const body = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        if (begun) return pull(controller)
+        begun = true
+        controller.enqueue(new TextEncoder().encode(begin))
+      }
+    })
+    return answers(200, body)(request)
+  }
+
+/** The body begins, and then the connection is reset. */
+export const resetsInBody = (begin: string): Step =>
+  begins(begin, (controller) =>
+    controller.error(Object.assign(new Error("other side closed"), { code: "UND_ERR_SOCKET" }))
+  )
+
+/** The body begins and never ends. */
+export const hangsInBody = (begin: string): Step => begins(begin, () => new Promise(() => {}))
+
+/** The body never stops coming. */
+export const neverEnds: Step = begins(" ", (controller) => controller.enqueue(new Uint8Array(300)))
+
+/** A list answer in the documented shape. */
+export const list = (
+  items: ReadonlyArray<unknown>,
+  meta: Readonly<Record<string, unknown>> = { has_more: false },
+  headers: Readonly<Record<string, string>> = {}
+): Step => answers(200, { data: items, _meta: meta }, headers)
+
+/** A client whose network follows the script; after the last step every request fails the test. */
+export const make = Effect.fnUntraced(function* (
+  steps: ReadonlyArray<Step>,
+  options: Partial<ServiceClient.ServiceClientOptions> = {}
+) {
+  const sent: Array<Sent> = []
+  const held: Array<number> = []
+  const left = [...steps]
+  const http = HttpClient.make((request, url) =>
+    Effect.clockWith((clock) => {
+      sent.push({
+        method: request.method,
+        path: url.href.startsWith(baseUrl) ? url.href.slice(baseUrl.length) : url.href,
+        headers: { ...request.headers },
+        body: request.body._tag === "Uint8Array" ? new TextDecoder().decode(request.body.body) : null,
+        at: clock.currentTimeMillisUnsafe()
+      })
+      const step = left.shift()
+      return step === undefined ? Effect.die(new Error(`nobody expected ${request.method} ${url.href}`)) : step(request)
+    })
+  )
+  const budget = yield* Budget.make(null)
+  const watched = Budget.Budget.of({
+    take: budget.take,
+    hold: (durationMs) =>
+      Effect.andThen(
+        Effect.sync(() => held.push(durationMs)),
+        budget.hold(durationMs)
+      )
+  })
+  const connector = yield* ServiceClient.make({
+    baseUrl,
+    token: Redacted.make(token),
+    catalogue: tiny,
+    ...options
+  }).pipe(Effect.provide(Layer.succeed(HttpClient.HttpClient, http)), Effect.provideService(Budget.Budget, watched))
+  return { connector, sent, held, left }
+})

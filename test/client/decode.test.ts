@@ -1,0 +1,517 @@
+/** Decoding: exact, complete, and the same as the specification, however odd the record. */
+import { assert, describe, it } from "@effect/vitest"
+import fc from "fast-check"
+import * as Decode from "../../connectors/service-v2/client/Decode.ts"
+import { elements } from "../../connectors/service-v2/client/JsonText.ts"
+import type { Rejected, SourceRecord } from "../../src/connector/Connector.ts"
+import { parts } from "./parts.ts"
+import * as Specification from "./Specification.ts"
+
+const decoder = Decode.make(parts)
+const specification = Specification.make(parts)
+
+/** Decodes records given as JSON texts, as one page. */
+const page = (...records: ReadonlyArray<string>): Decode.Decoded => {
+  const text = `[${records.join(",")}]`
+  return decoder.list(text, JSON.parse(text) as Array<unknown>, () => 0)
+}
+
+const one = (record: string): SourceRecord => {
+  const { records, rejected } = page(record)
+  assert.deepStrictEqual(rejected, [])
+  assert.strictEqual(records.length, 1)
+  return records[0]!
+}
+
+const refused = (record: string): Rejected => {
+  const { records, rejected } = page(record)
+  assert.deepStrictEqual(records, [])
+  assert.strictEqual(rejected.length, 1)
+  return rejected[0]!
+}
+
+const column = (record: SourceRecord, name: string) =>
+  record.columns[parts.fields.findIndex((field) => field.name === name)]
+
+/** The column of a record that carries the id and one field. */
+const value = (name: string, json: string) => column(one(`{"id":1,"${name}":${json}}`), name)
+const reason = (name: string, json: string) => {
+  const rejected = refused(`{"id":1,"${name}":${json}}`)
+  assert.strictEqual(rejected.id, "1")
+  assert.strictEqual(rejected.field, name)
+  assert.strictEqual(rejected.bytes, `{"id":1,"${name}":${json}}`)
+  return rejected.reason
+}
+const same = (name: string, json: string, expected: string | null) =>
+  assert.strictEqual(value(name, json), expected, `${name} ${json}`)
+
+describe("Decode", () => {
+  it("reads a plain record", () => {
+    const record = one(
+      `{"id":7,"rank":-3,"priority":1,"price":"12.5000","weight":"0.000001","share":"5","flag":true,"code":"A","memo":"",` +
+        `"kind":null,"day":"2026-02-28","seen":"2026-01-01T10:00:00.123456Z","lines":[],"cancel":false,` +
+        `"lastchangedate":"2026-01-01T10:00:00Z"}`
+    )
+    assert.deepStrictEqual(record, {
+      id: "7",
+      columns: [
+        "7",
+        "-3",
+        "1",
+        "12.5000",
+        "0.000001",
+        "5",
+        "true",
+        "A",
+        "",
+        null,
+        "2026-02-28",
+        "2026-01-01T10:00:00.123456Z",
+        "[]",
+        "false",
+        "2026-01-01T10:00:00Z"
+      ],
+      partial: false,
+      customFields: null,
+      extra: null
+    })
+  })
+
+  it("tells a missing field from an empty one", () => {
+    const record = one(`{"id":1,"memo":null}`)
+    assert.strictEqual(record.partial, true)
+    assert.strictEqual(column(record, "memo"), null)
+    assert.strictEqual(column(record, "code"), undefined)
+  })
+
+  it("integers: every one of 64 bits, and nothing else", () => {
+    same("rank", "0", "0")
+    same("rank", "-0", "0")
+    same("rank", "9007199254740993", "9007199254740993")
+    same("rank", "9223372036854775807", "9223372036854775807")
+    same("rank", "-9223372036854775808", "-9223372036854775808")
+    same("rank", '"12"', "12")
+    same("rank", '"-0012"', "-12")
+    for (const json of ["9223372036854775808", '"99999999999999999999999"'])
+      assert.match(reason("rank", json), /64 bits/)
+    for (const json of ["1.5", "1.0", "1e3", '"1e3"', '"+1"', '""', "true", "[]", "{}", '"١"']) {
+      assert.match(reason("rank", json), /no integer/)
+    }
+    same("priority", "true", "1")
+    same("priority", "false", "0")
+  })
+
+  it("decimals: never a float, never rounded", () => {
+    same("price", '"0.1000"', "0.1000")
+    same("price", '"-0.5"', "-0.5")
+    same("price", '"-0.00"', "0.00")
+    same("price", '"007.50"', "7.50")
+    same("price", '"1.10000000"', "1.1000")
+    same("price", "1.10", "1.10")
+    same("price", "12345678901234.5678", "12345678901234.5678")
+    same("price", '"9999999999999999.9999"', "9999999999999999.9999")
+    same("share", '"12345678901234567890"', "12345678901234567890")
+    assert.match(reason("price", '"10000000000000000"'), /more than 16 digits/)
+    assert.match(reason("price", '"1.00001"'), /more than the 4 decimals/)
+    assert.match(reason("price", "1.00001"), /more than the 4 decimals/)
+    for (const json of ["1e3", '"1e3"', '"1,5"', '""', '" 1"', '"1."', '".5"', '"+1"', "true", '"NaN"']) {
+      assert.match(reason("price", json), /no plain decimal/)
+    }
+  })
+
+  it("booleans", () => {
+    for (const json of ["true", "1", '"true"']) same("flag", json, "true")
+    for (const json of ["false", "0", '"false"']) same("flag", json, "false")
+    for (const json of ["2", '"yes"', '""', "1.0"]) assert.match(reason("flag", json), /neither true nor false/)
+  })
+
+  it("texts: any length, any character that can be stored, codes sent as numbers", () => {
+    same("code", JSON.stringify("ä".repeat(5000)), "ä".repeat(5000))
+    same(
+      "memo",
+      '"quote \\" backslash \\\\ slash \\/ \\u00e9 \\ud83d\\ude00 😀 \\n"',
+      'quote " backslash \\ slash / é 😀 😀 \n'
+    )
+    same("memo", '"\\\\u0000"', "\\u0000")
+    same("memo", "1.10", "1.10")
+    same("kind", "true", "true")
+    assert.match(reason("memo", '"a\\u0000b"'), /NUL/)
+    assert.match(reason("memo", '"\\ud83d"'), /surrogate/)
+    assert.match(reason("memo", "true"), /no text/)
+    assert.match(reason("memo", "{}"), /no text/)
+  })
+
+  it("dates: days of the calendar; what an instant says more is kept beside", () => {
+    same("day", '"2024-02-29"', "2024-02-29")
+    same("day", '"0001-01-01"', "0001-01-01")
+    same("day", '"9999-12-31"', "9999-12-31")
+    same("day", '"2026-01-01T00:00:00Z"', "2026-01-01")
+    same("day", '"2026-01-01T02:00:00.000+02:00"', "2026-01-01")
+    for (const json of [
+      '"2026-02-30"',
+      '"2025-02-29"',
+      '"1900-02-29"',
+      '"0000-01-01"',
+      '"2026-13-01"',
+      '"2026-1-1"',
+      '""',
+      "20260101",
+      '"2026-01-01T00:00:00"'
+    ]) {
+      assert.match(reason("day", json), /no day of the calendar/)
+    }
+    const shifted = one(`{"id":1,"day":"2026-01-01T00:00:00+02:00"}`)
+    assert.strictEqual(column(shifted, "day"), "2025-12-31")
+    assert.strictEqual(shifted.extra, `{"day":"2026-01-01T00:00:00+02:00"}`)
+  })
+
+  it("instants: in UTC, to the microsecond; finer digits are kept beside", () => {
+    same("seen", '"2026-01-01"', "2026-01-01T00:00:00Z")
+    same("seen", '"2026-01-01T10:00:00+02:00"', "2026-01-01T08:00:00Z")
+    same("seen", '"2026-01-01t10:00:00.5-23:59"', "2026-01-02T09:59:00.5Z")
+    same("seen", '"2026-01-01T10:00:00.1234560Z"', "2026-01-01T10:00:00.123456Z")
+    const fine = one(`{"id":1,"seen":"2026-01-01T10:00:00.1234567Z","other":1}`)
+    assert.strictEqual(column(fine, "seen"), "2026-01-01T10:00:00.123456Z")
+    assert.strictEqual(fine.extra, `{"seen":"2026-01-01T10:00:00.1234567Z","other":1}`)
+    for (const json of [
+      '"2016-12-31T23:59:60Z"',
+      '"2026-01-01T24:00:00Z"',
+      '"2026-01-01T10:00:00"',
+      '"2026-02-30T10:00:00Z"',
+      '"2026-01-01T10:00:00.Z"',
+      '"2026-01-01T10:00:00+24:00"',
+      '"0001-01-01T00:00:00+01:00"',
+      '"9999-12-31T23:59:59-01:00"',
+      '"0000-01-01T00:00:00Z"',
+      "1767225600"
+    ]) {
+      assert.match(reason("seen", json), /no instant/)
+    }
+  })
+
+  it("lists and the install's own fields stay the text that was sent", () => {
+    same("lines", '[ {"number": 1.10}, 12345678901234567890 ]', '[ {"number": 1.10}, 12345678901234567890 ]')
+    const record = one(`{"id":1,"custom_fields":{ "Weight": 1.10, "__proto__": {"a": 1e2} }}`)
+    assert.strictEqual(record.customFields, `{ "Weight": 1.10, "__proto__": {"a": 1e2} }`)
+    assert.strictEqual(one(`{"id":1,"custom_fields":null}`).customFields, null)
+    assert.strictEqual(one(`{"id":1,"custom_fields":{}}`).customFields, "{}")
+  })
+
+  it("unknown fields are kept with their digits, in the order sent", () => {
+    const record = one(
+      `{"zeta":1.10,"id":1,"big":12345678901234567890,"__proto__":{"x":1},"constructor":"c","list":[1.0,-0],"none":null}`
+    )
+    assert.strictEqual(
+      record.extra,
+      `{"zeta":1.10,"big":12345678901234567890,"__proto__":{"x":1},"constructor":"c","list":[1.0,-0],"none":null}`
+    )
+    assert.strictEqual(({} as { readonly x?: number }).x, undefined)
+  })
+
+  it("what no database can hold is rejected, with the bytes", () => {
+    for (const [json, field, pattern] of [
+      [`{"id":1,"new":{"a":["\\u0000"]}}`, "new", /NUL/],
+      [`{"id":1,"custom_fields":{"a\\ud800":1}}`, "custom_fields", /surrogate/],
+      [`{"id":1,"lines":["\\udc00"]}`, "lines", /surrogate/],
+      [`{"id":1,"new":1e99999}`, "new", /cannot be kept/],
+      [`{"id":1,"new":${"[".repeat(500)}${"]".repeat(500)}}`, "new", /nested/],
+      [`{"id":1,"a\\u0000b":1}`, null, /name/]
+    ] as const) {
+      const rejected = refused(json)
+      assert.strictEqual(rejected.field, field, json)
+      assert.match(rejected.reason, pattern)
+      assert.strictEqual(rejected.bytes, json)
+    }
+  })
+
+  it("a record without a usable number is rejected", () => {
+    for (const json of ["{}", '{"id":null}', '{"id":"x"}', '{"id":1.5}', "null", "3", "[]", '"id"']) {
+      const rejected = refused(json)
+      assert.strictEqual(rejected.id, null)
+      assert.strictEqual(rejected.bytes, json)
+    }
+    assert.strictEqual(one('{"id":"42"}').id, "42")
+  })
+
+  it("one bad record stops none of the others, and each comes out once", () => {
+    const { records, rejected } = page(
+      `{"id":1}`,
+      `{ "id" : 2 , "rank" : 1.5 }`,
+      `{"id":3,"memo":"]}\\""}`,
+      `7`,
+      `{"id":4}`
+    )
+    assert.deepStrictEqual(
+      records.map((record) => record.id),
+      ["1", "3", "4"]
+    )
+    assert.deepStrictEqual(
+      rejected.map(({ id, bytes }) => [id, bytes]),
+      [
+        ["2", `{ "id" : 2 , "rank" : 1.5 }`],
+        [null, "7"]
+      ]
+    )
+  })
+
+  it("a name that comes twice counts as JSON counts it: the last", () => {
+    assert.strictEqual(one(`{"id":1,"id":2}`).id, "2")
+    assert.strictEqual(one(`{"id":1,"new":1,"id":2}`).id, "2")
+  })
+
+  it("invalid UTF-8 is no text", () => {
+    assert.strictEqual(Decode.decodeText(Uint8Array.of(0x22, 0xff, 0x22)), null)
+    assert.strictEqual(Decode.decodeText(Uint8Array.of(0x22, 0xed, 0xa0, 0x80, 0x22)), null)
+  })
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The decoder and the specification judge the same records
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** A string as JSON text; sometimes with everything escaped that can be. */
+const quoted = (text: fc.Arbitrary<string>) =>
+  fc
+    .tuple(text, fc.boolean())
+    .map(([value, escaped]) =>
+      escaped
+        ? `"${Array.from({ length: value.length }, (_, at) => `\\u${value.charCodeAt(at).toString(16).padStart(4, "0")}`).join("")}"`
+        : JSON.stringify(value)
+    )
+
+const digits = (min: number, max: number) =>
+  fc.array(fc.integer({ min: 0, max: 9 }), { minLength: min, maxLength: max }).map((list) => list.join(""))
+const numeral = fc
+  .tuple(fc.constantFrom("", "-"), digits(1, 22), fc.option(digits(1, 9)), fc.constantFrom("", "", "", "", "e2", "E-1"))
+  .map(([sign, whole, fraction, exponent]) => ({ sign, whole, fraction, exponent }))
+/** As JSON writes numbers: no zero in front. */
+const numberToken = numeral.map(
+  ({ sign, whole, fraction, exponent }) =>
+    `${sign}${BigInt(whole)}${fraction === null ? "" : `.${fraction}`}${exponent}`
+)
+const decimalText = numeral.map(
+  ({ sign, whole, fraction, exponent }) => `"${sign}${whole}${fraction === null ? "" : `.${fraction}`}${exponent}"`
+)
+
+const oddText = fc.oneof(
+  fc.string(),
+  fc.string({ unit: "binary" }),
+  fc.constantFrom(
+    "",
+    "null",
+    '"',
+    "\\",
+    "\0",
+    "a\0b",
+    "\ud83d",
+    "\udc00x",
+    "😀",
+    "é",
+    "\u2028",
+    "true",
+    "x".repeat(255),
+    "[]{},:"
+  )
+)
+
+const two = (max: number) => fc.integer({ min: 0, max }).map((value) => String(value).padStart(2, "0"))
+const dayText = fc
+  .tuple(
+    fc.oneof(fc.constantFrom("2024", "2026", "0000", "0001", "9999", "1900"), digits(4, 4)),
+    fc.oneof({ weight: 5, arbitrary: fc.constantFrom("01", "02", "04", "12") }, { weight: 1, arbitrary: two(14) }),
+    fc.oneof({ weight: 3, arbitrary: fc.constantFrom("01", "28", "29", "30", "31") }, { weight: 1, arbitrary: two(33) })
+  )
+  .map((list) => list.join("-"))
+const instantText = fc
+  .tuple(
+    dayText,
+    fc.constantFrom("T", "T", "T", "t", " ", "_"),
+    fc.oneof(
+      fc.constantFrom("00:00:00", "23:59:59", "23:59:60", "24:00:00"),
+      fc.tuple(two(25), two(61), two(61)).map((list) => list.join(":"))
+    ),
+    fc.option(fc.oneof(digits(0, 9), fc.constantFrom("000000", "0000000", "1234560"))),
+    fc.constantFrom("Z", "Z", "Z", "z", "", "+00:00", "-00:00", "+02:00", "-23:59", "+24:00", "+0200", "-01:60")
+  )
+  .map(
+    ([day, separator, time, fraction, zone]) =>
+      `${day}${separator}${time}${fraction === null ? "" : `.${fraction}`}${zone}`
+  )
+
+const scalar = fc.oneof(
+  numberToken,
+  decimalText,
+  quoted(oddText),
+  quoted(fc.oneof(dayText, instantText)),
+  fc.constantFrom(
+    "true",
+    "false",
+    "null",
+    '"true"',
+    '"false"',
+    "0",
+    "1",
+    "-0",
+    "1.10",
+    "1.0",
+    "0.1",
+    '"0.1000"',
+    '"1.10"'
+  )
+)
+const json: fc.Arbitrary<string> = fc.letrec<{ value: string }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 3 },
+    { weight: 4, arbitrary: scalar },
+    { weight: 1, arbitrary: fc.array(tie("value"), { maxLength: 3 }).map((list) => `[${list.join(" ,")}]`) },
+    {
+      weight: 1,
+      arbitrary: fc
+        .uniqueArray(fc.tuple(quoted(oddText), tie("value")), {
+          maxLength: 3,
+          selector: ([name]) => JSON.parse(name) as string
+        })
+        // Names that are whole numbers are put first by JavaScript, which the text need not do.
+        .map(
+          (list) =>
+            `{${list
+              .filter(([name]) => !/^\d+$/.test(JSON.parse(name) as string))
+              .map(([name, value]) => `${name}:${value}`)
+              .join(", ")}}`
+        )
+    }
+  )
+})).value
+
+const byType = {
+  integer: fc.oneof(
+    fc.integer().map(String),
+    fc.bigInt({ min: -(2n ** 64n), max: 2n ** 64n }).map(String),
+    numberToken,
+    decimalText
+  ),
+  decimal: fc.oneof(
+    decimalText,
+    fc.tuple(digits(1, 6), digits(1, 4)).map(([a, b]) => `"${a}.${b}"`),
+    numberToken
+  ),
+  boolean: fc.constantFrom("true", "false", "0", "1", '"true"'),
+  string: quoted(oddText),
+  date: quoted(fc.oneof(dayText, instantText)),
+  timestamp: quoted(fc.oneof(dayText, instantText)),
+  list: fc.array(json, { maxLength: 2 }).map((list) => `[${list.join(",")}]`)
+} as const
+
+/** Mostly what the field holds, sometimes anything; mostly there. */
+const members = parts.fields.map((field) =>
+  fc
+    .oneof(
+      { weight: 12, arbitrary: byType[field.type._tag] },
+      { weight: 1, arbitrary: fc.constant("null") },
+      { weight: 1, arbitrary: json },
+      { weight: 1, arbitrary: fc.constant(null) }
+    )
+    .map((text) => (text === null ? null : `"${field.name}":${text}`))
+)
+const unknownMember = fc
+  .tuple(fc.oneof(fc.constantFrom("custom_fields", "new", "__proto__", "constructor", "toString", "é"), oddText), json)
+  .map(([name, value]) => (/^\d+$/.test(name) || parts.field.has(name) ? null : `${JSON.stringify(name)}:${value}`))
+
+const recordText = fc
+  .tuple(
+    fc.subarray([...parts.fields.keys()]).chain((kept) => fc.tuple(...kept.map((place) => members[place]!))),
+    fc.oneof(
+      { weight: 8, arbitrary: fc.integer({ min: 1 }).map((id) => `"id":${id}`) },
+      { weight: 1, arbitrary: fc.constant(null) }
+    ),
+    fc.oneof(
+      { weight: 3, arbitrary: fc.constant([]) },
+      { weight: 2, arbitrary: fc.array(unknownMember, { maxLength: 2 }) }
+    ),
+    fc.constantFrom(",", ", ", " ,\n\t")
+  )
+  .map(([known, id, unknown, comma]) => {
+    const seen = new Set<string>()
+    const list = [id, ...known, ...unknown].filter((text) => {
+      if (text === null) return false
+      const name = /^"(?:[^"\\]|\\.)*"/.exec(text)![0]
+      if (seen.has(name)) return false
+      seen.add(name)
+      return true
+    })
+    return `{${list.join(comma)}}`
+  })
+
+const compare = (text: string, outcome: SourceRecord | Rejected) => {
+  const expected = specification(text)
+  if ("reason" in outcome) {
+    assert.strictEqual(outcome.bytes, text)
+    assert.deepStrictEqual({ rejected: outcome.field }, expected as unknown, `${outcome.reason} in ${text}`)
+    return
+  }
+  const lines = parts.fields.findIndex((field) => field.name === "lines")
+  assert.deepStrictEqual(
+    {
+      columns: outcome.columns.map((cell, place) =>
+        place === lines && typeof cell === "string" ? Specification.canonical(cell) : cell
+      ),
+      customFields: outcome.customFields === null ? null : Specification.canonical(outcome.customFields),
+      extra: outcome.extra === null ? null : Specification.canonical(outcome.extra)
+    },
+    expected as unknown,
+    text
+  )
+  assert.strictEqual(outcome.partial, outcome.columns.includes(undefined))
+  assert.strictEqual(outcome.id, outcome.columns[0])
+}
+
+describe("Decode against its specification", () => {
+  it("agrees on every record of any page", () => {
+    let accepted = 0
+    let rejected = 0
+    fc.assert(
+      fc.property(fc.array(recordText, { minLength: 1, maxLength: 4 }), (texts) => {
+        const text = ` [ ${texts.join(" , ")} ] `
+        const items = JSON.parse(text) as Array<unknown>
+        const decoded = decoder.list(text, items, () => text.indexOf("["))
+        accepted += decoded.records.length
+        rejected += decoded.rejected.length
+        assert.strictEqual(decoded.records.length + decoded.rejected.length, texts.length)
+        const left = { records: [...decoded.records], rejected: [...decoded.rejected] }
+        for (const record of texts) {
+          const outcome = "rejected" in specification(record) ? left.rejected.shift() : left.records.shift()
+          assert.isDefined(outcome, record)
+          compare(record, outcome)
+        }
+      }),
+      { numRuns: 3000 }
+    )
+    // Both sides of the judgement must have been tried.
+    assert.isAbove(accepted, 500)
+    assert.isAbove(rejected, 500)
+  })
+
+  it("the plain reading and the close reading agree", () => {
+    fc.assert(
+      fc.property(recordText, (text) => {
+        const inPage = page(text)
+        const alone = decoder.one(text, 0, text.length)
+        assert.deepStrictEqual([...inPage.records, ...inPage.rejected], [alone])
+      }),
+      { numRuns: 2000 }
+    )
+  })
+
+  it("the place of each element of an array is found in any text", () => {
+    fc.assert(
+      fc.property(fc.array(json, { maxLength: 5 }), fc.constantFrom("", " ", "\n\t "), (list, space) => {
+        const text = `${space}[${space}${list.join(`${space},${space}`)}${space}]${space}`
+        const ranges = elements(text, space.length)
+        const found = Array.from({ length: ranges.length / 2 }, (_, at) =>
+          text.slice(ranges[2 * at], ranges[2 * at + 1])
+        )
+        assert.deepStrictEqual(found, list)
+      })
+    )
+  })
+})

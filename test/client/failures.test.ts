@@ -1,0 +1,495 @@
+/** Every way a source can fail: what it is told as, how often it is tried again, and how long it is waited. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/testing/TestClock"
+import type { ConnectorShape, WriteRequest } from "../../src/connector/Connector.ts"
+import type { SourceError, SourceReason } from "../../src/connector/SourceError.ts"
+import { things } from "../support/tiny.ts"
+import * as ScriptedHttp from "./ScriptedHttp.ts"
+import {
+  answers,
+  fails,
+  hangs,
+  hangsInBody,
+  list,
+  neverEnds,
+  refuses,
+  resetsInBody,
+  type Step
+} from "./ScriptedHttp.ts"
+
+const first = { resource: things, since: null, token: null }
+const byToken = { ...first, token: JSON.stringify({ cursor: "c1", step: 1, mark: "c1" }) }
+const good = list([{ id: 1 }])
+const html = answers(200, "<!doctype html><title>Sign in</title>", { "content-type": "text/html" })
+
+/** Lets the clock run until the effect is done. */
+const patiently = <A, E>(effect: Effect.Effect<A, E>) =>
+  Effect.gen(function* () {
+    const fiber = yield* Effect.forkChild(Effect.result(effect))
+    yield* TestClock.adjust("2 hours")
+    return yield* Fiber.join(fiber)
+  })
+
+type Options = Parameters<typeof ScriptedHttp.make>[1]
+
+/** Runs the script; answers the failure and the times at which requests were sent. */
+const failing = Effect.fnUntraced(function* (
+  steps: ReadonlyArray<Step>,
+  ask: (connector: ConnectorShape) => Effect.Effect<unknown, SourceError> = (connector) => connector.page(first),
+  options?: Options
+) {
+  const scripted = yield* ScriptedHttp.make(steps, options)
+  const outcome = yield* patiently(ask(scripted.connector))
+  assert(outcome._tag === "Failure", "the request was to fail")
+  assert.strictEqual(scripted.left.length, 0, "every step of the script was to be met")
+  return { ...scripted, error: outcome.failure, reason: outcome.failure.reason as SourceReason }
+})
+
+const succeeding = Effect.fnUntraced(function* (
+  steps: ReadonlyArray<Step>,
+  ask: (connector: ConnectorShape) => Effect.Effect<unknown, SourceError> = (connector) => connector.page(first),
+  options?: Options
+) {
+  const scripted = yield* ScriptedHttp.make(steps, options)
+  const outcome = yield* patiently(ask(scripted.connector))
+  if (outcome._tag === "Failure") throw outcome.failure
+  assert.strictEqual(scripted.left.length, 0, "every step of the script was to be met")
+  return { ...scripted, value: outcome.success }
+})
+
+const write: WriteRequest = {
+  resource: things,
+  operation: "create",
+  id: null,
+  body: `{"name":"é"}`,
+  idempotencyKey: "key-1",
+  ifMatch: null
+}
+const writing = (connector: ConnectorShape) => connector.write(write)
+const times = <A>(count: number, item: A): Array<A> => Array.from({ length: count }, () => item)
+
+describe("what ends at once", () => {
+  const terminal: ReadonlyArray<readonly [name: string, step: Step, expected: Partial<SourceReason>]> = [
+    ["401 unauthorized", refuses(401, "unauthorized"), { _tag: "Unauthorized", code: "unauthorized" }],
+    ["401 token_revoked", refuses(401, "token_revoked"), { _tag: "Unauthorized", code: "token_revoked" }],
+    ["401 token_expired", refuses(401, "token_expired"), { _tag: "Unauthorized", code: "token_expired" }],
+    [
+      "401 told by the header alone",
+      answers(401, null, { "www-authenticate": `Bearer realm="api", error="invalid_token"` }),
+      { _tag: "Unauthorized", code: "unauthorized" }
+    ],
+    [
+      "403 insufficient_scope, scope quoted",
+      refuses(
+        403,
+        "insufficient_scope",
+        {},
+        { "www-authenticate": `Bearer realm="api", error="insufficient_scope", scope="setup:read"` }
+      ),
+      { _tag: "Forbidden", code: "insufficient_scope", scope: "setup:read", stops: "resource" }
+    ],
+    [
+      "403 insufficient_scope, scope bare",
+      refuses(
+        403,
+        "insufficient_scope",
+        {},
+        { "www-authenticate": "Bearer realm=api, error=insufficient_scope, scope=setup:read" }
+      ),
+      { _tag: "Forbidden", scope: "setup:read" }
+    ],
+    [
+      "403 forbidden",
+      refuses(403, "forbidden"),
+      { _tag: "Forbidden", code: "forbidden", scope: null, stops: "company" }
+    ],
+    [
+      "403 feature_not_licensed",
+      refuses(403, "feature_not_licensed"),
+      { _tag: "Forbidden", code: "feature_not_licensed", stops: "resource" }
+    ],
+    [
+      "403 record_limit_reached",
+      refuses(403, "record_limit_reached"),
+      { _tag: "Forbidden", code: "record_limit_reached" }
+    ],
+    ["404 not_found", refuses(404, "not_found"), { _tag: "NotFound", detail: "about not_found" }],
+    [
+      "400 unknown_parameter",
+      refuses(400, "unknown_parameter", { field: "limit" }),
+      { _tag: "Refused", status: 400, field: "limit" }
+    ],
+    ["405 method_not_allowed", refuses(405, "method_not_allowed"), { _tag: "Refused", status: 405 }],
+    ["409 duplicate", refuses(409, "duplicate"), { _tag: "Refused", status: 409, code: "duplicate" }],
+    ["409 idempotency_replay", refuses(409, "idempotency_replay"), { _tag: "Refused", code: "idempotency_replay" }],
+    [
+      "422 rule_violation",
+      refuses(422, "rule_violation"),
+      { _tag: "Refused", status: 422, detail: "about rule_violation" }
+    ],
+    [
+      "422 with a code that nobody knows",
+      refuses(422, "brand_new"),
+      { _tag: "Refused", status: 422, code: "brand_new" }
+    ],
+    ["501 not_implemented", refuses(501, "not_implemented"), { _tag: "NotBuilt" }],
+    [
+      "a redirect",
+      answers(302, null, { location: "https://elsewhere.test/" }),
+      { _tag: "Redirected", status: 302, to: "https://elsewhere.test/" }
+    ],
+    [
+      "the code counts more than the status",
+      refuses(400, "token_revoked"),
+      { _tag: "Unauthorized", code: "token_revoked" }
+    ]
+  ]
+  for (const [name, step, expected] of terminal) {
+    it.effect(name, () =>
+      Effect.gen(function* () {
+        const { reason, sent } = yield* failing([step])
+        assert.strictEqual(sent.length, 1)
+        for (const [key, value] of Object.entries(expected)) {
+          assert.deepStrictEqual(reason[key as keyof SourceReason] as unknown, value, key)
+        }
+      })
+    )
+  }
+
+  it.effect("stale_record brings the record as it stands", () =>
+    Effect.gen(function* () {
+      for (const key of ["current", "record", "data"]) {
+        const { reason } = yield* failing([refuses(409, "stale_record", { [key]: { id: 1, name: "now" } })], writing)
+        assert(reason._tag === "Refused")
+        assert.deepStrictEqual(reason.current, { id: 1, name: "now" })
+      }
+    })
+  )
+
+  it.effect("invalid_request lists its problems", () =>
+    Effect.gen(function* () {
+      const errors = [{ field: "lines[0].quantity", code: "required", message: "is required" }]
+      const { reason } = yield* failing([refuses(400, "invalid_request", { errors })], writing)
+      assert(reason._tag === "Refused")
+      assert.deepStrictEqual(reason.problems, errors)
+    })
+  )
+
+  it.effect("an answer over the limit, by its header or by its bytes", () =>
+    Effect.gen(function* () {
+      for (const step of [
+        answers(200, "x".repeat(2000)),
+        neverEnds,
+        answers(200, "{}", { "content-length": "99999" })
+      ]) {
+        const { reason, sent } = yield* failing([step], undefined, { answerBytesMax: 1000 })
+        assert(reason._tag === "TooLarge")
+        assert.strictEqual(reason.bytesMax, 1000)
+        assert.strictEqual(sent.length, 1)
+      }
+    })
+  )
+
+  it.effect("a page token is refused, and a parameter of the same name elsewhere is not", () =>
+    Effect.gen(function* () {
+      for (const step of [
+        refuses(400, "invalid_request", { field: "cursor" }),
+        refuses(410, "gone"),
+        answers(410, "gone")
+      ]) {
+        const { reason } = yield* failing([step], (connector) => connector.page(byToken))
+        assert.strictEqual(reason._tag, "PageTokenRefused")
+      }
+      const { reason } = yield* failing([refuses(400, "invalid_request", { field: "cursor" })])
+      assert.strictEqual(reason._tag, "Refused")
+      const other = yield* failing([refuses(400, "invalid_type", { field: "modifiedsince" })], (connector) =>
+        connector.page(byToken)
+      )
+      assert.strictEqual(other.reason._tag, "Refused")
+    })
+  )
+
+  it.effect("a page token of somebody else is refused without a request", () =>
+    Effect.gen(function* () {
+      for (const token of [
+        "",
+        "c1",
+        "{}",
+        `{"cursor":"x"}`,
+        `{"url":"https://elsewhere.test/","step":1,"mark":"x"}`,
+        `{"url":"/../../../x","step":1,"mark":"x"}`
+      ]) {
+        const { reason, sent } = yield* failing([], (connector) => connector.page({ ...first, token }))
+        assert.strictEqual(reason._tag, "PageTokenRefused", token)
+        assert.strictEqual(sent.length, 0)
+      }
+    })
+  )
+})
+
+describe("what is tried again", () => {
+  const passing: ReadonlyArray<readonly [name: string, step: Step, expected: SourceReason["_tag"]]> = [
+    ["500 server_error", refuses(500, "server_error"), "ServerFault"],
+    ["502 from a proxy", answers(502, "<html>Bad Gateway</html>"), "ServerFault"],
+    ["503 without a body", answers(503), "ServerFault"],
+    ["408", answers(408), "ServerFault"],
+    ["423", answers(423), "ServerFault"],
+    ["connection refused", fails("ECONNREFUSED"), "Unreachable"],
+    ["connection reset", fails("ECONNRESET"), "Unreachable"],
+    ["connection reset in the body", resetsInBody(`{"data":[{"id":1`), "Unreachable"],
+    ["a body shorter than it was declared", answers(200, `{"data":[]}`, { "content-length": "500" }), "Unreachable"],
+    ["no answer in time", hangs, "TimedOut"],
+    ["no whole body in time", hangsInBody(`{"data":[`), "TimedOut"],
+    ["HTML", html, "Malformed"],
+    ["an empty body", answers(200), "Malformed"],
+    ["half a JSON", answers(200, `{"data":[{"id":1},`), "Malformed"],
+    ["a JSON and more", answers(200, `{"data":[]}}`), "Malformed"],
+    ["bytes that are no UTF-8", answers(200, Uint8Array.of(0x7b, 0xff, 0x7d)), "Malformed"],
+    ["a body that is compressed unasked", answers(200, `{"data":[]}`, { "content-encoding": "gzip" }), "Malformed"]
+  ]
+  for (const [name, step, expected] of passing) {
+    it.effect(`${name}: once`, () =>
+      Effect.gen(function* () {
+        const { value, sent, connector } = yield* succeeding([step, good])
+        assert.strictEqual((value as { readonly attempts: number }).attempts, 2)
+        assert.strictEqual(sent.length, 2)
+        assert.strictEqual(sent[0]!.path, sent[1]!.path)
+        assert.deepInclude(yield* connector.usage, { requests: 2, retries: 1, rateLimited: 0 })
+      })
+    )
+    it.effect(`${name}: for ever`, () =>
+      Effect.gen(function* () {
+        const { reason, sent } = yield* failing(times(4, step), undefined, { retry: { attemptsMax: 4 } })
+        assert.strictEqual(reason._tag, expected)
+        assert.isTrue(reason.isRetryable)
+        assert.strictEqual(sent.length, 4)
+      })
+    )
+  }
+
+  it.effect("a JSON that is no list of this API, three times, and is never an empty list", () =>
+    Effect.gen(function* () {
+      for (const step of [
+        answers(200, {}),
+        answers(200, { rows: [] }),
+        answers(200, "3"),
+        answers(200, "null"),
+        answers(200, { data: { items: [] } }),
+        refuses(200, "server_error")
+      ]) {
+        const { reason, sent } = yield* failing(times(3, step))
+        assert.strictEqual(reason._tag, "Malformed")
+        assert.strictEqual(sent.length, 3)
+      }
+    })
+  )
+
+  it.effect("a refusal that is not this API's, three times, and is never taken for its word", () =>
+    Effect.gen(function* () {
+      for (const status of [400, 401, 403, 404, 409, 422]) {
+        for (const body of ["<html>", null, `{"message":"no"}`, `{"error":"no"}`]) {
+          const { reason } = yield* failing(times(3, answers(status, body)))
+          assert(reason._tag === "Malformed")
+          assert.include(reason.detail, `status ${status}`)
+        }
+      }
+      const { sent } = yield* succeeding([answers(404, "<html>"), good])
+      assert.strictEqual(sent.length, 2)
+    })
+  )
+
+  it.effect("pauses double, are drawn between half and whole, and stop growing", () =>
+    Effect.gen(function* () {
+      const { sent } = yield* failing(times(8, refuses(500, "server_error")), undefined, {
+        retry: { backoffBaseMs: 1000, backoffMaxMs: 8000 }
+      })
+      const pauses = sent.slice(1).map(({ at }, index) => at - sent[index]!.at)
+      for (const [index, ceiling] of [1000, 2000, 4000, 8000, 8000, 8000, 8000].entries()) {
+        assert.isAtLeast(pauses[index]!, ceiling / 2)
+        assert.isAtMost(pauses[index]!, ceiling)
+      }
+    })
+  )
+
+  it.effect("a 503 is waited for as long as it says, by everybody", () =>
+    Effect.gen(function* () {
+      const { sent, held } = yield* succeeding([refuses(503, "server_error", {}, { "retry-after": "40" }), good])
+      assert.strictEqual(sent[1]!.at - sent[0]!.at, 40_000)
+      assert.deepStrictEqual(held, [40_000])
+    })
+  )
+
+  it.effect("a timeout is per attempt and counts the body", () =>
+    Effect.gen(function* () {
+      const { sent } = yield* succeeding([hangsInBody("{"), hangs, good], undefined, {
+        requestTimeoutMs: 5000,
+        retry: { backoffBaseMs: 0 }
+      })
+      assert.deepStrictEqual(
+        sent.map(({ at }) => at),
+        [0, 5000, 10_000]
+      )
+    })
+  )
+})
+
+describe("429", () => {
+  const limited = (headers: Readonly<Record<string, string>> = {}) => refuses(429, "rate_limited", {}, headers)
+  const waited = (headers: Readonly<Record<string, string>>, options?: Options) =>
+    Effect.map(succeeding([limited(headers), good], undefined, options), ({ sent, held }) => {
+      assert.strictEqual(held.length, 1, "the budget was to be held")
+      assert.isAtLeast(sent[1]!.at - sent[0]!.at, held[0]!)
+      return sent[1]!.at - sent[0]!.at
+    })
+
+  it.effect("Retry-After in seconds", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* waited({ "retry-after": "7" }), 7000)
+    })
+  )
+
+  it.effect("Retry-After as a date, measured by the answer's own clock", () =>
+    Effect.gen(function* () {
+      const date = "Wed, 21 Oct 2026 07:28:00 GMT"
+      assert.strictEqual(yield* waited({ date, "retry-after": "Wed, 21 Oct 2026 07:28:30 GMT" }), 30_000)
+    })
+  )
+
+  it.effect("Retry-After as a date without a Date header, measured by our clock", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* waited({ "retry-after": "Thu, 01 Jan 1970 00:00:12 GMT" }), 12_000)
+    })
+  )
+
+  it.effect("Retry-After missing, garbage, zero or past: a pause that grows from a second", () =>
+    Effect.gen(function* () {
+      for (const headers of [
+        {},
+        { "retry-after": "soon" },
+        { "retry-after": "-5" },
+        { "retry-after": "0" },
+        { date: "Wed, 21 Oct 2026 07:28:00 GMT", "retry-after": "Wed, 21 Oct 2026 07:27:00 GMT" }
+      ]) {
+        const waitMs = yield* waited(headers)
+        assert.isAtLeast(waitMs, 500)
+        assert.isAtMost(waitMs, 1000)
+      }
+      const { sent } = yield* succeeding([...times(4, limited()), good])
+      assert.isAtLeast(sent[4]!.at - sent[3]!.at, 4000)
+    })
+  )
+
+  it.effect("without this API's body it is still a 429", () =>
+    Effect.gen(function* () {
+      const { sent } = yield* succeeding([answers(429, "slow down", { "retry-after": "3" }), good])
+      assert.strictEqual(sent[1]!.at, 3000)
+    })
+  )
+
+  it.effect("does not use up the attempts", () =>
+    Effect.gen(function* () {
+      const { connector } = yield* succeeding(
+        [...times(20, limited({ "retry-after": "5" })), refuses(500, "server_error"), good],
+        undefined,
+        { retry: { attemptsMax: 2 } }
+      )
+      assert.deepInclude(yield* connector.usage, { requests: 22, retries: 21, rateLimited: 20 })
+    })
+  )
+
+  it.effect("is waited for within a bound", () =>
+    Effect.gen(function* () {
+      const { reason, sent } = yield* failing(times(4, limited({ "retry-after": "30" })), undefined, {
+        rateLimitedWaitMaxMs: 100_000
+      })
+      assert.strictEqual(reason._tag, "RateLimited")
+      assert.strictEqual(sent.length, 4)
+    })
+  )
+
+  it.effect("with a huge Retry-After: gives up, and sends nothing until it has passed", () =>
+    Effect.gen(function* () {
+      const scripted = yield* ScriptedHttp.make([limited({ "retry-after": "86400" }), good])
+      const outcome = yield* patiently(scripted.connector.page(first))
+      assert(outcome._tag === "Failure")
+      assert.strictEqual(outcome.failure.retryAfterMs, 86_400_000)
+      const soon = yield* patiently(scripted.connector.page(first))
+      assert(soon._tag === "Failure")
+      assert.strictEqual(soon.failure.retryAfterMs, 86_400_000 - 2 * 3_600_000)
+      assert.strictEqual(scripted.sent.length, 1)
+      yield* TestClock.adjust("1 day")
+      const later = yield* patiently(scripted.connector.page(first))
+      assert.strictEqual(later._tag, "Success")
+      assert.strictEqual(scripted.sent.length, 2)
+    })
+  )
+
+  it.effect("makes everybody on the token wait", () =>
+    Effect.gen(function* () {
+      const { connector, sent } = yield* ScriptedHttp.make([limited({ "retry-after": "60" }), good, good])
+      const one = yield* Effect.forkChild(connector.page(first))
+      yield* TestClock.adjust("1 second")
+      const other = yield* Effect.forkChild(connector.page(first))
+      yield* TestClock.adjust("58 seconds")
+      assert.strictEqual(sent.length, 1)
+      yield* TestClock.adjust("2 seconds")
+      yield* Fiber.join(one)
+      yield* Fiber.join(other)
+      assert.strictEqual(sent.length, 3)
+    })
+  )
+})
+
+describe("writes", () => {
+  it.effect("the same bytes and the same key go again", () =>
+    Effect.gen(function* () {
+      const { sent, value } = yield* succeeding(
+        [fails("ECONNRESET"), refuses(500, "server_error"), answers(201, { id: 5 }, { "idempotent-replayed": "true" })],
+        writing
+      )
+      assert.strictEqual(sent.length, 3)
+      for (const request of sent) {
+        assert.strictEqual(request.method, "POST")
+        assert.strictEqual(request.path, "/things")
+        assert.strictEqual(request.body, write.body)
+        assert.strictEqual(request.headers["idempotency-key"], "key-1")
+        assert.strictEqual(request.headers["content-type"], "application/json")
+      }
+      assert.deepInclude(value, { status: 201, body: `{"id":5}`, replayed: true })
+    })
+  )
+
+  it.effect("request_in_progress is waited for, by this request alone", () =>
+    Effect.gen(function* () {
+      const { sent, held } = yield* succeeding(
+        [
+          refuses(409, "request_in_progress", {}, { "retry-after": "3" }),
+          refuses(409, "request_in_progress"),
+          answers(201, { id: 5 })
+        ],
+        writing
+      )
+      assert.strictEqual(sent.length, 3)
+      assert.isAtLeast(sent[1]!.at, 3000)
+      assert.deepStrictEqual(held, [])
+    })
+  )
+
+  it.effect("an answer of success that cannot be read is asked for again by its key", () =>
+    Effect.gen(function* () {
+      const { sent } = yield* succeeding([html, answers(201), answers(201, { id: 5 })], writing)
+      assert.strictEqual(sent.length, 3)
+    })
+  )
+
+  it.effect("a 204 without a body is an answer", () =>
+    Effect.gen(function* () {
+      const { value } = yield* succeeding([answers(204)], (connector) =>
+        connector.write({ ...write, operation: "cancel", id: "5", body: null })
+      )
+      assert.deepInclude(value, { status: 204, body: "" })
+    })
+  )
+})

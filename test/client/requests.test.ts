@@ -1,0 +1,446 @@
+/** What is asked, what of an answer is believed, and how one page leads to the next. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type { ConnectorShape, Page, PageRequest } from "../../src/connector/Connector.ts"
+import { SourceError, type SourceReason } from "../../src/connector/SourceError.ts"
+import { plain, things } from "../support/tiny.ts"
+import * as ScriptedHttp from "./ScriptedHttp.ts"
+import { answers, list, refuses, type Step, token } from "./ScriptedHttp.ts"
+
+const first: PageRequest = { resource: things, since: null, token: null }
+const page = list([{ id: 1 }])
+type Options = Parameters<typeof ScriptedHttp.make>[1]
+
+/** The path that a page is asked by. */
+const asked = (request: PageRequest, options?: Options) =>
+  Effect.gen(function* () {
+    const { connector, sent } = yield* ScriptedHttp.make([page], options)
+    yield* connector.page(request)
+    return sent[0]!.path
+  })
+
+/** The failure of a request. */
+const failureOf = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<SourceError, A> =>
+  Effect.map(Effect.flip(effect), (error) => {
+    assert(error instanceof SourceError)
+    return error
+  })
+
+/** Reads a scan to its end; answers its pages and the paths asked. */
+const scan = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, options?: Options, request: PageRequest = first) {
+  const { connector, sent } = yield* ScriptedHttp.make(steps, options)
+  const pages: Array<Page> = []
+  let next: string | null = null
+  do {
+    const one: Page = yield* connector.page({ ...request, token: next })
+    pages.push(one)
+    next = one.next
+  } while (next !== null)
+  return {
+    pages,
+    paths: sent.map(({ path }) => path),
+    ids: pages.flatMap(({ records }) => records.map(({ id }) => id))
+  }
+})
+
+const brokenBy = (steps: ReadonlyArray<Step>, options?: Options) =>
+  Effect.map(
+    failureOf(scan(steps, options)),
+    ({ message, reason }): Extract<SourceReason, { _tag: "PagingBroken" }> => {
+      assert(reason._tag === "PagingBroken", message)
+      return reason
+    }
+  )
+
+const numbered = (from: number, count: number) => Array.from({ length: count }, (_, at) => ({ id: from + at }))
+
+describe("what a page is asked by", () => {
+  it.effect("parameters that are in the catalogue, and no others", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* asked(first), "/things?cancel=any")
+      assert.strictEqual(yield* asked({ ...first, resource: plain }), "/plains")
+      assert.strictEqual(yield* asked(first, { pageSize: 250 }), "/things?limit=250&cancel=any")
+      assert.strictEqual(
+        yield* asked({ ...first, since: "2026-01-01T00:00:00.000001+02:00" }),
+        "/things?modifiedsince=2026-01-01T00%3A00%3A00.000001%2B02%3A00"
+      )
+      assert.strictEqual(yield* asked({ ...first, resource: plain, since: "2026-01-01T00:00:00Z" }), "/plains")
+      assert.strictEqual(yield* asked(first, { includeCustomFields: true }), "/things?cancel=any&include=custom_fields")
+    })
+  )
+
+  it.effect("the token goes in its header and nowhere else", () =>
+    Effect.gen(function* () {
+      const { connector, sent } = yield* ScriptedHttp.make([page])
+      yield* connector.page(first)
+      assert.strictEqual(sent[0]!.headers["authorization"], `Bearer ${token}`)
+      assert.strictEqual(sent[0]!.headers["accept"], "application/json")
+      assert.strictEqual(sent[0]!.headers["traceparent"], undefined)
+      assert.notInclude(sent[0]!.path, token)
+    })
+  )
+
+  it.effect("include is given up for a resource that refuses it", () =>
+    Effect.gen(function* () {
+      const { connector, sent } = yield* ScriptedHttp.make(
+        [refuses(400, "invalid_enum", { field: "include" }), page, page, page],
+        {
+          includeCustomFields: true
+        }
+      )
+      yield* connector.page(first)
+      yield* connector.page(first)
+      yield* connector.page({ ...first, resource: plain })
+      assert.deepStrictEqual(
+        sent.map(({ path }) => path),
+        [
+          "/things?cancel=any&include=custom_fields",
+          "/things?cancel=any",
+          "/things?cancel=any",
+          "/plains?include=custom_fields"
+        ]
+      )
+    })
+  )
+})
+
+describe("what of a page is believed", () => {
+  it.effect("the records wherever such services put them", () =>
+    Effect.gen(function* () {
+      const items = [{ id: 1, price: "1.10" }]
+      for (const body of [
+        items,
+        { data: items },
+        { results: items },
+        { items },
+        { records: items },
+        { things: items }
+      ]) {
+        const { ids } = yield* scan([answers(200, body)])
+        assert.deepStrictEqual(ids, ["1"])
+      }
+      const { ids } = yield* scan([answers(200, { data: [{ id: 9 }], rows: items })], { itemsKey: "rows" })
+      assert.deepStrictEqual(ids, ["1"])
+    })
+  )
+
+  it.effect("synced_through byte for byte; its absence is said", () =>
+    Effect.gen(function* () {
+      for (const [meta, expected] of [
+        [{ has_more: false, synced_through: "2026-01-01T00:00:00.1+00:00" }, "2026-01-01T00:00:00.1+00:00"],
+        [{ has_more: false, synced_through: "" }, ""],
+        [{ has_more: false, synced_through: null }, null],
+        [{ has_more: false }, null]
+      ] as const) {
+        const { pages } = yield* scan([list([], meta)])
+        assert.strictEqual(pages[0]!.syncedThrough, expected)
+      }
+    })
+  )
+
+  it.effect("what brought it, its size, and when it was asked", () =>
+    Effect.gen(function* () {
+      const { pages } = yield* scan([list([{ id: 1 }], { has_more: false }, { "Svc-Request-Id": "req-7" })])
+      assert.strictEqual(pages[0]!.source, "GET /things?cancel=any [request req-7]")
+      assert.strictEqual(pages[0]!.bytes, `{"data":[{"id":1}],"_meta":{"has_more":false}}`.length)
+      assert.strictEqual(pages[0]!.attempts, 1)
+      const named = yield* scan([list([], { has_more: false }, { "x-trace": "t-1", "x-request-id": "no" })], {
+        requestIdHeader: "X-Trace"
+      })
+      assert.include(named.pages[0]!.source, "[request t-1]")
+    })
+  )
+
+  it.effect("a record that does not fit is told, and the others come", () =>
+    Effect.gen(function* () {
+      const { pages } = yield* scan([
+        answers(200, `{"_meta":{"has_more":false},"data":[{"id":1},{"id":2,"price":1e5}]}`)
+      ])
+      assert.deepStrictEqual(
+        pages[0]!.rejected.map(({ id, field, bytes }) => ({ id, field, bytes })),
+        [{ id: "2", field: "price", bytes: `{"id":2,"price":1e5}` }]
+      )
+    })
+  )
+})
+
+describe("from page to page", () => {
+  it.effect("by next_cursor, with the other parameters", () =>
+    Effect.gen(function* () {
+      const { paths, ids } = yield* scan(
+        [
+          list(numbered(1, 2), { has_more: true, next_cursor: "a+b/=" }),
+          list([], { has_more: true, next_cursor: "c2" }),
+          list(numbered(3, 1), { has_more: false, next_cursor: null })
+        ],
+        { pageSize: 2 },
+        { ...first, since: "2026-01-01T00:00:00Z" }
+      )
+      assert.deepStrictEqual(ids, ["1", "2", "3"])
+      assert.deepStrictEqual(paths, [
+        "/things?limit=2&modifiedsince=2026-01-01T00%3A00%3A00Z",
+        "/things?limit=2&modifiedsince=2026-01-01T00%3A00%3A00Z&cursor=a%2Bb%2F%3D",
+        "/things?limit=2&modifiedsince=2026-01-01T00%3A00%3A00Z&cursor=c2"
+      ])
+    })
+  )
+
+  it.effect("by _meta.next, whole or relative", () =>
+    Effect.gen(function* () {
+      const { paths } = yield* scan([
+        list(numbered(1, 1), { next: `${ScriptedHttp.baseUrl}/things?after=1` }),
+        list(numbered(2, 1), { next: "/install/!/api/v2/things?after=2" }),
+        list(numbered(3, 1), { next: "?after=3" }),
+        list(numbered(4, 1), { next: null })
+      ])
+      assert.deepStrictEqual(paths.slice(1), ["/things?after=1", "/things?after=2", "/things?after=3"])
+    })
+  )
+
+  it.effect("by a Link header, also of a bare array", () =>
+    Effect.gen(function* () {
+      const next = (query: string) => ({
+        link: `<${ScriptedHttp.baseUrl}/things?p=0>; rel="first", <${ScriptedHttp.baseUrl}/things${query}>; title="a, b"; rel="next last"`
+      })
+      const { paths, ids } = yield* scan([
+        answers(200, numbered(1, 100), next("?p=1")),
+        answers(200, numbered(101, 100), next("?p=2")),
+        answers(200, numbered(201, 100), { link: `<${ScriptedHttp.baseUrl}/things?p=0>; rel=first` })
+      ])
+      assert.strictEqual(ids.length, 300)
+      assert.deepStrictEqual(paths.slice(1), ["/things?p=1", "/things?p=2"])
+    })
+  )
+
+  it.effect("by page number and by offset, until the source says so or a page is empty", () =>
+    Effect.gen(function* () {
+      const byPage = yield* scan([list(numbered(1, 2), {}), list(numbered(3, 1), {}), list([], {})], {
+        paging: { mode: "page" },
+        pageSize: 2
+      })
+      assert.deepStrictEqual(byPage.paths, [
+        "/things?limit=2&cancel=any",
+        "/things?limit=2&cancel=any&page=2",
+        "/things?limit=2&cancel=any&page=3"
+      ])
+      const byOffset = yield* scan([list(numbered(1, 2), { limit: 2 }), list(numbered(3, 1), { limit: 2 })], {
+        paging: { mode: "offset", offsetParameter: "skip" }
+      })
+      assert.deepStrictEqual(byOffset.paths, ["/things?cancel=any", "/things?cancel=any&skip=2"])
+      const told = yield* scan([list(numbered(1, 2), { has_more: true }), list(numbered(3, 2), { has_more: false })], {
+        paging: { mode: "page", pageParameter: "p", pageFirst: 0 }
+      })
+      assert.deepStrictEqual(told.paths, ["/things?cancel=any", "/things?cancel=any&p=1"])
+      const none = yield* scan([list(numbered(1, 100), {})], { paging: { mode: "none" } })
+      assert.strictEqual(none.ids.length, 100)
+    })
+  )
+
+  it.effect("a page that is not full, or says it is the last, is the last", () =>
+    Effect.gen(function* () {
+      for (const meta of [{ limit: 3 }, { has_more: false, limit: 2 }, { next_cursor: null, limit: 2 }, {}]) {
+        const { ids } = yield* scan([list(numbered(1, 2), meta)])
+        assert.deepStrictEqual(ids, ["1", "2"])
+      }
+    })
+  )
+})
+
+describe("paging that cannot be trusted is never an end", () => {
+  it.effect("more is announced without saying where", () =>
+    Effect.gen(function* () {
+      yield* brokenBy([list(numbered(1, 2), { has_more: true })])
+      yield* brokenBy([list(numbered(1, 2), { has_more: true, next_cursor: null })])
+      yield* brokenBy([list(numbered(1, 2), { has_more: true })], { paging: { mode: "none" } })
+      yield* brokenBy([list([], { has_more: true })], { paging: { mode: "page" } })
+    })
+  )
+
+  it.effect("a full page says nothing", () =>
+    Effect.gen(function* () {
+      yield* brokenBy([list(numbered(1, 2), { limit: 2 })])
+      yield* brokenBy([list(numbered(1, 2), {})], { pageSize: 2 })
+      yield* brokenBy([answers(200, numbered(1, 100))])
+    })
+  )
+
+  it.effect("a page comes again, at once or after a while", () =>
+    Effect.gen(function* () {
+      const leadsTo = (cursor: string) => list([{ id: 1 }], { has_more: true, next_cursor: cursor })
+      yield* brokenBy([leadsTo("a"), leadsTo("a")])
+      yield* brokenBy([leadsTo("a"), leadsTo("b"), leadsTo("b")])
+      // A circle of three that begins at the third page is noticed within two rounds.
+      const circle = ["a", "b", "c", "d", "e", "c", "d", "e", "c", "d", "e", "c", "d", "e"]
+      const { connector } = yield* ScriptedHttp.make(circle.map(leadsTo))
+      let next: string | null = null
+      let pages = 0
+      const around = Effect.gen(function* () {
+        for (;;) {
+          const one: Page = yield* connector.page({ ...first, token: next })
+          next = one.next
+          pages++
+        }
+      })
+      assert.strictEqual((yield* failureOf(around)).reason._tag, "PagingBroken")
+      assert.isAtMost(pages, 10)
+      yield* brokenBy([list(numbered(1, 2), {}), list(numbered(1, 2), {})], { paging: { mode: "page" } })
+    })
+  )
+
+  it.effect("a link leaves the base address, or carries the token", () =>
+    Effect.gen(function* () {
+      for (const link of [
+        "https://elsewhere.test/install/!/api/v2/things?p=2",
+        "http://erp.test/install/!/api/v2/things?p=2",
+        "https://erp.test:8443/install/!/api/v2/things",
+        "https://user:pass@erp.test/install/!/api/v2/things",
+        "//elsewhere.test/things",
+        "/install/!/api/v1/things",
+        "/install/!/api/v2/../../secret",
+        "/install/!/api/v2/%2e%2e/secret",
+        "/install/!/api/v2evil/things",
+        "\\\\elsewhere.test\\things",
+        "javascript:alert(1)",
+        `?p=2&access_token=${token}`
+      ]) {
+        const reason = yield* brokenBy([list(numbered(1, 1), { next: link })])
+        assert.notInclude(reason.detail, token)
+        yield* brokenBy([list(numbered(1, 1), {}, { link: `<${link}>; rel=next` })], { paging: { mode: "link" } })
+      }
+    })
+  )
+})
+
+describe("one record", () => {
+  const get = (step: Step, options?: Options) =>
+    Effect.flatMap(ScriptedHttp.make([step, step, step], options), ({ connector, sent }) =>
+      Effect.map(connector.get(things, "5"), (reading) => ({ reading, sent }))
+    )
+
+  it.effect("bare or wrapped, with what a later update needs", () =>
+    Effect.gen(function* () {
+      const record = { id: 5, name: "x", lastchangedate: "2026-01-01T00:00:00Z" }
+      for (const body of [record, { data: record }, { data: record, _meta: {} }]) {
+        const { reading, sent } = yield* get(answers(200, body, { etag: '"v1"' }))
+        assert.strictEqual(reading.record?.id, "5")
+        assert.strictEqual(reading.version, '"v1"')
+        assert.strictEqual(sent[0]!.path, "/things/5")
+      }
+      assert.strictEqual((yield* get(answers(200, record))).reading.version, "2026-01-01T00:00:00Z")
+      assert.strictEqual(
+        (yield* get(answers(200, record, { etag: '"v1"' }), { precondition: "none" })).reading.version,
+        null
+      )
+      assert.strictEqual((yield* get(answers(200, record), { precondition: "etag" })).reading.version, null)
+    })
+  )
+
+  it.effect("its absence is the API's word only", () =>
+    Effect.gen(function* () {
+      const { reading } = yield* get(refuses(404, "not_found"))
+      assert.isNull(reading.record)
+      assert.isNull(reading.rejected)
+    })
+  )
+
+  it.effect("one that does not fit is told with its bytes", () =>
+    Effect.gen(function* () {
+      const { reading } = yield* get(answers(200, `{"data": {"id":5, "price":"1.23456"} }`))
+      assert.isNull(reading.record)
+      assert.strictEqual(reading.rejected?.bytes, `{"id":5, "price":"1.23456"}`)
+    })
+  )
+
+  it.live("another record than the one asked for is no answer", () =>
+    Effect.gen(function* () {
+      const error = yield* failureOf(get(answers(200, { id: 6 }), { retry: { backoffBaseMs: 0 } }))
+      assert.strictEqual(error.reason._tag, "Malformed")
+    })
+  )
+})
+
+describe("writes", () => {
+  it.effect("go where the operation says, with their key and precondition", () =>
+    Effect.gen(function* () {
+      const { connector, sent } = yield* ScriptedHttp.make([
+        answers(201, { id: 1 }),
+        answers(207, { results: [] }),
+        answers(200, { id: 1 }),
+        answers(200, { id: 1 })
+      ])
+      const base = { resource: things, body: "{}", idempotencyKey: "k", ifMatch: null }
+      yield* connector.write({ ...base, operation: "create", id: null })
+      yield* connector.write({ ...base, operation: "batch", id: null, body: "[]" })
+      yield* connector.write({ ...base, operation: "update", id: "7", ifMatch: '"v1"' })
+      yield* connector.write({ ...base, operation: "cancel", id: "7", body: null })
+      assert.deepStrictEqual(
+        sent.map(({ method, path, body, headers }) => [
+          method,
+          path,
+          body,
+          headers["idempotency-key"],
+          headers["if-match"] ?? null
+        ]),
+        [
+          ["POST", "/things", "{}", "k", null],
+          ["POST", "/things/batch", "[]", "k", null],
+          ["PATCH", "/things/7", "{}", "k", '"v1"'],
+          ["DELETE", "/things/7", null, "k", null]
+        ]
+      )
+    })
+  )
+})
+
+describe("who the token is", () => {
+  const identify = (step: Step, options?: Options) =>
+    Effect.flatMap(
+      ScriptedHttp.make([step, step, step], options),
+      ({ connector }: { readonly connector: ConnectorShape }) => connector.identify
+    )
+
+  it.effect("as the reference server tells it, and as others might", () =>
+    Effect.gen(function* () {
+      const me = { companyid: 3, user: "ann", scopes: ["orders:read"], features: ["jobs"] }
+      const expected = { companyId: 3n, user: "ann", scopes: ["orders:read"], features: ["jobs"] }
+      assert.deepStrictEqual(yield* identify(answers(200, me)), expected)
+      assert.deepStrictEqual(yield* identify(answers(200, { data: me })), expected)
+      assert.deepStrictEqual(
+        yield* identify(
+          answers(200, { company: { id: "12" }, user: { name: "x" }, granted: ["orders:read", "setup:write"] })
+        ),
+        { companyId: 12n, user: null, scopes: ["orders:read", "setup:write"], features: null }
+      )
+      assert.deepStrictEqual(yield* identify(answers(200, { token: { companyid: 4, scopes: [] } })), {
+        companyId: 4n,
+        user: null,
+        scopes: [],
+        features: null
+      })
+    })
+  )
+
+  it.live("is taken from the configuration where the service does not tell", () =>
+    Effect.gen(function* () {
+      const options = { companyId: 9n, retry: { backoffBaseMs: 0 } }
+      const expected = { companyId: 9n, user: null, scopes: null, features: null }
+      for (const step of [
+        refuses(404, "not_found"),
+        refuses(501, "not_implemented"),
+        answers(404, "<html>"),
+        answers(200, {})
+      ]) {
+        assert.strictEqual((yield* identify(step, options)).companyId, 9n)
+      }
+      assert.deepStrictEqual(yield* identify(refuses(405, "method_not_allowed"), options), expected)
+      // The service's own word counts more.
+      assert.strictEqual((yield* identify(answers(200, { companyid: 3 }), options)).companyId, 3n)
+      for (const step of [refuses(401, "token_revoked"), refuses(403, "forbidden")]) {
+        const error = yield* failureOf(identify(step, options))
+        assert.strictEqual(error.stops, "company")
+      }
+      const nameless = yield* failureOf(identify(answers(200, { user: "ann" }), { retry: { backoffBaseMs: 0 } }))
+      assert.match(nameless.message, /names no company/)
+    })
+  )
+})

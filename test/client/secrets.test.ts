@@ -1,0 +1,101 @@
+/** Where the token may go, and that nothing tells it. */
+import { inspect } from "node:util"
+import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Redacted from "effect/Redacted"
+import * as ScriptedHttp from "./ScriptedHttp.ts"
+import { answers, fails, refuses, type Step, token } from "./ScriptedHttp.ts"
+import { things } from "../support/tiny.ts"
+
+const first = { resource: things, since: null, token: null }
+const configured = (options: Parameters<typeof ScriptedHttp.make>[1]) => Effect.exit(ScriptedHttp.make([], options))
+
+describe("the base address", () => {
+  it.effect("is https, or this machine", () =>
+    Effect.gen(function* () {
+      for (const baseUrl of [
+        "https://erp.test/!/api/v2",
+        "https://erp.test/!/api/v2/",
+        "http://127.0.0.1:8080/!/api/v2",
+        "http://127.9.9.9/!/api/v2",
+        "http://[::1]:8080/!/api/v2",
+        "http://localhost:8080/!/api/v2"
+      ]) {
+        assert.isTrue(Exit.isSuccess(yield* configured({ baseUrl })), baseUrl)
+      }
+      assert.isTrue(Exit.isSuccess(yield* configured({ baseUrl: "http://erp.test/!/api/v2", allowHttp: true })))
+    })
+  )
+
+  it.effect("anything else is refused, with what to do", () =>
+    Effect.gen(function* () {
+      for (const [baseUrl, said] of [
+        ["http://erp.test/!/api/v2", /allow_http/],
+        ["http://127.0.0.1.erp.test/", /allow_http/],
+        ["http://localhost.erp.test/", /allow_http/],
+        ["http://0.0.0.0/", /allow_http/],
+        ["https://ann:secret@erp.test/", /credentials/],
+        ["ftp://erp.test/", /https/],
+        ["erp.test", /no address/],
+        ["https://erp.test/?token=x", /query/]
+      ] as const) {
+        const exit = yield* configured({ baseUrl })
+        assert(Exit.isFailure(exit), baseUrl)
+        const told = Cause.pretty(exit.cause)
+        assert.match(told, said)
+        assert.notInclude(told, "secret")
+      }
+    })
+  )
+
+  it.effect("a token that was copied badly is noticed, and not shown", () =>
+    Effect.gen(function* () {
+      for (const bad of ["", `${token}\n`, `"${token} "`, `${token}é`]) {
+        const exit = yield* configured({ token: Redacted.make(bad) })
+        assert(Exit.isFailure(exit))
+        assert.match(Cause.pretty(exit.cause), /copy the token again/)
+        assert.notInclude(inspect(exit, { depth: 20 }), token)
+      }
+    })
+  )
+})
+
+describe("the token is told by nobody", () => {
+  const leaky: ReadonlyArray<readonly [name: string, step: Step]> = [
+    ["a refusal that repeats it", refuses(401, "unauthorized", { message: `unknown token ${token}` })],
+    [
+      "a code that is it",
+      refuses(422, token, { message: token, field: token, errors: [{ field: token, code: token, message: token }] })
+    ],
+    ["a redirect to it", answers(302, null, { location: `https://elsewhere.test/?t=${token}` })],
+    ["a scope refusal", refuses(403, "insufficient_scope", { message: token })],
+    ["a connection that fails", fails(`ECONN${token}`)]
+  ]
+  for (const [name, step] of leaky) {
+    it.live(name, () =>
+      Effect.gen(function* () {
+        const { connector } = yield* ScriptedHttp.make([step, step, step], {
+          retry: { backoffBaseMs: 0, attemptsMax: 1 }
+        })
+        const exit = yield* Effect.exit(connector.page(first))
+        assert(Exit.isFailure(exit))
+        for (const told of [
+          inspect(exit, { depth: 20, showHidden: true }),
+          Cause.pretty(exit.cause),
+          JSON.stringify(exit)
+        ]) {
+          assert.notInclude(told, token)
+        }
+      })
+    )
+  }
+
+  it.effect("not even by the connector itself", () =>
+    Effect.gen(function* () {
+      const { connector } = yield* ScriptedHttp.make([])
+      assert.notInclude(inspect(connector, { depth: 20, showHidden: true }), token)
+    })
+  )
+})

@@ -1,0 +1,142 @@
+/**
+ * A source that misbehaves: whatever it answers in between, a sync is delayed and nothing else; what it refuses stops
+ * what it concerns, with a sentence that says what to fix.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { makeWorld, type World } from "../../support/world.ts"
+
+const quick = "budget: { requests_per_minute: unlimited }\nrequests: { timeout_seconds: 1, attempts_max: 12 }\n"
+
+const equal = (world: World, resources: ReadonlyArray<string>) =>
+  Effect.forEach(resources, (resource) =>
+    Effect.map(world.compare(resource), (comparison) => {
+      assert.deepStrictEqual(comparison.differences.slice(0, 5), [], resource)
+      return comparison.source
+    })
+  )
+
+describe("a source that misbehaves", () => {
+  it.live(
+    "in any mix delays a sync and changes nothing else",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "scale", "--rows", "3000"], company: 1 })
+          world.configure(quick)
+          const path = "/invoicelines"
+          yield* world.control("POST", "/faults", {
+            seed: 11,
+            rules: [
+              { path, kind: "status", status: 429, headers: { "Retry-After": "1" }, times: 2 },
+              { path, after: 3, kind: "status", status: 500, rate: 0.1 },
+              { path, after: 3, kind: "reset", rate: 0.1 },
+              { path, after: 3, kind: "html", rate: 0.1 },
+              { path, after: 3, kind: "truncate", rate: 0.1 },
+              { path, after: 3, kind: "garbage", rate: 0.1 },
+              { path, after: 3, kind: "dropResponse", rate: 0.05 },
+              { path, after: 6, kind: "delay", delayMs: 5_000, times: 2 }
+            ]
+          })
+          const began = process.hrtime.bigint()
+          const { code, stderr, stdout } = yield* world.run(["sync", "invoicelines", "--json"])
+          assert.strictEqual(code, 0, stderr)
+          const took = Number(process.hrtime.bigint() - began) / 1e9
+          assert.isAbove(took, 3, "two Retry-After and two timeouts of a second must have been waited for")
+          const { totals } = (
+            JSON.parse(stdout) as {
+              companies: Array<{ outcomes: Array<{ totals: { requests: number; pages: number; inserted: number } }> }>
+            }
+          ).companies[0]!.outcomes[0]!
+          assert.isAbove(totals.requests, totals.pages + 5)
+          assert.strictEqual(totals.inserted, 3000)
+          yield* world.control("DELETE", "/faults")
+          yield* equal(world, ["invoicelines"])
+        })
+      ),
+    { timeout: 120_000 }
+  )
+
+  it.live(
+    "for longer than patience lasts ends with code 5, and the next run goes on where it stopped",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "scale", "--rows", "2000"], company: 1 })
+          world.configure(
+            "budget: { requests_per_minute: unlimited }\nrequests: { timeout_seconds: 5, attempts_max: 2 }\n"
+          )
+          yield* world.control("POST", "/faults", {
+            rules: [{ path: "/invoicelines", after: 10, kind: "status", status: 500 }]
+          })
+          const broken = yield* world.run(["sync", "invoicelines", "--json"])
+          assert.strictEqual(broken.code, 5)
+          assert.include(broken.stderr, "the service failed (500")
+          assert.include(broken.stderr, "what to do")
+          const [landed] = yield* world.query<{ n: number }>("select count(*)::int as n from erp.invoicelines")
+          assert.strictEqual(landed!.n, 1000)
+          yield* world.control("DELETE", "/faults")
+          const mended = yield* world.run(["sync", "invoicelines", "--json"])
+          assert.strictEqual(mended.code, 0, mended.stderr)
+          assert.include(mended.stdout, '"resumed":true')
+          yield* equal(world, ["invoicelines"])
+        })
+      ),
+    { timeout: 60_000 }
+  )
+
+  it.live(
+    "refusing a token or a scope stops what it concerns and says what to fix",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+          const narrow = yield* Effect.promise(() => world.reference.token(1, ["setup:read"]))
+          const some = yield* world.run(["sync", "salesmen", "payments", "invoiceterms", "--json"], {
+            SERVICE_API_TOKEN: narrow
+          })
+          assert.strictEqual(some.code, 3)
+          assert.include(some.stderr, "insufficient_scope")
+          assert.include(some.stderr, "give the token the scope payments:read")
+          yield* equal(world, ["salesmen", "invoiceterms"])
+
+          yield* world.control("POST", "/tokens/revoke", { token: narrow })
+          const none = yield* world.run(["sync", "salesmen"], { SERVICE_API_TOKEN: narrow })
+          assert.strictEqual(none.code, 3)
+          assert.include(none.stderr, "the token was revoked: issue a new one")
+          const unknown = yield* world.run(["sync", "salesmen"], { SERVICE_API_TOKEN: "no-such-token" })
+          assert.strictEqual(unknown.code, 3)
+          assert.include(unknown.stderr, "does not know this token")
+          assert.notInclude(unknown.stderr + unknown.stdout, "no-such-token")
+        })
+      ),
+    { timeout: 60_000 }
+  )
+
+  it.live(
+    "at its request limit is waited for as it says",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "scale", "--rows", "1500"], company: 1 })
+          world.configure(quick)
+          yield* world.control("PUT", "/limits", { requestsPerMinute: 12 })
+          const command = world.command(["sync", "invoicelines", "--json"])
+          // A minute of the server's clock passes in a moment of ours; Retry-After is waited for in ours.
+          yield* Effect.sleep("2 seconds")
+          yield* world.control("PUT", "/limits", { requestsPerMinute: 1_000_000 })
+          yield* world.control("POST", "/faults", {
+            rules: [{ path: "/invoicelines", kind: "status", status: 429, headers: { "Retry-After": "2" }, times: 1 }]
+          })
+          command.child.kill("SIGTERM")
+          yield* Effect.promise(() => command.done)
+          const began = process.hrtime.bigint()
+          const { code, stderr } = yield* world.run(["sync", "invoicelines", "--json"])
+          assert.strictEqual(code, 0, stderr)
+          assert.isAbove(Number(process.hrtime.bigint() - began) / 1e9, 2)
+          yield* equal(world, ["invoicelines"])
+        })
+      ),
+    { timeout: 60_000 }
+  )
+})

@@ -1,0 +1,88 @@
+/**
+ * A whole installation for one test: a reference server in a process of its own, an empty database on the run's Postgres,
+ * a folder for the configuration, and the `tributary` command.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import { tableOf } from "../../src/model/Table.ts"
+import { Database, sqlLayer } from "../../src/postgres/Database.ts"
+import { compare, type Comparison } from "../../src/verify/Compare.ts"
+import { freshDatabase } from "./postgres.ts"
+import { type CommandRun, type ReferenceProcess, startCommand, startReference } from "./reference.ts"
+
+export interface World {
+  readonly reference: ReferenceProcess
+  readonly folder: string
+  readonly databaseUrl: string
+  /** Starts a command; `token` is that of the company, unless told otherwise. */
+  readonly command: (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) => CommandRun
+  /** Runs a command to its end. */
+  readonly run: (
+    args: ReadonlyArray<string>,
+    env?: Readonly<Record<string, string>>
+  ) => Effect.Effect<Awaited<CommandRun["done"]>>
+  /** Writes `config/tributary.yaml`. */
+  readonly configure: (yaml: string) => void
+  /** Asks the warehouse. */
+  readonly query: <Row extends object>(text: string) => Effect.Effect<ReadonlyArray<Row>>
+  /** Compares a resource of a company with the server's own state. */
+  readonly compare: (resource: string, companyId?: number) => Effect.Effect<Comparison>
+  /** Asserts that a sync ended with this code; shows what it said otherwise. */
+  readonly control: (method: string, path: string, body?: unknown) => Effect.Effect<unknown>
+}
+
+export interface WorldOptions {
+  readonly data: ReadonlyArray<string>
+  readonly company: number
+}
+
+/** Everything of it ends with the scope. */
+export const makeWorld = Effect.fnUntraced(function* (options: WorldOptions) {
+  const reference = yield* Effect.acquireRelease(
+    Effect.promise(() => startReference(options.data)),
+    (server) => Effect.promise(() => server.stop())
+  )
+  const databaseUrl = Redacted.value(yield* freshDatabase)
+  const folder = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-world-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+  )
+  const token = yield* Effect.promise(() => reference.token(options.company))
+  const sql = sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(databaseUrl))))
+  const control = (method: string, path: string, body?: unknown) =>
+    Effect.promise(() => reference.control(method, path, body))
+  // Tests are about other things than the request limit, unless they say so.
+  yield* control("PUT", "/limits", { requestsPerMinute: 1_000_000 })
+
+  const command: World["command"] = (args, env = {}) =>
+    startCommand(args, {
+      cwd: folder,
+      env: { DATABASE_URL: databaseUrl, SERVICE_API_URL: reference.baseUrl, SERVICE_API_TOKEN: token, ...env }
+    })
+  const world: World = {
+    reference,
+    folder,
+    databaseUrl,
+    command,
+    run: (args, env) => Effect.promise(() => command(args, env).done),
+    configure: (yaml) => {
+      mkdirSync(join(folder, "config"), { recursive: true })
+      writeFileSync(join(folder, "config", "tributary.yaml"), yaml)
+    },
+    query: <Row extends object>(text: string) =>
+      Effect.flatMap(SqlClient.SqlClient, (client) => client.unsafe<Row>(text)).pipe(Effect.provide(sql), Effect.orDie),
+    compare: (resource, companyId = options.company) =>
+      Effect.gen(function* () {
+        const state = yield* Effect.promise(() => reference.lines(`/state?company=${companyId}&resource=${resource}`))
+        return yield* compare(tableOf(serviceV2.resources.get(resource)!), BigInt(companyId), state)
+      }).pipe(Effect.provide(sql), Effect.orDie),
+    control
+  }
+  return world
+})
