@@ -40,11 +40,15 @@ export const outcomeLine = (outcome: Outcome): string => {
   return `${outcome.resource}: ${told}${doubted}`
 }
 
+/** A resource in which nothing happened is not worth a line; the summary counts it. */
+const isQuiet = ({ status, totals }: Outcome) =>
+  status === "skipped" || (status === "done" && totals.inserted + totals.updated + totals.deleted === 0)
+
 const lines: ProgressShape = {
   began: () => Effect.void,
   landed: () => Effect.void,
   ended: (outcome) =>
-    outcome.status === "skipped" ? Effect.void : Output.note(`  company ${outcome.companyId} ${outcomeLine(outcome)}`),
+    isQuiet(outcome) ? Effect.void : Output.note(`  company ${outcome.companyId} ${outcomeLine(outcome)}`),
   note: (text) => Output.note(`  ${text}`)
 }
 

@@ -19,7 +19,7 @@ import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { type Checkpoint, type CheckpointRow, fromRow, type OpenScan, type ScanKind } from "./Checkpoint.ts"
 import { absentPositions, copyLines, copyValue } from "./CopyText.ts"
-import { mergeSql } from "./MergeSql.ts"
+import { mergeSql, planForAll, planForKeys } from "./MergeSql.ts"
 
 /** Another run has taken the resource over; this one must stop and has written nothing since. */
 export class FencedOff extends Data.TaggedError("FencedOff")<{
@@ -246,6 +246,7 @@ export const open = Effect.fn("Lander.open")(function* (
 
   const merged = (round: ReadonlyArray<Carried>): Effect.Effect<Counts, DatabaseError> =>
     Effect.gen(function* () {
+      yield* run("plan the merge of", planForKeys)
       yield* run("create the stage of", sql.createStage)
       yield* run("empty the stage of", sql.emptyStage)
       let partial = false
@@ -328,15 +329,19 @@ export const open = Effect.fn("Lander.open")(function* (
     // A record whose very number could not be read may be any of those that seem to be gone.
     const nothing = { deleted: 0, disbelieved: null }
     if (unreadable || !hasRows) return nothing
-    const from = [companyId, resource, iso(scan.beganAt)]
-    const { rows } = yield* run<{ live: number; gone: number }>("count what is gone of", sql.countGone, from)
-    const { live, gone } = rows[0]!
+    const began = iso(scan.beganAt)
+    yield* run("plan the burial of", planForAll)
+    yield* run("prepare the burial of", sql.createGone)
+    yield* run("prepare the burial of", sql.emptyGone)
+    const { affected: gone } = yield* run("find what is gone of", sql.findGone, [companyId, resource, began])
     if (gone === 0) return nothing
+    const { rows } = yield* run<{ live: number }>("count", sql.countLive, [companyId])
+    const live = rows[0]!.live
     if (!options.acceptDeletions && gone > goneAlways && gone > live * goneShareMax) {
       return { deleted: 0, disbelieved: { live, gone } }
     }
-    yield* run("keep deleted versions of", sql.supersedeGone, from)
-    yield* run("bury", sql.tombstone, [...from, runId, `absent from the full scan of run ${runId}`])
+    yield* run("keep deleted versions of", sql.supersedeGone, [companyId, began])
+    yield* run("bury", sql.tombstone, [companyId, began, runId, `absent from the full scan of run ${runId}`])
     return { deleted: gone, disbelieved: null }
   })
 

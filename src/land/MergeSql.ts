@@ -9,6 +9,7 @@ import type { Column, Table } from "../model/Table.ts"
 
 /** The session's staging table; one per connection and resource, emptied for every round. */
 const stage = `"_stage"`
+const goneRows = `"_gone"`
 
 /** Fields, then what every record has. */
 const carried = (table: Table): ReadonlyArray<Column> => [
@@ -58,24 +59,31 @@ export interface MergeSql {
   readonly supersede: string
   /** Inserts and updates. Parameters: company, origin, run. */
   readonly merge: string
-  /** How many live rows there are and how many the scan did not meet. Parameters: company, resource, scan began. */
-  readonly countGone: string
-  /** Writes the rows about to be tombstoned to the history. Parameters: company, resource, scan began. */
+  /** Creates the session's table of rows that a completed full scan did not meet. */
+  readonly createGone: string
+  readonly emptyGone: string
+  /** Finds the live rows that the scan did not meet and nothing has seen since. Parameters: company, resource, began. */
+  readonly findGone: string
+  /** Parameters: company. */
+  readonly countLive: string
+  /** Writes the rows about to be tombstoned to the history. Parameters: company, scan began. */
   readonly supersedeGone: string
-  /** Parameters: company, resource, scan began, run, source. */
+  /** Parameters: company, scan began, run, source. */
   readonly tombstone: string
   /** Whether the company has any row. Parameters: company. */
   readonly hasRows: string
 }
 
-/** Rows that a completed full scan did not meet and that nothing has seen since it began. */
-const gone = (alias: string): string =>
-  `${alias}."_company_id" = $1 and ${alias}."_deleted_at" is null and ${alias}."_observed_at" < $3::timestamptz ` +
-  `and not exists (select 1 from "_seen" seen where seen.id = ${alias}."id")`
+/**
+ * Postgres has no statistics of a table that is just being loaded, and guesses it small: then it reads the whole table
+ * for every batch, or every row for every other. These say for a transaction what is known: a merge looks up keys…
+ */
+export const planForKeys =
+  "set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off; set local enable_nestloop = on"
 
-const seen =
-  `with "_seen" as materialized (select unnest(ids) as id from tributary.scan_seen ` +
-  `where company_id = $1 and resource = $2)`
+/** … and looking for absent rows goes once through both sides. */
+export const planForAll =
+  "set local enable_seqscan = on; set local enable_hashjoin = on; set local enable_mergejoin = on; set local enable_nestloop = off"
 
 export const mergeSql = (table: Table): MergeSql => {
   const sent = carried(table)
@@ -111,14 +119,22 @@ export const mergeSql = (table: Table): MergeSql => {
       `"_origin" = excluded."_origin", "_run_id" = excluded."_run_id", "_source" = excluded."_source", ` +
       `"_observed_at" = excluded."_observed_at" ` +
       `where ${wins(table, "t", "excluded", `excluded."_observed_at"`)} and ${differs(table, "t", "excluded")}`,
-    countGone:
-      `${seen} select count(*)::int as live, (count(*) filter (where ${gone("t")}))::int as gone ` +
-      `from ${table.current} t where t."_company_id" = $1 and t."_deleted_at" is null`,
-    supersedeGone: `${seen} ${history} select t."_company_id", ${list(own, "t")}, $3::timestamptz from ${table.current} t where ${gone("t")}`,
+    createGone: `create temp table if not exists ${goneRows} (id bigint primary key)`,
+    emptyGone: `truncate ${goneRows}`,
+    // An anti-join, so that Postgres can hash: this looks at every row of the table.
+    findGone:
+      `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
+      `and t."_deleted_at" is null and t."_observed_at" < $3::timestamptz and not exists (` +
+      `select 1 from (select unnest(ids) as id from tributary.scan_seen where company_id = $1 and resource = $2) seen ` +
+      `where seen.id = t."id")`,
+    countLive: `select count(*)::int as live from ${table.current} where "_company_id" = $1 and "_deleted_at" is null`,
+    supersedeGone:
+      `${history} select t."_company_id", ${list(own, "t")}, $2::timestamptz from ${table.current} t ` +
+      `join ${goneRows} g on g.id = t."id" where t."_company_id" = $1`,
     tombstone:
-      `${seen} update ${table.current} t set "_version" = t."_version" + 1, "_op" = 'delete', "_origin" = 'scan', ` +
-      `"_run_id" = $4::bigint, "_source" = $5::text, "_observed_at" = $3::timestamptz, "_deleted_at" = $3::timestamptz ` +
-      `where ${gone("t")}`,
+      `update ${table.current} t set "_version" = t."_version" + 1, "_op" = 'delete', "_origin" = 'scan', ` +
+      `"_run_id" = $3::bigint, "_source" = $4::text, "_observed_at" = $2::timestamptz, "_deleted_at" = $2::timestamptz ` +
+      `from ${goneRows} g where g.id = t."id" and t."_company_id" = $1`,
     hasRows: `select exists (select 1 from ${table.current} where "_company_id" = $1) as has`
   }
 }

@@ -23,8 +23,19 @@ import type * as Scope from "effect/Scope"
 import type pg from "pg"
 import { type Endpoint, type Server, close, destroy, open } from "./Connection.ts"
 import { EmbeddedPostgresError, fail, folderHint, textOf } from "./embedded/Failure.ts"
-import { type Place, binaries, prepare, user } from "./embedded/Place.ts"
-import { pollMs, isPostgres } from "./embedded/Process.ts"
+import { type Place, binaries, prepare } from "./embedded/Place.ts"
+import {
+  type Postmaster,
+  inTurn,
+  initialise,
+  launch,
+  postmasterFile,
+  readPostmaster,
+  startTimeoutMs,
+  stop,
+  superuser
+} from "./embedded/Postmaster.ts"
+import { isPostgres, pollMs } from "./embedded/Process.ts"
 
 export { EmbeddedPostgresError } from "./embedded/Failure.ts"
 
@@ -56,31 +67,10 @@ export class EmbeddedPostgres extends Context.Service<EmbeddedPostgres, Embedded
 
 export const rootDefault = join(".tributary", "postgres")
 const portDefault = 54329
-const user = "tributary"
 const database = "tributary"
 
 /** Held shared by every user, exclusively by the one that stops the server. Any constant will do. */
 const usersLock = "7305881472"
-
-const pollMs = 25
-const startTimeoutMs = 120_000
-const stopTimeoutMs = 30_000
-const logSizeMaxBytes = 8 * 1024 * 1024
-const useDatabaseUrl = "set DATABASE_URL to a Postgres server"
-
-const settings = (durable: boolean): ReadonlyArray<string> => [
-  "listen_addresses=127.0.0.1",
-  "unix_socket_directories=",
-  "logging_collector=off",
-  "log_line_prefix=%m [%p] ",
-  "log_checkpoints=off",
-  "max_connections=100",
-  "shared_buffers=256MB",
-  "max_wal_size=4GB",
-  "idle_in_transaction_session_timeout=10min",
-  "synchronous_commit=on",
-  ...(durable ? ["fsync=on"] : ["fsync=off", "full_page_writes=off"])
-]
 
 /** Our place among the users of one running server. */
 interface Stay {
@@ -95,7 +85,7 @@ interface Stay {
 const endpointAt = (place: Place, port: number, name: string): Endpoint => ({
   host: "127.0.0.1",
   port,
-  user,
+  user: superuser,
   password: place.password,
   database: name
 })
@@ -113,7 +103,7 @@ const ask = <Row extends pg.QueryResultRow>(client: pg.Client, text: string, ste
 const running = (place: Place): Effect.Effect<Postmaster | undefined, EmbeddedPostgresError> =>
   Effect.suspend(() => {
     const postmaster = readPostmaster(postmasterFile(place))
-    if (postmaster === undefined || !isPostgres(postmaster.pid)) return Effect.succeed(undefined)
+    if (postmaster === undefined || !isPostgres(postmaster.pid)) return Effect.undefined
     if (postmaster.status === "ready") return Effect.succeed(postmaster)
     return Effect.fail(fail("wait", `the server is ${postmaster.status || "starting"}`, `see ${place.logFile}`))
   })
@@ -149,7 +139,10 @@ const enter = (place: Place, postmaster: Postmaster, adopted: boolean): Effect.E
 /** Two processes may do this at once: that it exists is what counts. */
 const createDatabase = (client: pg.Client) =>
   ask(client, `create database ${database}`, "enter").pipe(
-    Effect.catch((error) => (/exists|duplicate/.test(error.message) ? Effect.void : Effect.fail(error)))
+    Effect.catchIf(
+      (error) => /exists|duplicate/.test(error.message),
+      () => Effect.void
+    )
   )
 
 /** Looks again while another process starts or stops the same server, or a crashed one recovers. */
@@ -229,7 +222,7 @@ export const start = (
     const found = yield* binaries
     const root = resolve(options.root ?? rootDefault)
     const place = yield* Effect.try({
-      try: () => prepare(options, found),
+      try: () => prepare(root, found),
       catch: (error) =>
         error instanceof EmbeddedPostgresError ? error : fail("folder", textOf(error), folderHint(error, root))
     })

@@ -4,7 +4,6 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientError from "effect/http/HttpClientError"
 import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
-import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Budget from "../../src/budget/Budget.ts"
 import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient.ts"
@@ -131,6 +130,6 @@ export const make = Effect.fnUntraced(function* (
     token: Redacted.make(token),
     catalogue: tiny,
     ...options
-  }).pipe(Effect.provide(Layer.succeed(HttpClient.HttpClient, http)), Effect.provideService(Budget.Budget, watched))
+  }).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.provideService(Budget.Budget, watched))
   return { connector, sent, held, left }
 })

@@ -1,6 +1,6 @@
 /** Decoding: exact, complete, and the same as the specification, however odd the record. */
 import { assert, describe, it } from "@effect/vitest"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import * as Decode from "../../connectors/service-v2/client/Decode.ts"
 import { elements } from "../../connectors/service-v2/client/JsonText.ts"
 import type { Rejected, SourceRecord } from "../../src/connector/Connector.ts"
@@ -446,7 +446,7 @@ const compare = (text: string, outcome: SourceRecord | Rejected) => {
   const expected = specification(text)
   if ("reason" in outcome) {
     assert.strictEqual(outcome.bytes, text)
-    assert.deepStrictEqual({ rejected: outcome.field }, expected as unknown, `${outcome.reason} in ${text}`)
+    assert.deepStrictEqual({ rejected: outcome.field }, expected, `${outcome.reason} in ${text}`)
     return
   }
   const lines = parts.fields.findIndex((field) => field.name === "lines")
@@ -458,7 +458,7 @@ const compare = (text: string, outcome: SourceRecord | Rejected) => {
       customFields: outcome.customFields === null ? null : Specification.canonical(outcome.customFields),
       extra: outcome.extra === null ? null : Specification.canonical(outcome.extra)
     },
-    expected as unknown,
+    expected,
     text
   )
   assert.strictEqual(outcome.partial, outcome.columns.includes(undefined))

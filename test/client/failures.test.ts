@@ -44,7 +44,7 @@ const failing = Effect.fnUntraced(function* (
   const outcome = yield* patiently(ask(scripted.connector))
   assert(outcome._tag === "Failure", "the request was to fail")
   assert.strictEqual(scripted.left.length, 0, "every step of the script was to be met")
-  return { ...scripted, error: outcome.failure, reason: outcome.failure.reason as SourceReason }
+  return { ...scripted, error: outcome.failure, reason: outcome.failure.reason }
 })
 
 const succeeding = Effect.fnUntraced(function* (
@@ -152,7 +152,7 @@ describe("what ends at once", () => {
         const { reason, sent } = yield* failing([step])
         assert.strictEqual(sent.length, 1)
         for (const [key, value] of Object.entries(expected)) {
-          assert.deepStrictEqual(reason[key as keyof SourceReason] as unknown, value, key)
+          assert.deepStrictEqual(reason[key as keyof SourceReason], value, key)
         }
       })
     )

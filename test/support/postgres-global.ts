@@ -31,7 +31,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     { detached: true, stdio: ["pipe", "ignore", "ignore"], windowsHide: true }
   )
   watchdog.unref()
-  const scope = Effect.runSync(Scope.make())
+  const scope = Scope.makeUnsafe()
   const server = await Effect.runPromise(
     start({ root, port: 0, durable: false }).pipe(Effect.provideService(Scope.Scope, scope))
   )

@@ -69,6 +69,7 @@ export interface Exchange {
 /** The first pause after an answer that asks to wait and does not say how long. */
 const unstatedWaitMs = 1000
 const detailLengthMax = 200
+const secretLengthMin = 6
 
 /** The body was larger than allowed. */
 class Overflow {
@@ -100,7 +101,8 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
   let refusal: { readonly untilMs: number; readonly reason: SourceError.RateLimited | SourceError.ServerFault } | null =
     null
 
-  const scrub = (text: string) => text.replaceAll(secret, "[token]")
+  // A token shorter than any real one would stand in half of all words.
+  const scrub = (text: string) => (secret.length < secretLengthMin ? text : text.replaceAll(secret, "[token]"))
   const elapsedMs = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
 
   /** Why nothing may be sent yet; null when it may. */
@@ -124,8 +126,9 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
       }
       return size > answerBytesMax || declared > answerBytesMax ? Effect.fail(new Overflow()) : Effect.void
     }).pipe(
-      Effect.catch((error) =>
-        error._tag === "HttpClientError" && error.reason._tag === "EmptyBodyError" ? Effect.void : Effect.fail(error)
+      Effect.catchIf(
+        (error) => error._tag === "HttpClientError" && error.reason._tag === "EmptyBodyError",
+        () => Effect.void
       ),
       Effect.map(() => (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
     )

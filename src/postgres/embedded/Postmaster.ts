@@ -4,26 +4,57 @@
  * Promise: a start or a stop that is interrupted or killed leaves nothing that the next one would trip over.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { closeSync, existsSync, linkSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schedule from "effect/Schedule"
 import { type EmbeddedPostgresError, fail, folderHint, textOf } from "./Failure.ts"
-import { type Place } from "./Place.ts"
+import { type Place, initPrefix, initialising, own, ownFolder, privateHomeHint, spawnOptions } from "./Place.ts"
 import { gone, isOther, isPostgres, nameOf, pollMs, signal } from "./Process.ts"
+
+export const superuser = "tributary"
+export const startTimeoutMs = 120_000
+const stopTimeoutMs = 30_000
+const logSizeMaxBytes = 8 * 1024 * 1024
+
+const settings = (durable: boolean): ReadonlyArray<string> => [
+  "listen_addresses=127.0.0.1",
+  "unix_socket_directories=",
+  "logging_collector=off",
+  "log_line_prefix=%m [%p] ",
+  "log_checkpoints=off",
+  "max_connections=100",
+  "shared_buffers=256MB",
+  "max_wal_size=4GB",
+  "idle_in_transaction_session_timeout=10min",
+  "synchronous_commit=on",
+  ...(durable ? ["fsync=on"] : ["fsync=off", "full_page_writes=off"])
+]
 
 const isInitialised = (place: Place) => existsSync(join(place.dataDir, "PG_VERSION"))
 
 /** Into a folder of its own, then one rename: a crash half-way leaves nothing behind but a folder to sweep. */
-const initialise = (place: Place, durable: boolean): Effect.Effect<void, EmbeddedPostgresError> =>
+export const initialise = (place: Place, durable: boolean): Effect.Effect<void, EmbeddedPostgresError> =>
   Effect.suspend(() => {
     if (isInitialised(place)) return Effect.void
     const draft = mkdtempSync(join(place.root, `${initPrefix}${nameOf(process.pid)}-`))
     initialising.add(draft)
-    own(draft, place.identity)
+    mkdirSync(join(draft, "data"), { mode: 0o700 })
+    for (const folder of [draft, join(draft, "data")]) own(folder, place.identity)
     return runInitdb(place, join(draft, "data"), durable).pipe(
       Effect.andThen(
         Effect.try({
@@ -48,12 +79,13 @@ const initialise = (place: Place, durable: boolean): Effect.Effect<void, Embedde
 const runInitdb = (place: Place, target: string, durable: boolean): Effect.Effect<void, EmbeddedPostgresError> =>
   Effect.callback((resume) => {
     const hint = () => privateHomeHint(place.identity, target, place.binaries.initdb)
+    const here = ownFolder(place, target)
     const child = spawn(
       place.binaries.initdb,
       [
-        `--pgdata=${target}`,
-        `--username=${user}`,
-        `--pwfile=${place.passwordFile}`,
+        `--pgdata=${here}`,
+        `--username=${superuser}`,
+        `--pwfile=${here === target ? place.passwordFile : `${here}/../../${basename(place.passwordFile)}`}`,
         "--auth=scram-sha-256",
         "--encoding=UTF8",
         "--no-locale",
@@ -62,7 +94,7 @@ const runInitdb = (place: Place, target: string, durable: boolean): Effect.Effec
         "--no-instructions",
         ...(durable ? [] : ["--no-sync"])
       ],
-      { ...spawnOptions(place), stdio: ["ignore", "ignore", "pipe"] }
+      { ...spawnOptions(place, target), stdio: ["ignore", "ignore", "pipe"] }
     )
     let output = ""
     child.stderr.on("data", (chunk: Buffer) => {
@@ -89,7 +121,7 @@ const turnFile = (place: Place) => join(place.root, "starting")
  * One start at a time: Postgres itself lets only one win, but on a laptop a dozen losers would keep the winner from
  * getting anywhere. A turn of a process that died, or that has taken longer than any start may, is void.
  */
-const inTurn = <A>(
+export const inTurn = <A>(
   place: Place,
   work: Effect.Effect<A, EmbeddedPostgresError>
 ): Effect.Effect<A, EmbeddedPostgresError> =>
@@ -112,20 +144,19 @@ const takeTurn = (place: Place, now: number): boolean => {
   if (starting.has(place.root)) return false
   const holder = readText(path)
   if (holder !== undefined) {
-    if (isOther(holder) && now - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? now) < 2 * startTimeoutMs)
-      return false
+    const ageMs = now - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? now)
+    // Empty: its holder is about to write its name.
+    const isHeld = holder === "" ? ageMs < 1000 : isOther(holder) && ageMs < 2 * startTimeoutMs
+    if (isHeld) return false
     rmSync(path, { force: true })
   }
-  const draft = `${path}.${process.pid}`
   try {
-    writeFileSync(draft, nameOf(process.pid))
-    linkSync(draft, path)
+    writeFileSync(path, nameOf(process.pid), { flag: "wx" })
+    own(path, place.identity)
     starting.add(place.root)
     return true
   } catch {
     return false
-  } finally {
-    rmSync(draft, { force: true })
   }
 }
 
@@ -137,16 +168,16 @@ const readText = (path: string): string | undefined => {
   }
 }
 
-interface Postmaster {
+export interface Postmaster {
   readonly pid: number
   readonly port: number
   /** "starting", "ready", "stopping"; the server writes it there. */
   readonly status: string
 }
 
-const postmasterFile = (place: Place) => join(place.dataDir, "postmaster.pid")
+export const postmasterFile = (place: Place) => join(place.dataDir, "postmaster.pid")
 
-const readPostmaster = (path: string): Postmaster | undefined => {
+export const readPostmaster = (path: string): Postmaster | undefined => {
   try {
     const lines = readFileSync(path, "utf8").split("\n")
     return { pid: Number(lines[0]), port: Number(lines[3]), status: (lines[7] ?? "").trim() }
@@ -168,7 +199,7 @@ const removeStaleLock = (place: Place) => {
   try {
     renameSync(path, moved)
     const found = readPostmaster(moved)
-    if (found !== undefined && isPostgres(found.pid)) linkSync(moved, path)
+    if (found !== undefined && isPostgres(found.pid)) renameSync(moved, path)
     rmSync(moved, { force: true })
   } catch {
     // Someone else removed it.
@@ -191,53 +222,67 @@ const freePort = (wanted: number): Effect.Effect<number, EmbeddedPostgresError> 
 /** What a start answers when another start won the race: look again. */
 const lostRace = /lock file|another|bind|Address already in use|pre-existing shared memory/
 
-const launch = (place: Place, wantedPort: number, durable: boolean): Effect.Effect<Postmaster, EmbeddedPostgresError> =>
-  Effect.gen(function* () {
-    const port = yield* freePort(wantedPort)
-    removeStaleLock(place)
-    const { child, offset } = yield* Effect.try({
-      try: () => spawnPostgres(place, port, durable),
-      catch: (error) => fail("start", textOf(error), folderHint(error, place.root))
-    })
-    let ended: string | undefined
-    // It was ready before we looked, another user came, left last, and stopped it.
-    let wasStopped = false
-    child.once("error", (error) => {
-      ended = error.message
-    })
-    child.once("exit", (status, by) => {
-      ended ??= `exit ${status ?? by}`
-      wasStopped = status === 0
-    })
-    const ready = Effect.suspend(() => {
-      if (ended !== undefined) {
-        const log = linesOf(place, offset, child.pid)
-        const hint = privateHomeHint(place.identity, place.dataDir, place.binaries.postgres)
-        return Effect.fail(
-          fail(
-            wasStopped || lostRace.test(log) ? "wait" : "start",
-            `${ended}: ${log.slice(-400)}`,
-            hint ?? `see ${place.logFile}`
-          )
-        )
-      }
-      const postmaster = readPostmaster(postmasterFile(place))
-      return postmaster?.pid === child.pid && postmaster?.status === "ready"
-        ? Effect.succeed(postmaster)
-        : Effect.fail(fail("starting", "the server did not become ready in time", `see ${place.logFile}`))
-    })
-    return yield* ready.pipe(
-      Effect.retry({
-        schedule: Schedule.spaced(pollMs),
-        times: startTimeoutMs / pollMs,
-        while: (error) => error.step === "starting"
-      }),
-      // Interrupted, or never ready: nobody else could enter it yet, so it is ours to end.
-      Effect.onExit((exit) =>
-        Exit.isSuccess(exit) || child.pid === undefined || ended !== undefined ? Effect.void : stop(place, child.pid)
-      )
-    )
+export const launch = (
+  place: Place,
+  wantedPort: number,
+  durable: boolean
+): Effect.Effect<Postmaster, EmbeddedPostgresError> =>
+  Effect.flatMap(freePort(wantedPort), (port) =>
+    // From the spawn on, an interruption must find what it has to end.
+    Effect.uninterruptibleMask((restore) => launchAt(place, port, durable, restore))
+  )
+
+const launchAt = Effect.fnUntraced(function* (
+  place: Place,
+  port: number,
+  durable: boolean,
+  restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
+) {
+  removeStaleLock(place)
+  const { child, offset } = yield* Effect.try({
+    try: () => spawnPostgres(place, port, durable),
+    catch: (error) => fail("start", textOf(error), folderHint(error, place.root))
   })
+  let ended: string | undefined
+  // It was ready before we looked, another user came, left last, and stopped it.
+  let wasStopped = false
+  child.once("error", (error) => {
+    ended = error.message
+  })
+  child.once("exit", (status, by) => {
+    ended ??= `exit ${status ?? by}`
+    wasStopped = status === 0
+  })
+  const ready = Effect.suspend(() => {
+    if (ended !== undefined) {
+      const log = linesOf(place, offset, child.pid)
+      const hint = privateHomeHint(place.identity, place.dataDir, place.binaries.postgres)
+      return Effect.fail(
+        fail(
+          wasStopped || lostRace.test(log) ? "wait" : "start",
+          `${ended}: ${log.slice(-400)}`,
+          hint ?? `see ${place.logFile}`
+        )
+      )
+    }
+    const postmaster = readPostmaster(postmasterFile(place))
+    return postmaster?.pid === child.pid && postmaster?.status === "ready"
+      ? Effect.succeed(postmaster)
+      : Effect.fail(fail("starting", "the server did not become ready in time", `see ${place.logFile}`))
+  })
+  return yield* ready.pipe(
+    Effect.retry({
+      schedule: Schedule.spaced(pollMs),
+      times: startTimeoutMs / pollMs,
+      while: (error) => error.step === "starting"
+    }),
+    restore,
+    // Interrupted, or never ready: nobody else could enter it yet, so it is ours to end.
+    Effect.onExit((exit) =>
+      Exit.isSuccess(exit) || child.pid === undefined || ended !== undefined ? Effect.void : stop(place, child.pid)
+    )
+  )
+})
 
 /** What this server said. Servers of other processes that lost or won the race write to the same file. */
 const linesOf = (place: Place, offset: number, pid: number | undefined): string => {
@@ -255,13 +300,20 @@ const spawnPostgres = (
     renameSync(place.logFile, `${place.logFile}.1`)
   }
   const log = openSync(place.logFile, "a", 0o600)
+  own(place.logFile, place.identity)
   const offset = statSync(place.logFile).size
   try {
     const child = spawn(
       place.binaries.postgres,
-      ["-D", place.dataDir, "-p", String(port), ...settings(durable).flatMap((setting) => ["-c", setting])],
+      [
+        "-D",
+        ownFolder(place, place.dataDir),
+        "-p",
+        String(port),
+        ...settings(durable).flatMap((setting) => ["-c", setting])
+      ],
       // A session of its own: Ctrl-C in the terminal must not reach the server before our finalizers have run.
-      { ...spawnOptions(place), detached: true, stdio: ["ignore", log, log] }
+      { ...spawnOptions(place, place.dataDir), detached: true, stdio: ["ignore", log, log] }
     )
     child.unref()
     return { child, offset }
@@ -271,7 +323,7 @@ const spawnPostgres = (
 }
 
 /** A fast shutdown: sessions are ended, data is written. When that takes too long, an immediate one (the next start recovers). */
-const stop = (place: Place, pid: number): Effect.Effect<void> =>
+export const stop = (place: Place, pid: number): Effect.Effect<void> =>
   Effect.gen(function* () {
     if (process.platform === "win32") return yield* pgCtlStop(place)
     signal(pid, "SIGINT")
@@ -285,7 +337,7 @@ const pgCtlStop = (place: Place): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const seconds = String(stopTimeoutMs / 1000)
     const child = spawn(place.binaries.pg_ctl, ["stop", "-D", place.dataDir, "-m", "fast", "-w", "-t", seconds], {
-      ...spawnOptions(place),
+      ...spawnOptions(place, place.root),
       stdio: "ignore"
     })
     child.once("error", () => resume(Effect.void))

@@ -37,10 +37,9 @@ export const isPostgres = (pid: number): boolean => {
   if (!Number.isInteger(pid) || pid <= 0 || signal(pid, 0) === "gone") return false
   if (process.platform !== "linux") return true
   try {
-    return (
-      !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "latin1")) &&
-      readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("postgres")
-    )
+    // The name stays to the very end of a process; its command line is empty already while it ends.
+    const status = readFileSync(`/proc/${pid}/status`, "latin1")
+    return /^Name:\s+postgres$/m.test(status) && !/^State:\s+[ZX]/m.test(status)
   } catch {
     return false
   }

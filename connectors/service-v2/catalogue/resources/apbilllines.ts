@@ -1,0 +1,44 @@
+/**
+ * Coding lines of vendor bills: APBILLLINES-01..21, write shape WRITE-17..20. No cancel, entrydate or lastchangedate.
+ *
+ * glaccount holds 20 characters in the record and 60 in the write shape; what was sent is shown unclipped (I-23).
+ * glcategoryid is called id-only beside a glcategory, and is read as a pair (I-24). The target of invreceiveid is not
+ * built: stored as given (I-29). description cannot be written (APBILLLINES-18).
+ */
+import { externalid, id, integer, money, number, pair, ref, string } from "../../../../src/catalogue/Field.ts"
+import { exact, partial, resource, write } from "../../../../src/catalogue/Resource.ts"
+
+const notResolved = "id of a record that this catalogue does not hold; stored as given"
+
+export const apbilllines = resource({
+  path: "apbilllines",
+  area: "bills",
+  purpose: "coding lines of vendor bills",
+  basis: "documented",
+  operations: "L C B R",
+  fields: [
+    id(),
+    ref("apbillid", "apbills"),
+    money("amount"),
+    pair("glaccount", "glaccounts", { by: "name", length: 20, note: "ledger account by id or name" }),
+    integer("invreceiveid", { note: notResolved }),
+    ref("jobid", "jobs"),
+    pair("glcategory", "glcategories", { by: "code", length: 20, note: "category code" }),
+    pair("costcode", "costcodes", { by: "code", length: 20, note: "cost code by id or code" }),
+    string("description", 100),
+    integer("isretainer", { note: "1 when withheld retainage" }),
+    number("curratenumber", { dp: 10 }),
+    externalid()
+  ],
+  filters: [exact("jobid"), partial("description")],
+  create: [
+    write(ref("apbillid", "apbills"), { required: true, note: "must be an UNPOSTED bill" }),
+    ...pair("glaccount", "glaccounts", { by: "name", length: 60, note: "account by id or exact name" }).map((half) =>
+      write(half, { required: half.name === "glaccountid" })
+    ),
+    write(money("amount"), { required: true, note: "cannot take the distribution past the bill total" }),
+    write(ref("jobid", "jobs"), { note: "job to cost to" }),
+    write(ref("costcodeid", "costcodes")),
+    write(externalid())
+  ]
+})

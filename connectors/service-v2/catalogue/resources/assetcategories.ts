@@ -1,0 +1,31 @@
+/**
+ * Categories of fixed assets: ASSETCATEGORIES-01..13. It has lastchangedate, and its row offers no modifiedsince
+ * (I-03). name is no unique key; fixed assets find their category by it.
+ */
+import { cancel, entrydate, externalid, id, lastchangedate, pair, string } from "../../../../src/catalogue/Field.ts"
+import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+
+const note = "ledger account by id or name"
+
+export const assetcategories = resource({
+  path: "assetcategories",
+  area: "assets",
+  purpose: "categories of fixed assets",
+  basis: "documented",
+  operations: "L C B",
+  fields: [
+    id(),
+    string("name", 255),
+    entrydate({ readOnly: true, typed: false }),
+    lastchangedate(),
+    cancel(),
+    pair("accumulateddepreciationglaccount", "glaccounts", { by: "name", length: 20, note }),
+    pair("assetglaccount", "glaccounts", { by: "name", length: 20, note }),
+    pair("expenseglaccount", "glaccounts", { by: "name", length: 20, note }),
+    pair("expensedepreciationglaccount", "glaccounts", { by: "name", length: 20, note }),
+    externalid()
+  ],
+  filters: [partial("name")],
+  key: { field: "name", unique: false },
+  feature: "assets"
+})

@@ -1,0 +1,15 @@
+/** Bank deposits: inferred (L4) from bankdepositid. */
+import { date, id, money, ref } from "../../../../src/catalogue/Field.ts"
+import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { commonFields } from "./common.ts"
+
+export const bankdeposits = resource({
+  path: "bankdeposits",
+  area: "banking",
+  purpose: "deposits into a bank account",
+  basis: "inferred",
+  operations: "L R",
+  fields: [id(), ref("bankaccountid", "bankaccounts"), date("depositdate"), money("amount"), commonFields()],
+  filters: [exact("bankaccountid")],
+  modifiedSince: true
+})

@@ -1,0 +1,16 @@
+/** Cost centers: inferred (L4, SCOPE-15). */
+import { id, string } from "../../../../src/catalogue/Field.ts"
+import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { commonFields } from "./common.ts"
+
+export const costcenters = resource({
+  path: "costcenters",
+  area: "glaccounts",
+  purpose: "cost centers",
+  basis: "inferred",
+  operations: "L R",
+  fields: [id(), string("code", 20, { note: "the key" }), string("name", 100), commonFields()],
+  filters: [exact("code"), partial("name")],
+  modifiedSince: true,
+  key: { field: "code" }
+})

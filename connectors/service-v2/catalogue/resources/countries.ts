@@ -1,0 +1,21 @@
+/** Countries: inferred (L4); static, so that there is no lastchangedate and no modifiedsince (SCOPE-23). */
+import { cancel, entrydate, externalid, id, string } from "../../../../src/catalogue/Field.ts"
+import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+
+export const countries = resource({
+  path: "countries",
+  area: "reference",
+  purpose: "countries",
+  basis: "inferred",
+  operations: "L R",
+  fields: [
+    id(),
+    string("code", 20, { note: "the key" }),
+    string("name", 100),
+    cancel(),
+    entrydate({ readOnly: true }),
+    externalid()
+  ],
+  filters: [exact("code"), partial("name")],
+  key: { field: "code" }
+})

@@ -1,0 +1,23 @@
+/** Fixed assets: inferred (L4, SCOPE-18); needs the assets module. */
+import { date, id, money, pair, string } from "../../../../src/catalogue/Field.ts"
+import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { commonFields } from "./common.ts"
+
+export const fixedassets = resource({
+  path: "fixedassets",
+  area: "assets",
+  purpose: "fixed assets",
+  basis: "inferred",
+  operations: "L C R U D",
+  fields: [
+    id(),
+    pair("assetcategory", "assetcategories", { by: "name", length: 255, note: "category by id or name" }),
+    string("name", 100),
+    date("acquiredate"),
+    money("cost"),
+    commonFields()
+  ],
+  filters: [exact("assetcategoryid"), partial("name")],
+  modifiedSince: true,
+  feature: "assets"
+})

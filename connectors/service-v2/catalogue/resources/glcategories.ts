@@ -1,0 +1,16 @@
+/** Ledger categories: inferred (L3, L4) from glcategory. */
+import { id, string } from "../../../../src/catalogue/Field.ts"
+import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { commonFields } from "./common.ts"
+
+export const glcategories = resource({
+  path: "glcategories",
+  area: "glaccounts",
+  purpose: "categories of ledger accounts",
+  basis: "inferred",
+  operations: "L R",
+  fields: [id(), string("code", 20, { note: "the key" }), string("name", 100), commonFields()],
+  filters: [exact("code"), partial("name")],
+  modifiedSince: true,
+  key: { field: "code" }
+})

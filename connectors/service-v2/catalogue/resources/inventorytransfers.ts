@@ -1,0 +1,27 @@
+/**
+ * Inventory transfers: named by RES-01, fields inferred (L4). A transfer has two companies instead of one that owns it,
+ * and is visible to both.
+ */
+import { date, id, integer, pair, qty } from "../../../../src/catalogue/Field.ts"
+import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { commonFields } from "./common.ts"
+
+export const inventorytransfers = resource({
+  path: "inventorytransfers",
+  area: "items",
+  purpose: "stock moving between companies or locations",
+  basis: "named",
+  operations: "L C R",
+  fields: [
+    id(),
+    integer("gencompanyidfrom", { note: "company that the stock leaves" }),
+    integer("gencompanyidto", { note: "company that the stock enters" }),
+    pair("item", "items", { by: "sku", length: 255, note: "item by id or sku" }),
+    qty("qty"),
+    date("transferdate"),
+    commonFields()
+  ],
+  filters: [exact("gencompanyidfrom", "gencompanyidto", "itemid")],
+  modifiedSince: true,
+  required: ["gencompanyidfrom", "gencompanyidto", "itemid", "qty"]
+})

@@ -1,0 +1,17 @@
+/** Draws on a job: inferred (L4, SCOPE-18); needs the jobs module. */
+import { id, money, ref } from "../../../../src/catalogue/Field.ts"
+import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { commonFields } from "./common.ts"
+
+export const jobdraws = resource({
+  path: "jobdraws",
+  area: "jobs",
+  purpose: "draws on a construction job",
+  basis: "inferred",
+  operations: "L C R U D",
+  fields: [id(), ref("jobid", "jobs"), money("amount"), commonFields()],
+  filters: [exact("jobid")],
+  modifiedSince: true,
+  required: ["jobid"],
+  feature: "jobs"
+})

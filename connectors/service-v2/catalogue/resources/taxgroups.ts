@@ -1,0 +1,15 @@
+/** Tax groups: inferred (L4, SCOPE-21). */
+import { id, number, string } from "../../../../src/catalogue/Field.ts"
+import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { commonFields } from "./common.ts"
+
+export const taxgroups = resource({
+  path: "taxgroups",
+  area: "tax",
+  purpose: "tax groups",
+  basis: "inferred",
+  operations: "L C R U D",
+  fields: [id(), string("name", 100), number("rate", { dp: 6 }), commonFields()],
+  filters: [partial("name")],
+  modifiedSince: true
+})

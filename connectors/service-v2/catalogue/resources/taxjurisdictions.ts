@@ -1,0 +1,15 @@
+/** Tax jurisdictions: inferred (L3) from GET /invoicelines/{id}/tax (SPECIAL-06). */
+import { id, number, string } from "../../../../src/catalogue/Field.ts"
+import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { commonFields } from "./common.ts"
+
+export const taxjurisdictions = resource({
+  path: "taxjurisdictions",
+  area: "tax",
+  purpose: "tax authorities with their rates",
+  basis: "inferred",
+  operations: "L R",
+  fields: [id(), string("authority", 100), number("rate", { dp: 6 }), commonFields()],
+  filters: [partial("authority")],
+  modifiedSince: true
+})

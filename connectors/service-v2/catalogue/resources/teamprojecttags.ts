@@ -1,0 +1,17 @@
+/** Tags for project tasks: inferred (L3, L4) from teamprojecttag; needs the projects module. */
+import { id, string } from "../../../../src/catalogue/Field.ts"
+import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { commonFields } from "./common.ts"
+
+export const teamprojecttags = resource({
+  path: "teamprojecttags",
+  area: "projects",
+  purpose: "tags for project tasks",
+  basis: "inferred",
+  operations: "L C R U D",
+  fields: [id(), string("name", 100), commonFields()],
+  filters: [partial("name")],
+  modifiedSince: true,
+  key: { field: "name", unique: false },
+  feature: "projects"
+})

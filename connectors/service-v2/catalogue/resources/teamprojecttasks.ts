@@ -1,0 +1,27 @@
+/**
+ * Tasks of a project: inferred (L3, L4) from teamprojecttaskid. Project, status and user are the pairs that the
+ * documented recurring task has.
+ */
+import { date, id, pair, string } from "../../../../src/catalogue/Field.ts"
+import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { commonFields } from "./common.ts"
+
+export const teamprojecttasks = resource({
+  path: "teamprojecttasks",
+  area: "projects",
+  purpose: "tasks of a project",
+  basis: "inferred",
+  operations: "L C R U D",
+  fields: [
+    id(),
+    pair("teamproject", "teamprojects", { by: "code", length: 30, note: "project by id or code" }),
+    string("title", 255),
+    pair("teamprojectstatus", "teamprojectstatuses", { by: "name", length: 100, note: "status by id or name" }),
+    pair("assignuser", "users", { by: "login", length: 50, note: "user by id or login name" }),
+    date("duedate"),
+    commonFields()
+  ],
+  filters: [exact("teamprojectid", "teamprojectstatusid", "assignuserid"), partial("title")],
+  modifiedSince: true,
+  feature: "projects"
+})

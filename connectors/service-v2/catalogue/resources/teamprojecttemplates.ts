@@ -1,0 +1,17 @@
+/** Project templates: inferred (L3, L4) from teamprojecttemplate; needs the projects module. */
+import { id, string } from "../../../../src/catalogue/Field.ts"
+import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { commonFields } from "./common.ts"
+
+export const teamprojecttemplates = resource({
+  path: "teamprojecttemplates",
+  area: "projects",
+  purpose: "project templates",
+  basis: "inferred",
+  operations: "L C R U D",
+  fields: [id(), string("name", 100), commonFields()],
+  filters: [partial("name")],
+  modifiedSince: true,
+  key: { field: "name", unique: false },
+  feature: "projects"
+})

@@ -1,0 +1,53 @@
+/**
+ * A refusal of the service, in one shape.
+ *
+ * Promise: the status of a code stands in the catalogue and is never written a second time; throwing an ApiError inside
+ * a write undoes everything that the write did.
+ */
+import { serviceV2 } from "../catalogue/index.ts"
+
+const statuses: ReadonlyMap<string, number> = new Map(serviceV2.errorCodes.map(({ code, status }) => [code, status]))
+
+/** One problem of a body with several. */
+export interface Problem {
+  readonly field: string
+  readonly code: string
+  readonly message: string
+}
+
+export interface ApiErrorOptions {
+  readonly field?: string | undefined
+  readonly errors?: ReadonlyArray<Problem>
+  readonly headers?: Readonly<Record<string, string>>
+  /** JSON text of the record as it stands (B-03). */
+  readonly current?: string
+  /** The connection is closed after the answer. */
+  readonly close?: boolean
+}
+
+export class ApiError extends Error {
+  override readonly name = "ApiError"
+  readonly code: string
+  readonly status: number
+  readonly options: ApiErrorOptions
+  constructor(code: string, message: string, options: ApiErrorOptions = {}) {
+    super(message)
+    this.code = code
+    const status = statuses.get(code)
+    if (status === undefined) throw new Error(`${code} is no error code of the catalogue`)
+    this.status = status
+    this.options = options
+  }
+}
+
+/** The inner error object, as batch results carry it. */
+export const printError = ({ code, message, options }: ApiError): string => {
+  const members = [`"code":${JSON.stringify(code)}`, `"message":${JSON.stringify(message)}`]
+  if (options.field !== undefined) members.push(`"field":${JSON.stringify(options.field)}`)
+  if (options.errors !== undefined) members.push(`"errors":${JSON.stringify(options.errors)}`)
+  if (options.current !== undefined) members.push(`"current":${options.current}`)
+  return `{${members.join(",")}}`
+}
+
+/** The one envelope of every failure (ERR-01). */
+export const printEnvelope = (error: ApiError): string => `{"error":${printError(error)}}`

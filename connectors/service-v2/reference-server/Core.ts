@@ -1,0 +1,168 @@
+/**
+ * The whole server without sockets.
+ *
+ * Promise: synchronous and deterministic: the same seed, clock and requests give the same answers byte by byte. Faults
+ * are drawn here; those of the wire are written on the answer ({@link Answer.wire}) for whoever carries it.
+ */
+import { ApiError, printEnvelope } from "./ApiError.ts"
+import { control } from "./control/control.ts"
+import type { Fault } from "./http/faults.ts"
+import { fingerprint, keyOf } from "./http/idempotency.ts"
+import { withoutTokens } from "./http/journal.ts"
+import type { Answer, Request } from "./http/Message.ts"
+import { basePath, below, finish, requestIdHeaders, serve } from "./http/serve.ts"
+import { authenticate } from "./http/tokens.ts"
+import { serverClock } from "./ServerClock.ts"
+import { printHttpDate, printInstant } from "./time.ts"
+import type { WorldData } from "./World.ts"
+import { World } from "./World.ts"
+
+export interface CoreOptions extends Partial<WorldData> {
+  /** Microseconds since 1970, from whoever runs the server. */
+  readonly now: () => number
+  /** The absolute base address, for Link headers. */
+  readonly baseUrl?: string
+  /** Told about defects of the server. */
+  readonly onDefect?: (error: unknown) => void
+}
+
+export interface Core {
+  readonly world: World
+  /** A request of the API, with whatever fault hits it. */
+  readonly handle: (request: Request) => Answer
+  /** A request of the control plane. */
+  readonly control: (request: Request) => Answer
+  /** The fault that hits a request; asked once per request. */
+  readonly draw: (request: Request) => Fault | null
+  /** The answer to a request under a fault that was drawn. */
+  readonly answer: (request: Request, fault: Fault | null) => Answer
+  /** Marks the request's Idempotency-Key as running while it waits; answers how to give it up. */
+  readonly hold: (request: Request) => () => void
+  setBaseUrl: (baseUrl: string) => void
+}
+
+const html =
+  "<!doctype html><html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
+
+const codeOf: Readonly<Record<number, string>> = {
+  400: "invalid_request",
+  401: "unauthorized",
+  403: "forbidden",
+  404: "not_found",
+  409: "request_in_progress",
+  422: "rule_violation",
+  429: "rate_limited",
+  501: "not_implemented"
+}
+
+/** The body of a `status` fault that says none. */
+const faultBody = ({ status, code }: Fault): string => {
+  const told = code ?? codeOf[status ?? 500] ?? "server_error"
+  try {
+    return printEnvelope(new ApiError(told, "a fault that the control plane asked for"))
+  } catch {
+    return JSON.stringify({ error: { code: told, message: "a fault that the control plane asked for" } })
+  }
+}
+
+export const core = (options: CoreOptions): Core => {
+  const clock = serverClock(options.now)
+  const data = { data: options.data ?? "empty", rows: options.rows ?? 200_000, seed: options.seed ?? 1 } as const
+  const world = new World(clock, data, options.onDefect ?? (() => {}))
+  let baseUrl = options.baseUrl ?? `http://127.0.0.1${basePath}`
+
+  const journal = (
+    request: Request,
+    requestId: string,
+    status: number | null,
+    tokenid: number | null,
+    kind: string | null
+  ) => {
+    const { path, query } = below(request.url)
+    world.journal.add({
+      time: printInstant(clock.now()),
+      method: request.method,
+      path: withoutTokens(path === null ? request.url : query === "" ? path : `${path}?${query}`),
+      status,
+      tokenid,
+      requestid: requestId,
+      fault: kind
+    })
+  }
+
+  const instead = (fault: Fault, requestId: string): Answer => {
+    const headers = { Date: printHttpDate(clock.now()), ...requestIdHeaders(world, requestId) }
+    switch (fault.kind) {
+      case "html":
+        return {
+          status: fault.status ?? 502,
+          headers: { ...headers, "Content-Type": "text/html; charset=utf-8", ...fault.headers },
+          body: fault.body ?? html,
+          wire: null
+        }
+      case "garbage":
+        return {
+          status: fault.status ?? 200,
+          headers: { ...headers, "Content-Type": "application/json", ...fault.headers },
+          body: fault.body ?? '{"data":[{"id":1,"na',
+          wire: null
+        }
+      default: {
+        const status = fault.status ?? 500
+        const waiting = status === 429 && fault.headers === null ? { "Retry-After": "1" } : {}
+        const body = fault.body ?? faultBody(fault)
+        return finish(world, { status, body, headers: { ...waiting, ...fault.headers } }, requestId)
+      }
+    }
+  }
+
+  const answer = (request: Request, fault: Fault | null): Answer => {
+    const requestId = world.nextRequestId()
+    const kind = fault?.kind ?? null
+    if (kind === "reset") {
+      journal(request, requestId, null, null, kind)
+      return { status: 0, headers: {}, body: "", wire: { kind, ms: 0, bytes: null } }
+    }
+    if (fault !== null && (kind === "status" || kind === "html" || kind === "garbage")) {
+      const given = instead(fault, requestId)
+      journal(request, requestId, given.status, null, kind)
+      return given
+    }
+    const { answer: served, token } = serve(world, request, requestId, baseUrl)
+    const isLost = kind === "dropResponse"
+    journal(request, requestId, isLost ? null : served.status, token?.id ?? null, kind)
+    if (fault === null || (kind !== "truncate" && kind !== "dropResponse" && kind !== "slowBody")) return served
+    return { ...served, wire: { kind, ms: fault.ms, bytes: fault.bytes } }
+  }
+
+  const draw = (request: Request) => world.faults.draw(request.method, below(request.url).path ?? request.url)
+
+  const hold = (request: Request): (() => void) => {
+    try {
+      const now = clock.now()
+      const token = authenticate(world.tokens, request.headers["authorization"], now, null)
+      const key = request.method === "GET" ? null : keyOf(token.id, request)
+      const { idempotency } = world
+      if (key !== null && idempotency.claim(key, fingerprint(request), now)) return () => idempotency.release(key)
+    } catch {
+      // The request is refused when its turn comes.
+    }
+    return () => {}
+  }
+
+  return {
+    world,
+    draw,
+    answer,
+    hold,
+    handle: (request) => {
+      const fault = draw(request)
+      const answered = answer(request, fault)
+      return fault?.kind === "delay" ? { ...answered, wire: { kind: "delay", ms: fault.ms, bytes: null } } : answered
+    },
+    control: (request) => control(world, data, request),
+    setBaseUrl: (url) => {
+      baseUrl = url
+    }
+  }
+}

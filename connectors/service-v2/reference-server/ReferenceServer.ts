@@ -1,0 +1,96 @@
+/**
+ * The reference server: the API on one loopback port, its control plane on another.
+ *
+ * Promise: when {@link start} answers, both ports accept requests; when its scope closes, both are closed and no
+ * connection is left.
+ */
+import type { Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import * as Clock from "effect/Clock"
+import * as Data from "effect/Data"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { core } from "./Core.ts"
+import { listener } from "./http/listener.ts"
+import { basePath, bodyBytesMax } from "./http/serve.ts"
+import type { DataKind } from "./World.ts"
+
+export interface ReferenceServerOptions {
+  /** 0 picks a free one. */
+  readonly port: number
+  readonly controlPort: number
+  readonly data: DataKind
+  /** Invoice lines of `scale`; 200,000 when not said. */
+  readonly rows?: number | undefined
+  /** Of everything that is drawn; 1 when not said. */
+  readonly seed?: number | undefined
+}
+
+/** The server could not be started. */
+export class ReferenceServerError extends Data.TaggedError("ReferenceServerError")<{
+  readonly port: number
+  readonly detail: string
+}> {
+  override get message(): string {
+    return `the reference server cannot listen on port ${this.port} (${this.detail}): choose another port, or 0 for a free one`
+  }
+}
+
+export interface RunningServer {
+  readonly baseUrl: string
+  readonly controlUrl: string
+}
+
+/** Records that a control call may put in at once. */
+const controlBodyBytesMax = 256 * 1024 * 1024
+
+const listen = (server: Server, port: number): Effect.Effect<number, ReferenceServerError, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.callback<number, ReferenceServerError>((resume) => {
+      server.once("error", (error) =>
+        resume(
+          Effect.fail(
+            new ReferenceServerError({ port, detail: (error as NodeJS.ErrnoException).code ?? error.message })
+          )
+        )
+      )
+      server.listen(port, "127.0.0.1", () => resume(Effect.succeed((server.address() as AddressInfo).port)))
+    }),
+    () =>
+      Effect.callback<void>((resume) => {
+        server.close(() => resume(Effect.void))
+        server.closeAllConnections()
+      })
+  )
+
+export const start: (
+  options: ReferenceServerOptions
+) => Effect.Effect<RunningServer, ReferenceServerError, Scope.Scope> = Effect.fnUntraced(function* (options) {
+  const clock = yield* Clock.Clock
+  const services = yield* Effect.context<never>()
+  const sleep = (ms: number) => Effect.runPromiseWith(services)(Effect.sleep(Duration.millis(ms)))
+  const { data, rows, seed, port, controlPort } = options
+  const onDefect = (error: unknown) => {
+    process.stderr.write(
+      `reference server: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`
+    )
+  }
+  const served = core({
+    now: () => Number(clock.currentTimeNanosUnsafe() / 1000n),
+    onDefect,
+    data,
+    ...(rows === undefined ? {} : { rows }),
+    ...(seed === undefined ? {} : { seed })
+  })
+  const api = listener({ bodyBytesMax, draw: served.draw, answer: served.answer, hold: served.hold, sleep }, onDefect)
+  const plane = listener(
+    { bodyBytesMax: controlBodyBytesMax, draw: () => null, answer: served.control, hold: () => () => {}, sleep },
+    onDefect
+  )
+  const apiPort = yield* listen(api, port)
+  const planePort = yield* listen(plane, controlPort)
+  const baseUrl = `http://127.0.0.1:${apiPort}${basePath}`
+  served.setBaseUrl(baseUrl)
+  return { baseUrl, controlUrl: `http://127.0.0.1:${planePort}` }
+})

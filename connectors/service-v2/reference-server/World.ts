@@ -1,0 +1,119 @@
+/**
+ * Everything that the server knows at one moment.
+ *
+ * Promise: {@link World.reset} leaves nothing of before; what happens afterwards depends on the seed, the clock and the
+ * requests alone.
+ */
+import { limits } from "../catalogue/limits.ts"
+import { serviceV2 } from "../catalogue/index.ts"
+import type { Dialect } from "./http/dialect.ts"
+import { plainDialect } from "./http/dialect.ts"
+import { Faults } from "./http/faults.ts"
+import { Idempotency } from "./http/idempotency.ts"
+import { Journal } from "./http/journal.ts"
+import { Rate } from "./http/rate.ts"
+import { Tokens } from "./http/tokens.ts"
+import type { Random } from "./random.ts"
+import { random } from "./random.ts"
+import type { CompanySettings, Context } from "./rules/Context.ts"
+import { openSettings } from "./rules/Context.ts"
+import { rules } from "./rules/index.ts"
+import type { ServerClock } from "./ServerClock.ts"
+import { seed } from "./seed/seed.ts"
+import { Renderer } from "./store/render.ts"
+import { Store } from "./store/Store.ts"
+
+export type DataKind = "empty" | "demo" | "scale"
+
+export interface Limits {
+  /** Null is no limit. */
+  readonly requestsPerMinute: number | null
+  readonly rateScope: "token" | "user" | "install"
+  readonly testCallsPerMinute: number
+  readonly failureThreshold: number
+  readonly attemptsPerEvent: number
+}
+
+const plainLimits: Limits = {
+  requestsPerMinute: limits.requestsPerMinute,
+  rateScope: "token",
+  testCallsPerMinute: limits.webhookTestsPerMinute,
+  failureThreshold: limits.webhookFailuresMax,
+  attemptsPerEvent: limits.webhookAttemptsMax
+}
+
+export interface WorldData {
+  readonly data: DataKind
+  /** Invoice lines of `scale`. */
+  readonly rows: number
+  readonly seed: number
+}
+
+export class World {
+  readonly clock: ServerClock
+  store: Store
+  tokens = new Tokens()
+  rate = new Rate()
+  idempotency = new Idempotency()
+  faults = new Faults()
+  journal = new Journal()
+  limits: Limits = plainLimits
+  random: Random = random(1)
+  readonly renderer = new Renderer()
+  private present: Dialect = plainDialect
+  private readonly settings = new Map<number, CompanySettings>()
+  private requests = 0
+
+  /** Told about defects of the server; their requests answer 500. */
+  readonly onDefect: (error: unknown) => void
+
+  constructor(clock: ServerClock, data: WorldData, onDefect: (error: unknown) => void) {
+    this.clock = clock
+    this.onDefect = onDefect
+    this.store = new Store(serviceV2, clock)
+    this.reset(data)
+  }
+
+  get dialect(): Dialect {
+    return this.present
+  }
+
+  set dialect(dialect: Dialect) {
+    this.present = dialect
+    this.renderer.setLook(dialect)
+  }
+
+  reset(data: WorldData): void {
+    this.clock.reset()
+    this.store = new Store(serviceV2, this.clock)
+    this.tokens = new Tokens()
+    this.rate = new Rate()
+    this.idempotency = new Idempotency()
+    this.faults = new Faults()
+    this.journal = new Journal()
+    this.limits = plainLimits
+    this.random = random(data.seed)
+    this.dialect = plainDialect
+    this.renderer.clear()
+    this.settings.clear()
+    this.requests = 0
+    seed(this, data)
+  }
+
+  nextRequestId(): string {
+    return `req_${(++this.requests).toString(16).padStart(12, "0")}`
+  }
+
+  settingsOf(company: number): CompanySettings {
+    return this.settings.get(company) ?? openSettings
+  }
+
+  changeSettings(company: number, settings: CompanySettings): void {
+    this.settings.set(company, settings)
+  }
+
+  /** Writes in the name of a user with these scopes. */
+  context(company: number, userId: number, scopes: ReadonlySet<string>): Context {
+    return { store: this.store, company, settings: this.settingsOf(company), rules, userId, scopes }
+  }
+}

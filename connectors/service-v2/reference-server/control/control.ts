@@ -1,0 +1,221 @@
+/**
+ * The control plane: what a test or an operator may do to the server from outside the API (DESIGN 5.3).
+ *
+ * Promise: a call that cannot be done answers 400 with a sentence and changes nothing. Records go in verbatim: values,
+ * number tokens, unknown fields and odd strings leave the API exactly as they came.
+ */
+import { Buffer } from "node:buffer"
+import { changeDialect } from "../http/dialect.ts"
+import { readFault } from "../http/faults.ts"
+import type { Fault } from "../http/faults.ts"
+import type { Answer, Request } from "../http/Message.ts"
+import { json } from "../http/Message.ts"
+import { isObject, parseExactly, print } from "../json.ts"
+import { random } from "../random.ts"
+import { microsPerSecond, printInstant, readDay, readInstant } from "../time.ts"
+import type { Limits, World, WorldData } from "../World.ts"
+import { ensureCompany } from "../seed/install.ts"
+import { ControlError, only, tableOf, wholeNumber } from "./given.ts"
+import type { Given } from "./given.ts"
+import { putRecords } from "./records.ts"
+import { issueToken, revokeToken } from "./tokens.ts"
+import { readHistory, readState } from "./truth.ts"
+
+const answer = (status: number, body: string, type = json): Answer => ({
+  status,
+  headers: { "Content-Type": type },
+  body,
+  wire: null
+})
+
+const told = (value: unknown, status = 200): Answer => answer(status, JSON.stringify(value))
+
+/** What a call is given: the body of a PUT or POST, the query of a GET. */
+interface Call {
+  readonly world: World
+  /** What the server was started with. */
+  readonly started: WorldData
+  readonly given: Given
+  readonly query: URLSearchParams
+  readonly path: ReadonlyArray<string>
+}
+
+const reset = ({ world, started, given }: Call): Answer => {
+  only(given, ["data", "rows", "seed"])
+  const data = given["data"] ?? started.data
+  if (data !== "empty" && data !== "demo" && data !== "scale")
+    throw new ControlError("data must be empty, demo or scale")
+  const rows = wholeNumber(given, "rows", 1, started.rows)
+  const seed = wholeNumber(given, "seed", 0, started.seed)
+  world.reset({ data, rows, seed })
+  return told({ data, rows, seed, now: printInstant(world.clock.now()), companies: world.store.companies() })
+}
+
+const readClock = ({ world }: Call): Answer =>
+  told({ now: printInstant(world.clock.now()), manual: world.clock.isManual() })
+
+const setClock = (call: Call): Answer => {
+  const { world, given } = call
+  only(given, ["now", "advanceSeconds", "manual"])
+  const { now, advanceSeconds, manual } = given
+  const instant = typeof now === "string" ? readInstant(now) : null
+  if (now !== undefined && instant === null) throw new ControlError("now must be RFC 3339 in UTC")
+  const seconds = advanceSeconds === undefined ? 0 : Number(print(advanceSeconds))
+  if (!Number.isFinite(seconds)) throw new ControlError("advanceSeconds must be a number")
+  if (manual !== undefined && typeof manual !== "boolean") throw new ControlError("manual must be true or false")
+  if (manual !== undefined) world.clock.setManual(manual)
+  if (instant !== null) world.clock.set(instant)
+  if (seconds !== 0) world.clock.advance(Math.round(seconds * microsPerSecond))
+  return readClock(call)
+}
+
+const changeCompany = ({ world, given, path }: Call): Answer => {
+  only(given, ["features", "recordLimits", "closedThrough"])
+  const company = Number(path[1])
+  if (!Number.isSafeInteger(company) || company < 1) throw new ControlError("a company is a whole number from 1")
+  const { features, recordLimits, closedThrough } = given
+  const before = world.settingsOf(company)
+  const unlicensed = new Set(before.unlicensed)
+  if (features !== undefined) {
+    if (!isObject(features)) throw new ControlError("features must be an object of modules and true or false")
+    for (const [name, licensed] of Object.entries(features)) {
+      if (!world.store.catalogue.features.includes(name)) {
+        throw new ControlError(`there is no module "${name}"; there are: ${world.store.catalogue.features.join(", ")}`)
+      }
+      if (typeof licensed !== "boolean") throw new ControlError(`the module ${name} takes true or false`)
+      if (licensed) unlicensed.delete(name)
+      else unlicensed.add(name)
+    }
+  }
+  const limits = new Map(before.recordLimits)
+  if (recordLimits !== undefined) {
+    if (!isObject(recordLimits)) throw new ControlError("recordLimits must be an object of resources and numbers")
+    for (const [path, limit] of Object.entries(recordLimits)) {
+      if (world.store.catalogue.resources.get(path)?.capped !== true) throw new ControlError(`${path} is not capped`)
+      if (limit === null) limits.delete(path)
+      else limits.set(path, wholeNumber({ limit }, "limit", 0, 0))
+    }
+  }
+  if (closedThrough !== undefined && closedThrough !== null) {
+    if (typeof closedThrough !== "string" || readDay(closedThrough) === null) {
+      throw new ControlError("closedThrough must be a day, YYYY-MM-DD, or null")
+    }
+  }
+  ensureCompany(world, company)
+  const settings = {
+    unlicensed,
+    recordLimits: limits,
+    closedThrough: closedThrough === undefined ? before.closedThrough : closedThrough
+  }
+  world.changeSettings(company, settings)
+  return told({
+    company,
+    features: Object.fromEntries(world.store.catalogue.features.map((name) => [name, !unlicensed.has(name)])),
+    recordLimits: Object.fromEntries(limits),
+    closedThrough: settings.closedThrough
+  })
+}
+
+const changeLimits = ({ world, given }: Call): Answer => {
+  const names = ["requestsPerMinute", "rateScope", "testCallsPerMinute", "failureThreshold", "attemptsPerEvent"]
+  only(given, names)
+  const { rateScope, requestsPerMinute } = given
+  if (rateScope !== undefined && rateScope !== "token" && rateScope !== "user" && rateScope !== "install") {
+    throw new ControlError("rateScope must be token, user or install")
+  }
+  const before = world.limits
+  const after: Limits = {
+    requestsPerMinute:
+      requestsPerMinute === null ? null : wholeNumber(given, "requestsPerMinute", 0, before.requestsPerMinute ?? -1),
+    rateScope: rateScope ?? before.rateScope,
+    testCallsPerMinute: wholeNumber(given, "testCallsPerMinute", 0, before.testCallsPerMinute),
+    failureThreshold: wholeNumber(given, "failureThreshold", 1, before.failureThreshold),
+    attemptsPerEvent: wholeNumber(given, "attemptsPerEvent", 1, before.attemptsPerEvent)
+  }
+  world.limits = after.requestsPerMinute === -1 ? { ...after, requestsPerMinute: null } : after
+  return told(world.limits)
+}
+
+const switchDialect = ({ world, given }: Call): Answer => {
+  const changed = changeDialect(world.dialect, given)
+  if (typeof changed === "string") throw new ControlError(changed)
+  world.dialect = changed
+  return told(changed)
+}
+
+const armFaults = ({ world, given }: Call): Answer => {
+  only(given, ["rules", "seed"])
+  if (!Array.isArray(given["rules"])) throw new ControlError("rules must be an array")
+  const faults: Array<Fault> = []
+  for (const [index, rule] of given["rules"].entries()) {
+    const fault = readFault(rule)
+    if (typeof fault === "string") throw new ControlError(`rules[${index}]: ${fault}`)
+    faults.push(fault)
+  }
+  world.faults.arm(faults, random(wholeNumber(given, "seed", 0, 1)))
+  return told({ rules: faults.length })
+}
+
+const clearFaults = ({ world }: Call): Answer => {
+  world.faults.clear()
+  return told({ rules: 0 })
+}
+
+const remove = ({ world, given }: Call): Answer => {
+  only(given, ["company", "resource", "id"])
+  const table = tableOf(world, given["company"], given["resource"])
+  const id = wholeNumber(given, "id", 1, 0)
+  if (table.get(id) === undefined)
+    throw new ControlError(`company ${table.company} has no ${table.resource.path} ${id}`)
+  world.store.transact(() => world.store.remove(table, id))
+  return told({ removed: true })
+}
+
+const stream = (chunks: Iterable<string>): Answer => ({ ...answer(200, "", "application/x-ndjson"), chunks })
+
+const calls: Readonly<Record<string, (call: Call) => Answer>> = {
+  "POST /reset": reset,
+  "POST /tokens": ({ world, given }) => told(issueToken(world, given), 201),
+  "POST /tokens/revoke": ({ world, given }) => told(revokeToken(world, given)),
+  "GET /clock": readClock,
+  "POST /clock": setClock,
+  "PUT /companies/:id": changeCompany,
+  "PUT /limits": changeLimits,
+  "PUT /dialect": switchDialect,
+  "POST /records": ({ world, given }) => answer(200, putRecords(world, given)),
+  "POST /remove": remove,
+  "POST /faults": armFaults,
+  "DELETE /faults": clearFaults,
+  "GET /history": ({ world, query }) => stream(readHistory(world, query)),
+  "GET /state": ({ world, query }) => stream(readState(world, query)),
+  "GET /requests": ({ world }) => told({ requests: world.journal.all() })
+}
+
+const readGiven = ({ method, body }: Request): Given => {
+  if (method === "GET" || body === null || body.length === 0) return {}
+  let parsed: unknown
+  try {
+    parsed = parseExactly(Buffer.from(body).toString("utf8"))
+  } catch {
+    throw new ControlError("the body is not valid JSON")
+  }
+  if (!isObject(parsed)) throw new ControlError("the body must be a JSON object")
+  return parsed
+}
+
+export const control = (world: World, started: WorldData, request: Request): Answer => {
+  const question = request.url.indexOf("?")
+  const pathText = question < 0 ? request.url : request.url.slice(0, question)
+  const path = pathText.slice(1).split("/")
+  const name = path[0] === "companies" && path.length === 2 ? "/companies/:id" : pathText
+  const call = Object.hasOwn(calls, `${request.method} ${name}`) ? calls[`${request.method} ${name}`] : undefined
+  if (call === undefined) return told({ error: `the control plane has no ${request.method} ${pathText}` }, 404)
+  try {
+    const query = new URLSearchParams(question < 0 ? "" : request.url.slice(question + 1))
+    return call({ world, started, given: readGiven(request), query, path })
+  } catch (error) {
+    if (error instanceof ControlError) return told({ error: error.message }, 400)
+    world.onDefect(error)
+    return told({ error: `the server failed: ${String(error)}` }, 500)
+  }
+}

@@ -1,0 +1,48 @@
+/** What a call of the control plane is given, and the sentences for what is wrong with it. */
+import type { Table } from "../store/Table.ts"
+import type { World } from "../World.ts"
+
+/** A sentence for whoever called. */
+export class ControlError extends Error {
+  override readonly name = "ControlError"
+}
+
+export type Given = Readonly<Record<string, unknown>>
+
+export const only = (given: Given, names: ReadonlyArray<string>): void => {
+  const unknown = Object.keys(given).find((name) => !names.includes(name))
+  if (unknown !== undefined) throw new ControlError(`there is no "${unknown}" here; there are: ${names.join(", ")}`)
+}
+
+export const wholeNumber = (given: Given, name: string, least: number, absent: number): number => {
+  const value = given[name]
+  if (value === undefined) return absent
+  if (!Number.isSafeInteger(value) || Number(value) < least) {
+    throw new ControlError(`${name} must be a whole number from ${least}`)
+  }
+  return value as number
+}
+
+export const flag = (given: Given, name: string, absent: boolean): boolean => {
+  const value = given[name]
+  if (value === undefined) return absent
+  if (typeof value !== "boolean") throw new ControlError(`${name} must be true or false`)
+  return value
+}
+
+/** The number of a company, in a body or a query. */
+export const companyOf = (company: unknown): number => {
+  const number = typeof company === "string" ? Number(company) : company
+  if (!Number.isSafeInteger(number) || Number(number) < 1) {
+    throw new ControlError("company must be a whole number from 1")
+  }
+  return Number(number)
+}
+
+/** The table that a call names. */
+export const tableOf = (world: World, company: unknown, resource: unknown): Table => {
+  if (typeof resource !== "string" || !world.store.catalogue.resources.has(resource)) {
+    throw new ControlError(`there is no resource ${String(resource)}`)
+  }
+  return world.store.table(companyOf(company), resource)
+}

@@ -1,0 +1,78 @@
+/**
+ * Puts versions straight into the store: no rules, no events.
+ *
+ * Promise: fields are kept and shown as given: number tokens digit by digit, unknown fields, odd values, strings with
+ * NUL or lone surrogates. What is not given of a record that exists stays as it was; of a new one it is empty. The
+ * other half of a reference pair is filled in when it can be found.
+ */
+import type { Resource } from "../../../../src/catalogue/Resource.ts"
+import { isObject, print, valueOf } from "../json.ts"
+import type { Value } from "../json.ts"
+import { ensureCompany } from "../seed/install.ts"
+import type { Store } from "../store/Store.ts"
+import type { Table } from "../store/Table.ts"
+import type { Version } from "../store/Version.ts"
+import { printInstant, readInstant } from "../time.ts"
+import type { World } from "../World.ts"
+import { ControlError, companyOf, only, tableOf } from "./given.ts"
+import type { Given } from "./given.ts"
+
+const completeHalves = (store: Store, company: number, resource: Resource, values: Record<string, Value>) => {
+  for (const { name, reference } of resource.fields) {
+    if (reference === null || reference.by === null || reference.pairedWith === null) continue
+    const target = store.table(company, reference.resource)
+    const id = values[reference.pairedWith]
+    const code = values[name]
+    if (typeof id === "number" && code === undefined) values[name] = target.get(id)?.values[reference.by] ?? null
+    if (typeof code === "string" && id === undefined) {
+      const found = target.where(reference.by, code)
+      if (found.length === 1) values[reference.pairedWith] = found[0]!.id
+    }
+  }
+}
+
+const putRecord = (store: Store, table: Table, company: number, given: Given, at: string): Version => {
+  const { resource } = table
+  const id = given["id"]
+  if (id !== undefined && !(Number.isSafeInteger(id) && Number(id) >= 1)) {
+    throw new ControlError(`id must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`)
+  }
+  const before = typeof id === "number" ? table.get(id) : undefined
+  const values: Record<string, Value> = {}
+  const extra = new Map(before?.extra ?? [])
+  const custom = new Map(before?.custom ?? [])
+  for (const [name, value] of Object.entries(given)) {
+    if (resource.field.has(name)) values[name] = valueOf(value)
+    else if (name === "custom_fields" && isObject(value)) {
+      for (const [key, member] of Object.entries(value)) custom.set(key, print(member))
+    } else extra.set(name, print(value))
+  }
+  completeHalves(store, company, resource, values)
+  if (resource.field.has("lastchangedate") && !("lastchangedate" in values)) values["lastchangedate"] = at
+  if (before === undefined) {
+    if (resource.field.has("entrydate") && !("entrydate" in values)) values["entrydate"] = at
+    if (resource.field.has("cancel") && !("cancel" in values)) values["cancel"] = false
+  }
+  return store.put(table, typeof id === "number" ? id : null, {
+    values: { ...before?.values, ...values },
+    extra: extra.size === 0 ? null : extra,
+    custom: custom.size === 0 ? null : custom,
+    verbatim: true
+  })
+}
+
+/** Answers the records as stored. */
+export const putRecords = (world: World, given: Given): string => {
+  only(given, ["company", "resource", "records", "at"])
+  const company = companyOf(given["company"])
+  const { records, at } = given
+  if (!Array.isArray(records) || !records.every(isObject)) throw new ControlError("records must be an array of objects")
+  const instant = typeof at === "string" ? readInstant(at) : null
+  if (at !== undefined && instant === null) throw new ControlError("at must be RFC 3339 in UTC")
+  const table = tableOf(world, company, given["resource"])
+  ensureCompany(world, company)
+  const { store } = world
+  const when = printInstant(instant ?? world.clock.now())
+  const versions = store.transact(() => records.map((record) => putRecord(store, table, company, record, when)))
+  return `{"records":[${versions.map((version) => world.renderer.render(version)).join(",")}]}`
+}

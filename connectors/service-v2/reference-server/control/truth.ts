@@ -1,0 +1,61 @@
+/**
+ * What the server really holds, for whoever compares.
+ *
+ * Promise: a record here is the same text that a list shows. `/state` comes in the order of ids, cancelled ones
+ * included; `/history` in the order of commits, removals as `delete` with the last version.
+ */
+import type { Change } from "../store/Store.ts"
+import { sharedCompany } from "../store/Store.ts"
+import { printInstant } from "../time.ts"
+import type { World } from "../World.ts"
+import { companyOf, tableOf } from "./given.ts"
+
+/** Lines of one piece of an answer. */
+const linesPerChunk = 500
+
+function* chunked(lines: Iterable<string>): Generator<string> {
+  let chunk: Array<string> = []
+  for (const line of lines) {
+    chunk.push(line)
+    if (chunk.length < linesPerChunk) continue
+    yield `${chunk.join("\n")}\n`
+    chunk = []
+  }
+  if (chunk.length > 0) yield `${chunk.join("\n")}\n`
+}
+
+/** `?company=&resource=`, and `include=custom_fields` where a list is read with it. */
+export const readState = (world: World, query: URLSearchParams): Iterable<string> => {
+  const table = tableOf(world, query.get("company"), query.get("resource"))
+  const { renderer } = world
+  const isIncluding = query.get("include") === "custom_fields"
+  const lines = function* () {
+    for (const version of table.all()) {
+      yield isIncluding
+        ? renderer.renderWith(version, [["custom_fields", renderer.customFields(version)]])
+        : renderer.render(version)
+    }
+  }
+  return chunked(lines())
+}
+
+/** `?company=&resource=`, both optional. */
+export const readHistory = (world: World, query: URLSearchParams): Iterable<string> => {
+  const company = query.get("company") === null ? null : companyOf(query.get("company"))
+  const resource = query.get("resource") === null ? null : tableOf(world, company ?? 1, query.get("resource")).resource
+  const isMeant = ({ version: { table } }: Change) =>
+    (company === null || table.company === company || table.company === sharedCompany) &&
+    (resource === null || table.resource === resource)
+  const { renderer, store } = world
+  const changes = store.history.slice()
+  const lines = function* () {
+    for (const change of changes) {
+      if (!isMeant(change)) continue
+      const { seq, op, version, at } = change
+      const head = { seq, op, company: version.table.company, resource: version.table.resource.path, id: version.id }
+      const tail = `"version":${version.version},"at":"${printInstant(at)}","record":${renderer.render(version)}`
+      yield `${JSON.stringify(head).slice(0, -1)},${tail}}`
+    }
+  }
+  return chunked(lines())
+}

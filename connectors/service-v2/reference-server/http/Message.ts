@@ -1,0 +1,27 @@
+/** Requests and answers without sockets, so that the server can be driven in process. */
+import type { WireFault } from "./faults.ts"
+
+export interface Request {
+  readonly method: string
+  /** Path and query as they came, for example `/!/api/v2/orders?limit=10`. */
+  readonly url: string
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly body: Uint8Array | null
+  /** Where the request came from. */
+  readonly address?: string
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  /** The body in pieces, where it may be too long for one text; `body` is empty then. */
+  readonly chunks?: Iterable<string>
+  /** What happens to the answer on its way; null is nothing. */
+  readonly wire: WireFault | null
+  /** The connection is closed afterwards. */
+  readonly close?: boolean
+}
+
+export const json: string = "application/json"

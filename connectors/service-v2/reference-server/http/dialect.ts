@@ -1,0 +1,100 @@
+/**
+ * The other readings of the documents: switches by which the server answers differently where the documents leave it
+ * open (the list at the end of `decisions.md`).
+ *
+ * | switch | values | default | decision |
+ * |---|---|---|---|
+ * | `itemsKey` | `data` `results` `items` `records` `resource` (the resource's own name) `bare` (a bare array) | `data` | A-01 |
+ * | `paging` | `cursor` (`_meta.next_cursor`) · `page` (`?page=`) · `offset` (`?offset=`) · `link` (`Link: rel="next"`) | `cursor` | A-02 |
+ * | `pageDefault`, `pageMax` | records of a page | 100, 250 | A-03 |
+ * | `pageSizes` | seed: pages shorter than the limit although more follow; null is off | null | A-03 |
+ * | `syncedThrough` | whether `_meta.synced_through` is there | true | A-05 |
+ * | `modifiedSince` | `inclusive` · `exclusive` | `inclusive` | A-06 |
+ * | `cancelTrue` | `catalogue` · `includes` · `only`: what `cancel=true` means | `catalogue` | A-08 |
+ * | `etag` | whether answers carry an ETag | true | B-01 |
+ * | `requestIdHeader` | a header name; null is `Svc-Request-Id` and `X-Request-Id` | null | B-11 |
+ * | `retryAfter` | `seconds` · `date` | `seconds` | E-03 |
+ * | `dateForm` | `mixed` · `timestamp` (days as midnight) · `seconds` (times without a fraction) | `mixed` | F-01 |
+ * | `extraFields` | seed: unknown fields on some records; null is off | null | |
+ * | `keyOrder` | seed: fields in another order on every record; null is off | null | |
+ *
+ * With `bare` there is no `_meta`: the continuation goes into the Link header in every paging style, and there is no
+ * synced_through. With `exclusive`, synced_through is one microsecond earlier, so that the server agrees with itself.
+ */
+import { limits } from "../../catalogue/limits.ts"
+import { isObject } from "../json.ts"
+import type { Look } from "../store/render.ts"
+
+export interface Dialect extends Look {
+  readonly itemsKey: "data" | "results" | "items" | "records" | "resource" | "bare"
+  readonly paging: "cursor" | "page" | "offset" | "link"
+  readonly pageDefault: number
+  readonly pageMax: number
+  readonly pageSizes: number | null
+  readonly syncedThrough: boolean
+  readonly modifiedSince: "inclusive" | "exclusive"
+  readonly cancelTrue: "catalogue" | "includes" | "only"
+  readonly etag: boolean
+  readonly requestIdHeader: string | null
+  readonly retryAfter: "seconds" | "date"
+}
+
+export const plainDialect: Dialect = {
+  itemsKey: "data",
+  paging: "cursor",
+  pageDefault: limits.pageRecordsDefault,
+  pageMax: limits.pageRecordsMax,
+  pageSizes: null,
+  syncedThrough: true,
+  modifiedSince: "inclusive",
+  cancelTrue: "catalogue",
+  etag: true,
+  requestIdHeader: null,
+  retryAfter: "seconds",
+  dateForm: "mixed",
+  extraFields: null,
+  keyOrder: null
+}
+
+type Check = (value: unknown) => boolean
+const oneOf =
+  (...words: ReadonlyArray<string>): Check =>
+  (value) =>
+    typeof value === "string" && words.includes(value)
+const flag: Check = (value) => typeof value === "boolean"
+const count: Check = (value) => Number.isSafeInteger(value) && Number(value) >= 1 && Number(value) <= 100_000
+const seed: Check = (value) => value === null || Number.isSafeInteger(value)
+
+const checks: Readonly<Record<keyof Dialect, readonly [check: Check, allowed: string]>> = {
+  itemsKey: [
+    oneOf("data", "results", "items", "records", "resource", "bare"),
+    "data, results, items, records, resource, bare"
+  ],
+  paging: [oneOf("cursor", "page", "offset", "link"), "cursor, page, offset, link"],
+  pageDefault: [count, "a number of records"],
+  pageMax: [count, "a number of records"],
+  pageSizes: [seed, "a seed or null"],
+  syncedThrough: [flag, "true, false"],
+  modifiedSince: [oneOf("inclusive", "exclusive"), "inclusive, exclusive"],
+  cancelTrue: [oneOf("catalogue", "includes", "only"), "catalogue, includes, only"],
+  etag: [flag, "true, false"],
+  requestIdHeader: [
+    (value) => value === null || (typeof value === "string" && /^[A-Za-z0-9-]{1,60}$/.test(value)),
+    "a header name or null"
+  ],
+  retryAfter: [oneOf("seconds", "date"), "seconds, date"],
+  dateForm: [oneOf("mixed", "timestamp", "seconds"), "mixed, timestamp, seconds"],
+  extraFields: [seed, "a seed or null"],
+  keyOrder: [seed, "a seed or null"]
+}
+
+/** The dialect with some switches changed; a sentence when a switch or its value is none. */
+export const changeDialect = (dialect: Dialect, given: unknown): Dialect | string => {
+  if (!isObject(given)) return "the body must be an object of switches"
+  for (const [name, value] of Object.entries(given)) {
+    const check = Object.hasOwn(checks, name) ? checks[name as keyof Dialect] : undefined
+    if (check === undefined) return `there is no switch "${name}"; there are: ${Object.keys(checks).join(", ")}`
+    if (!check[0](value)) return `the switch ${name} takes ${check[1]}`
+  }
+  return { ...dialect, ...(given as Partial<Dialect>) }
+}

@@ -1,0 +1,89 @@
+/**
+ * Answers by Idempotency-Key (B-05..B-10).
+ *
+ * Promise: a key of a token has one request, known by the hash of its method, path, query and body bytes; the same
+ * request gets the first answer, byte for byte, for 24 hours of the server's clock; another one is refused.
+ */
+import { createHash } from "node:crypto"
+import { limits } from "../../catalogue/limits.ts"
+import { ApiError } from "../ApiError.ts"
+import { microsPerSecond } from "../time.ts"
+import type { Answer, Request } from "./Message.ts"
+
+const keptMicros = limits.idempotencyHours * 3600 * microsPerSecond
+
+interface Kept {
+  readonly fingerprint: string
+  /** Null while the request runs. */
+  readonly answer: Answer | null
+  readonly at: number
+}
+
+export const fingerprint = (request: Request): string =>
+  createHash("sha256")
+    .update(`${request.method} ${request.url}\n`)
+    .update(request.body ?? new Uint8Array())
+    .digest("base64")
+
+/** The key of a request in the server's terms; null when it carries none. */
+export const keyOf = (tokenId: number, request: Request): string | null => {
+  const key = request.headers["idempotency-key"]
+  if (key === undefined) return null
+  if (key.length > limits.idempotencyKeyLengthMax || !/^[\x20-\x7e]+$/.test(key) || key.trim() === "") {
+    throw new ApiError(
+      "invalid_request",
+      `Idempotency-Key must be 1 to ${limits.idempotencyKeyLengthMax} printable characters`,
+      { field: "Idempotency-Key" }
+    )
+  }
+  return `${tokenId} ${key}`
+}
+
+/** Refusals that say nothing about the request itself: sending it again may succeed. */
+const passing = new Set(["request_in_progress", "idempotency_replay"])
+const keptStatuses = new Set([400, 404, 409, 422])
+
+export const isKept = (status: number, code: string | null): boolean =>
+  status < 300 || (keptStatuses.has(status) && (code === null || !passing.has(code)))
+
+export class Idempotency {
+  private readonly kept = new Map<string, Kept>()
+
+  /** The first answer to a key; null when there is none yet. Throws when the key is running or means another request. */
+  recall(key: string, print: string, now: number): Answer | null {
+    const found = this.kept.get(key)
+    if (found === undefined || now - found.at > keptMicros) return null
+    if (found.fingerprint !== print) {
+      throw new ApiError("idempotency_replay", "the Idempotency-Key was used for another request", {
+        field: "Idempotency-Key"
+      })
+    }
+    if (found.answer === null) {
+      throw new ApiError("request_in_progress", "the first request with this Idempotency-Key is still running", {
+        headers: { "Retry-After": "1" }
+      })
+    }
+    return found.answer
+  }
+
+  /** Marks a key as running; false when it is known already. */
+  claim(key: string, print: string, now: number): boolean {
+    if (this.kept.has(key)) return false
+    this.kept.set(key, { fingerprint: print, answer: null, at: now })
+    return true
+  }
+
+  /** Gives up a claim. */
+  release(key: string): void {
+    if (this.kept.get(key)?.answer === null) this.kept.delete(key)
+  }
+
+  keep(key: string, print: string, answer: Answer, now: number): void {
+    this.kept.delete(key)
+    this.kept.set(key, { fingerprint: print, answer, at: now })
+    for (const [oldest, { at }] of this.kept) {
+      if (now - at <= keptMicros) break
+      this.kept.delete(oldest)
+    }
+  }
+}

@@ -1,0 +1,313 @@
+/**
+ * Lists: filters, order, pages (A-01..A-18).
+ *
+ * Promise: without modifiedsince records come by id, with it by (lastchangedate, id); a page continues after the last
+ * record of the page before, so that a record which does not change while the pages are read is read exactly once.
+ * synced_through is fixed when the first page is made and travels inside the cursor: whatever commits afterwards has a
+ * stamp at or after it.
+ */
+import type { Resource } from "../../../../src/catalogue/Resource.ts"
+import { isCancellable } from "../../../../src/catalogue/Resource.ts"
+import { ApiError } from "../ApiError.ts"
+import { hash } from "../random.ts"
+import type { Renderer } from "../store/render.ts"
+import { foldCase, isBefore, place } from "../store/Table.ts"
+import type { Table } from "../store/Table.ts"
+import type { Version } from "../store/Version.ts"
+import { printInstant, readInstant } from "../time.ts"
+import type { Dialect } from "./dialect.ts"
+import { readBoolean, readInclude, readInteger, readParameters } from "./parameters.ts"
+
+type Test = (version: Version) => boolean
+
+interface Query {
+  readonly include: boolean
+  readonly limit: number
+  readonly tests: ReadonlyArray<Test>
+  /** Records that can match, by id; null when every record can. */
+  readonly candidates: ReadonlyArray<Version> | null
+  /** Least stamp that is listed; null without modifiedsince. */
+  readonly since: number | null
+  readonly after: Position | null
+  /** Records to pass over, in the styles that count. */
+  readonly skip: number
+  readonly syncedThrough: string | null
+  /** Parameters that a continuation must repeat. */
+  readonly repeated: ReadonlyMap<string, string>
+}
+
+/** The last record of a page. */
+interface Position {
+  readonly stamp: number | null
+  readonly id: number
+}
+
+/** What a cursor says; opaque to callers. */
+interface Cursor {
+  readonly after: Position
+  readonly synced: string | null
+  readonly query: ReadonlyMap<string, string>
+}
+
+const printCursor = ({ after, synced, query }: Cursor): string =>
+  Buffer.from(JSON.stringify([1, after.stamp, after.id, synced, Object.fromEntries(query)])).toString("base64url")
+
+const readCursor = (text: string): Cursor => {
+  try {
+    const [version, stamp, id, synced, query] = JSON.parse(Buffer.from(text, "base64url").toString()) as Array<unknown>
+    const isWhole =
+      version === 1 &&
+      (stamp === null || Number.isSafeInteger(stamp)) &&
+      Number.isSafeInteger(id) &&
+      (synced === null || typeof synced === "string") &&
+      typeof query === "object" &&
+      query !== null &&
+      Object.values(query).every((value) => typeof value === "string")
+    if (isWhole) {
+      const after = { stamp: stamp as number | null, id: id as number }
+      return { after, synced, query: new Map(Object.entries(query as Record<string, string>)) }
+    }
+  } catch {
+    // Refused below, as everything else that this server did not print.
+  }
+  throw new ApiError("invalid_request", "cursor is none that this list gave", { field: "cursor" })
+}
+
+const pagingParameter = { cursor: "cursor", link: "cursor", page: "page", offset: "offset" } as const
+
+/** Every parameter that a list takes. */
+export const listParameters = (resource: Resource, dialect: Dialect): ReadonlyArray<string> => [
+  ...resource.filters.map(({ field }) => field),
+  "cancel",
+  ...(resource.field.has("externalid") ? ["externalid"] : []),
+  ...(resource.modifiedSince ? ["modifiedsince"] : []),
+  "include",
+  "limit",
+  pagingParameter[dialect.paging]
+]
+
+const readLimit = (parameters: ReadonlyMap<string, string>, { pageDefault, pageMax }: Dialect): number => {
+  const text = parameters.get("limit")
+  if (text === undefined) return Math.min(pageDefault, pageMax)
+  const limit = readInteger("limit", text)
+  if (limit < 1 || limit > pageMax) {
+    throw new ApiError("invalid_request", `limit must be from 1 to ${pageMax}`, { field: "limit" })
+  }
+  return limit
+}
+
+const readSince = (parameters: ReadonlyMap<string, string>, dialect: Dialect): number | null => {
+  const text = parameters.get("modifiedsince")
+  if (text === undefined) return null
+  const since = readInstant(text)
+  if (since === null) {
+    throw new ApiError("invalid_type", "modifiedsince must be a time, RFC 3339 in UTC", { field: "modifiedsince" })
+  }
+  return dialect.modifiedSince === "exclusive" ? since + 1 : since
+}
+
+/** Whether cancelled records are shown, hidden or the only ones (A-07, A-08). */
+const readCancel = (resource: Resource, parameters: ReadonlyMap<string, string>, dialect: Dialect): Test | null => {
+  const text = parameters.get("cancel") ?? (parameters.has("modifiedsince") ? "any" : "false")
+  if (text !== "true" && text !== "false" && text !== "any") {
+    throw new ApiError("invalid_enum", "cancel takes true, false or any", { field: "cancel" })
+  }
+  if (!isCancellable(resource) || text === "any") return null
+  if (text === "false") return ({ cancelled }) => !cancelled
+  const meaning = dialect.cancelTrue === "catalogue" ? resource.cancelFilter : dialect.cancelTrue
+  return meaning === "only" ? ({ cancelled }) => cancelled : null
+}
+
+/** One filter: a test, and the value that an index may be asked for. */
+const readFilter = (
+  resource: Resource,
+  name: string,
+  match: "exact" | "partial",
+  text: string
+): { readonly test: Test; readonly value: string | number | boolean | null } => {
+  const { type } = resource.field.get(name)!
+  if (match === "partial") {
+    const part = foldCase(text)
+    const contains: Test = ({ values }) => {
+      const value = values[name]
+      return typeof value === "string" && foldCase(value).includes(part)
+    }
+    return { test: contains, value: null }
+  }
+  const value =
+    type._tag === "integer" ? readInteger(name, text) : type._tag === "boolean" ? readBoolean(name, text) : text
+  return { test: ({ values }) => values[name] === value, value }
+}
+
+const readQuery = (table: Table, dialect: Dialect, query: string, now: number): Query => {
+  const { resource } = table
+  const given = readParameters(query, listParameters(resource, dialect))
+  const style = pagingParameter[dialect.paging]
+  const cursorText = style === "cursor" ? given.get("cursor") : undefined
+  const cursor = cursorText === undefined ? null : readCursor(cursorText)
+  // A cursor carries the query that it continues, so that a caller may send it alone.
+  const parameters = new Map([...(cursor?.query ?? []), ...given])
+  const tests: Array<Test> = []
+  let candidates: ReadonlyArray<Version> | null = null
+  const filters = [...resource.filters, { field: "externalid", match: "exact" as const }]
+  for (const { field, match } of filters) {
+    const text = parameters.get(field)
+    if (text === undefined) continue
+    const { test, value } = readFilter(resource, field, match, text)
+    if (value === null || candidates !== null) tests.push(test)
+    else {
+      candidates = table.where(field, value)
+      // The key's index ignores case where the key does; the filter does not (A-18).
+      if (resource.key?.field === field && !resource.key.caseSensitive) tests.push(test)
+    }
+  }
+  const cancel = readCancel(resource, parameters, dialect)
+  if (cancel !== null) tests.push(cancel)
+  const since = readSince(parameters, dialect)
+  if (cursor !== null && (cursor.after.stamp === null) !== (since === null)) {
+    throw new ApiError("invalid_request", "cursor belongs to a list of another order", { field: "cursor" })
+  }
+  const limit = readLimit(parameters, dialect)
+  const synced = printInstant(dialect.modifiedSince === "exclusive" ? now - 1 : now)
+  return {
+    include: readInclude(parameters),
+    limit,
+    tests,
+    candidates,
+    since,
+    after: cursor?.after ?? null,
+    skip: readSkip(parameters, style, limit),
+    syncedThrough: resource.modifiedSince ? (cursor?.synced ?? synced) : null,
+    repeated: new Map([...parameters].filter(([name]) => name !== style))
+  }
+}
+
+const readSkip = (parameters: ReadonlyMap<string, string>, style: string, limit: number): number => {
+  const text = style === "cursor" ? undefined : parameters.get(style)
+  if (text === undefined) return 0
+  const value = readInteger(style, text)
+  const least = style === "page" ? 1 : 0
+  if (value < least || value > 1_000_000_000) {
+    throw new ApiError("invalid_request", `${style} must be from ${least}`, { field: style })
+  }
+  return style === "page" ? (value - 1) * limit : value
+}
+
+/** The records of a query from its position on, in its order. */
+function* recordsOf(table: Table, { since, after, candidates, tests }: Query): Generator<Version> {
+  const passes = (version: Version) => tests.every((test) => test(version))
+  if (since !== null) {
+    const changed =
+      candidates === null
+        ? table.changes
+        : candidates
+            .filter((version) => version.stamp !== null)
+            .toSorted((a, b) => (isBefore(a.stamp!, a.id, b.stamp!, b.id) ? -1 : 1))
+    const start = place(changed, ({ stamp, id }) =>
+      after === null ? stamp! < since : !isBefore(after.stamp!, after.id, stamp!, id)
+    )
+    for (let index = start; index < changed.length; index++) {
+      const version = changed[index]!
+      if (table.isCurrent(version) && passes(version)) yield version
+    }
+    return
+  }
+  const last = after?.id ?? -1
+  if (candidates !== null) {
+    for (const version of candidates) if ((after === null || version.id > last) && passes(version)) yield version
+    return
+  }
+  const start = after === null ? 0 : place(table.order, (id) => id <= last)
+  for (let index = start; index < table.order.length; index++) {
+    const version = table.get(table.order[index]!)!
+    if (passes(version)) yield version
+  }
+}
+
+interface Page {
+  readonly versions: ReadonlyArray<Version>
+  readonly hasMore: boolean
+  /** All records that match, in the styles that count. */
+  readonly total: number | null
+}
+
+const takePage = (table: Table, query: Query, dialect: Dialect): Page => {
+  const isCounting = dialect.paging === "page" || dialect.paging === "offset"
+  const size = pageSize(query, dialect)
+  const versions: Array<Version> = []
+  let seen = 0
+  for (const version of recordsOf(table, query)) {
+    seen++
+    if (seen <= query.skip) continue
+    if (versions.length < size) versions.push(version)
+    else if (!isCounting) return { versions, hasMore: true, total: null }
+  }
+  return { versions, hasMore: seen > query.skip + versions.length, total: isCounting ? seen : null }
+}
+
+/** Pages may be shorter than asked for; only where a position says where the next one begins. */
+const pageSize = ({ limit, after }: Query, { pageSizes, paging }: Dialect): number => {
+  if (pageSizes === null || paging === "page") return limit
+  return 1 + (hash(pageSizes, after?.id ?? 0, after?.stamp ?? 0) % limit)
+}
+
+export interface Listed {
+  readonly body: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** `base` is the absolute address of the list, for Link headers. */
+export const list = (
+  table: Table,
+  renderer: Renderer,
+  dialect: Dialect,
+  query: string,
+  now: number,
+  base: string
+): Listed => {
+  const read = readQuery(table, dialect, query, now)
+  const { versions, hasMore, total } = takePage(table, read, dialect)
+  const records = versions.map((version) =>
+    read.include
+      ? renderer.renderWith(version, [["custom_fields", renderer.customFields(version)]])
+      : renderer.render(version)
+  )
+  const items = `[${records.join(",")}]`
+  const next = hasMore ? nextOf(read, versions, dialect) : null
+  const isBare = dialect.itemsKey === "bare"
+  const headers: Record<string, string> = {}
+  if (next !== null && (dialect.paging === "link" || isBare)) {
+    const parameters = new URLSearchParams([...read.repeated, [pagingParameter[dialect.paging], next]])
+    headers["Link"] = `<${base}?${parameters.toString()}>; rel="next"`
+  }
+  if (isBare) return { body: items, headers }
+  const key = dialect.itemsKey === "resource" ? table.resource.path : dialect.itemsKey
+  return { body: `{"${key}":${items},"_meta":${metaOf(read, dialect, next, hasMore, total)}}`, headers }
+}
+
+/** The value of the paging parameter that continues. */
+const nextOf = (query: Query, versions: ReadonlyArray<Version>, dialect: Dialect): string | null => {
+  if (dialect.paging === "page") return String(query.skip / query.limit + 2)
+  if (dialect.paging === "offset") return String(query.skip + versions.length)
+  const last = versions.at(-1)
+  if (last === undefined) return null
+  const after = { stamp: query.since === null ? null : last.stamp, id: last.id }
+  return printCursor({ after, synced: query.syncedThrough, query: query.repeated })
+}
+
+const metaOf = (
+  query: Query,
+  dialect: Dialect,
+  next: string | null,
+  hasMore: boolean,
+  total: number | null
+): string => {
+  const meta: Record<string, unknown> = { limit: query.limit }
+  if (dialect.paging === "page") meta["page"] = query.skip / query.limit + 1
+  if (dialect.paging === "offset") meta["offset"] = query.skip
+  if (total !== null) meta["total"] = total
+  if (dialect.paging !== "link") meta["has_more"] = hasMore
+  if (dialect.paging === "cursor") meta["next_cursor"] = next
+  if (query.syncedThrough !== null && dialect.syncedThrough) meta["synced_through"] = query.syncedThrough
+  return JSON.stringify(meta)
+}

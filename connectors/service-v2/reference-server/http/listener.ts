@@ -1,0 +1,154 @@
+/**
+ * Carries requests and answers over sockets.
+ *
+ * Promise: nothing that arrives makes the server hang or fall: bodies are bounded, parser errors are answered in the
+ * one envelope, and closing ends every connection at once. Faults of the wire happen here and nowhere else.
+ */
+import type { IncomingMessage, Server, ServerResponse } from "node:http"
+import { createServer } from "node:http"
+import type { Socket } from "node:net"
+import { ApiError, printEnvelope } from "../ApiError.ts"
+import type { Fault, WireFault } from "./faults.ts"
+import type { Answer, Request } from "./Message.ts"
+
+/** What answers requests. */
+export interface Handler {
+  readonly bodyBytesMax: number
+  readonly draw: (request: Request) => Fault | null
+  readonly answer: (request: Request, fault: Fault | null) => Answer
+  readonly hold: (request: Request) => () => void
+  /** Waits, by the clock of whoever runs the server. */
+  readonly sleep: (ms: number) => Promise<void>
+}
+
+/** Reads a body; one byte more than allowed stands for a body that is too long. */
+const readBody = (message: IncomingMessage, bytesMax: number): Promise<Uint8Array | null> =>
+  new Promise((resolve, reject) => {
+    const chunks: Array<Buffer> = []
+    let length = 0
+    message.on("data", (chunk: Buffer) => {
+      length += chunk.length
+      if (length <= bytesMax) {
+        chunks.push(chunk)
+        return
+      }
+      message.pause()
+      message.removeAllListeners("data")
+      resolve(new Uint8Array(bytesMax + 1))
+    })
+    message.on("end", () => resolve(length === 0 ? null : Buffer.concat(chunks)))
+    message.on("error", reject)
+    message.on("close", () => reject(new Error("the connection closed inside the request")))
+  })
+
+const headersOf = (message: IncomingMessage): Record<string, string | undefined> => {
+  const headers: Record<string, string | undefined> = {}
+  for (const [name, value] of Object.entries(message.headers)) {
+    headers[name] = Array.isArray(value) ? value.join(", ") : value
+  }
+  return headers
+}
+
+const drained = (response: ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    response.once("drain", resolve)
+    response.once("close", resolve)
+  })
+
+/** The body in the pieces of an answer that comes slowly. */
+const drip = async (response: ServerResponse, body: Buffer, { bytes, ms }: WireFault, sleep: Handler["sleep"]) => {
+  const piece = Math.max(1, bytes ?? Math.ceil(body.length / 10))
+  for (let sent = 0; sent < body.length && !response.destroyed; sent += piece) {
+    response.write(body.subarray(sent, sent + piece))
+    await sleep(ms)
+  }
+  response.end()
+}
+
+const send = async (response: ServerResponse, answer: Answer, isHead: boolean, sleep: Handler["sleep"]) => {
+  const { wire } = answer
+  if (wire?.kind === "reset" || wire?.kind === "dropResponse") {
+    response.socket?.resetAndDestroy()
+    return
+  }
+  response.sendDate = answer.headers["Date"] === undefined
+  const headers: Record<string, string | number> = { ...answer.headers }
+  if (answer.close === true) headers["Connection"] = "close"
+  if (answer.chunks !== undefined) {
+    response.writeHead(answer.status, headers)
+    for (const chunk of answer.chunks) {
+      if (response.destroyed) return
+      if (!response.write(chunk)) await drained(response)
+    }
+    response.end()
+    return
+  }
+  const body = Buffer.from(answer.body)
+  response.writeHead(answer.status, { ...headers, "Content-Length": body.length })
+  if (isHead) {
+    response.end()
+  } else if (wire?.kind === "truncate") {
+    const cut = body.subarray(0, Math.min(wire.bytes ?? body.length >> 1, Math.max(0, body.length - 1)))
+    response.write(cut, () => response.socket?.destroy())
+  } else if (wire?.kind === "slowBody") {
+    await drip(response, body, wire, sleep)
+  } else {
+    response.end(body)
+  }
+}
+
+const respond = async (handler: Handler, message: IncomingMessage, response: ServerResponse) => {
+  let request: Request = {
+    method: message.method ?? "GET",
+    url: message.url ?? "/",
+    headers: headersOf(message),
+    body: null,
+    address: message.socket.remoteAddress ?? ""
+  }
+  const fault = handler.draw(request)
+  if (fault?.kind === "reset") {
+    handler.answer(request, fault)
+    message.socket.resetAndDestroy()
+    return
+  }
+  request = { ...request, body: await readBody(message, handler.bodyBytesMax) }
+  if (fault?.kind === "delay") {
+    const release = handler.hold(request)
+    await handler.sleep(fault.ms)
+    release()
+  }
+  const answer = handler.answer(request, fault)
+  const isTooLong = (request.body?.length ?? 0) > handler.bodyBytesMax
+  await send(response, isTooLong ? { ...answer, close: true } : answer, request.method === "HEAD", handler.sleep)
+  // What is left of a body that was not read keeps the connection from being used again.
+  if (isTooLong) response.once("finish", () => message.destroy())
+}
+
+/** The answer to bytes that are no HTTP request. */
+const refuseBytes = (socket: Socket) => {
+  if (!socket.writable) {
+    socket.destroy()
+    return
+  }
+  const body = printEnvelope(new ApiError("invalid_request", "this is no HTTP request that the service can read"))
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+      `Connection: close\r\n\r\n${body}`
+  )
+}
+
+/** A server for a handler; the caller listens and closes. */
+export const listener = (handler: Handler, onDefect: (error: unknown) => void): Server => {
+  const server = createServer(
+    { keepAliveTimeout: 65_000, headersTimeout: 30_000, requestTimeout: 60_000, noDelay: true },
+    (message, response) => {
+      respond(handler, message, response).catch((error: unknown) => {
+        if (!message.destroyed && !response.headersSent) onDefect(error)
+        response.destroy()
+      })
+    }
+  )
+  server.on("clientError", (_error, socket) => refuseBytes(socket as Socket))
+  server.on("connect", (_request, socket) => refuseBytes(socket as Socket))
+  return server
+}

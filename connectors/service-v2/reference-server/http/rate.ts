@@ -1,0 +1,40 @@
+/**
+ * The request limit (LIM-02, E-01..E-06).
+ *
+ * Promise: in any 60 seconds of the server's clock at most the limit of authenticated requests is served for one
+ * counter; a request that is refused for the limit does not count.
+ */
+import { microsPerSecond } from "../time.ts"
+
+const windowMicros = 60 * microsPerSecond
+
+/** The times of the last minute, oldest first. */
+interface Counter {
+  readonly times: Array<number>
+  head: number
+}
+
+export class Rate {
+  private readonly counters = new Map<string, Counter>()
+
+  /** Counts a request; answers the seconds to wait when the limit is reached, else null. */
+  enter(key: string, limit: number | null, now: number): number | null {
+    if (limit === null) return null
+    let counter = this.counters.get(key)
+    if (counter === undefined) this.counters.set(key, (counter = { times: [], head: 0 }))
+    const { times } = counter
+    while (counter.head < times.length && times[counter.head]! <= now - windowMicros) counter.head++
+    if (counter.head > 4096 && counter.head * 2 > times.length) {
+      times.splice(0, counter.head)
+      counter.head = 0
+    }
+    const counted = times.length - counter.head
+    if (counted < limit) {
+      times.push(now)
+      return null
+    }
+    // The request fits again when all but `limit - 1` of those counted have left the window.
+    const leaves = limit === 0 ? now : times[times.length - limit]!
+    return Math.max(1, Math.ceil((leaves + windowMicros - now) / microsPerSecond))
+  }
+}

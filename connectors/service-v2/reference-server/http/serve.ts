@@ -1,0 +1,305 @@
+/**
+ * One request, one answer.
+ *
+ * Promise: whatever arrives is answered with a documented status and, when refused, the one envelope (ERR-01). Checks
+ * come in the order of C-02: token, user, path, method, licence, scope, rate, body and parameters, record. Nothing is
+ * written before all of them passed. A defect of the server answers 500 server_error, and its write is undone.
+ */
+import type { Resource } from "../../../../src/catalogue/Resource.ts"
+import { limits } from "../../catalogue/limits.ts"
+import { ApiError, printEnvelope, printError } from "../ApiError.ts"
+import { isObject, parseExactly } from "../json.ts"
+import type { Context } from "../rules/Context.ts"
+import { cancel, create, special, update } from "../rules/operations.ts"
+import type { Written } from "../rules/Rules.ts"
+import type { Version } from "../store/Version.ts"
+import { microsPerSecond, printHttpDate, printInstant } from "../time.ts"
+import type { World } from "../World.ts"
+import { fingerprint, isKept, keyOf } from "./idempotency.ts"
+import { list } from "./list.ts"
+import type { Answer, Request } from "./Message.ts"
+import { json } from "./Message.ts"
+import { readInclude, readParameters } from "./parameters.ts"
+import type { Action } from "./router.ts"
+import { route } from "./router.ts"
+import type { Token } from "./tokens.ts"
+import { authenticate } from "./tokens.ts"
+
+export const basePath = "/!/api/v2"
+
+/** The longest body that is read. */
+export const bodyBytesMax = 8 * 1024 * 1024
+
+/** Path and query below the base address; the path is null outside of it. */
+export const below = (url: string): { readonly path: string | null; readonly query: string } => {
+  const question = url.indexOf("?")
+  const path = (question < 0 ? url : url.slice(0, question)).replace(/^\/%21\//i, "/!/")
+  const query = question < 0 ? "" : url.slice(question + 1)
+  const isInside = path === basePath || path.startsWith(`${basePath}/`)
+  return { path: isInside ? path.slice(basePath.length) : null, query }
+}
+
+/** An answer before the headers that all answers share. */
+interface Result {
+  readonly status: number
+  readonly body: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly close?: boolean
+}
+
+export interface Served {
+  readonly answer: Answer
+  readonly token: Token | null
+}
+
+/** `base` is the absolute base address as callers reach it. */
+export const serve = (world: World, request: Request, requestId: string, base: string): Served => {
+  let token: Token | null = null
+  let result: Result
+  try {
+    const now = world.clock.now()
+    token = authenticate(world.tokens, request.headers["authorization"], now, request.address ?? null)
+    result = admit(world, request, token, base)
+  } catch (error) {
+    result = refusal(world, error)
+  }
+  return { answer: finish(world, result, requestId), token }
+}
+
+/** The one renderer of everything that fails. */
+const refusal = (world: World, error: unknown): Result => {
+  if (error instanceof ApiError) {
+    const { status, options } = error
+    return {
+      status,
+      body: printEnvelope(error),
+      headers: options.headers ?? {},
+      ...(options.close === undefined ? {} : { close: options.close })
+    }
+  }
+  world.onDefect(error)
+  return { status: 500, body: printEnvelope(new ApiError("server_error", "the request did not complete")) }
+}
+
+/** The headers that every answer carries. */
+export const finish = (world: World, { status, body, headers, close }: Result, requestId: string): Answer => ({
+  status,
+  headers: {
+    "Content-Type": json,
+    Date: printHttpDate(world.clock.now()),
+    ...headers,
+    ...requestIdHeaders(world, requestId)
+  },
+  body,
+  wire: null,
+  ...(close === undefined ? {} : { close })
+})
+
+export const requestIdHeaders = ({ dialect }: World, requestId: string): Readonly<Record<string, string>> =>
+  dialect.requestIdHeader === null
+    ? { "Svc-Request-Id": requestId, "X-Request-Id": requestId }
+    : { [dialect.requestIdHeader]: requestId }
+
+const retryAfter = (world: World, seconds: number): string =>
+  world.dialect.retryAfter === "seconds"
+    ? String(seconds)
+    : printHttpDate(world.clock.now() + (seconds + 1) * microsPerSecond)
+
+const rateKey = ({ limits: { rateScope } }: World, token: Token): string =>
+  rateScope === "token"
+    ? `token ${token.id}`
+    : rateScope === "user"
+      ? `user ${token.company} ${token.userId}`
+      : "install"
+
+/** The checks between the token and the body. */
+const admit = (world: World, request: Request, token: Token, base: string): Result => {
+  const wait = world.rate.enter(rateKey(world, token), world.limits.requestsPerMinute, world.clock.now())
+  const { path, query } = below(request.url)
+  const found = path === null ? null : route(world.store.catalogue, path)
+  if (found === null) throw new ApiError("not_found", "there is nothing at this path")
+  const handled = found.methods.get(request.method)
+  if (handled === undefined) {
+    throw new ApiError("method_not_allowed", `${request.method} is not offered here`, {
+      headers: { Allow: [...found.methods.keys()].join(", ") }
+    })
+  }
+  const settings = world.settingsOf(token.company)
+  if (found.feature !== null && settings.unlicensed.has(found.feature)) {
+    throw new ApiError("feature_not_licensed", `this install is not licensed for the module ${found.feature}`)
+  }
+  const { scope, action } = handled
+  if (scope !== null && !token.scopes.has(scope)) {
+    throw new ApiError("insufficient_scope", `the token lacks the scope ${scope}`, {
+      headers: { "WWW-Authenticate": `Bearer realm="api", error="insufficient_scope", scope="${scope}"` }
+    })
+  }
+  if (wait !== null) {
+    throw new ApiError("rate_limited", `too many requests: wait ${wait} s`, {
+      headers: { "Retry-After": retryAfter(world, wait) }
+    })
+  }
+  if (request.body !== null && request.body.length > bodyBytesMax) {
+    throw new ApiError("invalid_request", `the body is longer than ${bodyBytesMax} bytes`, { close: true })
+  }
+  const work = () => perform(world, request, token, action, query, `${base}${path ?? ""}`)
+  return request.method === "GET" ? work() : once(world, request, token, work)
+}
+
+/** Runs a write once per Idempotency-Key. */
+const once = (world: World, request: Request, token: Token, work: () => Result): Result => {
+  const key = keyOf(token.id, request)
+  if (key === null) return work()
+  const print = fingerprint(request)
+  const now = world.clock.now()
+  const first = world.idempotency.recall(key, print, now)
+  if (first !== null) return { ...first, headers: { ...first.headers, "Idempotent-Replayed": "true" } }
+  let result: Result
+  let code: string | null = null
+  try {
+    result = work()
+  } catch (error) {
+    result = refusal(world, error)
+    code = error instanceof ApiError ? error.code : null
+  }
+  if (isKept(result.status, code)) {
+    world.idempotency.keep(key, print, { ...result, headers: result.headers ?? {}, wire: null }, now)
+  }
+  return result
+}
+
+const perform = (
+  world: World,
+  request: Request,
+  token: Token,
+  action: Action,
+  query: string,
+  address: string
+): Result => {
+  const context = world.context(token.company, token.userId, token.scopes)
+  switch (action.kind) {
+    case "me":
+      readParameters(query, [])
+      return { status: 200, body: me(world, token) }
+    case "list": {
+      const table = world.store.table(token.company, action.resource.path)
+      return { status: 200, ...list(table, world.renderer, world.dialect, query, world.clock.now(), address) }
+    }
+    case "retrieve": {
+      const isIncluding = readInclude(readParameters(query, ["include"]))
+      const version = find(context, action.resource, action.id)
+      const more = isIncluding ? ([["custom_fields", world.renderer.customFields(version)]] as const) : []
+      return shown(world, 200, { version, more })
+    }
+    case "create":
+      readParameters(query, [])
+      return shown(world, 201, create(context, action.resource, readJson(request)))
+    case "batch":
+      readParameters(query, [])
+      return { status: 207, body: batch(world, context, action.resource, readJson(request)) }
+    case "update": {
+      readParameters(query, [])
+      const body = readJson(request)
+      const precondition = (version: Version) => refuseStale(world, request.headers["if-match"], version)
+      const found = () => find(context, action.resource, action.id)
+      return shown(world, 200, update(context, action.resource, body, found, precondition))
+    }
+    case "cancel":
+      readParameters(query, [])
+      return shown(world, 200, cancel(context, find(context, action.resource, action.id)))
+    case "special": {
+      readParameters(query, [])
+      const body = request.body === null || request.body.length === 0 ? undefined : readJson(request)
+      const version = find(context, action.resource, action.id)
+      const written = special(context, version, action.name, body)
+      return shown(world, written.status ?? 200, written)
+    }
+  }
+}
+
+/** A record of the token's company. */
+const find = ({ store, company }: Context, resource: Resource, id: number | null): Version => {
+  const version = id === null ? undefined : store.table(company, resource.path).get(id)
+  if (version === undefined) throw new ApiError("not_found", `there is no such record of ${resource.path}`)
+  return version
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true })
+
+const readJson = ({ body }: Request): unknown => {
+  try {
+    return parseExactly(utf8.decode(body ?? new Uint8Array()))
+  } catch {
+    throw new ApiError("invalid_json", "the body is not valid JSON")
+  }
+}
+
+export const etagOf = ({ seq }: Version): string => `"v${seq.toString(36)}"`
+
+/** A record as the answer to a read or a write (A-13), with its ETag (B-01). */
+const shown = (world: World, status: number, { version, more }: Written): Result => ({
+  status,
+  body: more === undefined ? world.renderer.render(version) : world.renderer.renderWith(version, more),
+  headers: world.dialect.etag ? { ETag: etagOf(version) } : {}
+})
+
+/** If-Match takes the ETag, `*`, or lastchangedate quoted or bare (B-01); the present record comes along (B-03). */
+const refuseStale = (world: World, header: string | undefined, version: Version) => {
+  if (header === undefined) return
+  const etag = etagOf(version)
+  const changed = version.values["lastchangedate"]
+  const isPresent = header
+    .split(",")
+    .map((tag) => tag.trim())
+    .some(
+      (tag) => tag === "*" || tag === etag || (typeof changed === "string" && tag.replace(/^"(.*)"$/, "$1") === changed)
+    )
+  if (isPresent) return
+  throw new ApiError("stale_record", "the record has changed since: merge and send again", {
+    current: world.renderer.render(version),
+    ...(world.dialect.etag ? { headers: { ETag: etag } } : {})
+  })
+}
+
+/** A path to a file inside a batch item (G-07). */
+const isFilePath = (value: unknown) => typeof value === "string" && /\/(pdf|boxlabels|png)\/?$/i.test(value)
+
+/** Each item is a write of its own, in order (G-01, G-02). */
+const batch = (world: World, context: Context, resource: Resource, body: unknown): string => {
+  if (!Array.isArray(body)) throw new ApiError("invalid_request", "the body must be a JSON array of records")
+  const items: ReadonlyArray<unknown> = body
+  if (items.length > limits.batchRecordsMax) {
+    throw new ApiError("batch_too_large", `at most ${limits.batchRecordsMax} records in one call, not ${items.length}`)
+  }
+  if (items.some((item) => isObject(item) && (isFilePath(item["path"]) || isFilePath(item["url"])))) {
+    throw new ApiError("not_batchable", "a file cannot be asked for inside a batch")
+  }
+  const results = items.map((item, index) => {
+    try {
+      const { version, more } = create(context, resource, item)
+      const record = world.renderer.renderWith(version, more ?? [])
+      return `{"index":${index},"status":201,"record":${record}}`
+    } catch (error) {
+      const told = error instanceof ApiError ? error : new ApiError("server_error", "this record was not written")
+      if (told !== error) world.onDefect(error)
+      return `{"index":${index},"status":${told.status},"error":${printError(told)}}`
+    }
+  })
+  return `{"results":[${results.join(",")}]}`
+}
+
+/** Who the token is and what it can do (C-05). */
+const me = (world: World, token: Token): string => {
+  const { catalogue } = world.store
+  const { unlicensed } = world.settingsOf(token.company)
+  return JSON.stringify({
+    tokenid: token.id,
+    userid: token.userId,
+    user: token.login,
+    companyid: token.company,
+    scopes: [...token.scopes],
+    expires: token.expires === null ? null : printInstant(token.expires),
+    features: catalogue.features.filter((feature) => !unlicensed.has(feature)),
+    resources: Object.fromEntries([...catalogue.resources.values()].map(({ path, operations }) => [path, operations]))
+  })
+}

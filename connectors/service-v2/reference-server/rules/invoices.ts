@@ -1,0 +1,239 @@
+/**
+ * Invoices and their lines.
+ *
+ * Promise: an invoice's total is the sum of its lines and its paid amount the sum of its payments, at every moment. A
+ * posted invoice has a voucher and takes no more lines; only a posted one can be paid.
+ */
+import { ApiError } from "../ApiError.ts"
+import { format, lineTotal, rescale, units } from "../decimal.ts"
+import type { Value } from "../json.ts"
+import { isObject } from "../json.ts"
+import type { Version } from "../store/Version.ts"
+import type { Body } from "./body.ts"
+import { missing, patchOf } from "./body.ts"
+import type { Context } from "./Context.ts"
+import { today } from "./Context.ts"
+import { isClosed, makeVoucher, refuseClosed } from "./ledger.ts"
+import { byLineNumber, embedLines, money } from "./lines.ts"
+import { defaultLocation, refreshOrder } from "./orderState.ts"
+import { active, change, current, insert, violation } from "./records.ts"
+import type { Rules, Written } from "./Rules.ts"
+
+export const isPosted = (invoice: Version): boolean => (invoice.values["voucherid"] ?? null) !== null
+
+const linesOf = ({ store, company }: Context, invoiceId: number): ReadonlyArray<Version> =>
+  byLineNumber(store.table(company, "invoicelines").where("invoiceid", invoiceId))
+
+/** What of the invoice is not paid, in units of money. */
+export const openBalance = ({ values }: Version): bigint =>
+  units(values["invoicetotal"], 4) - units(values["invoicepaid"], 4)
+
+/** Brings total, paid amount and lines of an invoice up to date. */
+export const refreshInvoice = (context: Context, invoiceId: number): Version => {
+  const invoice = current(context, "invoices", invoiceId)
+  const lines = linesOf(context, invoiceId)
+  let total = 0n
+  for (const { values } of lines) total += units(values["totalprice"], 4)
+  return change(context, refreshPaid(context, invoice), {
+    invoicetotal: money(total, "the invoice's total"),
+    lines: embedLines(invoice.table.resource, lines)
+  })
+}
+
+/** Brings the paid amount of an invoice up to date with its payments. */
+export const refreshPaid = (context: Context, invoice: Version): Version => {
+  let paid = 0n
+  for (const { values } of active(context, "payments", "invoiceid", invoice.id)) paid += units(values["amount"], 4)
+  return change(context, invoice, { invoicepaid: format(paid, 4) })
+}
+
+/** A number that no invoice of the company has. */
+const nextNumber = ({ store, company }: Context): string => {
+  for (;;) {
+    const number = `INV-${String(store.draw(`${company}/invoices`)).padStart(6, "0")}`
+    if (store.table(company, "invoices").where("invoicenumber", number).length === 0) return number
+  }
+}
+
+export const insertInvoice = (
+  context: Context,
+  values: Readonly<Record<string, Value>>,
+  body: Body | null = null
+): Version =>
+  insert(
+    context,
+    "invoices",
+    {
+      ...values,
+      invoicenumber: values["invoicenumber"] ?? nextNumber(context),
+      invoicedate: values["invoicedate"] ?? today(context),
+      inventorylocationid: values["inventorylocationid"] ?? defaultLocation(context),
+      invoicetotal: "0.0000",
+      invoicepaid: "0.0000"
+    },
+    body
+  )
+
+/** The unit that a company counts in where nothing else is said. */
+const defaultUnit = ({ store, company }: Context): number | null =>
+  store.table(company, "qtyunits").where("unitname", "EA")[0]?.id ?? null
+
+/** Writes a line; what is not said comes from the item and the invoice. */
+export const insertInvoiceLine = (
+  context: Context,
+  invoice: Version,
+  linenumber: number,
+  given: Readonly<Record<string, Value>>,
+  at = "",
+  body: Body | null = null
+): Version => {
+  const { itemid } = given
+  const item = typeof itemid === "number" ? current(context, "items", itemid) : null
+  const description = given["description"] ?? item?.values["description"] ?? null
+  if (item === null && description === null) throw missing(`${at}description`, "is required where there is no itemid")
+  const quantity = units(given["qty"], 6)
+  if (quantity === 0n) throw violation(`${at}quantity must not be zero`, `${at}quantity`)
+  const total = lineTotal(quantity, units(given["priceach"], 6))
+  const listPrice = item?.values["price"] ?? given["priceach"] ?? null
+  const unit = defaultUnit(context)
+  return insert(
+    context,
+    "invoicelines",
+    {
+      ...given,
+      invoiceid: invoice.id,
+      linenumber,
+      description,
+      totalprice: money(total, "the line's total"),
+      extended_price: format(rescale(total, 4, 5), 5),
+      orig_priceach: format(rescale(units(listPrice, 6), 6, 5), 5),
+      price_override: listPrice === given["priceach"] ? 0 : 1,
+      taxflag: given["taxflag"] ?? (item?.values["taxable"] === true ? 1 : 0),
+      taxflag2: 0,
+      taxflag3: 0,
+      glaccountid: item?.values["glaccountid"] ?? null,
+      qtyunitnameid: unit,
+      priceunitnameid: unit,
+      qtyunitperpriceunit: "1.000000",
+      discount_amount: "0.00000",
+      discount_percent: "0.00000",
+      returnqty: "0.000000",
+      linetype: 0,
+      period: "",
+      inventorylocationid: invoice.values["inventorylocationid"] ?? null
+    },
+    body
+  )
+}
+
+const create = (context: Context, resource: Version["table"]["resource"], body: Body): Written => {
+  const patch = patchOf(resource, "create", body)
+  if (typeof patch["orderid"] === "number") {
+    const order = current(context, "orders", patch["orderid"])
+    if (order.values["status"] === "quote") {
+      throw new ApiError("cannot_invoice_quote", `order ${order.id} is a quote`, { field: "orderid" })
+    }
+    if (order.values["customerid"] !== patch["customerid"]) {
+      throw violation(`order ${order.id} belongs to a different customer`, "orderid")
+    }
+  }
+  const invoice = insertInvoice(context, patch, body)
+  for (const [index, line] of (body.lines["lines"] ?? []).entries()) {
+    insertInvoiceLine(context, invoice, index + 1, lineOf(line), `lines[${index}].`)
+  }
+  return { version: refreshInvoice(context, invoice.id) }
+}
+
+/** A line inside an invoice is written as POST /invoicelines writes it (RES-16). */
+const lineOf = ({ values }: Body): Record<string, Value> => {
+  const { quantity, price, taxable, ...rest } = values
+  return {
+    ...rest,
+    qty: quantity ?? null,
+    priceach: price ?? null,
+    taxflag: typeof taxable === "boolean" ? Number(taxable) : null
+  }
+}
+
+const update = (context: Context, invoice: Version, body: Body): Written => {
+  const patch = patchOf(invoice.table.resource, "update", body)
+  if (invoice.cancelled) throw violation(`invoice ${invoice.id} is cancelled`)
+  for (const name of ["customerid", "invoicenumber", "invoicedate"]) {
+    if (name in patch && patch[name] === null) throw violation(`an invoice needs its ${name}`, name)
+  }
+  const { values } = invoice
+  const changed = Object.keys(patch).find((name) => name !== "externalid" && patch[name] !== (values[name] ?? null))
+  if (changed !== undefined && isPosted(invoice)) {
+    throw violation(`invoice ${invoice.id} is posted: only externalid can still change`, changed)
+  }
+  return { version: change(context, invoice, patch, body) }
+}
+
+const cancel = (context: Context, invoice: Version): Written => {
+  const [payment] = active(context, "payments", "invoiceid", invoice.id)
+  if (payment !== undefined) {
+    throw new ApiError("cannot_cancel", `payment ${payment.id} is applied to invoice ${invoice.id}`)
+  }
+  if (isPosted(invoice) && isClosed(context, String(invoice.values["invoicedate"]))) {
+    throw new ApiError("cannot_cancel", `invoice ${invoice.id} was posted into a period that is closed`)
+  }
+  const { orderid } = invoice.values
+  if (typeof orderid === "number") unbill(context, invoice, orderid)
+  const cancelled = change(context, invoice, { cancel: true })
+  if (typeof orderid === "number") refreshOrder(context, orderid)
+  return { version: cancelled }
+}
+
+/** What the invoice billed is unbilled again. */
+const unbill = (context: Context, invoice: Version, orderId: number) => {
+  for (const { values } of linesOf(context, invoice.id)) {
+    const lineId = values["arorderdetailid"]
+    const line = typeof lineId === "number" ? context.store.table(context.company, "orderlines").get(lineId) : undefined
+    if (line === undefined) continue
+    const billed = units(line.values["qtybilled"], 6) - units(values["qty"], 6)
+    change(context, line, { qtybilled: format(billed, 6) })
+  }
+  for (const shipment of active(context, "shipments", "orderid", orderId)) {
+    if (shipment.values["invoiceid"] === invoice.id) change(context, shipment, { invoiceid: null })
+  }
+  for (const deposit of active(context, "orderdeposits", "orderid", orderId)) {
+    if (deposit.values["_invoiceid"] === invoice.id) change(context, deposit, { _invoiceid: null })
+  }
+}
+
+/** POST /invoices/{id}/post (J-07). */
+const post = (context: Context, invoice: Version, body: unknown): Written => {
+  if (body !== undefined && body !== null) {
+    if (!isObject(body)) throw new ApiError("invalid_request", "the body must be empty or {}")
+    const [name] = Object.keys(body)
+    if (name !== undefined)
+      throw new ApiError("unknown_parameter", `${name} is no field here; none is`, { field: name })
+  }
+  if (isPosted(invoice)) throw new ApiError("invoice_already_posted", `invoice ${invoice.id} is posted already`)
+  if (invoice.cancelled) throw violation(`invoice ${invoice.id} is cancelled`)
+  const day = String(invoice.values["invoicedate"])
+  refuseClosed(context, day, "invoicedate")
+  return { version: change(context, invoice, { voucherid: makeVoucher(context, "AR", day).id }), status: 200 }
+}
+
+export const invoices: Rules = { create, update, cancel, specials: { post } }
+
+const createLine = (context: Context, resource: Version["table"]["resource"], body: Body): Written => {
+  const { invoiceid, ...given } = patchOf(resource, "create", body)
+  const invoice = current(context, "invoices", invoiceid)
+  if (isPosted(invoice)) {
+    throw new ApiError("invoice_already_posted", `invoice ${invoice.id} is posted`, { field: "invoiceid" })
+  }
+  if (invoice.cancelled) throw violation(`invoice ${invoice.id} is cancelled`, "invoiceid")
+  const next = Number(linesOf(context, invoice.id).at(-1)?.values["linenumber"] ?? 0) + 1
+  const line = insertInvoiceLine(context, invoice, next, given, "", body)
+  const { values } = refreshInvoice(context, invoice.id)
+  return { version: line, more: [["invoicetotal", JSON.stringify(values["invoicetotal"])]] }
+}
+
+export const invoicelines: Rules = {
+  create: createLine,
+  followUp: (context, line) => {
+    if (typeof line.values["invoiceid"] === "number") refreshInvoice(context, line.values["invoiceid"])
+  }
+}

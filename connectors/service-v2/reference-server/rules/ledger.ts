@@ -1,0 +1,32 @@
+/**
+ * The ledger as far as documents meet it: periods and vouchers.
+ *
+ * Promise: nothing posts into a closed period; every posting has a voucher of its own.
+ */
+import { ApiError } from "../ApiError.ts"
+import type { Version } from "../store/Version.ts"
+import type { Context } from "./Context.ts"
+import { insert } from "./records.ts"
+
+/** A day is closed by the company's own mark or by a closed ledger period that covers it. */
+export const isClosed = ({ store, company, settings }: Context, day: string): boolean => {
+  if (settings.closedThrough !== null && day <= settings.closedThrough) return true
+  return store
+    .table(company, "ledgerperiods")
+    .where("closed", true)
+    .some(({ cancelled, values }) => {
+      const { startdate, enddate } = values
+      const begun = typeof startdate !== "string" || startdate <= day
+      return !cancelled && begun && (typeof enddate !== "string" || day <= enddate)
+    })
+}
+
+export const refuseClosed = (context: Context, day: string, field?: string): void => {
+  if (isClosed(context, day)) throw new ApiError("period_closed", `${day} falls in a closed ledger period`, { field })
+}
+
+/** Writes a voucher; its text is unique in the company. */
+export const makeVoucher = (context: Context, prefix: "AR" | "PM" | "DP", day: string): Version => {
+  const number = context.store.draw(`${context.company}/vouchers/${prefix}`)
+  return insert(context, "vouchers", { voucher: `${prefix}-${String(number).padStart(6, "0")}`, date: day })
+}

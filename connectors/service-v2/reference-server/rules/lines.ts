@@ -1,0 +1,29 @@
+/** Lines that a document shows inside itself. */
+import type { Resource } from "../../../../src/catalogue/Resource.ts"
+import { format } from "../decimal.ts"
+import { Raw, print } from "../json.ts"
+import type { Version } from "../store/Version.ts"
+import { violation } from "./records.ts"
+
+/** The lines as the document's `lines` field shows them. */
+export const embedLines = (document: Resource, lines: ReadonlyArray<Version>): Raw => {
+  const type = document.field.get("lines")?.type
+  if (type?._tag !== "list") throw new Error(`${document.path} shows no lines`)
+  const shown = lines.map(({ values }) => {
+    const members = type.of.map(({ name }) => `${JSON.stringify(name)}:${print(values[name] ?? null)}`)
+    return `{${members.join(",")}}`
+  })
+  return new Raw(`[${shown.join(",")}]`)
+}
+
+export const byLineNumber = (lines: ReadonlyArray<Version>): ReadonlyArray<Version> =>
+  lines.toSorted((a, b) => Number(a.values["linenumber"] ?? 0) - Number(b.values["linenumber"] ?? 0) || a.id - b.id)
+
+/** Digits before the point that a money column holds. */
+const wholeMoneyMax = 10n ** 20n
+
+/** A total as money; a total beyond what a field holds is refused. */
+export const money = (units: bigint, what: string): string => {
+  if (units >= wholeMoneyMax || units <= -wholeMoneyMax) throw violation(`${what} is larger than a field can hold`)
+  return format(units, 4)
+}

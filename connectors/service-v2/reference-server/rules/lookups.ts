@@ -1,0 +1,43 @@
+/**
+ * Records that others depend on (I-25).
+ *
+ * Promise: a lookup is not cancelled while an active record uses it; which records use it is data.
+ */
+import { ApiError } from "../ApiError.ts"
+import type { Context } from "./Context.ts"
+import { active, change } from "./records.ts"
+import type { Rules } from "./Rules.ts"
+
+interface Use {
+  readonly resource: string
+  readonly field: string
+}
+
+const uses: Readonly<Record<string, ReadonlyArray<Use>>> = {
+  invoiceterms: [{ resource: "customers", field: "invoicetermid" }],
+  salesmen: [{ resource: "customers", field: "salesmanid" }],
+  producttypetaxes: [{ resource: "invoicelines", field: "producttypetaxid" }],
+  customers: [
+    { resource: "orders", field: "customerid" },
+    { resource: "invoices", field: "customerid" }
+  ]
+}
+
+const cancelUnused =
+  (path: string, used: ReadonlyArray<Use>): NonNullable<Rules["cancel"]> =>
+  (context: Context, version) => {
+    const companies = version.table.resource.shared ? context.store.companies() : [context.company]
+    for (const company of companies) {
+      for (const { resource, field } of used) {
+        const [user] = active({ ...context, company }, resource, field, version.id)
+        if (user !== undefined) {
+          throw new ApiError("cannot_cancel", `${path} ${version.id} is used by ${resource} ${user.id}`)
+        }
+      }
+    }
+    return { version: change(context, version, { cancel: true }) }
+  }
+
+export const lookups: ReadonlyArray<readonly [path: string, rules: Rules]> = Object.entries(uses).map(
+  ([path, used]) => [path, { cancel: cancelUnused(path, used) }] as const
+)

@@ -1,0 +1,81 @@
+/**
+ * Create, update and cancel, for every resource alike.
+ *
+ * Promise: each is one write, whole or not at all; the document's own rules are called where it has any. The checks
+ * come in the order of D-03: body and references, then If-Match, then the document.
+ */
+import type { Resource } from "../../../../src/catalogue/Resource.ts"
+import { ApiError } from "../ApiError.ts"
+import type { Version } from "../store/Version.ts"
+import type { Body } from "./body.ts"
+import { patchOf, readBody } from "./body.ts"
+import type { Context } from "./Context.ts"
+import { change, insert, violation } from "./records.ts"
+import type { Written } from "./Rules.ts"
+
+const refuseWithoutCancelScope = (context: Context, resource: Resource) => {
+  const scope = `${resource.area}:cancel`
+  if (context.scopes.has(scope)) return
+  throw new ApiError("insufficient_scope", `cancelling needs the scope ${scope}`, {
+    headers: { "WWW-Authenticate": `Bearer realm="api", error="insufficient_scope", scope="${scope}"` }
+  })
+}
+
+export const create = (context: Context, resource: Resource, given: unknown): Written =>
+  context.store.transact(() => {
+    const body = readBody(context, resource, "create", given)
+    if (body.values["cancel"] === true) refuseWithoutCancelScope(context, resource)
+    const own = context.rules.get(resource.path)?.create
+    if (own !== undefined) return own(context, resource, body)
+    return { version: insert(context, resource.path, patchOf(resource, "create", body), body) }
+  })
+
+/** `find` answers the record as it stands or throws; `precondition` throws when the caller knows another version. */
+export const update = (
+  context: Context,
+  resource: Resource,
+  given: unknown,
+  find: () => Version,
+  precondition: (version: Version) => void
+): Written =>
+  context.store.transact(() => {
+    const body = readBody(context, resource, "update", given, () => void find())
+    const version = find()
+    precondition(version)
+    const { cancel: wanted, ...values } = body.values
+    const isCancelling = wanted === true && !version.cancelled
+    if (isCancelling) refuseWithoutCancelScope(context, resource)
+    if (wanted === false && version.cancelled) {
+      throw violation(`${resource.path} ${version.id} is cancelled, which cannot be undone`, "cancel")
+    }
+    const written = isEmpty(values, body) ? { version } : writeUpdate(context, version, { ...body, values })
+    return isCancelling ? cancelInside(context, written.version) : written
+  })
+
+const isEmpty = (values: Body["values"], body: Body) => Object.keys(values).length === 0 && body.custom === null
+
+const writeUpdate = (context: Context, version: Version, body: Body): Written => {
+  const { resource } = version.table
+  const own = context.rules.get(resource.path)?.update
+  if (own !== undefined) return own(context, version, body)
+  return { version: change(context, version, patchOf(resource, "update", body), body) }
+}
+
+const cancelInside = (context: Context, version: Version): Written => {
+  if (version.cancelled) return { version }
+  const own = context.rules.get(version.table.resource.path)?.cancel
+  if (own !== undefined) return own(context, version)
+  return { version: change(context, version, { cancel: true }) }
+}
+
+/** Cancelling twice answers the record as it is (D-13). */
+export const cancel = (context: Context, version: Version): Written =>
+  context.store.transact(() => cancelInside(context, version))
+
+/** An operation below a record, such as posting. */
+export const special = (context: Context, version: Version, name: string, given: unknown): Written =>
+  context.store.transact(() => {
+    const own = context.rules.get(version.table.resource.path)?.specials?.[name]
+    if (own === undefined) throw new ApiError("not_found", `${version.table.resource.path} has no ${name}`)
+    return own(context, version, given)
+  })

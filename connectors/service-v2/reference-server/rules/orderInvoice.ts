@@ -1,0 +1,94 @@
+/**
+ * POST /orders/{id}/invoice (J-03).
+ *
+ * Promise: a quantity is billed once: what has shipped and is not billed becomes lines of one draft invoice, and the
+ * shipments point to it. An order with nothing but a deposit is billed for the deposit, once.
+ */
+import { ApiError } from "../ApiError.ts"
+import { format, units } from "../decimal.ts"
+import { isObject } from "../json.ts"
+import type { Version } from "../store/Version.ts"
+import { readValue } from "./body.ts"
+import type { Context } from "./Context.ts"
+import { today } from "./Context.ts"
+import { insertInvoice, insertInvoiceLine, refreshInvoice } from "./invoices.ts"
+import { refuseClosed } from "./ledger.ts"
+import { linesOf, refreshOrder } from "./orderState.ts"
+import { active, change, violation } from "./records.ts"
+import type { Written } from "./Rules.ts"
+
+const readInvoiceDate = (body: unknown): string | null => {
+  if (body === undefined || body === null) return null
+  if (!isObject(body)) throw new ApiError("invalid_request", "the body must be a JSON object")
+  const unknown = Object.keys(body).find((name) => name !== "invoicedate")
+  if (unknown !== undefined) {
+    throw new ApiError("unknown_parameter", `${unknown} is no field here; valid are: invoicedate`, { field: unknown })
+  }
+  const given = body["invoicedate"]
+  if (given === undefined || given === null) return null
+  const read = readValue({ type: { _tag: "date" }, values: null }, given)
+  if (!read.ok) throw new ApiError(read.code, `invoicedate ${read.message}`, { field: "invoicedate" })
+  return read.value as string
+}
+
+/** What of the order's deposits may still be billed: not more than the order is worth beside its other invoices. */
+const depositToBill = (context: Context, order: Version) => {
+  const deposits = active(context, "orderdeposits", "orderid", order.id).filter(
+    ({ values }) => (values["_invoiceid"] ?? null) === null
+  )
+  let open = units(order.values["ordertotal"], 4)
+  for (const invoice of active(context, "invoices", "orderid", order.id))
+    open -= units(invoice.values["invoicetotal"], 4)
+  let amount = 0n
+  for (const { values } of deposits) amount += units(values["amount"], 4)
+  return { deposits, amount: amount < open ? amount : open }
+}
+
+export const invoiceOrder = (context: Context, order: Version, body: unknown): Written => {
+  const invoicedate = readInvoiceDate(body) ?? today(context)
+  if (order.values["status"] === "quote") {
+    throw new ApiError("cannot_invoice_quote", `order ${order.id} is a quote`)
+  }
+  if (order.cancelled) throw violation(`order ${order.id} is cancelled`)
+  refuseClosed(context, invoicedate, "invoicedate")
+  const shipped = linesOf(context, order.id).flatMap((line) => {
+    const quantity = units(line.values["qtyship"], 6) - units(line.values["qtybilled"], 6)
+    return quantity > 0n ? [{ line, quantity }] : []
+  })
+  const deposit = depositToBill(context, order)
+  if (shipped.length === 0 && deposit.amount <= 0n) {
+    throw new ApiError("nothing_to_invoice", `order ${order.id} has nothing shipped and unbilled, and no deposit`)
+  }
+  const invoice = insertInvoice(context, {
+    customerid: order.values["customerid"] ?? null,
+    orderid: order.id,
+    inventorylocationid: order.values["inventorylocationid"] ?? null,
+    invoicedate
+  })
+  for (const [index, { line, quantity }] of shipped.entries()) {
+    insertInvoiceLine(context, invoice, index + 1, {
+      itemid: line.values["itemid"] ?? null,
+      description: line.values["description"] ?? null,
+      qty: format(quantity, 6),
+      priceach: line.values["priceach"] ?? "0.000000",
+      arorderdetailid: line.id
+    })
+    change(context, line, { qtybilled: line.values["qtyship"] ?? null })
+  }
+  if (shipped.length === 0) {
+    insertInvoiceLine(context, invoice, 1, {
+      description: "Deposit",
+      qty: "1.000000",
+      priceach: format(deposit.amount * 100n, 6)
+    })
+    for (const version of deposit.deposits) change(context, version, { _invoiceid: invoice.id })
+  }
+  for (const shipment of active(context, "shipments", "orderid", order.id)) {
+    if (shipped.length > 0 && (shipment.values["invoiceid"] ?? null) === null) {
+      change(context, shipment, { invoiceid: invoice.id })
+    }
+  }
+  const version = refreshInvoice(context, invoice.id)
+  refreshOrder(context, order.id)
+  return { version, status: 201 }
+}

@@ -1,0 +1,369 @@
+/**
+ * A believable small business in company 1, and a smaller one in company 2.
+ *
+ * Promise: everything is made through the server's own rules, at the times at which it would have happened, so that the
+ * data obeys every rule there is; the same seed and the same present give the same data.
+ */
+import type { Context } from "../rules/Context.ts"
+import { cancel, create, special, update } from "../rules/operations.ts"
+import type { Random } from "../random.ts"
+import { random } from "../random.ts"
+import { units, format } from "../decimal.ts"
+import type { Version } from "../store/Version.ts"
+import { addDays, microsPerDay, microsPerSecond, printDay } from "../time.ts"
+import type { World } from "../World.ts"
+import { ensureCompany } from "./install.ts"
+import { cities, companyNames, people, products, streets } from "./names.ts"
+
+const daysBack = 150
+const microsPerHour = 3600 * microsPerSecond
+
+/** How much of everything a company has. */
+interface Size {
+  readonly customers: number
+  readonly items: number
+  readonly orders: number
+}
+
+/** Something that happens at its time. */
+interface Event {
+  readonly at: number
+  readonly happen: () => void
+}
+
+/** The business of one company while it is being made. */
+class Business {
+  readonly world: World
+  readonly context: Context
+  readonly chance: Random
+  readonly end: number
+  private readonly events: Array<Event> = []
+
+  constructor(world: World, context: Context, chance: Random, end: number) {
+    this.world = world
+    this.context = context
+    this.chance = chance
+    this.end = end
+  }
+
+  /** Plans something for later; what lies after the present does not happen. */
+  plan(at: number, happen: () => void): void {
+    if (at < this.end) this.events.push({ at, happen })
+  }
+
+  /** Lets everything happen in its order, with the clock at its time. */
+  run(): void {
+    for (;;) {
+      let next = 0
+      for (let index = 1; index < this.events.length; index++) {
+        if (this.events[index]!.at < this.events[next]!.at) next = index
+      }
+      const [event] = this.events.splice(next, 1)
+      if (event === undefined) return
+      this.world.clock.set(event.at)
+      event.happen()
+    }
+  }
+
+  later(daysLeast: number, daysMost: number): number {
+    const days = this.chance.integer(daysLeast * 24, daysMost * 24) / 24
+    return this.world.clock.now() + Math.floor(days * microsPerDay) + this.chance.integer(0, microsPerHour)
+  }
+
+  make(path: string, body: Readonly<Record<string, unknown>>): Version {
+    return create(this.context, this.context.store.resource(path), body).version
+  }
+
+  /** The record as it stands now. */
+  fresh({ table, id }: Version): Version {
+    return table.get(id)!
+  }
+
+  change(version: Version, body: Readonly<Record<string, unknown>>): void {
+    update(
+      this.context,
+      version.table.resource,
+      body,
+      () => this.fresh(version),
+      () => {}
+    )
+  }
+
+  cancel(version: Version): void {
+    cancel(this.context, this.fresh(version))
+  }
+
+  special(version: Version, name: string): Version {
+    return special(this.context, this.fresh(version), name, undefined).version
+  }
+
+  all(path: string): ReadonlyArray<Version> {
+    return [...this.context.store.table(this.context.company, path).all()]
+  }
+}
+
+const masters = (business: Business, { customers, items }: Size) => {
+  const { chance, context } = business
+  const salesmen = people.map((name, index) =>
+    business.make("salesmen", {
+      name,
+      salesman: index < 4,
+      servicerep: index >= 3,
+      commissionrate: `${2 + index}.500`,
+      email1: `${name.split(" ")[0]!.toLowerCase()}@example.com`,
+      phone1: `555-01${String(10 + index)}`
+    })
+  )
+  for (const [index, [carrier, description, code]] of carrierServices.entries()) {
+    business.make("carrierservices", {
+      carrier,
+      description,
+      abbreviation: code,
+      code,
+      sortorder: (index + 1) * 10,
+      not_on_b2b: 0,
+      onquote: 0,
+      box1_charge: `${8 + index}.50000`,
+      box_addl: "4.25000",
+      require_shippernum: 0,
+      showvalue: index % 2,
+      methodmarkupflat: "1.5000",
+      saturdaydelivery: index === 2 ? "Y" : "",
+      allowonpointofsaleorders: true
+    })
+  }
+  const terms = business.all("invoiceterms")
+  const sold = Array.from({ length: items }, (_, index) =>
+    business.make("items", {
+      sku: `${products[index % products.length]!.slice(0, 3).toUpperCase()}-${String(1000 + index)}`,
+      description: `${products[index % products.length]!}, no. ${Math.floor(index / products.length) + 1}`,
+      price: `${chance.integer(2, 240)}.${String(chance.integer(0, 99)).padStart(2, "0")}`,
+      glaccount: "Sales",
+      taxable: chance.chance(0.7)
+    })
+  )
+  const invoiced = Array.from({ length: customers }, (_, index) => {
+    const name = companyNames[index % companyNames.length]!
+    const customer = business.make("customers", {
+      customercode: `${name
+        .replace(/[^A-Za-z]/g, "")
+        .slice(0, 6)
+        .toUpperCase()}${String(index + 1).padStart(2, "0")}`,
+      name,
+      creditlimit: `${chance.integer(2, 40) * 500}.0000`,
+      invoicetermid: chance.pick(terms).id,
+      salesmanid: chance.pick(salesmen).id,
+      externalid: `crm-${context.company}-${index + 1}`,
+      custom_fields: { region: chance.pick(["North", "South"]) }
+    })
+    for (let site = 0; site < 1 + (index % 3 === 0 ? 1 : 0); site++) {
+      const [city, state, zip] = chance.pick(cities)
+      business.make("shiptos", {
+        customerid: customer.id,
+        name: site === 0 ? name : `${name}, site ${site + 1}`,
+        address: `${chance.integer(1, 900)} ${chance.pick(streets)}`,
+        city,
+        state,
+        zip,
+        country: "US"
+      })
+    }
+    return customer
+  })
+  return { customers: invoiced, items: sold, salesmen }
+}
+
+const carrierServices = [
+  ["UPS", "UPS Ground", "GND"],
+  ["UPS", "UPS Next Day Air", "NDA"],
+  ["FedEx", "FedEx Saturday", "FXSAT"],
+  ["USPS", "Priority Mail", "PRI"],
+  ["Own truck", "Local delivery", "LOCAL"]
+] as const
+
+/** One order from its entry to its last payment. */
+const orderStory = (business: Business, customers: ReadonlyArray<Version>, items: ReadonlyArray<Version>) => {
+  const { chance, context } = business
+  const customer = chance.pick(customers)
+  const shiptos = context.store.table(context.company, "shiptos").where("customerid", customer.id)
+  const kind = chance.next()
+  const status = kind < 0.1 ? "quote" : kind < 0.15 ? "unconfirmed" : "open"
+  const ordertype = chance.pick(["fulfillment", "fulfillment", "fulfillment", "fulfillment", "service", "rental"])
+  const order = business.make("orders", {
+    ordertype,
+    status,
+    customerid: customer.id,
+    shiptoid: chance.pick(shiptos).id,
+    externalid: chance.chance(0.3) ? `web-${context.company}-${chance.integer(10_000, 99_999)}` : undefined,
+    lines: Array.from({ length: chance.integer(1, 6) }, () => {
+      const item = chance.pick(items)
+      const isReduced = chance.chance(0.15)
+      const price = (units(item.values["price"], 6) * (isReduced ? 9n : 10n)) / 10n
+      return { itemid: item.id, qtyorder: `${chance.integer(1, 24)}`, priceach: format(price, 6) }
+    })
+  })
+  if (status === "quote") {
+    if (chance.chance(0.4)) business.plan(business.later(2, 14), () => confirm(business, order))
+    return
+  }
+  if (status === "unconfirmed") {
+    if (chance.chance(0.6)) business.plan(business.later(1, 3), () => confirm(business, order))
+    return
+  }
+  if (chance.chance(0.04)) {
+    business.plan(business.later(1, 4), () => business.cancel(order))
+    return
+  }
+  if (chance.chance(0.15)) deposit(business, order)
+  business.plan(business.later(1, 6), () => ship(business, order))
+}
+
+const confirm = (business: Business, order: Version) => {
+  business.change(order, { status: "open" })
+  business.plan(business.later(1, 5), () => ship(business, order))
+}
+
+const deposit = (business: Business, order: Version) => {
+  const third = units(business.fresh(order).values["ordertotal"], 4) / 3n
+  if (third <= 0n) return
+  business.make("orderdeposits", {
+    orderid: order.id,
+    amount: format(third, 4),
+    method: business.chance.pick([2, 3, 4]),
+    reference: `DEP${order.id}`
+  })
+}
+
+/** Ships what is left, sometimes in part, and invoices it. */
+const ship = (business: Business, order: Version) => {
+  const { chance, context } = business
+  const lines = context.store.table(context.company, "orderlines").where("orderid", order.id)
+  const isWhole = chance.chance(0.75)
+  const shipping = lines.flatMap(({ id, values }) => {
+    const left = Number((units(values["qtyorder"], 6) - units(values["qtyship"], 6)) / 1_000_000n)
+    const quantity = isWhole ? left : chance.integer(0, left)
+    return quantity > 0 ? [{ orderlineid: id, quantity: String(quantity) }] : []
+  })
+  if (shipping.length > 0) {
+    const shipment = business.make("shipments", { orderid: order.id, lines: shipping })
+    const service = chance.pick(business.all("carrierservices"))
+    business.change(shipment, { carrierserviceid: service.id })
+    if (chance.chance(0.03)) {
+      business.plan(business.later(0, 1), () => business.cancel(shipment))
+      business.plan(business.later(2, 4), () => ship(business, order))
+      return
+    }
+    business.plan(business.later(0, 2) + microsPerDay, () => bill(business, order))
+  }
+  if (!isWhole) business.plan(business.later(3, 12), () => ship(business, order))
+}
+
+const bill = (business: Business, order: Version) => {
+  const { context, chance } = business
+  const lines = context.store.table(context.company, "orderlines").where("orderid", order.id)
+  const isDue = lines.some(({ values }) => units(values["qtyship"], 6) > units(values["qtybilled"], 6))
+  if (!isDue) return
+  const invoice = business.special(order, "invoice")
+  if (chance.chance(0.2)) {
+    business.make("invoicelines", {
+      invoiceid: invoice.id,
+      description: "Freight",
+      quantity: "1",
+      price: `${chance.integer(8, 60)}.50`,
+      taxable: false
+    })
+  }
+  if (chance.chance(0.08)) return
+  business.plan(business.later(0, 1), () => {
+    business.special(invoice, "post")
+    business.plan(business.later(5, 45), () => pay(business, invoice))
+  })
+}
+
+/** Pays what is open, sometimes in two parts, sometimes not at all. */
+const pay = (business: Business, invoice: Version) => {
+  const { chance } = business
+  if (chance.chance(0.12)) return
+  const { values } = business.fresh(invoice)
+  const open = units(values["invoicetotal"], 4) - units(values["invoicepaid"], 4)
+  const isPart = chance.chance(0.2)
+  const amount = isPart ? open / 2n : open
+  if (amount <= 0n) return
+  const payment = business.make("payments", {
+    invoiceid: invoice.id,
+    amount: format(amount, 4),
+    method: chance.pick([1, 2, 2, 3, 4]),
+    reference: `CHK${chance.integer(1000, 9999)}`
+  })
+  if (chance.chance(0.03)) {
+    business.plan(business.later(1, 5), () => {
+      business.cancel(payment)
+      business.plan(business.later(3, 10), () => pay(business, invoice))
+    })
+    return
+  }
+  if (isPart) business.plan(business.later(7, 20), () => pay(business, invoice))
+  if (chance.chance(0.06)) business.plan(business.later(3, 20), () => takeBack(business, invoice))
+}
+
+const takeBack = (business: Business, invoice: Version) => {
+  const { values } = business.fresh(invoice)
+  const credit = format(units(values["invoicetotal"], 5) / 4n, 5)
+  business.make("rmareturns", {
+    rma_arorderid: values["orderid"],
+    return_date: printDay(business.world.clock.now()),
+    invoiceid: invoice.id,
+    restock_fee: "15.00000",
+    total_credit: credit
+  })
+}
+
+/** The cancelled rows, custom fields and odd corners that every kind of reader meets sooner or later. */
+const corners = (business: Business) => {
+  const { context, world } = business
+  const { store, company } = context
+  store.transact(() => {
+    const definitions = store.table(company, "customfields")
+    const region = { name: "region", resource: "customers", acceptedvalues: "North,South", cancel: false }
+    store.put(definitions, null, { values: region })
+    store.put(store.table(company, "carriers"), null, { values: { name: "UPS Freight", cancel: false } })
+    store.put(store.table(company, "carriers"), null, { values: { name: "UPS Freight", cancel: false } })
+    const day = printDay(world.clock.now())
+    const closed = { startdate: addDays(day, -220), enddate: addDays(day, -30), closed: true, cancel: false }
+    store.put(store.table(company, "ledgerperiods"), null, { values: closed })
+  })
+}
+
+const retire = (business: Business, retired: ReadonlyArray<Version>) => {
+  for (const version of retired) business.cancel(version)
+}
+
+const company = (world: World, number: number, chance: Random, size: Size, end: number) => {
+  const begin = end - daysBack * microsPerDay
+  const { clock } = world
+  const scopes = new Set(world.store.catalogue.areas.map(({ name }) => `${name}:cancel`))
+  clock.elsewhen(() => {
+    clock.set(begin)
+    ensureCompany(world, number)
+    const business = new Business(world, world.context(number, 0, scopes), chance, end)
+    corners(business)
+    const { customers, items } = masters(business, size)
+    const trading = customers.slice(0, -1)
+    for (let index = 0; index < size.orders; index++) {
+      const at = begin + Math.floor(((index + chance.next()) / size.orders) * (daysBack - 1) * microsPerDay)
+      business.plan(at, () => orderStory(business, trading, items))
+    }
+    business.plan(begin + 90 * microsPerDay, () => {
+      const extra = business.make("salesmen", { name: "Former employee", salesman: true })
+      const unused = business.make("rmareturns", { return_date: printDay(clock.now()), restock_fee: "5" })
+      retire(business, [customers.at(-1)!, items.at(-1)!, extra, unused])
+    })
+    business.run()
+  })
+}
+
+export const demo = (world: World, seed: number): void => {
+  const end = world.clock.now() - 60 * microsPerSecond
+  company(world, 1, random(seed), { customers: 40, items: 60, orders: 150 }, end)
+  company(world, 2, random(seed + 1), { customers: 10, items: 20, orders: 30 }, end)
+}

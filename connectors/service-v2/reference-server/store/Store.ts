@@ -1,0 +1,278 @@
+/**
+ * The records of all companies, in memory.
+ *
+ * Promise: a write is whole or not at all: what {@link Store.transact} does is seen by nobody when it throws. Every
+ * committed version stands in the history in the order of commits. One transaction has one stamp; while the clock runs,
+ * stamps strictly increase, so that no later change hides behind an earlier one; while the clock stands, several
+ * transactions share the stamp.
+ */
+import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
+import type { Resource } from "../../../../src/catalogue/Resource.ts"
+import type { Value } from "../json.ts"
+import { Raw } from "../json.ts"
+import type { ServerClock } from "../ServerClock.ts"
+import { printInstant, readInstant } from "../time.ts"
+import { Table } from "./Table.ts"
+import type { Values, Version } from "./Version.ts"
+
+/** What happened to a record in one commit. */
+export interface Change {
+  readonly seq: number
+  readonly op: "insert" | "update" | "delete"
+  /** The version after the change; before it, when the record was removed. */
+  readonly version: Version
+  readonly at: number
+}
+
+/** What a record becomes; what is not said stays. */
+export interface Put {
+  readonly values: Values
+  readonly extra?: ReadonlyMap<string, string> | null
+  readonly custom?: ReadonlyMap<string, string> | null
+  /** Values are taken as they are: the stamp is read from lastchangedate, nothing is filled in. */
+  readonly verbatim?: boolean
+}
+
+/** The company that holds what all companies share. */
+export const sharedCompany = 0
+
+interface Transaction {
+  readonly stamp: number
+  readonly touched: Map<Version["table"], Map<number, Version | undefined>>
+  readonly order: Array<{ readonly table: Table; readonly id: number }>
+}
+
+export class Store {
+  readonly catalogue: Catalogue
+  readonly clock: ServerClock
+  readonly history: Array<Change> = []
+  /** Called after each commit with what it changed. */
+  readonly listeners: Array<(changes: ReadonlyArray<Change>) => void> = []
+  private readonly tables = new Map<number, Map<string, Table>>()
+  private readonly indexed: ReadonlyMap<string, ReadonlyArray<string>>
+  private readonly nextIds = new Map<string, number>()
+  private readonly sequences = new Map<string, number>()
+  private transaction: Transaction | null = null
+  private seq = 0
+  private stampLast = 0
+  /** The instant that was printed last: large data has many records of one. */
+  private printed = { at: 0, text: printInstant(0) }
+
+  constructor(catalogue: Catalogue, clock: ServerClock) {
+    this.catalogue = catalogue
+    this.clock = clock
+    this.indexed = indexedFields(catalogue)
+  }
+
+  resource(path: string): Resource {
+    const resource = this.catalogue.resources.get(path)
+    if (resource === undefined) throw new Error(`${path} is not in the catalogue`)
+    return resource
+  }
+
+  /** The table of a resource as a company sees it. */
+  table(company: number, path: string): Table {
+    const resource = this.resource(path)
+    const owner = resource.shared ? sharedCompany : company
+    let tables = this.tables.get(owner)
+    if (tables === undefined) this.tables.set(owner, (tables = new Map<string, Table>()))
+    let table = tables.get(path)
+    if (table === undefined) {
+      table = new Table(owner, resource, this.indexed.get(path) ?? [])
+      tables.set(path, table)
+    }
+    return table
+  }
+
+  /** The companies that have records. */
+  companies(): ReadonlyArray<number> {
+    return [...this.tables.keys()].filter((company) => company !== sharedCompany).sort((a, b) => a - b)
+  }
+
+  get lastSeq(): number {
+    return this.seq
+  }
+
+  /** The next number of a named sequence, from 1; a number that was drawn and not used leaves a gap. */
+  draw(sequence: string): number {
+    const next = (this.sequences.get(sequence) ?? 0) + 1
+    this.sequences.set(sequence, next)
+    return next
+  }
+
+  /** The next id of a resource; ids are unique in the install, so that no id means two records. */
+  nextId(path: string): number {
+    const next = this.nextIds.get(path) ?? 1
+    this.nextIds.set(path, next + 1)
+    return next
+  }
+
+  /** Runs `work` as one write; when it throws, nothing has happened. A write inside a write is part of it. */
+  transact<A>(work: () => A): A {
+    if (this.transaction !== null) return work()
+    const transaction: Transaction = { stamp: this.nextStamp(), touched: new Map(), order: [] }
+    this.transaction = transaction
+    let result: A
+    try {
+      result = work()
+    } catch (error) {
+      this.undo(transaction)
+      throw error
+    } finally {
+      this.transaction = null
+    }
+    this.commit(transaction)
+    return result
+  }
+
+  /** Writes a version of a record; `id` null makes a new one. Answers the version as it now stands. */
+  put(table: Table, id: number | null, put: Put): Version {
+    const transaction = this.open()
+    const recordId = id ?? this.nextId(table.resource.path)
+    if (id !== null && id >= (this.nextIds.get(table.resource.path) ?? 1)) this.nextIds.set(table.resource.path, id + 1)
+    const before = table.get(recordId)
+    if (before !== undefined && put.verbatim !== true && !changes(before, put)) return before
+    const first = this.touch(transaction, table, recordId, before)
+    const { field } = table.resource
+    const given: Record<string, Value> =
+      put.verbatim === true ? { ...put.values, id: recordId } : { ...before?.values, ...put.values, id: recordId }
+    let stamp: number | null = null
+    if (field.has("lastchangedate")) {
+      if (put.verbatim === true && "lastchangedate" in put.values) {
+        const shown = put.values["lastchangedate"]
+        stamp = typeof shown === "string" ? readInstant(shown) : null
+      } else {
+        stamp = transaction.stamp
+        given["lastchangedate"] = printInstant(stamp)
+      }
+    }
+    if (before === undefined && field.has("entrydate") && !("entrydate" in given)) {
+      given["entrydate"] = printInstant(transaction.stamp)
+    }
+    const after: Version = {
+      table,
+      id: recordId,
+      version: (first?.version ?? 0) + 1,
+      seq: ++this.seq,
+      stamp,
+      at: transaction.stamp,
+      cancelled: given["cancel"] === true,
+      values: given,
+      extra: put.extra === undefined ? (before?.extra ?? null) : put.extra,
+      custom: put.custom === undefined ? (before?.custom ?? null) : put.custom,
+      cache: null,
+      cacheEpoch: 0
+    }
+    table.replace(recordId, after)
+    table.enter(after)
+    return after
+  }
+
+  /** Takes a record away. */
+  remove(table: Table, id: number): void {
+    const before = table.get(id)
+    if (before === undefined) return
+    this.touch(this.open(), table, id, before)
+    table.replace(id, null)
+  }
+
+  /** Puts a first version into the store without the care of a transaction: for making large data. */
+  load(table: Table, values: Record<string, Value>, at: number, drawn: number | null = null): Version {
+    const id = drawn ?? this.nextId(table.resource.path)
+    const hasStamp = table.resource.field.has("lastchangedate")
+    if (this.printed.at !== at) this.printed = { at, text: printInstant(at) }
+    const when = this.printed.text
+    if (hasStamp) values["lastchangedate"] = when
+    if (table.resource.field.has("entrydate")) values["entrydate"] = when
+    values["id"] = id
+    const version: Version = {
+      table,
+      id,
+      version: 1,
+      seq: ++this.seq,
+      stamp: hasStamp ? at : null,
+      at,
+      cancelled: values["cancel"] === true,
+      values,
+      extra: null,
+      custom: null,
+      cache: null,
+      cacheEpoch: 0
+    }
+    table.replace(id, version)
+    table.enter(version)
+    this.history.push({ seq: version.seq, op: "insert", version, at })
+    this.stampLast = Math.max(this.stampLast, at)
+    return version
+  }
+
+  private open(): Transaction {
+    if (this.transaction === null) throw new Error("the store is written inside a transaction only")
+    return this.transaction
+  }
+
+  private nextStamp(): number {
+    const now = this.clock.now()
+    const stamp = this.clock.isManual() ? now : Math.max(now, this.stampLast + 1)
+    this.stampLast = stamp
+    return stamp
+  }
+
+  /** Remembers what the record was before the transaction, and answers it. */
+  private touch(transaction: Transaction, table: Table, id: number, before: Version | undefined): Version | undefined {
+    let records = transaction.touched.get(table)
+    if (records === undefined) transaction.touched.set(table, (records = new Map<number, Version | undefined>()))
+    if (records.has(id)) return records.get(id)
+    records.set(id, before)
+    transaction.order.push({ table, id })
+    return before
+  }
+
+  private undo({ order, touched }: Transaction): void {
+    for (const { table, id } of order.toReversed()) table.replace(id, touched.get(table)?.get(id) ?? null)
+  }
+
+  private commit({ order, touched, stamp }: Transaction): void {
+    const committed: Array<Change> = []
+    for (const { table, id } of order) {
+      const before = touched.get(table)?.get(id)
+      const after = table.get(id)
+      if (after === undefined) {
+        if (before !== undefined) committed.push({ seq: ++this.seq, op: "delete", version: before, at: stamp })
+      } else {
+        committed.push({ seq: after.seq, op: before === undefined ? "insert" : "update", version: after, at: stamp })
+      }
+      table.sweep()
+    }
+    committed.sort((a, b) => a.seq - b.seq)
+    for (const change of committed) this.history.push(change)
+    if (committed.length > 0) for (const listener of this.listeners) listener(committed)
+  }
+}
+
+const changes = (before: Version, put: Put): boolean => {
+  if (put.extra !== undefined || put.custom !== undefined) return true
+  for (const name in put.values) if (!isSame(put.values[name] ?? null, before.values[name] ?? null)) return true
+  return false
+}
+
+const isSame = (a: Value, b: Value): boolean => a === b || (a instanceof Raw && b instanceof Raw && a.text === b.text)
+
+/** What is looked up by value: exact filters, external keys, human keys, and what references are resolved by. */
+const indexedFields = (catalogue: Catalogue): ReadonlyMap<string, ReadonlyArray<string>> => {
+  const fields = new Map<string, Set<string>>()
+  const add = (path: string, field: string) => {
+    const found = fields.get(path)
+    if (found === undefined) fields.set(path, new Set([field]))
+    else found.add(field)
+  }
+  for (const resource of catalogue.resources.values()) {
+    for (const filter of resource.filters) if (filter.match === "exact") add(resource.path, filter.field)
+    if (resource.field.has("externalid")) add(resource.path, "externalid")
+    if (resource.key !== null) add(resource.path, resource.key.field)
+    for (const { reference } of resource.fields) {
+      if (reference !== null && reference.by !== null) add(reference.resource, reference.by)
+    }
+  }
+  return new Map([...fields].map(([path, names]) => [path, [...names]]))
+}

@@ -1,0 +1,55 @@
+/**
+ * Instants as whole microseconds since 1970, and days as `YYYY-MM-DD`.
+ *
+ * Promise: what is printed is read back to the same instant; only UTC is accepted.
+ */
+
+export const microsPerSecond = 1_000_000
+export const microsPerDay = 86_400 * microsPerSecond
+
+const two = (value: number) => (value < 10 ? `0${value}` : String(value))
+
+/** `2026-11-21T03:05:43.123456Z`. */
+export const printInstant = (micros: number): string => {
+  const seconds = Math.floor(micros / microsPerSecond)
+  const fraction = micros - seconds * microsPerSecond
+  return `${new Date(seconds * 1000).toISOString().slice(0, 19)}.${String(fraction).padStart(6, "0")}Z`
+}
+
+/** The UTC day of an instant. */
+export const printDay = (micros: number): string =>
+  new Date(Math.floor(micros / microsPerSecond) * 1000).toISOString().slice(0, 10)
+
+/** The form of the HTTP headers Date and Retry-After. */
+export const printHttpDate = (micros: number): string => new Date(Math.floor(micros / 1000)).toUTCString()
+
+const dayGrammar = /^(\d{4})-(\d{2})-(\d{2})$/
+
+/** Microseconds at the beginning of a day of the calendar; null when it is none. */
+export const readDay = (text: string): number | null => {
+  const match = dayGrammar.exec(text)
+  if (match === null || match[1] === "0000") return null
+  const date = new Date(`${text}T00:00:00Z`)
+  const valid = !Number.isNaN(date.getTime()) && date.getUTCDate() === Number(match[3])
+  return valid ? date.getTime() * 1000 : null
+}
+
+const instantGrammar = /^(\d{4}-\d{2}-\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d+))?(?:[Zz]|[+-]00:00)$/
+
+/** RFC 3339 in UTC; digits beyond microseconds are cut. Null when it is none. */
+export const readInstant = (text: string): number | null => {
+  const match = instantGrammar.exec(text)
+  if (match === null) return null
+  const [, day, hour, minute, second, fraction] = match
+  const start = readDay(day!)
+  if (start === null || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return null
+  const seconds = Number(hour) * 3600 + Number(minute) * 60 + Number(second)
+  return start + seconds * microsPerSecond + Number((fraction ?? "").slice(0, 6).padEnd(6, "0"))
+}
+
+/** `2026-11-21` moved by whole days. */
+export const addDays = (day: string, days: number): string => printDay((readDay(day) ?? 0) + days * microsPerDay)
+
+/** A day for people: `2026-11` padded from a year and a month counted from 1. */
+export const firstOfMonth = (year: number, month: number): string =>
+  `${String(year + Math.floor((month - 1) / 12)).padStart(4, "0")}-${two(((((month - 1) % 12) + 12) % 12) + 1)}-01`

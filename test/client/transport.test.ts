@@ -1,0 +1,246 @@
+/** The real network layer against a real server that misbehaves. Waits are real here, and short. */
+import * as http from "node:http"
+import type { AddressInfo } from "node:net"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Tracer from "effect/Tracer"
+import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient.ts"
+import * as Transport from "../../connectors/service-v2/client/Transport.ts"
+import { Budget } from "../../src/budget/Budget.ts"
+import { SourceError } from "../../src/connector/SourceError.ts"
+import { things, tiny } from "../support/tiny.ts"
+
+const first = { resource: things, since: null, token: null }
+const good = JSON.stringify({ data: [{ id: 1, name: "é😀", price: "1.1000" }], _meta: { has_more: false } })
+
+type Behaviour = (request: http.IncomingMessage, response: http.ServerResponse) => void
+
+const isGood: Behaviour = (_request, response) => {
+  response.setHeader("content-type", "application/json").end(good)
+}
+
+/** A server whose nth request meets the nth behaviour, the last one from then on; and a client of it. */
+const world = Effect.fnUntraced(function* (
+  behaviours: ReadonlyArray<Behaviour>,
+  options: Partial<ServiceClient.ServiceClientOptions> = {},
+  transport: Transport.TransportOptions = {}
+) {
+  const seen: Array<http.IncomingMessage> = []
+  let connections = 0
+  const server = yield* Effect.acquireRelease(
+    Effect.callback<http.Server>((resume) => {
+      const one = http.createServer((request, response) => {
+        seen.push(request)
+        behaviours[Math.min(seen.length, behaviours.length) - 1]!(request, response)
+      })
+      one.on("connection", () => connections++)
+      one.listen(0, "127.0.0.1", () => resume(Effect.succeed(one)))
+    }),
+    (one) =>
+      Effect.callback<void>((resume) => {
+        one.closeAllConnections()
+        one.close(() => resume(Effect.void))
+      })
+  )
+  const { port } = server.address() as AddressInfo
+  const context = yield* Layer.build(Layer.merge(Transport.layerUndici(transport), Budget.layerUnlimited))
+  const connector = yield* ServiceClient.make({
+    baseUrl: `http://127.0.0.1:${port}/!/api/v2`,
+    token: Redacted.make("secret"),
+    catalogue: tiny,
+    retry: { backoffBaseMs: 1, backoffMaxMs: 5, attemptsMax: 4 },
+    ...options
+  }).pipe(Effect.provideContext(context))
+  return { connector, context, port, seen, connections: () => connections }
+})
+
+const reasonOf = <A, E>(effect: Effect.Effect<A, E>) =>
+  Effect.map(Effect.flip(effect), (error) => {
+    assert(error instanceof SourceError)
+    return error.reason
+  })
+
+describe("over undici", () => {
+  it.live("reads pages over connections that are kept, and traces nothing", () =>
+    Effect.gen(function* () {
+      const { connector, seen, connections } = yield* world([isGood])
+      for (let turn = 0; turn < 5; turn++) {
+        const page = yield* connector.page(first)
+        assert.strictEqual(page.records[0]!.columns[1], "é😀")
+        assert.strictEqual(page.bytes, Buffer.byteLength(good))
+      }
+      // A second one is opened where the first is just about to be free.
+      assert.isAtMost(connections(), 2)
+      assert.strictEqual(seen[0]!.url, "/!/api/v2/things?cancel=any")
+      assert.strictEqual(seen[0]!.headers["authorization"], "Bearer secret")
+      assert.strictEqual(seen[0]!.headers["traceparent"], undefined)
+      assert.strictEqual(seen[0]!.headers["accept-encoding"], "identity")
+    }).pipe(Effect.withSpan("outer"), Effect.scoped)
+  )
+
+  it.live("the layer makes no spans for anybody", () =>
+    Effect.gen(function* () {
+      const { context, port } = yield* world([isGood])
+      const names: Array<string> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          names.push(options.name)
+          return new Tracer.NativeSpan(options)
+        }
+      })
+      const client = yield* HttpClient.HttpClient.pipe(Effect.provideContext(context))
+      const response = yield* client.get(`http://127.0.0.1:${port}/`).pipe(Effect.withTracer(tracer))
+      assert.strictEqual(yield* response.text, good)
+      assert.deepStrictEqual(names, [])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a connection cut before, in and after the head of the answer is tried again", () =>
+    Effect.gen(function* () {
+      const { connector, seen } = yield* world([
+        (request) => request.socket.destroy(),
+        (_request, response) => {
+          response.writeHead(200, { "content-length": String(good.length + 100) })
+          response.write(good.slice(0, 10), () => response.socket?.resetAndDestroy())
+        },
+        (_request, response) => {
+          response.writeHead(200)
+          response.write(good.slice(0, 10), () => response.socket?.destroy())
+        },
+        isGood
+      ])
+      const page = yield* connector.page(first)
+      assert.strictEqual(page.attempts, 4)
+      assert.strictEqual(seen.length, 4)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a body cut at any byte is never taken for the whole", () =>
+    Effect.gen(function* () {
+      const bytes = Buffer.from(good)
+      let cut = 0
+      const { connector } = yield* world(
+        [
+          (_request, response) => {
+            // No length is told and the connection just ends, as of a server that dies: chunked, without its last chunk.
+            response.writeHead(200)
+            response.write(bytes.subarray(0, cut), () => response.socket?.end())
+          }
+        ],
+        { retry: { attemptsMax: 1 } }
+      )
+      for (cut = 1; cut <= bytes.length; cut++) {
+        const reason = yield* reasonOf(connector.page(first))
+        assert.strictEqual(reason._tag, "Unreachable", `cut after ${cut} bytes`)
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("no answer, and no whole answer, in time", () =>
+    Effect.gen(function* () {
+      const closed: Array<number> = []
+      const { connector, seen } = yield* world(
+        [
+          (request) => request.socket.on("close", () => closed.push(1)),
+          (request, response) => {
+            request.socket.on("close", () => closed.push(2))
+            response.writeHead(200)
+            response.write("{")
+          }
+        ],
+        { requestTimeoutMs: 100, retry: { attemptsMax: 2, backoffBaseMs: 0 } }
+      )
+      const reason = yield* reasonOf(connector.page(first))
+      assert.strictEqual(reason._tag, "TimedOut")
+      assert.strictEqual(seen.length, 2)
+      yield* Effect.sleep("50 millis")
+      assert.deepStrictEqual(closed, [1, 2], "a request that is given up gives up its connection")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("nobody there", () =>
+    Effect.gen(function* () {
+      const { connector } = yield* world([isGood], { baseUrl: "http://127.0.0.1:1/!/api/v2" })
+      const reason = yield* reasonOf(connector.page(first))
+      assert(reason._tag === "Unreachable")
+      assert.include(reason.detail, "ECONNREFUSED")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a redirect is told and not followed, even to the same host", () =>
+    Effect.gen(function* () {
+      const { connector, seen } = yield* world([
+        (_request, response) => {
+          response.writeHead(307, { location: "/elsewhere" }).end("moved")
+        },
+        isGood
+      ])
+      const reason = yield* reasonOf(connector.page(first))
+      assert.deepInclude(reason, { _tag: "Redirected", status: 307, to: "/elsewhere" })
+      assert.strictEqual(seen.length, 1)
+      assert.strictEqual((yield* connector.page(first)).records.length, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("an answer over the limit is cut off, by the client and by undici", () =>
+    Effect.gen(function* () {
+      const endless: Behaviour = (_request, response) => {
+        const more = () => {
+          while (!response.destroyed && response.write("x".repeat(10_000)));
+          if (!response.destroyed) response.once("drain", more)
+        }
+        response.writeHead(200)
+        more()
+      }
+      const counted = yield* world([endless], { answerBytesMax: 100_000 })
+      assert.strictEqual((yield* reasonOf(counted.connector.page(first)))._tag, "TooLarge")
+      assert.isBelow((yield* counted.connector.usage).bytes, 10_000_000)
+      const capped = yield* world([endless], {}, { answerBytesMax: 100_000 })
+      assert.strictEqual((yield* reasonOf(capped.connector.page(first)))._tag, "TooLarge")
+      const declared = yield* world(
+        [
+          (_request, response) => {
+            response.writeHead(200, { "content-length": "99999999" })
+            response.write("x")
+          }
+        ],
+        { answerBytesMax: 100_000 }
+      )
+      assert.strictEqual((yield* reasonOf(declared.connector.page(first)))._tag, "TooLarge")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a write arrives byte for byte", () =>
+    Effect.gen(function* () {
+      const bodies: Array<string> = []
+      const { connector, seen } = yield* world([
+        (request, response) => {
+          const parts: Array<Buffer> = []
+          request.on("data", (part: Buffer) => parts.push(part))
+          request.on("end", () => {
+            bodies.push(Buffer.concat(parts).toString("utf8"))
+            response.writeHead(201, { "content-type": "application/json" }).end(`{"id":1}`)
+          })
+        }
+      ])
+      const body = `{"name":"é😀","price":"1.10"}`
+      const write = {
+        resource: things,
+        operation: "create",
+        id: null,
+        body,
+        idempotencyKey: "k-1",
+        ifMatch: null
+      } as const
+      const answer = yield* connector.write(write)
+      assert.strictEqual(answer.status, 201)
+      assert.deepStrictEqual(bodies, [body])
+      assert.strictEqual(seen[0]!.headers["content-type"], "application/json")
+      assert.strictEqual(seen[0]!.headers["content-length"], String(Buffer.byteLength(body)))
+      assert.strictEqual(seen[0]!.headers["idempotency-key"], "k-1")
+    }).pipe(Effect.scoped)
+  )
+})
