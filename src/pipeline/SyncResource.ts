@@ -135,39 +135,55 @@ export const syncResource = Effect.fn("syncResource")(function* (
   options: SyncResourceOptions
 ): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
   const { table, companyId } = options
+  const { resource } = table
   const progress = yield* Progress
   const clock = yield* Clock.Clock
   const beganAt = clock.monotonicTimeNanosUnsafe()
   const state: RunState = { runId: null, began: null, totals: noTotals, cursor: null, disbelieved: null }
-  const result = yield* attempt(options, state).pipe(
-    Effect.tapError((error) =>
-      error instanceof DatabaseError && error.isRetryable
-        ? progress.note(`${table.resource.path}: ${error.message}; trying again from the checkpoint`)
-        : Effect.void
-    ),
-    Effect.retry({
-      while: (error) => error instanceof DatabaseError && error.isRetryable,
-      times: databaseAttemptsMax - 1,
-      schedule: Schedule.exponential("250 millis").pipe(Schedule.jittered)
-    }),
-    Effect.result
-  )
-  const failure = result._tag === "Success" ? null : failureOf(result.failure)
-  const incomplete = state.totals.quarantined > 0 || state.disbelieved !== null
-  const outcome: Outcome = {
-    companyId,
-    resource: table.resource.path,
-    status: failure !== null ? "failed" : incomplete ? "quarantined" : "done",
-    kind: state.began?.kind ?? null,
-    resumed: state.began?.resumed ?? false,
-    runId: state.runId,
-    cursor: state.cursor,
-    durationMs: Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n),
-    totals: state.totals,
-    disbelieved: state.disbelieved,
-    failure
+
+  const run = (wish: SyncResourceOptions) =>
+    attempt(wish, state).pipe(
+      Effect.tapError((error) =>
+        error instanceof DatabaseError && error.isRetryable
+          ? progress.note(`${resource.path}: ${error.message}; trying again from the checkpoint`)
+          : Effect.void
+      ),
+      Effect.retry({
+        while: (error) => error instanceof DatabaseError && error.isRetryable,
+        times: databaseAttemptsMax - 1,
+        schedule: Schedule.exponential("250 millis").pipe(Schedule.jittered)
+      }),
+      Effect.result
+    )
+
+  const outcomeOf = (result: Effect.Success<ReturnType<typeof run>>, resumed: boolean): Outcome => {
+    const failure = result._tag === "Success" ? null : failureOf(result.failure)
+    const incomplete = state.totals.quarantined > 0 || state.disbelieved !== null
+    return {
+      companyId,
+      resource: resource.path,
+      status: failure !== null ? "failed" : incomplete ? "quarantined" : "done",
+      kind: state.began?.kind ?? null,
+      resumed,
+      runId: state.runId,
+      cursor: state.cursor,
+      durationMs: Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n),
+      totals: state.totals,
+      disbelieved: state.disbelieved,
+      failure
+    }
   }
-  if (state.runId !== null) yield* RunLedger.close(state.runId, outcome)
+  const close = (outcome: Outcome) => (state.runId === null ? Effect.void : RunLedger.close(state.runId, outcome))
+
+  let result = yield* run(options)
+  const resumed = state.began?.resumed ?? false
+  if (result._tag === "Success" && resumed && resource.modifiedSince) {
+    // The scan that was resumed shows the source as it was when it began; what changed since is one request away.
+    yield* close(outcomeOf(result, resumed))
+    result = yield* run({ ...options, full: false })
+  }
+  const outcome = outcomeOf(result, resumed)
+  yield* close(outcome)
   yield* progress.ended(outcome)
   return outcome
 })

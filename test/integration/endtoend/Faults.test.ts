@@ -35,7 +35,7 @@ describe("a source that misbehaves", () => {
               { path, after: 3, kind: "truncate", rate: 0.1 },
               { path, after: 3, kind: "garbage", rate: 0.1 },
               { path, after: 3, kind: "dropResponse", rate: 0.05 },
-              { path, after: 6, kind: "delay", delayMs: 5_000, times: 2 }
+              { path, after: 6, kind: "delay", ms: 5_000, times: 2 }
             ]
           })
           const began = process.hrtime.bigint()

@@ -24,6 +24,8 @@ describe("a sync that is killed", () => {
         Effect.gen(function* () {
           const world = yield* makeWorld({ data: ["--data", "scale", "--rows", String(rows)], company: 1 })
           world.configure("budget: { requests_per_minute: unlimited }\nsync: { batch_records: 500 }\n")
+          // Slow enough that most kills meet a scan at work.
+          yield* world.control("POST", "/faults", { rules: [{ path: "/invoicelines", kind: "delay", ms: 8 }] })
           const chance = random(seed)
           const signals: Array<string | null> = []
           for (let round = 0; signals.filter((signal) => signal === "SIGKILL").length < kills; round += 1) {
@@ -37,11 +39,12 @@ describe("a sync that is killed", () => {
             })
             const command = world.command(["sync", "invoicelines", "--json"])
             // From before the first connection to after the last page.
-            const delayMs = 150 + Math.floor(chance() * 1_000)
+            const delayMs = 200 + Math.floor(chance() * 1_500)
             yield* Effect.sleep(delayMs)
             command.child.kill("SIGKILL")
             signals.push((yield* Effect.promise(() => command.done)).signal)
           }
+          yield* world.control("DELETE", "/faults")
           const last = yield* world.run(["sync", "invoicelines", "--json"])
           assert.strictEqual(last.code, 0, last.stderr)
           const comparison = yield* world.compare("invoicelines")

@@ -330,7 +330,7 @@ describe("a run", () => {
           if (request.token === "p2" && source.requests.length < 4) {
             throw failing(new ServerFault({ status: 500, code: "server_error", retryAfterMs: null }))
           }
-          return pages(...all)(request)
+          return request.since === null ? pages(...all)(request) : { records: [thing(1, "n1 later", 20)], next: null }
         })
         const first = yield* run(source, companyId)
         assert.deepStrictEqual([first.status, first.totals.records, first.failure?.kind], ["failed", 2, "ServerFault"])
@@ -338,11 +338,17 @@ describe("a run", () => {
         assert.deepStrictEqual([half.cursor, half.scan_token], [null, "p2"])
         source.requests.length = 10
         const second = yield* run(source, companyId)
-        assert.deepStrictEqual([second.status, second.resumed, second.totals.records], ["done", true, 2])
+        assert.deepStrictEqual([second.status, second.resumed, second.totals.records], ["done", true, 3])
+        // The rest of the scan, and then what changed since it began.
         assert.deepStrictEqual(
-          source.requests.slice(10).map(({ token }) => token),
-          ["p2", "p3"]
+          source.requests.slice(10).map(({ since, token }) => [since, token]),
+          [
+            [null, "p2"],
+            [null, "p3"],
+            [at(11), null]
+          ]
         )
+        assert.strictEqual((yield* live(companyId))[0]!["name"], "n1 later")
         assert.strictEqual((yield* checkpointOf(companyId)).cursor, at(11))
         assert.lengthOf(yield* live(companyId), 4)
       })

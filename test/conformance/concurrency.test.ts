@@ -1,0 +1,125 @@
+/** If-Match and ETag: nobody overwrites what they have not seen. */
+import { assert, describe, it } from "vitest"
+import {
+  advance,
+  etagOf,
+  fresh,
+  idOf,
+  keptPromises,
+  newCompany,
+  refused,
+  row,
+  succeeded,
+  text,
+  useServer
+} from "./harness.ts"
+import { RESOURCES } from "./resources.ts"
+import { makeSalesman } from "./world.ts"
+
+useServer()
+
+for (const { path, ops, make, change, modifiedsince } of RESOURCES) {
+  if (!ops.includes("U")) continue
+  describe(`${path} guarded`, () => {
+    it("[B-01][EP-03] the ETag of a retrieve is that of the write before it, and changes with the record", async () => {
+      const c = await newCompany()
+      const id = idOf(await make(c))
+      const first = etagOf(await c.get(`/${path}/${id}`))
+      assert.strictEqual(etagOf(await c.get(`/${path}/${id}`)), first)
+      const patched = etagOf(await c.patch(`/${path}/${id}`, change))
+      assert.notStrictEqual(patched, first)
+      assert.strictEqual(etagOf(await c.get(`/${path}/${id}`)), patched)
+      const cancelled = etagOf(await c.del(`/${path}/${id}`))
+      assert.notStrictEqual(cancelled, patched)
+      assert.strictEqual(etagOf(await c.get(`/${path}/${id}`)), cancelled)
+    })
+
+    it("[B-01][EP-03][EP-09] a matching If-Match is written; B-02: none is needed", async () => {
+      const c = await newCompany()
+      const id = idOf(await make(c))
+      const etag = etagOf(await c.get(`/${path}/${id}`))
+      succeeded(await c.patch(`/${path}/${id}`, { externalid: "one" }, { "if-match": etag }))
+      succeeded(await c.patch(`/${path}/${id}`, { externalid: "two" }, { "if-match": "*" }))
+      succeeded(await c.patch(`/${path}/${id}`, { externalid: "three" }))
+    })
+
+    it("[EP-03][CODE-14][B-03][X-10] a stale If-Match is 409 with the current record, and writes nothing", async () => {
+      const c = await newCompany()
+      const id = idOf(await make(c))
+      const etag = etagOf(await c.get(`/${path}/${id}`))
+      succeeded(await c.patch(`/${path}/${id}`, { externalid: "theirs" }))
+      const error = refused(
+        await c.patch(`/${path}/${id}`, { externalid: "mine" }, { "if-match": etag }),
+        "stale_record"
+      )
+      const now = await c.read(path, id)
+      assert.strictEqual(now["externalid"], "theirs")
+      assert.deepEqual(error["current"], now)
+      for (const never of ['"nonsense"', '"0"', '""']) {
+        refused(await c.patch(`/${path}/${id}`, { externalid: "mine" }, { "if-match": never }), "stale_record")
+      }
+    })
+
+    it("[B-04] If-Match on DELETE is ignored", async () => {
+      const c = await newCompany()
+      const id = idOf(await make(c))
+      assert.strictEqual(succeeded(await c.del(`/${path}/${id}`, { "if-match": '"nonsense"' }))["cancel"], true)
+    })
+
+    it("[B-01] lastchangedate serves as If-Match, quoted or bare, where the field exists", async () => {
+      if (!modifiedsince) return
+      const c = await newCompany()
+      const id = idOf(await make(c))
+      const old = text((await c.read(path, id))["lastchangedate"])
+      await advance(1)
+      succeeded(await c.patch(`/${path}/${id}`, { externalid: "a" }, { "if-match": old }))
+      await advance(1)
+      const second = text((await c.read(path, id))["lastchangedate"])
+      succeeded(await c.patch(`/${path}/${id}`, { externalid: "b" }, { "if-match": `"${second}"` }))
+      refused(await c.patch(`/${path}/${id}`, { externalid: "c" }, { "if-match": old }), "stale_record")
+      refused(await c.patch(`/${path}/${id}`, { externalid: "c" }, { "if-match": `"${second}"` }), "stale_record")
+    })
+
+    it("[EP-03][B-01] of ten writers with one ETag, one wins", async () => {
+      const c = await newCompany()
+      const id = idOf(await make(c))
+      const etag = etagOf(await c.get(`/${path}/${id}`))
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, (_, i) => c.patch(`/${path}/${id}`, { externalid: `w${i}` }, { "if-match": etag }))
+      )
+      const won = answers.filter((answer) => answer.status === 200)
+      assert.lengthOf(won, 1)
+      for (const answer of answers) if (answer.status !== 200) refused(answer, "stale_record")
+      assert.strictEqual((await c.read(path, id))["externalid"], row(won[0]?.json)["externalid"])
+    })
+  })
+}
+
+it("[B-01] a create answers the ETag that a first update needs", async () => {
+  const c = await newCompany()
+  const made = await c.post("/salesmen", { name: fresh("s") })
+  const id = idOf(succeeded(made, 201))
+  assert.strictEqual(etagOf(made), etagOf(await c.get(`/salesmen/${id}`)))
+  succeeded(await c.patch(`/salesmen/${id}`, { email1: "x" }, { "if-match": etagOf(made) }))
+})
+
+it("[B-04] If-Match on POST is ignored", async () => {
+  const c = await newCompany()
+  succeeded(await c.post("/salesmen", { name: fresh("s") }, { "if-match": '"nonsense"' }), 201)
+})
+
+it("[D-03][EP-09] a stale If-Match is found after the body is found good, and after the id", async () => {
+  const c = await newCompany()
+  const id = idOf(await makeSalesman(c))
+  refused(await c.patch(`/salesmen/${id}`, { salesman: 1 }, { "if-match": '"stale"' }), "invalid_type", "salesman")
+  refused(await c.patch("/salesmen/999999999", { salesman: true }, { "if-match": '"stale"' }), "not_found")
+})
+
+it("[B-02] without If-Match the last write wins", async () => {
+  const c = await newCompany()
+  const id = idOf(await makeSalesman(c))
+  succeeded(await c.patch(`/salesmen/${id}`, { email1: "first" }))
+  assert.strictEqual(succeeded(await c.patch(`/salesmen/${id}`, { email1: "second" }))["email1"], "second")
+})
+
+keptPromises()

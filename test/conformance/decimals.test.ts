@@ -1,0 +1,228 @@
+/** Decimals are strings with a scale: never numbers, never rounded, always padded. */
+import { assert, describe, it } from "vitest"
+import {
+  fresh,
+  idOf,
+  isDecimal,
+  keptPromises,
+  newCompany,
+  refused,
+  row,
+  succeeded,
+  useServer,
+  type Answer,
+  type Company,
+  type Row
+} from "./harness.ts"
+import { makeDraft, makeItem, makeOrder, makePosted, orderLines } from "./world.ts"
+
+useServer()
+
+interface Written {
+  readonly fact: string
+  readonly path: string
+  /** The field as written, and as shown. */
+  readonly name: string
+  readonly shown: string
+  readonly scale: number
+  readonly shownScale?: number
+  /** The rest of the body, for one record. */
+  readonly rest: (c: Company) => Promise<Row>
+}
+
+const nothing = async (): Promise<Row> => ({})
+const plain = (fact: string, path: string, name: string, scale: number, rest: Written["rest"] = nothing): Written => ({
+  fact,
+  path,
+  name,
+  shown: name,
+  scale,
+  rest
+})
+
+const WRITTEN: readonly Written[] = [
+  plain("SALESMEN-08", "salesmen", "commissionrate", 3, async () => ({ name: fresh("d") })),
+  plain("INVOICETERMS-08", "invoiceterms", "discountpercent", 3, async () => ({ verbal: fresh("d") })),
+  plain("CARRIERSERVICES-10", "carrierservices", "box1_charge", 5),
+  plain("CARRIERSERVICES-11", "carrierservices", "box_addl", 5),
+  plain("CARRIERSERVICES-15", "carrierservices", "methodmarkupflat", 4),
+  plain("RMARETURNS-09", "rmareturns", "taxcredit", 5),
+  plain("RMARETURNS-10", "rmareturns", "taxcredit2", 5),
+  plain("RMARETURNS-11", "rmareturns", "taxcredit3", 5),
+  plain("RMARETURNS-12", "rmareturns", "shipping_credit", 5),
+  plain("RMARETURNS-13", "rmareturns", "restock_fee", 5),
+  plain("RMARETURNS-14", "rmareturns", "total_credit", 5),
+  plain("PAYMENTS-05", "payments", "amount", 4, async (c) => ({
+    invoiceid: idOf(
+      await makePosted(c, { lines: [{ description: "w", quantity: "1", price: "1000000", taxable: false }] })
+    )
+  })),
+  plain("ORDERDEPOSITS-05", "orderdeposits", "amount", 4, async (c) => ({
+    orderid: (await makeOrder(c, { lines: [{ itemid: idOf(await makeItem(c)), qtyorder: "1", priceach: "1000000" }] }))
+      .id
+  })),
+  {
+    fact: "INVOICELINES-08",
+    path: "invoicelines",
+    name: "quantity",
+    shown: "qty",
+    scale: 6,
+    rest: async (c) => ({ invoiceid: idOf(await makeDraft(c)), description: "x", price: "1" })
+  },
+  {
+    fact: "INVOICELINES-17",
+    path: "invoicelines",
+    name: "price",
+    shown: "priceach",
+    scale: 6,
+    rest: async (c) => ({ invoiceid: idOf(await makeDraft(c)), description: "x", quantity: "1" })
+  }
+]
+
+/** D-04: the grammar is `-?\d+(\.\d+)?`. */
+const MALFORMED = [
+  "1,5",
+  "1e3",
+  "1E3",
+  "+1",
+  " 1",
+  "1 ",
+  "1.",
+  ".5",
+  "-",
+  "--1",
+  "0x10",
+  "1_000",
+  "abc",
+  "NaN",
+  "Infinity",
+  "1.2.3",
+  "١",
+  "1\n"
+]
+
+describe("every decimal that can be written", () => {
+  for (const { fact, path, name, shown, scale, rest } of WRITTEN) {
+    it(`[${fact}][FIELD-05][FIELD-07][FIELD-08][F-02] ${path}.${name} holds ${scale} decimals and is shown padded`, async () => {
+      const c = await newCompany()
+      const values = ["7", "7.5", `7.${"123456".slice(0, scale)}`, `0.${"0".repeat(scale - 1)}1`]
+      for (const value of values) {
+        const record = succeeded(await c.post(`/${path}`, { ...(await rest(c)), [name]: value }), 201)
+        isDecimal(record[shown], value, scale, `${name} ${value}`)
+      }
+    })
+
+    it(`[${fact}][FIELD-06][CODE-08][LIM-12][D-04] ${path}.${name} refuses one decimal more, even a zero`, async () => {
+      const c = await newCompany()
+      const body = await rest(c)
+      for (const value of [
+        `1.${"1".repeat(scale + 1)}`,
+        `1.${"0".repeat(scale + 1)}`,
+        `0.${"0".repeat(scale)}4`,
+        `1.${"9".repeat(30)}`
+      ]) {
+        refused(await c.post(`/${path}`, { ...body, [name]: value }), "invalid_precision", name)
+      }
+    })
+
+    it(`[${fact}][FIELD-05][CODE-04][D-04] ${path}.${name} refuses JSON numbers and malformed text`, async () => {
+      const c = await newCompany()
+      const body = await rest(c)
+      for (const value of [1, 1.5, 0, -1, true, {}, ["1"], ...MALFORMED]) {
+        const answer: Answer = await c.post(`/${path}`, { ...body, [name]: value })
+        refused(answer, "invalid_type", name)
+      }
+    })
+  }
+
+  it("[D-04][CODE-04][D-02] an empty string is a malformed decimal, also where one is required", async () => {
+    const c = await newCompany()
+    const wrong: string[] = []
+    for (const { path, name, rest } of WRITTEN) {
+      const answer = await c.post(`/${path}`, { ...(await rest(c)), [name]: "" })
+      const code = row(row(answer.json)["error"])["code"]
+      if (code !== "invalid_type") wrong.push(`${path}.${name}: ${String(code)}`)
+    }
+    assert.deepEqual(wrong, [])
+  })
+
+  it("[WRITE-01][FIELD-07][CODE-08][CODE-04] shipment quantities hold 6 decimals, as strings", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    const ship = (quantity: unknown) =>
+      c.post("/shipments", { orderid: order.id, lines: [{ orderlineid: order.lineIds[0], quantity }] })
+    for (const value of ["1.0000000", "0.1234567"]) refused(await ship(value), "invalid_precision", "lines[0].quantity")
+    for (const value of [1, 1.5, true, ...MALFORMED]) refused(await ship(value), "invalid_type", "lines[0].quantity")
+    succeeded(await ship("0.000001"), 201)
+    succeeded(await ship("1.123456"), 201)
+    isDecimal((await orderLines(c, order.id))[0]?.["qtyship"], "1.123457", 6)
+  })
+})
+
+describe("values", () => {
+  it("[FIELD-05] a decimal is never a float: digits beyond a double survive", async () => {
+    const c = await newCompany()
+    const values = [
+      "123456789012345.678",
+      "9007199254740993.001",
+      "0.001",
+      "-0.001",
+      "999999999999.999",
+      "-123456789012345.678"
+    ]
+    for (const value of values) {
+      const record = await c.create("salesmen", { name: fresh("d"), commissionrate: value })
+      isDecimal(record["commissionrate"], value, 3, value)
+      isDecimal((await c.read("salesmen", idOf(record)))["commissionrate"], value, 3, value)
+    }
+  })
+
+  it("[F-02] zero is padded, and a negative keeps its sign", async () => {
+    const c = await newCompany()
+    const zero = await c.create("rmareturns", { total_credit: "0", restock_fee: "-0.5" })
+    assert.strictEqual(zero["total_credit"], "0.00000")
+    assert.strictEqual(zero["restock_fee"], "-0.50000")
+  })
+
+  it("[INVOICELINES-20][WRITE-09] totals are exact where floats are not", async () => {
+    const c = await newCompany()
+    const sums: ReadonlyArray<readonly [string, string, string]> = [
+      ["3", "0.1", "0.3"],
+      ["1.1", "1.1", "1.21"],
+      ["100", "1.005", "100.5"],
+      ["0.07", "100", "7"],
+      ["1000000", "4.35", "4350000"],
+      ["3", "33.3333", "99.9999"]
+    ]
+    const invoiceid = idOf(await makeDraft(c))
+    for (const [quantity, price, total] of sums) {
+      const line = await c.create("invoicelines", { invoiceid, description: "x", quantity, price, taxable: false })
+      isDecimal(line["totalprice"], total, 4, `${quantity} x ${price}`)
+    }
+  })
+
+  it("[WRITE-09][WRITE-12][I-05] sums are exact where floats are not", async () => {
+    const c = await newCompany()
+    const lines = Array.from({ length: 10 }, () => ({ description: "x", quantity: "1", price: "0.1", taxable: false }))
+    const invoice = await makePosted(c, { lines })
+    isDecimal(invoice["invoicetotal"], "1", 4)
+    for (let i = 0; i < 9; i += 1)
+      succeeded(await c.post("/payments", { invoiceid: idOf(invoice), amount: "0.1" }), 201)
+    const last = await c.create("payments", { invoiceid: idOf(invoice), amount: "0.1" })
+    isDecimal(last["invoicepaid"], "1", 4)
+    refused(await c.post("/payments", { invoiceid: idOf(invoice), amount: "0.0001" }), "rule_violation")
+  })
+
+  it("[FIELD-05] no decimal is a JSON number in any answer", async () => {
+    const c = await newCompany()
+    const { id } = await makeOrder(c)
+    for (const record of [await c.read("orders", id), await makePosted(c)]) {
+      for (const name of ["ordertotal", "invoicetotal", "invoicepaid"]) {
+        if (name in row(record))
+          isDecimal(record[name], name === "ordertotal" ? "50" : name === "invoicetotal" ? "100" : "0", 4, name)
+      }
+    }
+  })
+})
+
+keptPromises()

@@ -1,0 +1,146 @@
+/** Every field of the eight objects: there, of its type, in its output form, with both halves of a pair. */
+import { assert, beforeAll, describe, it } from "vitest"
+import {
+  DAY,
+  fresh,
+  idOf,
+  isDecimal,
+  keptPromises,
+  MICROSECONDS,
+  newCompany,
+  row,
+  text,
+  TIMESTAMP,
+  useServer,
+  type Company,
+  type Row
+} from "./harness.ts"
+import { FIELDS, resource, RESOURCES, shownRecord, type Field } from "./resources.ts"
+
+useServer()
+
+/** A row that every reference pair of the resource can point to, by table. */
+async function targets(c: Company, fields: readonly Field[]): Promise<Map<string, { id: number; code: string }>> {
+  const known = new Map<string, { id: number; code: string }>()
+  for (const { pair } of fields) {
+    if (pair === undefined || known.has(pair.table)) continue
+    const code = fresh(pair.table === "carrierservices" ? "" : "t").slice(-10)
+    const [stored] = await c.put(pair.table, [{ [pair.key]: code }])
+    known.set(pair.table, { id: idOf(row(stored)), code })
+  }
+  return known
+}
+
+for (const { path } of RESOURCES) {
+  const fields = FIELDS[path] ?? []
+  describe(`${path} fields`, () => {
+    let full: Row
+    let bare: Row
+    let known: Map<string, { id: number; code: string }>
+
+    beforeAll(async () => {
+      const c = await newCompany()
+      known = await targets(c, fields)
+      const sample: Row = {}
+      for (const field of fields) {
+        sample[field.name] = field.pair === undefined ? field.sample : known.get(field.pair.table)?.id
+      }
+      // The key of a shared table must be free in the whole install.
+      if (path === "invoiceterms") sample["verbal"] = fresh("term")
+      const [fullRow] = await c.put(path, [sample])
+      const [bareRow] = await c.put(path, [path === "invoiceterms" ? { verbal: fresh("term") } : {}])
+      full = await shownRecord(c, resource(path), idOf(row(fullRow)))
+      bare = await shownRecord(c, resource(path), idOf(row(bareRow)))
+    }, 60_000)
+
+    it(`[FIELD-01] ${path}.id is an integer`, () => {
+      assert.isTrue(Number.isInteger(full["id"]))
+    })
+
+    it(`[A-14][FIELD-14] ${path} shows every documented field, and no other, also when unset`, () => {
+      const names = ["id"]
+      for (const field of fields) {
+        names.push(field.name)
+        if (field.pair !== undefined) names.push(field.pair.code)
+      }
+      assert.deepEqual(Object.keys(full).sort(), [...names].sort(), "a full record")
+      assert.deepEqual(Object.keys(bare).sort(), [...names].sort(), "a bare record")
+    })
+
+    for (const field of fields) {
+      const { fact, name, kind } = field
+      const pair = field.pair
+      if (pair !== undefined) {
+        it(`[${fact}][FIELD-02][A-15] ${path}.${name} / ${pair.code} is a reference pair`, () => {
+          const target = known.get(pair.table)
+          assert.strictEqual(full[name], target?.id)
+          assert.strictEqual(full[pair.code], target?.code)
+          assert.isNull(bare[name])
+          assert.isNull(bare[pair.code])
+        })
+      } else if (kind === "int") {
+        it(`[${fact}] ${path}.${name} is an integer`, () => {
+          if (field.maintained !== true) assert.strictEqual(full[name], field.sample)
+          else assert.isTrue(full[name] === null || Number.isInteger(full[name]))
+        })
+      } else if (kind === "bool") {
+        it(`[${fact}][FIELD-09] ${path}.${name} is a JSON boolean`, () => {
+          assert.strictEqual(full[name], true)
+          assert.include([false, null], bare[name])
+        })
+      } else if (kind === "string") {
+        it(`[${fact}] ${path}.${name} is a string`, () => {
+          if (field.maintained === true) assert.isTrue(full[name] === null || typeof full[name] === "string")
+          else if (path === "invoiceterms" && name === "verbal") assert.isString(full[name])
+          else assert.strictEqual(full[name], field.sample)
+        })
+      } else if (kind === "day") {
+        it(`[${fact}][FIELD-11][F-01] ${path}.${name} is shown in the date form`, () => {
+          assert.match(text(full[name], name), DAY)
+          assert.strictEqual(full[name], field.sample)
+        })
+      } else if (kind === "time") {
+        it(`[${fact}][FIELD-11][F-01] ${path}.${name} is shown in the timestamp form`, () => {
+          assert.match(text(full[name], name), name === "lastchangedate" ? MICROSECONDS : TIMESTAMP)
+        })
+      } else {
+        it(`[${fact}][FIELD-05][F-02] ${path}.${name} is a decimal string padded to ${kind.decimals}`, () => {
+          isDecimal(full[name], String(field.sample), kind.decimals, name)
+        })
+      }
+    }
+  })
+}
+
+it("[INVOICELINES-57][EP-22][CARRIERSERVICES-19][CARRIERSERVICES-20][PAYMENTS-47] the fields that are stated to be absent are absent", async () => {
+  const c = await newCompany()
+  const absent: ReadonlyArray<readonly [string, readonly string[]]> = [
+    ["invoicelines", ["cancel"]],
+    ["carrierservices", ["cancel", "entrydate", "lastchangedate"]],
+    ["payments", ["lastchangedate"]],
+    ["rmareturns", ["lastchangedate"]]
+  ]
+  for (const [path, names] of absent) {
+    const [stored] = await c.put(path, [{}])
+    const record = await shownRecord(c, resource(path), idOf(row(stored)))
+    for (const name of names) assert.notProperty(record, name, path)
+  }
+})
+
+it("[INVOICELINES-63][X-17] discount_percent (5 decimals) and discountpercent (2 decimals) are two fields", async () => {
+  const c = await newCompany()
+  const [stored] = await c.put("invoicelines", [{ discount_percent: "1.23456", discountpercent: "7.89" }])
+  const record = await shownRecord(c, resource("invoicelines"), idOf(row(stored)))
+  isDecimal(record["discount_percent"], "1.23456", 5)
+  isDecimal(record["discountpercent"], "7.89", 2)
+})
+
+it("[ORDERDEPOSITS-09] a deposit shows the last four digits and nothing else of a card", async () => {
+  const c = await newCompany()
+  const [stored] = await c.put("orderdeposits", [{ last4ofcard: "4242" }])
+  const record = await shownRecord(c, resource("orderdeposits"), idOf(row(stored)))
+  assert.strictEqual(record["last4ofcard"], "4242")
+  assert.isEmpty(Object.keys(record).filter((name) => /brand|cardnumber|cardtype/i.test(name)))
+})
+
+keptPromises()

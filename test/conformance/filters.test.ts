@@ -1,0 +1,238 @@
+/** The filters of every row: exact, partial, cancel, externalid, and values that are no values. */
+import { assert, describe, it } from "vitest"
+import {
+  idOf,
+  ids,
+  keptPromises,
+  newCompany,
+  page,
+  query,
+  refused,
+  row,
+  useServer,
+  fresh,
+  type Company,
+  type Row
+} from "./harness.ts"
+import { FIELDS, RESOURCES } from "./resources.ts"
+
+useServer()
+
+async function found(c: Company, path: string, params: Record<string, string | number | boolean>): Promise<number[]> {
+  return ids(await c.list(`/${path}${query({ limit: 250, ...params })}`))
+}
+
+/** Rows straight in the store; the shared terms need keys of their own. */
+async function put(c: Company, path: string, records: readonly Row[]): Promise<number[]> {
+  const named = path === "invoiceterms" ? records.map((each) => ({ verbal: fresh("flt"), ...each })) : records
+  return ids(await c.put(path, named))
+}
+
+describe("filters on ids", () => {
+  const exact: ReadonlyArray<readonly [string, string, string]> = [
+    ["shipments", "locationid", "SHIPMENTS-02"],
+    ["shipments", "orderid", "SHIPMENTS-02"],
+    ["shipments", "invoiceid", "SHIPMENTS-02"],
+    ["invoicelines", "itemid", "INVOICELINES-02"],
+    ["invoicelines", "inventorylocationid", "INVOICELINES-02"],
+    ["invoicelines", "invoiceid", "INVOICELINES-02"],
+    ["payments", "customerid", "PAYMENTS-02"],
+    ["payments", "inventorylocationid", "PAYMENTS-02"],
+    ["payments", "invoiceid", "PAYMENTS-02"],
+    ["orderdeposits", "orderid", "ORDERDEPOSITS-02"],
+    ["rmareturns", "invoiceid", "RMARETURNS-02"]
+  ]
+  for (const [path, filter, fact] of exact) {
+    it(`[EP-17][${fact}] ${path}: ${filter} takes the id and matches it exactly`, async () => {
+      const c = await newCompany()
+      const pair = FIELDS[path]?.find((field) => field.name === filter)?.pair
+      const targets =
+        pair === undefined
+          ? [11, 111]
+          : ids(await c.put(pair.table, [{ [pair.key]: fresh("a") }, { [pair.key]: fresh("b") }]))
+      const [one = 0, two = 0] = targets
+      const [a, b, , d] = await put(c, path, [{ [filter]: one }, { [filter]: two }, {}, { [filter]: one }])
+      assert.deepEqual(await found(c, path, { [filter]: one }), [a, d])
+      assert.deepEqual(await found(c, path, { [filter]: two }), [b])
+      assert.deepEqual(await found(c, path, { [filter]: 999_999_999 }), [])
+    })
+
+    it(`[A-10][A-16] ${path}: ${filter} must be an integer`, async () => {
+      const c = await newCompany()
+      for (const value of ["abc", "", "1.5", "1,2", "0x1", " 1", "null"]) {
+        refused(await c.get(`/${path}${query({ [filter]: value })}`), "invalid_type", filter)
+      }
+    })
+  }
+
+  it("[EP-17] filters narrow one another", async () => {
+    const c = await newCompany()
+    const [, b] = await put(c, "shipments", [
+      { orderid: 1, locationid: null },
+      { orderid: 1, externalid: "x" },
+      { orderid: 2, externalid: "x" }
+    ])
+    assert.deepEqual(await found(c, "shipments", { orderid: 1, externalid: "x" }), [b])
+  })
+})
+
+describe("partial filters", () => {
+  const partial: ReadonlyArray<readonly [string, string, string]> = [
+    ["invoicelines", "description", "INVOICELINES-02"],
+    ["orderdeposits", "rnum", "ORDERDEPOSITS-02"],
+    ["carrierservices", "description", "CARRIERSERVICES-02"],
+    ["invoiceterms", "verbal", "INVOICETERMS-02"],
+    ["salesmen", "name", "SALESMEN-02"]
+  ]
+  for (const [path, filter, fact] of partial) {
+    it(`[EP-17][${fact}] ${path}: ${filter} matches a part, whatever the case`, async () => {
+      const c = await newCompany()
+      const tag = fresh("t")
+      const [start, middle, end, other] = await put(c, path, [
+        { [filter]: `${tag}Blue one` },
+        { [filter]: `a ${tag}BLUE b` },
+        { [filter]: `in ${tag}blue` },
+        { [filter]: `${tag}red` }
+      ])
+      assert.deepEqual(await found(c, path, { [filter]: `${tag}blue` }), [start, middle, end])
+      assert.deepEqual(await found(c, path, { [filter]: `${tag}bLuE`.toUpperCase() }), [start, middle, end])
+      assert.deepEqual(await found(c, path, { [filter]: `${tag}red` }), [other])
+      assert.deepEqual(await found(c, path, { [filter]: `${tag}green` }), [])
+    })
+
+    it(`[EP-17] ${path}: ${filter} takes every sign for itself`, async () => {
+      const c = await newCompany()
+      const tag = fresh("s")
+      const signs = ["10%", "a_b", "c*", "(d", "e\\f", "g.h", "[i]", "j'k", 'l"m', "n+o", "ö"]
+      const made = await put(c, path, [
+        ...signs.map((sign) => ({ [filter]: `${tag}${sign}z` })),
+        ...["10xz", "axbz", "cccz", "dz", "efz", "gxhz", "iz", "jkz"].map((decoy) => ({ [filter]: tag + decoy }))
+      ])
+      for (const [i, sign] of signs.entries()) {
+        assert.deepEqual(await found(c, path, { [filter]: `${tag}${sign}` }), [made[i]], sign)
+      }
+    })
+
+    it(`[EP-17] ${path}: ${filter} knows the case of letters beyond ASCII`, async () => {
+      const c = await newCompany()
+      const tag = fresh("u")
+      const [id] = await put(c, path, [{ [filter]: `${tag} Zoë Ärger` }])
+      assert.deepEqual(await found(c, path, { [filter]: `${tag} ZOË ä` }), [id])
+    })
+
+    it(`[A-16] ${path}: an empty ${filter} is no wildcard`, async () => {
+      const c = await newCompany()
+      await put(c, path, [{ [filter]: fresh("full") }])
+      assert.isEmpty((await c.list(`/${path}?${filter}=`)).filter((record) => record[filter] !== ""))
+    })
+  }
+})
+
+describe("exact text filters", () => {
+  it("[A-17][A-18][CARRIERSERVICES-02] carrierservices.code is exact and case-sensitive", async () => {
+    const c = await newCompany()
+    const [gnd, , , blank] = await put(c, "carrierservices", [
+      { code: "GND" },
+      { code: "gnd" },
+      { code: "GND2" },
+      { code: "" }
+    ])
+    assert.deepEqual(await found(c, "carrierservices", { code: "GND" }), [gnd])
+    assert.deepEqual(await found(c, "carrierservices", { code: "GN" }), [])
+    assert.deepEqual(await found(c, "carrierservices", { code: "" }), [blank])
+  })
+
+  for (const { path } of RESOURCES) {
+    it(`[FIELD-12][EP-17][A-18] ${path}: externalid is exact, verbatim and case-sensitive`, async () => {
+      const c = await newCompany()
+      const tag = fresh("x")
+      const keys = [
+        `${tag} Key-1`,
+        `${tag} key-1`,
+        `${tag} Key-1 `,
+        `${tag} Key-11`,
+        `${tag} ключ/键?&=%+#`,
+        `${tag}\ttab\nline`
+      ]
+      const made = await put(
+        c,
+        path,
+        keys.map((externalid) => ({ externalid }))
+      )
+      for (const [i, externalid] of keys.entries()) {
+        const list = await c.list(`/${path}${query({ externalid })}`)
+        assert.deepEqual(ids(list), [made[i]], externalid)
+        assert.strictEqual(list[0]?.["externalid"], externalid)
+      }
+      assert.deepEqual(await found(c, path, { externalid: tag }), [])
+    })
+  }
+})
+
+describe("cancel", () => {
+  for (const { path, cancel } of RESOURCES) {
+    if (cancel) {
+      it(`[EP-15][FIELD-13][A-08] ${path}: cancelled rows are hidden unless asked`, async () => {
+        const c = await newCompany()
+        const externalid = fresh("cx")
+        const [live, dead] = await put(c, path, [
+          { externalid, cancel: false },
+          { externalid, cancel: true }
+        ])
+        assert.deepEqual(await found(c, path, { externalid }), [live])
+        assert.deepEqual(await found(c, path, { externalid, cancel: "false" }), [live])
+        assert.deepEqual(await found(c, path, { externalid, cancel: "any" }), [live, dead])
+        assert.deepEqual(await found(c, path, { externalid, cancel: "true" }), [live, dead])
+      })
+    } else {
+      it(`[A-09][EP-22][X-03][INVOICELINES-61][CARRIERSERVICES-21] ${path}: the cancel filter is accepted and without effect`, async () => {
+        const c = await newCompany()
+        const made = await put(c, path, [{}, {}])
+        for (const value of ["false", "true", "any"]) assert.deepEqual(await found(c, path, { cancel: value }), made)
+      })
+    }
+
+    it(`[A-10][A-16] ${path}: any other value of cancel is refused`, async () => {
+      const c = await newCompany()
+      for (const value of ["maybe", "1", "TRUE", "yes"]) {
+        refused(await c.get(`/${path}?cancel=${value}`), "invalid_enum", "cancel")
+      }
+      assert.strictEqual((await c.get(`/${path}?cancel=`)).status, 400)
+    })
+  }
+
+  it("[FIELD-13][GEN-09] a cancelled row stays readable", async () => {
+    const c = await newCompany()
+    for (const path of ["shipments", "payments", "rmareturns", "salesmen", "invoiceterms"]) {
+      const [id] = await put(c, path, [{ cancel: true }])
+      const record = await c.read(path, id as number)
+      assert.strictEqual(record["cancel"], true)
+    }
+  })
+})
+
+describe("retrieve", () => {
+  it("[EP-08][CODE-09][D-06] an id that is none of the company is 404", async () => {
+    const c = await newCompany()
+    for (const { path, ops } of RESOURCES) {
+      if (!ops.includes("R")) continue
+      for (const id of ["999999999", "abc", "0", "-1", "1.5", "1e3", "99999999999999999999999", "%20", "null"]) {
+        refused(await c.get(`/${path}/${id}`), "not_found")
+      }
+    }
+  })
+
+  it("[EP-08][A-13] retrieve answers the bare record, as the list shows it", async () => {
+    const c = await newCompany()
+    for (const { path, ops, make } of RESOURCES) {
+      if (!ops.includes("R")) continue
+      const id = idOf(await make(c))
+      const record = await c.read(path, id)
+      assert.strictEqual(record["id"], id)
+      const listed = page(await c.get(`/${path}?limit=250&cancel=any`)).data.find((each) => each["id"] === id)
+      if (path !== "invoiceterms") assert.deepEqual(row(listed), record)
+    }
+  })
+})
+
+keptPromises()

@@ -1,0 +1,706 @@
+/**
+ * The harness of the wire tests: it starts (or finds) a reference server, speaks HTTP to it, and holds the
+ * assertions that every test shares. It is written from the documents alone and imports nothing of the product,
+ * so that a mistake in the product cannot hide behind the same mistake here.
+ *
+ * With CONFORMANCE_BASE_URL and CONFORMANCE_CONTROL_URL set, the tests run against that server; because the clock,
+ * the limits and the faults of a server are global, run them then with `--no-file-parallelism`. Otherwise each test
+ * file starts its own server and ends it by process id.
+ */
+import { spawn, type ChildProcess } from "node:child_process"
+import http from "node:http"
+import path from "node:path"
+import { afterAll, assert, beforeAll, it } from "vitest"
+
+// --- JSON values, narrowed by hand ---------------------------------------------------------------------------------
+
+export type Row = Record<string, unknown>
+
+export function isRow(value: unknown): value is Row {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+}
+
+export function row(value: unknown, what = "value"): Row {
+  assert.isTrue(isRow(value), `${what} must be an object, got ${JSON.stringify(value)}`)
+  return value as Row
+}
+
+export function rows(value: unknown, what = "value"): Row[] {
+  assert.isTrue(Array.isArray(value), `${what} must be an array, got ${JSON.stringify(value)}`)
+  return (value as unknown[]).map((each, i) => row(each, `${what}[${i}]`))
+}
+
+export function text(value: unknown, what = "value"): string {
+  assert.isTrue(typeof value === "string", `${what} must be a string, got ${JSON.stringify(value)}`)
+  return value as string
+}
+
+export function integer(value: unknown, what = "value"): number {
+  assert.isTrue(Number.isInteger(value), `${what} must be an integer, got ${JSON.stringify(value)}`)
+  return value as number
+}
+
+export function idOf(record: Row): number {
+  return integer(record["id"], "id")
+}
+
+// --- decimals: compared digit by digit, never as floats -------------------------------------------------------------
+
+const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/
+
+export function digits(value: string): { readonly units: bigint; readonly scale: number } {
+  const match = DECIMAL.exec(value)
+  if (match === null) throw new Error(`not a decimal: ${JSON.stringify(value)}`)
+  const fraction = match[3] ?? ""
+  const units = BigInt((match[2] ?? "") + fraction)
+  return { units: match[1] === "-" ? -units : units, scale: fraction.length }
+}
+
+export function sameDecimal(a: string, b: string): boolean {
+  const x = digits(a)
+  const y = digits(b)
+  const scale = Math.max(x.scale, y.scale)
+  return x.units * 10n ** BigInt(scale - x.scale) === y.units * 10n ** BigInt(scale - y.scale)
+}
+
+/** Asserts a decimal string with exactly `scale` decimals (F-02: padded) and this value. */
+export function isDecimal(value: unknown, expected: string, scale: number, what = "decimal"): void {
+  const got = text(value, what)
+  assert.isTrue(DECIMAL.test(got), `${what} must be a plain decimal string, got ${JSON.stringify(got)}`)
+  assert.strictEqual(digits(got).scale, scale, `${what} must have ${scale} decimals, got ${got}`)
+  assert.isTrue(sameDecimal(got, expected), `${what} must equal ${expected}, got ${got}`)
+}
+
+// --- time ---------------------------------------------------------------------------------------------------------
+
+export const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$/
+export const MICROSECONDS = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/
+export const DAY = /^\d{4}-\d{2}-\d{2}$/
+
+/** A timestamp as microseconds since 1970, so that instants compare without losing digits. */
+export function micros(stamp: unknown, what = "timestamp"): bigint {
+  const value = text(stamp, what)
+  assert.match(value, TIMESTAMP, what)
+  const dot = value.indexOf(".")
+  const whole = dot < 0 ? value : `${value.slice(0, dot)}Z`
+  const fraction = dot < 0 ? "" : value.slice(dot + 1, -1)
+  return BigInt(Date.parse(whole)) * 1000n + BigInt(fraction.padEnd(6, "0").slice(0, 6))
+}
+
+/** The inverse of `micros`: an RFC 3339 UTC timestamp with six decimals. */
+export function stamp(value: bigint): string {
+  const whole = value / 1_000_000n
+  const fraction = (value % 1_000_000n).toString().padStart(6, "0")
+  return `${new Date(Number(whole) * 1000).toISOString().slice(0, 19)}.${fraction}Z`
+}
+
+export function dayOf(date: Date): string {
+  return date.toISOString().slice(0, 10)
+}
+
+export function plusDays(day: string, days: number): string {
+  return dayOf(new Date(Date.parse(`${day}T00:00:00Z`) + days * 86_400_000))
+}
+
+// --- the server -----------------------------------------------------------------------------------------------------
+
+interface Server {
+  readonly baseUrl: string
+  readonly controlUrl: string
+  readonly stop: () => Promise<void>
+}
+
+const repository = path.resolve(import.meta.dirname, "../..")
+let running: Promise<Server> | undefined
+
+async function start(): Promise<Server> {
+  const baseUrl = process.env["CONFORMANCE_BASE_URL"]
+  const controlUrl = process.env["CONFORMANCE_CONTROL_URL"]
+  if (baseUrl !== undefined && controlUrl !== undefined) {
+    return { baseUrl, controlUrl, stop: async () => undefined }
+  }
+  const args = ["src/cli/launch.js", "reference-server", "--port", "0", "--control-port", "0", "--data", "empty"]
+  const node = path.join(repository, "node_modules/.bin/node")
+  // Its own process group, so that the whole family ends with it.
+  const child = spawn(node, args, { cwd: repository, stdio: ["ignore", "pipe", "pipe"], detached: true })
+  const end = () => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL")
+    } catch {
+      // It has ended already.
+    }
+  }
+  process.once("exit", end)
+  const ready = await readyLine(child)
+  return {
+    baseUrl: text(ready["baseUrl"], "baseUrl"),
+    controlUrl: text(ready["controlUrl"], "controlUrl"),
+    stop: async () => {
+      process.removeListener("exit", end)
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()))
+      child.kill("SIGTERM")
+      const timer = setTimeout(end, 3000)
+      await gone
+      clearTimeout(timer)
+    }
+  }
+}
+
+function readyLine(child: ChildProcess): Promise<Row> {
+  return new Promise((resolve, reject) => {
+    let out = ""
+    let err = ""
+    const timer = setTimeout(() => reject(new Error(`no ready line in 60 s; stderr: ${err}`)), 60_000)
+    child.stderr?.on("data", (chunk: Buffer) => {
+      err += chunk.toString()
+    })
+    child.stdout?.on("data", (chunk: Buffer) => {
+      out += chunk.toString()
+      const newline = out.indexOf("\n")
+      if (newline < 0) return
+      clearTimeout(timer)
+      try {
+        const line: unknown = JSON.parse(out.slice(0, newline))
+        if (isRow(line) && line["ready"] === true) resolve(line)
+        else reject(new Error(`the first line of stdout is not the ready line: ${out.slice(0, newline)}`))
+      } catch (cause) {
+        reject(new Error(`the first line of stdout is not JSON: ${out.slice(0, newline)}`, { cause }))
+      }
+    })
+    child.once("error", reject)
+    child.once("exit", (code) => reject(new Error(`the server ended with ${code}; stderr: ${err}`)))
+  })
+}
+
+function server(): Promise<Server> {
+  running ??= start()
+  return running
+}
+
+/** Call once at the top of a test file: starts the server, and ends it with a test of the promises kept all along. */
+export function useServer(): void {
+  beforeAll(async () => {
+    await server()
+  }, 90_000)
+  afterAll(async () => {
+    const current = running
+    running = undefined
+    if (current === undefined) return
+    await (await current).stop()
+  }, 30_000)
+}
+
+/** Call once at the bottom of a test file. */
+export function keptPromises(): void {
+  it("[ERR-01][ERR-02][ERR-03][ERR-04][ERR-05][D-09][VER-03][GEN-01][B-11] every answer in this file kept the common promises", () => {
+    assert.strictEqual([...broken].slice(0, 20).join("\n"), "")
+  })
+}
+
+export async function baseUrl(): Promise<string> {
+  return (await server()).baseUrl
+}
+
+// --- HTTP -----------------------------------------------------------------------------------------------------------
+
+export interface Answer {
+  readonly request: string
+  readonly status: number
+  readonly headers: http.IncomingHttpHeaders
+  readonly text: string
+  readonly bytes: Buffer
+  /** The parsed body; undefined when the body is empty or is not JSON. */
+  readonly json: unknown
+}
+
+export interface Sent {
+  readonly method: string
+  /** Relative to the base URL, beginning with a slash, sent as it stands. */
+  readonly path: string
+  readonly token?: string | undefined
+  readonly headers?: Record<string, string | string[]> | undefined
+  /** Sent as JSON. */
+  readonly body?: unknown
+  /** Sent as it stands, instead of `body`. */
+  readonly raw?: string | Buffer | undefined
+  /** On a connection of its own, and not held to the common promises (for injected faults). */
+  readonly faulty?: boolean | undefined
+  /** The path is relative to the host and not to the base URL. */
+  readonly absolute?: boolean | undefined
+  readonly timeoutMs?: number | undefined
+}
+
+const agent = new http.Agent({ keepAlive: true, maxSockets: 64 })
+
+function exchange(url: URL, rawPath: string, sent: Sent, again = true): Promise<Answer> {
+  const payload =
+    sent.raw !== undefined
+      ? Buffer.from(sent.raw as string)
+      : sent.body !== undefined
+        ? Buffer.from(JSON.stringify(sent.body))
+        : undefined
+  const headers: Record<string, string | string[]> = {}
+  if (sent.token !== undefined) headers["authorization"] = `Bearer ${sent.token}`
+  if (payload !== undefined) {
+    headers["content-type"] = "application/json"
+    headers["content-length"] = String(payload.length)
+  }
+  for (const [name, value] of Object.entries(sent.headers ?? {})) headers[name.toLowerCase()] = value
+  return new Promise((resolve, reject) => {
+    const request = http.request(
+      {
+        host: url.hostname,
+        port: url.port,
+        method: sent.method,
+        path: rawPath,
+        headers,
+        agent: sent.faulty === true ? false : agent
+      },
+      (response) => {
+        const chunks: Buffer[] = []
+        response.on("data", (chunk: Buffer) => chunks.push(chunk))
+        response.on("error", reject)
+        response.on("aborted", () => reject(new Error("aborted")))
+        response.on("end", () => {
+          const bytes = Buffer.concat(chunks)
+          const body = bytes.toString("utf8")
+          let json: unknown
+          try {
+            json = body === "" ? undefined : JSON.parse(body)
+          } catch {
+            json = undefined
+          }
+          resolve({
+            request: `${sent.method} ${sent.path}`,
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text: body,
+            bytes,
+            json
+          })
+        })
+      }
+    )
+    request.setTimeout(sent.timeoutMs ?? 30_000, () =>
+      request.destroy(new Error(`no answer: ${sent.method} ${sent.path}`))
+    )
+    request.on("error", (cause: NodeJS.ErrnoException) => {
+      // An idle connection that the server closed just now: nothing was processed, so once more on a new one.
+      if (again && sent.faulty !== true && request.reusedSocket && cause.code === "ECONNRESET") {
+        exchange(url, rawPath, sent, false).then(resolve, reject)
+      } else {
+        reject(cause)
+      }
+    })
+    request.end(payload)
+  })
+}
+
+/** One request to the API, exactly as described. */
+export async function send(sent: Sent): Promise<Answer> {
+  const url = new URL(await baseUrl())
+  const answer = await exchange(
+    url,
+    sent.absolute === true ? sent.path : url.pathname.replace(/\/$/, "") + sent.path,
+    sent
+  )
+  if (sent.faulty !== true) hold(sent, answer)
+  return answer
+}
+
+// --- the promises that every answer keeps -----------------------------------------------------------------------
+
+/** The 50 documented error codes with their one status each. */
+export const CODES: Readonly<Record<string, number>> = {
+  unauthorized: 401,
+  token_revoked: 401,
+  token_expired: 401,
+  insufficient_scope: 403,
+  forbidden: 403,
+  feature_not_licensed: 403,
+  record_limit_reached: 403,
+  invalid_json: 400,
+  invalid_request: 400,
+  invalid_type: 400,
+  unknown_parameter: 400,
+  invalid_enum: 400,
+  batch_too_large: 400,
+  invalid_precision: 400,
+  not_found: 404,
+  method_not_allowed: 405,
+  duplicate: 409,
+  idempotency_replay: 409,
+  request_in_progress: 409,
+  stale_record: 409,
+  not_posted: 409,
+  cannot_cancel: 409,
+  line_has_shipped: 409,
+  line_has_receipts: 409,
+  order_already_billed: 409,
+  hours_already_billed: 409,
+  shipment_already_invoiced: 409,
+  po_complete: 409,
+  invoice_already_posted: 409,
+  apbill_already_posted: 409,
+  not_batchable: 415,
+  unknown_value: 422,
+  ambiguous_value: 422,
+  conflicting_reference: 422,
+  unsupported_value: 422,
+  rule_violation: 422,
+  rate_limited: 429,
+  server_error: 500,
+  not_implemented: 501,
+  gl_set_unbalanced: 422,
+  gl_set_too_short: 422,
+  period_closed: 422,
+  shipto_mismatch: 422,
+  cannot_ship_quote: 422,
+  shipqty_exceeds_remaining: 422,
+  nothing_to_invoice: 422,
+  distribution_exceeds_total: 422,
+  deposit_exceeds_order: 422,
+  cannot_invoice_quote: 422,
+  hours_require_service_order: 422
+}
+
+const broken = new Set<string>()
+const requestIds = new Set<string>()
+
+function hold(sent: Sent, answer: Answer): void {
+  const complain = (what: string) => {
+    broken.add(`${answer.request.slice(0, 120)} -> ${answer.status}: ${what}`)
+  }
+  const requestId = answer.headers["svc-request-id"]
+  if (typeof requestId !== "string" || requestId === "") complain("no Svc-Request-Id header")
+  else if (requestIds.has(requestId)) complain("Svc-Request-Id is not unique")
+  else requestIds.add(requestId)
+  if (answer.headers["x-request-id"] !== requestId) complain("X-Request-Id differs from Svc-Request-Id")
+  if (sent.token !== undefined && answer.text.includes(sent.token)) complain("the answer carries the token")
+  if (answer.status >= 500 && answer.status !== 501)
+    complain(`a server error that nobody asked for: ${answer.text.slice(0, 200)}`)
+  if (answer.status === 405 && answer.headers.allow === undefined) complain("a 405 without Allow")
+  if (answer.status === 401 && answer.headers["www-authenticate"] === undefined)
+    complain("a 401 without WWW-Authenticate")
+  if (answer.status === 429 && answer.headers["retry-after"] === undefined) complain("a 429 without Retry-After")
+  if (sent.method === "HEAD") {
+    if (answer.text !== "") complain("an answer to HEAD with a body")
+    return
+  }
+  const type = answer.headers["content-type"] ?? ""
+  if (answer.status >= 400 || !type.startsWith("application/pdf")) {
+    if (!/^application\/json\b/i.test(type)) complain(`content-type ${JSON.stringify(type)}`)
+    if (answer.json === undefined) complain("the body is not JSON")
+  }
+  if (answer.status >= 400) {
+    const fault = envelopeFault(answer)
+    if (fault !== undefined) complain(fault)
+  } else if (isRow(answer.json) && "error" in answer.json) complain("a success with an error key")
+}
+
+function envelopeFault(answer: Answer): string | undefined {
+  if (!isRow(answer.json)) return "the error body is not an object"
+  const keys = Object.keys(answer.json)
+  if (keys.length !== 1 || keys[0] !== "error") return `the error body has the keys ${keys.join(", ")}`
+  const error = answer.json["error"]
+  const fault = errorFault(error)
+  if (fault !== undefined) return fault
+  const code = String(row(error)["code"])
+  if (CODES[code] !== answer.status) return `code ${code} belongs to ${CODES[code]}`
+  return undefined
+}
+
+/** What is wrong with one error object (the value of `error`, in an envelope or in a batch result). */
+export function errorFault(error: unknown): string | undefined {
+  if (!isRow(error)) return "error is not an object"
+  if (typeof error["code"] !== "string") return "error.code is not a string"
+  if (CODES[error["code"]] === undefined) return `error.code ${error["code"]} is not documented`
+  if (typeof error["message"] !== "string" || error["message"] === "") return "error.message is not a non-empty string"
+  if ("field" in error && (typeof error["field"] !== "string" || error["field"] === "")) {
+    return "error.field must be a string, or left out"
+  }
+  if ("legacy_code" in error) return "error.legacy_code must be left out (D-09)"
+  for (const key of Object.keys(error)) {
+    if (!["code", "message", "field", "errors", "current"].includes(key)) return `error has an unknown key ${key}`
+  }
+  if ("errors" in error) {
+    if (!Array.isArray(error["errors"]) || error["errors"].length === 0) return "error.errors must be a non-empty array"
+    for (const entry of error["errors"] as unknown[]) {
+      if (!isRow(entry)) return "an entry of error.errors is not an object"
+      for (const key of ["field", "code", "message"]) {
+        if (typeof entry[key] !== "string" || entry[key] === "") return `error.errors[].${key} must be a string`
+      }
+    }
+  }
+  return undefined
+}
+
+// --- assertions -----------------------------------------------------------------------------------------------------
+
+function shown(answer: Answer): string {
+  return `${answer.request} -> ${answer.status} ${answer.text.slice(0, 600)}`
+}
+
+export function succeeded(answer: Answer, status = 200): Row {
+  assert.strictEqual(answer.status, status, shown(answer))
+  return row(answer.json, shown(answer))
+}
+
+/** Asserts a refusal with this code (and its one status), and returns the error object. */
+export function refused(answer: Answer, code: string, field?: string): Row {
+  assert.strictEqual(answer.status, CODES[code], `expected ${code}: ${shown(answer)}`)
+  assert.isUndefined(envelopeFault(answer), shown(answer))
+  const error = row(row(answer.json)["error"])
+  assert.strictEqual(error["code"], code, shown(answer))
+  if (field !== undefined) assert.strictEqual(error["field"], field, `field of ${shown(answer)}`)
+  return error
+}
+
+/** The `field` and `code` of each entry of error.errors, as `field:code`, sorted. */
+export function entries(error: Row): string[] {
+  return rows(error["errors"] ?? [], "error.errors")
+    .map((entry) => `${String(entry["field"])}:${String(entry["code"])}`)
+    .sort()
+}
+
+/** Asserts 400 invalid_request whose errors[] holds exactly these `field:code` pairs. */
+export function refusedEntries(answer: Answer, ...expected: string[]): Row {
+  const error = refused(answer, "invalid_request")
+  assert.deepEqual(entries(error), [...expected].sort(), shown(answer))
+  return error
+}
+
+export interface Challenge {
+  readonly scheme: string
+  readonly params: Readonly<Record<string, string>>
+}
+
+/** Reads WWW-Authenticate with quoted and bare values alike (C-01). */
+export function challenge(answer: Answer): Challenge {
+  const header = answer.headers["www-authenticate"]
+  const value = text(Array.isArray(header) ? header[0] : header, `WWW-Authenticate of ${shown(answer)}`)
+  const space = value.indexOf(" ")
+  assert.isAbove(space, 0, value)
+  const params: Record<string, string> = {}
+  const pattern = /([A-Za-z_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/g
+  for (const match of value.slice(space + 1).matchAll(pattern)) {
+    params[String(match[1]).toLowerCase()] = match[2] ?? match[3] ?? ""
+  }
+  return { scheme: value.slice(0, space), params }
+}
+
+export function allowed(answer: Answer): string[] {
+  refused(answer, "method_not_allowed")
+  return text(answer.headers.allow, "Allow")
+    .split(",")
+    .map((verb) => verb.trim())
+    .filter((verb) => verb !== "")
+}
+
+export function etagOf(answer: Answer): string {
+  const etag = text(answer.headers.etag, `ETag of ${shown(answer)}`)
+  assert.match(etag, /^"[^"]*"$/, "a strong ETag")
+  return etag
+}
+
+export interface Page {
+  readonly data: Row[]
+  readonly limit: number
+  readonly hasMore: boolean
+  readonly next: string | null
+  readonly syncedThrough: string | undefined
+}
+
+/** Asserts a list answer of the shape of A-01, and reads it. */
+export function page(answer: Answer): Page {
+  const body = succeeded(answer)
+  assert.deepEqual(Object.keys(body).sort(), ["_meta", "data"], "the list envelope")
+  const meta = row(body["_meta"], "_meta")
+  for (const key of Object.keys(meta)) {
+    assert.include(["limit", "has_more", "next_cursor", "synced_through"], key, "_meta")
+  }
+  const data = rows(body["data"], "data")
+  const hasMore = meta["has_more"]
+  const next = meta["next_cursor"]
+  assert.isTrue(typeof hasMore === "boolean", "_meta.has_more")
+  if (hasMore === true) assert.isTrue(typeof next === "string" && next !== "", "next_cursor when has_more")
+  else assert.isNull(next, "next_cursor at the end")
+  const through = meta["synced_through"]
+  if (through !== undefined) assert.match(text(through, "synced_through"), TIMESTAMP)
+  return {
+    data,
+    limit: integer(meta["limit"], "_meta.limit"),
+    hasMore: hasMore as boolean,
+    next: next as string | null,
+    syncedThrough: through as string | undefined
+  }
+}
+
+// --- the control plane ----------------------------------------------------------------------------------------------
+
+export async function controlRaw(method: string, controlPath: string, body?: unknown, raw?: string): Promise<Answer> {
+  const url = new URL((await server()).controlUrl)
+  return exchange(url, controlPath, { method, path: controlPath, body, raw })
+}
+
+export async function control(method: string, controlPath: string, body?: unknown): Promise<Answer> {
+  const answer = await controlRaw(method, controlPath, body)
+  // A server that is back to a known state may count its requests from the start.
+  if (controlPath === "/reset") requestIds.clear()
+  assert.isTrue(answer.status >= 200 && answer.status < 300, `control plane: ${shown(answer)}`)
+  return answer
+}
+
+export interface TokenWish {
+  readonly company: number
+  readonly scopes?: readonly string[]
+  readonly user?: string | number
+  readonly supervisor?: boolean
+  readonly active?: boolean
+  readonly usercompany?: number
+  readonly expires?: string
+}
+
+export async function mint(wish: TokenWish): Promise<{ readonly token: string; readonly tokenid: unknown }> {
+  const answer = await control("POST", "/tokens", { scopes: ["*"], ...wish })
+  assert.strictEqual(answer.status, 201, shown(answer))
+  const body = row(answer.json)
+  return { token: text(body["token"], "token"), tokenid: body["tokenid"] }
+}
+
+export async function tokenFor(company: number, ...scopes: string[]): Promise<string> {
+  return (await mint({ company, scopes })).token
+}
+
+/** The lines of an NDJSON answer. */
+export function ndjson(answer: Answer): Row[] {
+  return answer.text
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line, i) => row(JSON.parse(line), `line ${i + 1}`))
+}
+
+/** Puts rows straight into the store, without rules, and returns them as stored. */
+export async function put(company: number, resource: string, records: readonly Row[], at?: string): Promise<Row[]> {
+  const answer = await control("POST", "/records", { company, resource, records, ...(at === undefined ? {} : { at }) })
+  // The documents say "answered as stored" and no more: a bare array, or the first array found in the object.
+  const list = Array.isArray(answer.json)
+    ? answer.json
+    : Object.values(row(answer.json)).find((each) => Array.isArray(each))
+  const stored = rows(list, `records stored, in ${shown(answer)}`)
+  assert.strictEqual(stored.length, records.length, "one answer per record")
+  return stored
+}
+
+export async function state(company: number, resource: string): Promise<Row[]> {
+  return ndjson(await control("GET", `/state?company=${company}&resource=${resource}`))
+}
+
+export async function serverNow(): Promise<bigint> {
+  return micros(row((await control("GET", "/clock")).json)["now"], "now of the clock")
+}
+
+export async function today(): Promise<string> {
+  return stamp(await serverNow()).slice(0, 10)
+}
+
+/** Stops the server's clock where it is (or there) and answers that instant. */
+export async function freeze(now?: string): Promise<bigint> {
+  const instant = now ?? stamp(await serverNow())
+  await control("POST", "/clock", { manual: true, now: instant })
+  return serverNow()
+}
+
+export async function thaw(): Promise<void> {
+  await control("POST", "/clock", { manual: false })
+}
+
+export async function advance(seconds: number): Promise<void> {
+  await control("POST", "/clock", { advanceSeconds: seconds })
+}
+
+// --- companies ------------------------------------------------------------------------------------------------------
+
+const runTag = Math.floor(Math.random() * 36 ** 5)
+  .toString(36)
+  .padStart(5, "0")
+const firstCompany = 1000 + Math.floor(Math.random() * 900_000) * 1000
+let companies = 0
+let names = 0
+
+/** A short name that no other test uses (at most 20 characters with a prefix of up to 8). */
+export function fresh(prefix = "n"): string {
+  names += 1
+  return `${prefix}-${runTag}-${names}`
+}
+
+export interface Company {
+  readonly id: number
+  readonly token: string
+  readonly send: (sent: Sent) => Promise<Answer>
+  readonly get: (path: string) => Promise<Answer>
+  readonly post: (path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
+  readonly patch: (path: string, body: unknown, headers?: Record<string, string>) => Promise<Answer>
+  readonly del: (path: string, headers?: Record<string, string>) => Promise<Answer>
+  /** Creates a record and asserts the 201. */
+  readonly create: (resource: string, body: Row) => Promise<Row>
+  /** Retrieves a record and asserts the 200. */
+  readonly read: (resource: string, id: number) => Promise<Row>
+  /** Every page of a list. */
+  readonly list: (path: string) => Promise<Row[]>
+  readonly put: (resource: string, records: readonly Row[], at?: string) => Promise<Row[]>
+  readonly settings: (settings: Row) => Promise<void>
+  /** The same company through another token. */
+  readonly with: (...scopes: string[]) => Promise<Company>
+}
+
+export function companyOf(id: number, token: string): Company {
+  const self: Company = {
+    id,
+    token,
+    send: (sent) => send({ token, ...sent }),
+    get: (path) => send({ method: "GET", path, token }),
+    post: (path, body, headers) => send({ method: "POST", path, token, body, headers }),
+    patch: (path, body, headers) => send({ method: "PATCH", path, token, body, headers }),
+    del: (path, headers) => send({ method: "DELETE", path, token, headers }),
+    create: async (resource, body) => succeeded(await self.post(`/${resource}`, body), 201),
+    read: async (resource, record) => succeeded(await self.get(`/${resource}/${record}`)),
+    list: async (path) => {
+      const all: Row[] = []
+      const join = path.includes("?") ? "&" : "?"
+      let cursor: string | null = null
+      do {
+        const more: string = cursor === null ? "" : `${join}cursor=${encodeURIComponent(cursor)}`
+        const each: Page = page(await self.get(path + more))
+        all.push(...each.data)
+        cursor = each.next
+      } while (cursor !== null)
+      return all
+    },
+    put: (resource, records, at) => put(id, resource, records, at),
+    settings: async (settings) => {
+      await control("PUT", `/companies/${id}`, settings)
+    },
+    with: async (...scopes) => companyOf(id, await tokenFor(id, ...scopes))
+  }
+  return self
+}
+
+/** A company that no other test uses, with a token of all scopes (or these). */
+export async function newCompany(...scopes: string[]): Promise<Company> {
+  companies += 1
+  const id = firstCompany + companies
+  return companyOf(id, await tokenFor(id, ...(scopes.length === 0 ? ["*"] : scopes)))
+}
+
+export function ids(records: readonly Row[]): number[] {
+  return records.map(idOf)
+}
+
+export function query(params: Record<string, string | number | boolean>): string {
+  const search = Object.entries(params).map(
+    ([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`
+  )
+  return search.length === 0 ? "" : `?${search.join("&")}`
+}

@@ -1,0 +1,341 @@
+/** Idempotency-Key: the same request has one effect, whatever happens to its answer. */
+import { randomUUID } from "node:crypto"
+import { afterAll, afterEach, assert, describe, it } from "vitest"
+import {
+  advance,
+  companyOf,
+  control,
+  fresh,
+  freeze,
+  idOf,
+  ids,
+  isDecimal,
+  keptPromises,
+  newCompany,
+  refused,
+  row,
+  succeeded,
+  thaw,
+  tokenFor,
+  useServer,
+  type Answer,
+  type Company
+} from "./harness.ts"
+import { RESOURCES } from "./resources.ts"
+import { makePosted, makeSalesman } from "./world.ts"
+
+useServer()
+afterAll(thaw)
+afterEach(async () => {
+  await control("DELETE", "/faults")
+})
+
+const keyed = (key: string) => ({ "idempotency-key": key })
+
+function replayed(answer: Answer, original: Answer): void {
+  assert.strictEqual(answer.status, original.status, answer.text)
+  assert.strictEqual(answer.text, original.text)
+  assert.strictEqual(answer.headers["idempotent-replayed"], "true")
+  assert.isUndefined(original.headers["idempotent-replayed"])
+}
+
+const conflict = (answer: Answer) => refused(answer, "idempotency_replay")
+
+describe("replay", () => {
+  for (const { path, body } of RESOURCES) {
+    it(`[EP-02][EP-01][B-09] POST /${path} twice with one key is one record and one answer`, async () => {
+      const c = await newCompany()
+      const payload = { ...(await body(c)), externalid: fresh("idem") }
+      const key = randomUUID()
+      const first = await c.post(`/${path}`, payload, keyed(key))
+      succeeded(first, 201)
+      replayed(await c.post(`/${path}`, payload, keyed(key)), first)
+      replayed(await c.post(`/${path}`, payload, keyed(key)), first)
+      assert.lengthOf(await c.list(`/${path}?externalid=${payload.externalid}`), 1)
+    })
+  }
+
+  it("[EP-02][EP-01] PATCH and DELETE are replayed, and not done again", async () => {
+    const c = await newCompany()
+    const id = idOf(await makeSalesman(c))
+    const patched = await c.patch(`/salesmen/${id}`, { email1: "a" }, keyed("patch"))
+    succeeded(await c.patch(`/salesmen/${id}`, { email1: "b" }))
+    replayed(await c.patch(`/salesmen/${id}`, { email1: "a" }, keyed("patch")), patched)
+    assert.strictEqual((await c.read("salesmen", id))["email1"], "b")
+    const cancelled = await c.del(`/salesmen/${id}`, keyed("delete"))
+    assert.strictEqual(succeeded(cancelled)["cancel"], true)
+    succeeded(await c.patch(`/salesmen/${id}`, { email1: "c" }))
+    replayed(await c.del(`/salesmen/${id}`, keyed("delete")), cancelled)
+  })
+
+  it("[G-05][EP-02] one key covers a whole batch", async () => {
+    const c = await newCompany()
+    const items = [{ name: "a" }, { name: "b", salesman: 1 }, { name: "c" }]
+    const first = await c.post("/salesmen/batch", items, keyed("batch"))
+    assert.strictEqual(first.status, 207)
+    replayed(await c.post("/salesmen/batch", items, keyed("batch")), first)
+    assert.lengthOf(await c.list("/salesmen"), 2)
+    conflict(await c.post("/salesmen/batch", items.slice(0, 2), keyed("batch")))
+  })
+
+  it("[EP-02][J-07] posting an invoice is replayed", async () => {
+    const c = await newCompany()
+    const invoice = await c.create("invoices", {
+      invoicenumber: fresh("i"),
+      customerid: idOf(await c.create("customers", { customercode: fresh("c"), name: "x" })),
+      lines: [{ description: "x", quantity: "1", price: "1" }]
+    })
+    const first = await c.post(`/invoices/${idOf(invoice)}/post`, {}, keyed("post"))
+    succeeded(first)
+    replayed(await c.post(`/invoices/${idOf(invoice)}/post`, {}, keyed("post")), first)
+  })
+
+  it("[EP-02] a payment with one key is paid once, also when ten come at once", async () => {
+    const c = await newCompany()
+    const invoiceid = idOf(await makePosted(c))
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => c.post("/payments", { invoiceid, amount: "10" }, keyed("pay")))
+    )
+    for (const answer of answers) {
+      if (answer.status === 201) continue
+      refused(answer, "request_in_progress")
+      assert.strictEqual(answer.headers["retry-after"], "1")
+    }
+    const done = answers.filter((answer) => answer.status === 201)
+    assert.isNotEmpty(done)
+    assert.lengthOf(new Set(done.map((answer) => answer.text)), 1)
+    assert.lengthOf(
+      done.filter((answer) => answer.headers["idempotent-replayed"] === undefined),
+      1
+    )
+    isDecimal((await c.read("invoices", invoiceid))["invoicepaid"], "10", 4)
+  })
+
+  it("[CODE-13][EP-02][B-10] a big batch twice at once is done once", async () => {
+    const c = await newCompany()
+    const items = Array.from({ length: 250 }, (_, i) => ({ name: `n${i}` }))
+    const [one, two] = await Promise.all([
+      c.post("/salesmen/batch", items, keyed("big")),
+      c.post("/salesmen/batch", items, keyed("big"))
+    ])
+    for (const answer of [one, two]) {
+      if (answer.status !== 207) refused(answer, "request_in_progress")
+    }
+    assert.include([one.status, two.status], 207)
+    assert.lengthOf(await c.list("/salesmen?limit=250"), 250)
+    assert.strictEqual((await c.post("/salesmen/batch", items, keyed("big"))).headers["idempotent-replayed"], "true")
+  })
+
+  it("[CODE-13][EP-02][B-10][ERR-08] while the first runs the second is told to wait, and then has the first's answer", async () => {
+    const c = await newCompany()
+    await control("POST", "/faults", { rules: [{ method: "POST", path: "/rmareturns", kind: "delay", times: 1 }] })
+    const post = () => c.post("/rmareturns", { externalid: "slow" }, keyed("slow"))
+    const slow = post()
+    let waiting = await c.get("/rmareturns?limit=1")
+    for (let i = 0; i < 50 && waiting.status !== 409; i += 1) {
+      const early = await Promise.race([slow, post()])
+      if (early.status === 409) waiting = early
+    }
+    refused(waiting, "request_in_progress")
+    assert.strictEqual(waiting.headers["retry-after"], "1")
+    const first = await slow
+    succeeded(first, 201)
+    replayed(await post(), first)
+    assert.lengthOf(await c.list("/rmareturns"), 1)
+  })
+
+  it("[B-05][B-04] GET takes no notice of a key", async () => {
+    const c = await newCompany()
+    const id = idOf(await makeSalesman(c))
+    const get = (path: string) => c.send({ method: "GET", path, headers: keyed("get") })
+    succeeded(await get(`/salesmen/${id}`))
+    const again = await get("/salesmen")
+    succeeded(again)
+    assert.isUndefined(again.headers["idempotent-replayed"])
+  })
+})
+
+describe("another request with the key", () => {
+  it("[EP-02][CODE-12][B-07] another body is 409 idempotency_replay, and does nothing", async () => {
+    const c = await newCompany()
+    const key = randomUUID()
+    const first = await c.post("/salesmen", { name: "a" }, keyed(key))
+    conflict(await c.post("/salesmen", { name: "b" }, keyed(key)))
+    assert.lengthOf(await c.list("/salesmen"), 1)
+    replayed(await c.post("/salesmen", { name: "a" }, keyed(key)), first)
+  })
+
+  it("[B-07] another body means other bytes, were it only a space", async () => {
+    const c = await newCompany()
+    const raw = (text: string) => c.send({ method: "POST", path: "/salesmen", raw: text, headers: keyed("bytes") })
+    succeeded(await raw('{"name":"a"}'), 201)
+    conflict(await raw('{"name": "a"}'))
+    conflict(await raw('{"name":"a"}\n'))
+    assert.strictEqual((await raw('{"name":"a"}')).headers["idempotent-replayed"], "true")
+  })
+
+  it("[B-06][B-07] another path or method is 409 idempotency_replay", async () => {
+    const c = await newCompany()
+    const body = { externalid: "x" }
+    succeeded(await c.post("/rmareturns", body, keyed("k")), 201)
+    conflict(await c.post("/carrierservices", body, keyed("k")))
+    const id = idOf(await makeSalesman(c))
+    succeeded(await c.patch(`/salesmen/${id}`, body, keyed("p")))
+    conflict(await c.patch(`/salesmen/${idOf(await makeSalesman(c))}`, body, keyed("p")))
+    conflict(await c.del(`/salesmen/${id}`, keyed("p")))
+    assert.isEmpty(await c.list("/carrierservices"))
+  })
+
+  it("[B-06] a key belongs to its token", async () => {
+    const c = await newCompany()
+    const other = companyOf(c.id, await tokenFor(c.id, "*"))
+    const stranger = await newCompany()
+    const one = await c.post("/rmareturns", { externalid: "x" }, keyed("k"))
+    const two = await other.post("/rmareturns", { externalid: "y" }, keyed("k"))
+    const three = await stranger.post("/rmareturns", { externalid: "z" }, keyed("k"))
+    const made = [one, two, three].map((answer) => succeeded(answer, 201)["externalid"])
+    assert.deepEqual(made, ["x", "y", "z"])
+  })
+
+  it("[B-06] keys differ by case and by every sign", async () => {
+    const c = await newCompany()
+    for (const key of ["Key", "key", "key.", "__proto__", "constructor", "a b", "!~"]) {
+      const answer = await c.post("/rmareturns", { externalid: key }, keyed(key))
+      assert.strictEqual(succeeded(answer, 201)["externalid"], key)
+    }
+    assert.lengthOf(await c.list("/rmareturns"), 7)
+  })
+})
+
+describe("the key itself", () => {
+  it("[B-05] 1 to 255 characters", async () => {
+    const c = await newCompany()
+    succeeded(await c.post("/rmareturns", {}, keyed("k".repeat(255))), 201)
+    refused(await c.post("/rmareturns", {}, keyed("k".repeat(256))), "invalid_request")
+    refused(await c.post("/rmareturns", {}, keyed("")), "invalid_request")
+    refused(await c.post("/rmareturns", {}, keyed("a\tb")), "invalid_request")
+    assert.lengthOf(await c.list("/rmareturns"), 1)
+  })
+
+  it("[B-05] no key is needed, and without one every request counts", async () => {
+    const c = await newCompany()
+    await c.create("rmareturns", {})
+    await c.create("rmareturns", {})
+    assert.lengthOf(await c.list("/rmareturns"), 2)
+  })
+})
+
+describe("what is remembered (B-08)", () => {
+  it("[B-08] a 400, 404, 409 and 422 are replayed, though the cause has gone", async () => {
+    const c = await newCompany()
+    const blocker = idOf(await makeSalesman(c, { name: "Ann" }))
+    const duplicate = await c.post("/salesmen", { name: "Ann" }, keyed("409"))
+    refused(duplicate, "duplicate")
+    const invalid = await c.post("/salesmen", {}, keyed("400"))
+    refused(invalid, "invalid_request")
+    const absent = await c.patch("/salesmen/999999999", { email1: "x" }, keyed("404"))
+    refused(absent, "not_found")
+    const unknown = await c.post("/carrierservices", { carrier: "Later" }, keyed("422"))
+    refused(unknown, "unknown_value")
+    succeeded(await c.patch(`/salesmen/${blocker}`, { name: "Bea" }))
+    await c.put("carriers", [{ name: "Later" }])
+    replayed(await c.post("/salesmen", { name: "Ann" }, keyed("409")), duplicate)
+    replayed(await c.post("/salesmen", {}, keyed("400")), invalid)
+    replayed(await c.patch("/salesmen/999999999", { email1: "x" }, keyed("404")), absent)
+    replayed(await c.post("/carrierservices", { carrier: "Later" }, keyed("422")), unknown)
+    succeeded(await c.post("/carrierservices", { carrier: "Later" }, keyed("new")), 201)
+  })
+
+  it("[B-08] a 409 stale_record is replayed", async () => {
+    const c = await newCompany()
+    const id = idOf(await makeSalesman(c))
+    const headers = { ...keyed("stale"), "if-match": '"old"' }
+    const stale = await c.patch(`/salesmen/${id}`, { email1: "x" }, headers)
+    refused(stale, "stale_record")
+    replayed(await c.patch(`/salesmen/${id}`, { email1: "x" }, headers), stale)
+  })
+
+  it("[B-08] a 403 is not: the request is done once the cause has gone", async () => {
+    const c = await newCompany()
+    await c.settings({ recordLimits: { customers: 0 } })
+    const body = { customercode: "C", name: "x" }
+    refused(await c.post("/customers", body, keyed("k")), "record_limit_reached")
+    await c.settings({ recordLimits: { customers: 10 } })
+    const done = await c.post("/customers", body, keyed("k"))
+    succeeded(done, 201)
+    replayed(await c.post("/customers", body, keyed("k")), done)
+  })
+
+  it("[B-08] a 429 is not", async () => {
+    const c = await newCompany()
+    await freeze()
+    await control("PUT", "/limits", { requestsPerMinute: 1 })
+    try {
+      succeeded(await c.get("/salesmen"))
+      refused(await c.post("/rmareturns", {}, keyed("k")), "rate_limited")
+      await advance(61)
+      succeeded(await c.post("/rmareturns", {}, keyed("k")), 201)
+    } finally {
+      await control("PUT", "/limits", { requestsPerMinute: 600 })
+      await thaw()
+    }
+    assert.lengthOf(await c.list("/rmareturns"), 1)
+  })
+
+  it("[B-08][CODE-32][ERR-11][D-15] a 500 is not: the write did not complete, and the retry does it", async () => {
+    const c = await newCompany()
+    await control("POST", "/faults", { rules: [{ method: "POST", kind: "status", code: 500, times: 1 }] })
+    const failed = await c.send({ method: "POST", path: "/rmareturns", body: {}, headers: keyed("k"), faulty: true })
+    assert.strictEqual(failed.status, 500)
+    assert.isEmpty(await c.list("/rmareturns"))
+    const done = await c.post("/rmareturns", {}, keyed("k"))
+    succeeded(done, 201)
+    replayed(await c.post("/rmareturns", {}, keyed("k")), done)
+  })
+
+  it("[B-12][EP-02][B-08] an answer lost on the way is found again by its key", async () => {
+    const c = await newCompany()
+    await control("POST", "/faults", { rules: [{ method: "POST", kind: "dropResponse", times: 1 }] })
+    let lost = false
+    try {
+      await c.send({
+        method: "POST",
+        path: "/rmareturns",
+        body: { externalid: "once" },
+        headers: keyed("k"),
+        faulty: true,
+        timeoutMs: 5000
+      })
+    } catch {
+      lost = true
+    }
+    assert.isTrue(lost, "no answer arrived")
+    assert.lengthOf(await c.list("/rmareturns"), 1)
+    const again = await c.post("/rmareturns", { externalid: "once" }, keyed("k"))
+    assert.strictEqual(succeeded(again, 201)["externalid"], "once")
+    assert.strictEqual(again.headers["idempotent-replayed"], "true")
+    assert.lengthOf(await c.list("/rmareturns"), 1)
+  })
+
+  it("[B-08] the memory lasts 24 hours", async () => {
+    const c = await newCompany()
+    const first = await c.post("/rmareturns", {}, keyed("k"))
+    await advance(23 * 3600)
+    replayed(await c.post("/rmareturns", {}, keyed("k")), first)
+    await advance(2 * 3600)
+    const later = await c.post("/rmareturns", {}, keyed("k"))
+    assert.isUndefined(later.headers["idempotent-replayed"])
+    assert.notStrictEqual(succeeded(later, 201)["id"], row(first.json)["id"])
+    assert.lengthOf(await c.list("/rmareturns"), 2)
+  })
+
+  it("[B-11] a replay is a request of its own, with its own request id", async () => {
+    const c: Company = await newCompany()
+    const first = await c.post("/rmareturns", {}, keyed("k"))
+    const second = await c.post("/rmareturns", {}, keyed("k"))
+    assert.notStrictEqual(first.headers["svc-request-id"], second.headers["svc-request-id"])
+    assert.deepEqual(ids([row(first.json)]), ids([row(second.json)]))
+  })
+})
+
+keptPromises()

@@ -1,0 +1,362 @@
+/** Invoice lines: added to drafts only, in their simplified shape. */
+import { assert, describe, it } from "vitest"
+import {
+  fresh,
+  idOf,
+  ids,
+  isDecimal,
+  keptPromises,
+  newCompany,
+  plusDays,
+  query,
+  refused,
+  refusedEntries,
+  rows,
+  succeeded,
+  today,
+  useServer,
+  type Company
+} from "./harness.ts"
+import { makeCustomer, makeDraft, makeItem, makePosted } from "./world.ts"
+
+useServer()
+
+async function draft(c: Company): Promise<number> {
+  return idOf(await makeDraft(c))
+}
+
+it("[WRITE-07][WRITE-09][I-05][I-06][INVOICELINES-62] a line: the write names land in the object's fields, with the invoice's total", async () => {
+  const c = await newCompany()
+  const invoice = await makeDraft(c)
+  const item = await makeItem(c, { description: "Widget" })
+  const line = await c.create("invoicelines", {
+    invoiceid: idOf(invoice),
+    itemid: idOf(item),
+    description: "Blue widget",
+    quantity: "2.5",
+    price: "4.123456",
+    taxable: false,
+    externalid: "L-1"
+  })
+  assert.deepInclude(line, {
+    invoiceid: idOf(invoice),
+    invoice: invoice["invoicenumber"],
+    itemid: idOf(item),
+    item: item["sku"],
+    description: "Blue widget",
+    linenumber: 2,
+    taxflag: 0,
+    externalid: "L-1"
+  })
+  isDecimal(line["qty"], "2.5", 6)
+  isDecimal(line["priceach"], "4.123456", 6)
+  isDecimal(line["totalprice"], "10.3086", 4)
+  isDecimal(line["invoicetotal"], "110.3086", 4)
+})
+
+it("[I-05] what the create answer adds is no field of the record", async () => {
+  const c = await newCompany()
+  const line = await c.create("invoicelines", {
+    invoiceid: await draft(c),
+    description: "x",
+    quantity: "1",
+    price: "1"
+  })
+  const [shown] = (await c.list("/invoicelines")).filter((each) => each["id"] === line["id"])
+  assert.isDefined(shown)
+  assert.notProperty(shown, "invoicetotal")
+})
+
+it("[WRITE-07][INVOICELINES-07] description defaults to the item's", async () => {
+  const c = await newCompany()
+  const itemid = idOf(await makeItem(c, { description: "Widget" }))
+  const line = await c.create("invoicelines", { invoiceid: await draft(c), itemid, quantity: "1", price: "1" })
+  assert.strictEqual(line["description"], "Widget")
+})
+
+it("[WRITE-07][INVOICELINES-06] a non-stock line has a description and no item", async () => {
+  const c = await newCompany()
+  const line = await c.create("invoicelines", {
+    invoiceid: await draft(c),
+    description: "Work",
+    quantity: "1",
+    price: "1"
+  })
+  assert.deepInclude(line, { itemid: null, item: null, description: "Work" })
+})
+
+it("[WRITE-07][INVOICELINES-11][I-06] taxable is shown as taxflag 1 or 0", async () => {
+  const c = await newCompany()
+  const invoiceid = await draft(c)
+  const line = (taxable: boolean) =>
+    c.create("invoicelines", { invoiceid, description: "x", quantity: "1", price: "1", taxable })
+  assert.strictEqual((await line(true))["taxflag"], 1)
+  assert.strictEqual((await line(false))["taxflag"], 0)
+})
+
+it("[WRITE-07][CODE-04][FIELD-09] taxable is a JSON boolean", async () => {
+  const c = await newCompany()
+  const invoiceid = await draft(c)
+  for (const taxable of [1, 0, "true", {}]) {
+    refused(
+      await c.post("/invoicelines", { invoiceid, description: "x", quantity: "1", price: "1", taxable }),
+      "invalid_type",
+      "taxable"
+    )
+  }
+})
+
+it("[I-27][INVOICELINES-05] linenumber counts on from 1", async () => {
+  const c = await newCompany()
+  const invoice = await makeDraft(c, {
+    lines: [
+      { description: "a", quantity: "1", price: "1" },
+      { description: "b", quantity: "1", price: "1" }
+    ]
+  })
+  for (const number of [3, 4]) {
+    const line = await c.create("invoicelines", {
+      invoiceid: idOf(invoice),
+      description: "x",
+      quantity: "1",
+      price: "1"
+    })
+    assert.strictEqual(line["linenumber"], number)
+  }
+  const all = await c.list(`/invoicelines?invoiceid=${idOf(invoice)}`)
+  assert.deepEqual(
+    all.map((line) => line["linenumber"]),
+    [1, 2, 3, 4]
+  )
+})
+
+it("[I-27] lines that arrive at once have numbers of their own", async () => {
+  const c = await newCompany()
+  const invoiceid = await draft(c)
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, () =>
+      c.post("/invoicelines", { invoiceid, description: "x", quantity: "1", price: "1" })
+    )
+  )
+  const numbers = answers.map((answer) => Number(succeeded(answer, 201)["linenumber"])).sort((x, y) => x - y)
+  assert.deepEqual(numbers, [2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+})
+
+it("[INVOICELINES-59][RES-13][RES-16][GEN-02] lines go in the invoice request, in the same shape", async () => {
+  const c = await newCompany()
+  const itemid = idOf(await makeItem(c))
+  const invoice = await makeDraft(c, {
+    lines: [
+      { itemid, quantity: "2", price: "3", taxable: false },
+      { description: "Work", quantity: "1.5", price: "10", taxable: false, externalid: "w" }
+    ]
+  })
+  isDecimal(invoice["invoicetotal"], "21", 4)
+  assert.isNull(invoice["voucherid"])
+  const lines = await c.list(`/invoicelines?invoiceid=${idOf(invoice)}`)
+  assert.deepEqual(
+    lines.map((line) => [line["itemid"], line["externalid"]]),
+    [
+      [itemid, null],
+      [null, "w"]
+    ]
+  )
+  isDecimal(lines[1]?.["totalprice"], "15", 4)
+})
+
+it("[ERR-06][INVOICELINES-59] a fault in a nested line is named by its place, and nothing is created", async () => {
+  const c = await newCompany()
+  const customerid = idOf(await makeCustomer(c))
+  const body = (line: Record<string, unknown>) => ({
+    invoicenumber: fresh("i"),
+    customerid,
+    lines: [{ description: "a", quantity: "1", price: "1" }, line]
+  })
+  refused(
+    await c.post("/invoices", body({ description: "b", quantity: 1, price: "1" })),
+    "invalid_type",
+    "lines[1].quantity"
+  )
+  refused(
+    await c.post("/invoices", body({ description: "b", quantity: "1.1234567", price: "1" })),
+    "invalid_precision",
+    "lines[1].quantity"
+  )
+  refusedEntries(await c.post("/invoices", body({ description: "b", price: "1" })), "lines[1].quantity:required")
+  refused(
+    await c.post("/invoices", body({ itemid: 999_999_999, quantity: "1", price: "1" })),
+    "unknown_value",
+    "lines[1].itemid"
+  )
+  assert.isEmpty(await c.list("/invoices?cancel=any"))
+  assert.isEmpty(await c.list("/invoicelines"))
+})
+
+it("[WRITE-08][CODE-23][STATE-10] a posted invoice takes no line", async () => {
+  const c = await newCompany()
+  const invoiceid = idOf(await makePosted(c))
+  refused(
+    await c.post("/invoicelines", { invoiceid, description: "x", quantity: "1", price: "1" }),
+    "invoice_already_posted"
+  )
+  assert.lengthOf(await c.list(`/invoicelines?invoiceid=${invoiceid}`), 1)
+})
+
+it("[STATE-09][STATE-10][SPECIAL-08][J-07][SCOPE-09] posting gives an invoice its voucher, once", async () => {
+  const c = await newCompany()
+  const invoice = await makeDraft(c)
+  assert.isNull(invoice["voucherid"])
+  const poster = await c.with("invoices:write")
+  const posted = succeeded(await poster.post(`/invoices/${idOf(invoice)}/post`, {}))
+  assert.isTrue(Number.isInteger(posted["voucherid"]))
+  assert.strictEqual(posted["id"], invoice["id"])
+  refused(await poster.post(`/invoices/${idOf(invoice)}/post`, {}), "invoice_already_posted")
+  refused(await c.post("/invoices/999999999/post", {}), "not_found")
+  const reader = await c.with("invoices:read", "invoices:cancel")
+  refused(await reader.post(`/invoices/${idOf(invoice)}/post`, {}), "insufficient_scope")
+})
+
+it("[J-07][D-07] posting takes an empty body or none", async () => {
+  const c = await newCompany()
+  succeeded(await c.post(`/invoices/${await draft(c)}/post`))
+  succeeded(await c.post(`/invoices/${await draft(c)}/post`, {}))
+})
+
+it("[J-07][RULE-03][STATE-09] an invoice of a closed period is not posted, and stays a draft", async () => {
+  const c = await newCompany()
+  const day = await today()
+  const id = idOf(await makeDraft(c, { invoicedate: plusDays(day, -20) }))
+  await c.settings({ closedThrough: plusDays(day, -10) })
+  refused(await c.post(`/invoices/${id}/post`, {}), "period_closed")
+  assert.isNull((await c.read("invoices", id))["voucherid"])
+  succeeded(await c.post(`/invoices/${await draft(c)}/post`, {}))
+})
+
+it("[D-03] a reference that does not resolve comes before the state of the invoice", async () => {
+  const c = await newCompany()
+  const invoiceid = idOf(await makePosted(c))
+  refused(
+    await c.post("/invoicelines", { invoiceid, itemid: 999_999_999, quantity: "1", price: "1" }),
+    "unknown_value",
+    "itemid"
+  )
+  refused(
+    await c.post("/invoicelines", { invoiceid, itemid: 999_999_999, quantity: 1, price: "1" }),
+    "invalid_type",
+    "quantity"
+  )
+})
+
+it("[WRITE-08][CODE-26][GEN-06] an invoice or item that is none is unknown_value", async () => {
+  const c = await newCompany()
+  const other = await newCompany()
+  const line = { description: "x", quantity: "1", price: "1" }
+  refused(await c.post("/invoicelines", { ...line, invoiceid: 999_999_999 }), "unknown_value", "invoiceid")
+  refused(await c.post("/invoicelines", { ...line, invoiceid: await draft(other) }), "unknown_value", "invoiceid")
+  const invoiceid = await draft(c)
+  refused(await c.post("/invoicelines", { ...line, invoiceid, itemid: 999_999_999 }), "unknown_value", "itemid")
+  refused(
+    await c.post("/invoicelines", { ...line, invoiceid, itemid: idOf(await makeItem(other)) }),
+    "unknown_value",
+    "itemid"
+  )
+})
+
+it("[WRITE-07][EP-12][CODE-03] invoiceid, quantity and price are required", async () => {
+  const c = await newCompany()
+  refusedEntries(await c.post("/invoicelines", {}), "invoiceid:required", "quantity:required", "price:required")
+  refusedEntries(
+    await c.post("/invoicelines", { invoiceid: await draft(c), description: "x", quantity: "1" }),
+    "price:required"
+  )
+  refusedEntries(
+    await c.post("/invoicelines", { invoiceid: await draft(c), description: "x", quantity: null, price: "1" }),
+    "quantity:required"
+  )
+})
+
+it("[D-05][WRITE-08] a quantity may be negative, not zero", async () => {
+  const c = await newCompany()
+  const invoiceid = await draft(c)
+  const line = await c.create("invoicelines", {
+    invoiceid,
+    description: "back",
+    quantity: "-2",
+    price: "3",
+    taxable: false
+  })
+  isDecimal(line["qty"], "-2", 6)
+  isDecimal(line["totalprice"], "-6", 4)
+  isDecimal(line["invoicetotal"], "94", 4)
+  refused(await c.post("/invoicelines", { invoiceid, description: "x", quantity: "0", price: "3" }), "rule_violation")
+})
+
+it("[WRITE-07][INVOICELINES-07][FIELD-10][D-01] description holds 255 characters", async () => {
+  const c = await newCompany()
+  const invoiceid = await draft(c)
+  const line = { invoiceid, quantity: "1", price: "1" }
+  const made = await c.create("invoicelines", { ...line, description: "ü".repeat(255) })
+  assert.strictEqual(made["description"], "ü".repeat(255))
+  refusedEntries(await c.post("/invoicelines", { ...line, description: "ü".repeat(256) }), "description:too_long")
+})
+
+it("[I-07][INVOICELINES-17] price holds six decimals", async () => {
+  const c = await newCompany()
+  const line = await c.create("invoicelines", {
+    invoiceid: await draft(c),
+    description: "x",
+    quantity: "1",
+    price: "1.123456"
+  })
+  isDecimal(line["priceach"], "1.123456", 6)
+})
+
+it("[INVOICELINES-60][X-16][F-14][EP-14] object names outside the write shape are unknown", async () => {
+  const c = await newCompany()
+  const body = { invoiceid: await draft(c), description: "x", quantity: "1", price: "1" }
+  const outside = {
+    entrydate: "2026-01-01T00:00:00Z",
+    qty: "1",
+    priceach: "1",
+    taxflag: 1,
+    linenumber: 1,
+    item: "x",
+    invoice: "x",
+    linetype: 0,
+    totalprice: "1",
+    glaccountid: 1,
+    cancel: false
+  }
+  for (const [name, value] of Object.entries(outside)) {
+    refused(await c.post("/invoicelines", { ...body, [name]: value }), "unknown_parameter", name)
+  }
+})
+
+describe("filters over lines made through the API", () => {
+  it("[INVOICELINES-02][EP-17] by invoice, item and a part of the description", async () => {
+    const c = await newCompany()
+    const one = await draft(c)
+    const two = await draft(c)
+    const itemid = idOf(await makeItem(c))
+    const a = await c.create("invoicelines", {
+      invoiceid: one,
+      itemid,
+      description: "Blue widget",
+      quantity: "1",
+      price: "1"
+    })
+    const b = await c.create("invoicelines", {
+      invoiceid: two,
+      itemid,
+      description: "Red widget",
+      quantity: "1",
+      price: "1"
+    })
+    assert.deepEqual(ids(await c.list(`/invoicelines${query({ invoiceid: one, itemid })}`)), ids([a]))
+    assert.deepEqual(ids(await c.list(`/invoicelines${query({ itemid })}`)), ids([a, b]))
+    assert.deepEqual(ids(await c.list(`/invoicelines${query({ description: "RED" })}`)), ids([b]))
+    assert.lengthOf(rows(await c.list(`/invoicelines${query({ invoiceid: one })}`)), 2)
+  })
+})
+
+keptPromises()

@@ -1,0 +1,288 @@
+/** Lists: the envelope, pages, the order, and what may be asked. */
+import { assert, describe, it } from "vitest"
+import {
+  control,
+  freeze,
+  fresh,
+  idOf,
+  ids,
+  isRow,
+  keptPromises,
+  micros,
+  newCompany,
+  page,
+  query,
+  refused,
+  succeeded,
+  thaw,
+  useServer,
+  type Company
+} from "./harness.ts"
+import { RESOURCES, shownRecord } from "./resources.ts"
+import { makeSalesman } from "./world.ts"
+
+useServer()
+
+async function salesmen(c: Company, count: number): Promise<number[]> {
+  const records = Array.from({ length: count }, (_, i) => ({ name: `Person ${i}` }))
+  return ids(await c.put("salesmen", records))
+}
+
+describe("every list", () => {
+  for (const each of RESOURCES) {
+    const { path, facts, make } = each
+    it(`[EP-05][EP-19][A-01][A-04][${facts.ops}][${facts.row}] GET /${path} lists in the envelope, by id`, async () => {
+      const c = await newCompany()
+      const first = idOf(await make(c))
+      const second = idOf(await make(c))
+      const answer = page(await c.get(`/${path}?limit=250`))
+      const seen = ids(answer.data)
+      assert.isTrue(seen.includes(first) && seen.includes(second))
+      assert.deepEqual(
+        seen,
+        [...seen].sort((x, y) => x - y)
+      )
+      assert.strictEqual(answer.limit, 250)
+      assert.deepEqual(
+        answer.data.find((record) => record["id"] === first),
+        await shownRecord(c, each, first)
+      )
+    })
+
+    it(`[A-05][EP-16][${facts.since}] GET /${path} ${each.modifiedsince ? "carries" : "needs not carry"} synced_through`, async () => {
+      const c = await newCompany()
+      const record = await make(c)
+      const answer = page(await c.get(`/${path}?limit=1`))
+      if (!each.modifiedsince) return
+      assert.isString(answer.syncedThrough)
+      const shown = await shownRecord(c, each, idOf(record))
+      assert.isTrue(micros(answer.syncedThrough) >= micros(shown["lastchangedate"]))
+    })
+
+    it(`[EP-13][FIELD-16][A-12] GET /${path}?include=custom_fields adds custom_fields, and nothing does without`, async () => {
+      const c = await newCompany()
+      await make(c)
+      const plain = page(await c.get(`/${path}`)).data
+      const included = page(await c.get(`/${path}?include=custom_fields`)).data
+      assert.isNotEmpty(included)
+      for (const record of plain) assert.notProperty(record, "custom_fields")
+      for (const record of included) assert.isTrue(isRow(record["custom_fields"]))
+    })
+
+    it(`[EP-13][VER-04][A-11] GET /${path} refuses any other include`, async () => {
+      const c = await newCompany()
+      for (const include of ["lines", "custom_fields,lines", "CUSTOM_FIELDS", ""]) {
+        const answer = await c.get(`/${path}${query({ include })}`)
+        if (include === "") assert.strictEqual(answer.status, 400)
+        else refused(answer, "invalid_enum", "include")
+      }
+    })
+
+    it(`[EP-18][CODE-05][${facts.filters}] GET /${path} refuses an unknown filter and lists the valid ones`, async () => {
+      const c = await newCompany()
+      for (const name of ["bogus", "id", "Limit", "page", "offset", "__proto__", "constructor", "toString"]) {
+        const error = refused(await c.get(`/${path}?${name}=1`), "unknown_parameter", name)
+        for (const valid of [...each.filters, "cancel", "externalid", "include"]) {
+          assert.include(String(error["message"]), valid)
+        }
+        if (each.modifiedsince) assert.include(String(error["message"]), "modifiedsince")
+      }
+    })
+  }
+
+  it("[EP-18] a field that is no filter of the row is an unknown parameter", async () => {
+    const c = await newCompany()
+    const wrong: ReadonlyArray<readonly [string, string]> = [
+      ["shipments", "shiptoid"],
+      ["shipments", "location"],
+      ["shipments", "carrierserviceid"],
+      ["invoicelines", "item"],
+      ["invoicelines", "glaccountid"],
+      ["payments", "amount"],
+      ["payments", "customer"],
+      ["orderdeposits", "checkid"],
+      ["rmareturns", "rma_arorderid"],
+      ["salesmen", "email1"],
+      ["invoiceterms", "netduedays"],
+      ["carrierservices", "carrierid"],
+      ["carrierservices", "abbreviation"]
+    ]
+    for (const [path, name] of wrong) refused(await c.get(`/${path}?${name}=1`), "unknown_parameter", name)
+  })
+
+  it("[EP-13][FIELD-16][A-12] a retrieve takes include=custom_fields and nothing else", async () => {
+    const c = await newCompany()
+    const id = idOf(await makeSalesman(c))
+    assert.notProperty(await c.read("salesmen", id), "custom_fields")
+    const record = succeeded(await c.get(`/salesmen/${id}?include=custom_fields`))
+    assert.deepEqual(record["custom_fields"], {})
+    refused(await c.get(`/salesmen/${id}?include=other`), "invalid_enum", "include")
+    refused(await c.get(`/salesmen/${id}?bogus=1`), "unknown_parameter", "bogus")
+  })
+})
+
+describe("pages", () => {
+  it("[A-03][LIM-13] the limit is 100 unless said, and the envelope says it", async () => {
+    const c = await newCompany()
+    const made = await salesmen(c, 101)
+    const first = page(await c.get("/salesmen"))
+    assert.strictEqual(first.limit, 100)
+    assert.deepEqual(ids(first.data), made.slice(0, 100))
+    assert.isTrue(first.hasMore)
+    const second = page(await c.get(`/salesmen?cursor=${encodeURIComponent(String(first.next))}`))
+    assert.deepEqual(ids(second.data), made.slice(100))
+    assert.isFalse(second.hasMore)
+  })
+
+  it("[A-03][LIM-13] the limit goes from 1 to 250", async () => {
+    const c = await newCompany()
+    const made = await salesmen(c, 251)
+    assert.deepEqual(ids(page(await c.get("/salesmen?limit=1")).data), made.slice(0, 1))
+    const full = page(await c.get("/salesmen?limit=250"))
+    assert.strictEqual(full.limit, 250)
+    assert.deepEqual(ids(full.data), made.slice(0, 250))
+    assert.isTrue(full.hasMore)
+    for (const limit of ["0", "251", "-1", "1000000"]) {
+      refused(await c.get(`/salesmen?limit=${limit}`), "invalid_request", "limit")
+    }
+  })
+
+  it("[A-03][A-10] a limit that is no integer is refused", async () => {
+    const c = await newCompany()
+    for (const limit of ["abc", "", "1.5", "1e1", "0x10", "%201"]) {
+      const answer = await c.get(`/salesmen?limit=${limit}`)
+      assert.strictEqual(answer.status, 400, limit)
+      assert.strictEqual((answer.json as { error: { field?: string } }).error.field, "limit")
+    }
+  })
+
+  it("[A-02][A-04] a walk by cursor meets every record once, whatever the page size", async () => {
+    const c = await newCompany()
+    const made = await salesmen(c, 23)
+    for (const limit of [1, 2, 7, 11, 22, 23, 24]) {
+      assert.deepEqual(ids(await c.list(`/salesmen?limit=${limit}`)), made, `limit ${limit}`)
+    }
+  })
+
+  it("[A-01] a page that ends exactly at the last record says so", async () => {
+    const c = await newCompany()
+    await salesmen(c, 4)
+    const first = page(await c.get("/salesmen?limit=2"))
+    const second = page(await c.get(`/salesmen?limit=2&cursor=${encodeURIComponent(String(first.next))}`))
+    assert.strictEqual(second.data.length, 2)
+    assert.isFalse(second.hasMore)
+    assert.isNull(second.next)
+  })
+
+  it("[A-01] an empty list is a list", async () => {
+    const c = await newCompany()
+    for (const { path } of RESOURCES) {
+      if (path === "invoiceterms") continue
+      const empty = page(await c.get(`/${path}`))
+      assert.deepEqual(empty.data, [])
+      assert.isFalse(empty.hasMore)
+    }
+  })
+
+  it("[A-02][A-04] rows that vanish or appear during a walk neither skip nor repeat the others", async () => {
+    const c = await newCompany()
+    const made = await salesmen(c, 10)
+    const first = page(await c.get("/salesmen?limit=3"))
+    await control("POST", "/remove", { company: c.id, resource: "salesmen", id: made[1] })
+    await control("POST", "/remove", { company: c.id, resource: "salesmen", id: made[2] })
+    const added = await salesmen(c, 1)
+    const seen = ids(first.data)
+    let next = first.next
+    while (next !== null) {
+      const each = page(await c.get(`/salesmen?limit=3&cursor=${encodeURIComponent(next)}`))
+      seen.push(...ids(each.data))
+      next = each.next
+    }
+    assert.deepEqual(
+      seen.filter((id) => !added.includes(id)),
+      made
+    )
+    assert.strictEqual(new Set(seen).size, seen.length)
+  })
+
+  it("[A-02] a walk keeps its filters", async () => {
+    const c = await newCompany()
+    await c.put("salesmen", [
+      { name: "red 1", cancel: true },
+      { name: "red 2" },
+      { name: "blue 1" },
+      { name: "RED 3" },
+      { name: "red 4", cancel: true },
+      { name: "red 5" }
+    ])
+    const names = async (path: string) => (await c.list(path)).map((record) => record["name"])
+    assert.deepEqual(await names("/salesmen?name=red&limit=1"), ["red 2", "RED 3", "red 5"])
+    assert.deepEqual(await names("/salesmen?name=red&cancel=any&limit=2"), [
+      "red 1",
+      "red 2",
+      "RED 3",
+      "red 4",
+      "red 5"
+    ])
+  })
+
+  it("[A-02] a cursor that the server never gave is refused", async () => {
+    const c = await newCompany()
+    await salesmen(c, 3)
+    for (const cursor of ["garbage", "0", "-1", "null", "{}", "x".repeat(5000)]) {
+      const answer = await c.get(`/salesmen?limit=1&cursor=${encodeURIComponent(cursor)}`)
+      assert.strictEqual(answer.status, 400, `cursor ${cursor.slice(0, 40)}: ${answer.text}`)
+    }
+  })
+
+  it("[GEN-06] a cursor of one company never shows another's records", async () => {
+    const a = await newCompany()
+    const b = await newCompany()
+    await salesmen(a, 3)
+    const ofB = await salesmen(b, 3)
+    const { next } = page(await a.get("/salesmen?limit=1"))
+    const answer = await b.get(`/salesmen?limit=250&cursor=${encodeURIComponent(String(next))}`)
+    if (answer.status === 200) assert.isTrue(ids(page(answer).data).every((id) => ofB.includes(id)))
+    else assert.strictEqual(answer.status, 400)
+  })
+
+  it("[A-16] a repeated parameter is refused", async () => {
+    const c = await newCompany()
+    for (const search of [
+      "limit=1&limit=2",
+      "name=a&name=b",
+      "name=a&name=a",
+      "cancel=any&cancel=any",
+      "externalid=a&externalid=b"
+    ]) {
+      refused(await c.get(`/salesmen?${search}`), "invalid_request")
+    }
+    refused(await c.get("/shipments?orderid=1&orderid=2"), "invalid_request")
+  })
+
+  it("[A-05] synced_through is the server's clock at the snapshot", async () => {
+    const c = await newCompany()
+    const now = await freeze()
+    const answer = page(await c.get("/salesmen"))
+    await thaw()
+    assert.strictEqual(micros(answer.syncedThrough), now)
+  })
+
+  it("[A-04] a big list walks in order and complete", async () => {
+    const c = await newCompany()
+    const made: number[] = []
+    for (let i = 0; i < 4; i += 1) {
+      made.push(
+        ...ids(
+          await c.put(
+            "carrierservices",
+            Array.from({ length: 250 }, (_, k) => ({ code: `${i}-${k}`, description: fresh() }))
+          )
+        )
+      )
+    }
+    assert.deepEqual(ids(await c.list("/carrierservices?limit=250")), made)
+  }, 30_000)
+})
+
+keptPromises()

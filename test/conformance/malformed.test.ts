@@ -1,0 +1,230 @@
+/** What no client should send: the server refuses it with an envelope and stays up. */
+import { assert, describe, it } from "vitest"
+import {
+  fresh,
+  idOf,
+  keptPromises,
+  newCompany,
+  page,
+  refused,
+  refusedEntries,
+  send,
+  succeeded,
+  useServer,
+  type Company
+} from "./harness.ts"
+import { RESOURCES } from "./resources.ts"
+import { makeSalesman } from "./world.ts"
+
+useServer()
+
+const raw = (
+  c: Company,
+  body: string | Buffer,
+  path = "/salesmen",
+  method = "POST",
+  headers: Record<string, string> = {}
+) => c.send({ method, path, raw: body, headers })
+
+describe("bodies", () => {
+  it("[CODE-02][D-03] what is not JSON is 400 invalid_json", async () => {
+    const c = await newCompany()
+    for (const body of [
+      "{",
+      '{"name":"x"',
+      "{name:'x'}",
+      '{"name":"x",}',
+      "name=x",
+      "undefined",
+      "NaN",
+      '{"name":"x"}}',
+      '{"a":1}{"b":2}',
+      "'x'",
+      '{"name":"a\nb"}',
+      "<xml/>",
+      '{"name":01}',
+      "[1,]"
+    ]) {
+      refused(await raw(c, body), "invalid_json")
+    }
+    const id = idOf(await makeSalesman(c))
+    refused(await raw(c, "{", `/salesmen/${id}`, "PATCH"), "invalid_json")
+    refused(await raw(c, "[{]", "/salesmen/batch"), "invalid_json")
+  })
+
+  it("[CODE-02] an empty body where one is needed is 400", async () => {
+    const c = await newCompany()
+    for (const body of ["", " "]) {
+      const answer = await raw(c, body)
+      assert.strictEqual(answer.status, 400)
+    }
+  })
+
+  for (const { path, ops, make } of RESOURCES) {
+    it(`[D-07][CODE-03] ${path}: JSON that is no object is 400 invalid_request`, async () => {
+      const c = await newCompany()
+      for (const body of ["[]", '"x"', "1", "null", "true", "[{}]"])
+        refused(await raw(c, body, `/${path}`), "invalid_request")
+      if (!ops.includes("U")) return
+      const id = idOf(await make(c))
+      for (const body of ["[]", '"x"', "1", "null"])
+        refused(await raw(c, body, `/${path}/${id}`, "PATCH"), "invalid_request")
+    })
+  }
+
+  it("[D-08] any content type is accepted if the body is JSON, and is invalid_json if not", async () => {
+    const c = await newCompany()
+    for (const type of [
+      "text/plain",
+      "application/x-www-form-urlencoded",
+      "application/xml",
+      "application/json; charset=utf-8",
+      "nonsense"
+    ]) {
+      succeeded(await raw(c, JSON.stringify({ name: fresh() }), "/salesmen", "POST", { "content-type": type }), 201)
+      refused(await raw(c, "name=x", "/salesmen", "POST", { "content-type": type }), "invalid_json")
+    }
+  })
+
+  it("[CODE-05] names that mean something to JavaScript are unknown fields", async () => {
+    const c = await newCompany()
+    for (const name of [
+      "__proto__",
+      "constructor",
+      "prototype",
+      "hasOwnProperty",
+      "toString",
+      "valueOf",
+      "then",
+      " ",
+      "name ",
+      "Name"
+    ]) {
+      refused(await raw(c, `{"name":${JSON.stringify(fresh())},${JSON.stringify(name)}:1}`), "unknown_parameter")
+    }
+    assert.isEmpty(await c.list("/salesmen"))
+    page(await (await newCompany()).get("/salesmen"))
+  })
+
+  it("[D-01] a string of a million characters is too long, and no more than that", async () => {
+    const c = await newCompany()
+    refusedEntries(await c.post("/salesmen", { name: "x".repeat(1_000_000) }), "name:too_long")
+  })
+
+  it("[CODE-04] nesting a hundred thousand deep is refused", async () => {
+    const c = await newCompany()
+    const deep = `{"name":${"[".repeat(100_000)}${"]".repeat(100_000)}}`
+    const answer = await raw(c, deep)
+    assert.strictEqual(answer.status, 400)
+    refused(await raw(c, "[".repeat(100_000)), "invalid_json")
+    page(await c.get("/salesmen"))
+  })
+
+  it("[CODE-05] a thousand unknown fields are one refusal", async () => {
+    const c = await newCompany()
+    const body = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`f${i}`, i]))
+    const answer = await c.post("/salesmen", { name: "x", ...body })
+    assert.strictEqual(answer.status, 400)
+  })
+
+  it("[FIELD-12] text outside ASCII survives in every plane", async () => {
+    const c = await newCompany()
+    const name = "Zoë Ω 漢字 \u{1F600} ﷽ e\u0301 \u00A0|\u200B|\uFEFF"
+    const record = await c.create("salesmen", { name })
+    assert.strictEqual(record["name"], name)
+    assert.strictEqual((await c.read("salesmen", idOf(record)))["name"], name)
+  })
+
+  it("[GEN-01] bytes that are no UTF-8 do not bring the server down", async () => {
+    const c = await newCompany()
+    const answer = await raw(c, Buffer.from([0x7b, 0x22, 0x6e, 0x22, 0x3a, 0x22, 0xff, 0xfe, 0x22, 0x7d]))
+    assert.strictEqual(answer.status, 400)
+    page(await c.get("/salesmen"))
+  })
+})
+
+describe("numbers", () => {
+  it("[CODE-04] an integer beyond a double, or written as none, is no integer", async () => {
+    const c = await newCompany()
+    for (const value of ["1e400", "-1e400", "1.0000001", "0.5"]) {
+      refused(
+        await raw(c, `{"verbal":${JSON.stringify(fresh())},"netduedays":${value}}`, "/invoiceterms"),
+        "invalid_type",
+        "netduedays"
+      )
+    }
+  })
+})
+
+describe("paths", () => {
+  it("[C-13][CODE-09] a path that is not in the catalogue is 404", async () => {
+    const c = await newCompany()
+    for (const path of [
+      "/nosuchthing",
+      "/nosuchthing/1",
+      "/salesmen/1/nosuchthing",
+      "/salesmen/1/batch/2",
+      "/",
+      "/__proto__",
+      "/constructor",
+      "/toString",
+      "/__proto__/1",
+      "/%00",
+      "/salesman",
+      "/salesmen%2F1"
+    ]) {
+      for (const method of ["GET", "POST"]) {
+        const answer = await c.send({ method, path, ...(method === "POST" ? { body: {} } : {}) })
+        refused(answer, "not_found")
+      }
+    }
+  })
+
+  it("[C-13][ERR-01] a path that cannot be decoded gets an envelope too", async () => {
+    const c = await newCompany()
+    for (const path of ["/%", "/salesmen/%E0%A4%A", "/salesmen/%zz", "/salesmen/%"]) {
+      const answer = await c.get(path)
+      assert.include([400, 404], answer.status, path)
+    }
+  })
+
+  it("[ERR-01] a query that cannot be decoded gets an envelope too", async () => {
+    const c = await newCompany()
+    for (const search of ["name=%E0%A4%A", "%=1", "name=%zz", "&&&", "name", "?"]) {
+      const answer = await c.get(`/salesmen?${search}`)
+      assert.isBelow(answer.status, 500, search)
+    }
+  })
+
+  it("[GEN-07][VER-01][C-13] outside the base address there is nothing", async () => {
+    const c = await newCompany()
+    for (const path of ["/", "/salesmen", "/!/api/v1/salesmen", "/!/api/v3/salesmen", "/api/v2/salesmen"]) {
+      const answer = await c.send({ method: "GET", path, absolute: true })
+      refused(answer, "not_found")
+    }
+  })
+
+  it("[GEN-06] climbing out of a path leads nowhere", async () => {
+    const c = await newCompany()
+    const id = idOf(await makeSalesman(c))
+    for (const path of [`/payments/../salesmen/${id}`, `/salesmen/${id}/../${id}`, "/../v2/salesmen"]) {
+      const answer = await c.get(path)
+      assert.isBelow(answer.status, 500)
+    }
+  })
+
+  it("[AUTH-12] control characters and long values in headers are refused, not believed", async () => {
+    refused(
+      await send({ method: "GET", path: "/salesmen", headers: { authorization: `Bearer ${"x".repeat(4000)}` } }),
+      "unauthorized"
+    )
+  })
+
+  it("[ERR-01] a very long query is answered", async () => {
+    const c = await newCompany()
+    const answer = await c.get(`/salesmen?name=${"x".repeat(6000)}`)
+    assert.isEmpty(page(answer).data)
+  })
+})
+
+keptPromises()

@@ -1,0 +1,391 @@
+/** Polling: modifiedsince, synced_through, and that nothing is lost between two polls. */
+import { afterAll, assert, describe, it } from "vitest"
+import {
+  advance,
+  control,
+  dayOf,
+  freeze,
+  fresh,
+  idOf,
+  ids,
+  keptPromises,
+  micros,
+  MICROSECONDS,
+  newCompany,
+  page,
+  query,
+  refused,
+  row,
+  serverNow,
+  stamp,
+  state,
+  succeeded,
+  text,
+  thaw,
+  useServer,
+  type Company,
+  type Row
+} from "./harness.ts"
+import { changed, RESOURCES, shownRecord } from "./resources.ts"
+import { makeDraft, makeOrder, makeSalesman, makeShipment, orderLines, type Order } from "./world.ts"
+
+useServer()
+afterAll(thaw)
+
+const polled = RESOURCES.filter((each) => each.modifiedsince)
+
+/** Rows straight in the store at this instant; the shared terms need keys of their own. */
+async function put(c: Company, path: string, records: readonly Row[], at: string): Promise<number[]> {
+  const named = path === "invoiceterms" ? records.map((each) => ({ verbal: fresh("ms"), ...each })) : records
+  return ids(await c.put(path, named, at))
+}
+
+/** Every page since an instant, of the rows of this test only. */
+async function since(
+  c: Company,
+  path: string,
+  instant: string,
+  mine: readonly number[],
+  more: Record<string, string | number> = {}
+): Promise<number[]> {
+  const list = await c.list(`/${path}${query({ modifiedsince: instant, limit: 250, ...more })}`)
+  return ids(list).filter((id) => mine.includes(id))
+}
+
+async function ago(days: number): Promise<bigint> {
+  return ((await serverNow()) / 1_000_000n - BigInt(days) * 86_400n) * 1_000_000n
+}
+
+describe("which resources offer it", () => {
+  for (const { path, modifiedsince, facts } of RESOURCES) {
+    it(`[EP-16][EP-21][${facts.since}] ${path} ${modifiedsince ? "offers" : "refuses"} modifiedsince`, async () => {
+      const c = await newCompany()
+      const answer = await c.get(`/${path}?modifiedsince=1970-01-01T00:00:00Z`)
+      if (modifiedsince) assert.isString(page(answer).syncedThrough)
+      else refused(answer, "unknown_parameter", "modifiedsince")
+    })
+  }
+
+  it("[PAYMENTS-49][RMARETURNS-21][CARRIERSERVICES-20] the resources without lastchangedate have no modifiedsince", async () => {
+    const c = await newCompany()
+    for (const path of ["payments", "rmareturns", "carrierservices"]) {
+      refused(await c.get(`/${path}?modifiedsince=1970-01-01T00:00:00Z`), "unknown_parameter", "modifiedsince")
+    }
+  })
+})
+
+for (const each of polled) {
+  const { path } = each
+  describe(`${path} polled`, () => {
+    it("[EP-16][A-06] modifiedsince is inclusive, to the microsecond", async () => {
+      const c = await newCompany()
+      const base = await ago(3)
+      const [before] = await put(c, path, [{}], stamp(base + 1n))
+      const [at] = await put(c, path, [{}], stamp(base + 2n))
+      const [after] = await put(c, path, [{}], stamp(base + 3n))
+      const mine = [before, at, after] as number[]
+      assert.deepEqual(await since(c, path, stamp(base), mine), mine)
+      assert.deepEqual(await since(c, path, stamp(base + 2n), mine), [at, after])
+      assert.deepEqual(await since(c, path, stamp(base + 4n), mine), [])
+    })
+
+    it("[A-04] the order is by lastchangedate, then id", async () => {
+      const c = await newCompany()
+      const base = await ago(3)
+      const [late] = await put(c, path, [{}], stamp(base + 30n))
+      const [early] = await put(c, path, [{}], stamp(base + 10n))
+      const [tieA, tieB] = await put(c, path, [{}, {}], stamp(base + 20n))
+      const mine = [late, early, tieA, tieB] as number[]
+      assert.deepEqual(await since(c, path, stamp(base), mine), [early, tieA, tieB, late])
+      assert.deepEqual(await since(c, path, stamp(base), mine, { limit: 1 }), [early, tieA, tieB, late])
+    })
+
+    it("[A-04][A-05] ties across page boundaries are met once each", async () => {
+      const c = await newCompany()
+      const base = await ago(3)
+      const mine = await put(
+        c,
+        path,
+        Array.from({ length: 7 }, () => ({})),
+        stamp(base)
+      )
+      for (const limit of [1, 2, 3, 6, 7, 8]) {
+        assert.deepEqual(await since(c, path, stamp(base), mine, { limit }), mine, `limit ${limit}`)
+      }
+    })
+
+    it("[EP-16][A-07] cancelled rows are included unless cancel is said", async () => {
+      if (!each.cancel) return
+      const c = await newCompany()
+      const base = await ago(3)
+      const [live, dead] = await put(c, path, [{ cancel: false }, { cancel: true }], stamp(base))
+      const mine = [live, dead] as number[]
+      assert.deepEqual(await since(c, path, stamp(base), mine), mine)
+      assert.deepEqual(await since(c, path, stamp(base), mine, { cancel: "any" }), mine)
+      assert.deepEqual(await since(c, path, stamp(base), mine, { cancel: "false" }), [live])
+      assert.deepEqual(await since(c, path, stamp(base), mine, { cancel: "true" }), mine)
+    })
+
+    it("[A-05] synced_through is fixed by the first page of a scan", async () => {
+      const c = await newCompany()
+      const base = await ago(3)
+      await put(c, path, [{}, {}, {}, {}], stamp(base))
+      await freeze()
+      const first = page(await c.get(`/${path}${query({ modifiedsince: stamp(base), limit: 1 })}`))
+      await advance(90)
+      let next = first.next
+      let pages = 1
+      while (next !== null) {
+        const more = page(await c.get(`/${path}${query({ modifiedsince: stamp(base), limit: 1, cursor: next })}`))
+        assert.strictEqual(more.syncedThrough, first.syncedThrough)
+        next = more.next
+        pages += 1
+      }
+      await thaw()
+      assert.isAtLeast(pages, 4)
+    })
+
+    it("[EP-16][A-05][A-06][FIELD-14] a change of the very instant of the last poll is seen by the next", async () => {
+      const c = await newCompany()
+      await freeze()
+      const first = page(await c.get(`/${path}?modifiedsince=1970-01-01T00:00:00Z`))
+      const made = idOf(await each.make(c))
+      const again = page(await c.get(`/${path}${query({ modifiedsince: text(first.syncedThrough), limit: 250 })}`))
+      await thaw()
+      assert.include(ids(again.data), made)
+    })
+
+    it("[EP-16] modifiedsince works with the other filters", async () => {
+      const c = await newCompany()
+      const base = await ago(3)
+      const externalid = fresh("both")
+      const [old, match] = [
+        ...(await put(c, path, [{ externalid }], stamp(base))),
+        ...(await put(c, path, [{ externalid }], stamp(base + 10n)))
+      ]
+      await put(c, path, [{ externalid: fresh("other") }], stamp(base + 10n))
+      assert.deepEqual(ids(await c.list(`/${path}${query({ modifiedsince: stamp(base + 5n), externalid })}`)), [match])
+      assert.deepEqual(ids(await c.list(`/${path}${query({ modifiedsince: stamp(base), externalid })}`)), [old, match])
+    })
+
+    it("[A-10][EP-16] a value that is no RFC 3339 UTC timestamp is refused", async () => {
+      const c = await newCompany()
+      const wrong = [
+        "yesterday",
+        "",
+        dayOf(new Date()),
+        "1700000000",
+        "2026-01-01T00:00:00",
+        "2026-13-01T00:00:00Z",
+        "2026-02-30T00:00:00Z",
+        "2026-01-01T25:00:00Z",
+        "null"
+      ]
+      for (const value of wrong) {
+        refused(await c.get(`/${path}${query({ modifiedsince: value })}`), "invalid_type", "modifiedsince")
+      }
+      for (const value of [
+        "2026-01-01T00:00:00Z",
+        "2026-01-01T00:00:00.5Z",
+        "2026-01-01T00:00:00.123Z",
+        "2026-01-01T00:00:00.123456Z"
+      ]) {
+        page(await c.get(`/${path}${query({ modifiedsince: value })}`))
+      }
+    })
+
+    it("[A-06][FIELD-14] lastchangedate is in microseconds, and a change moves it on", async () => {
+      const c = await newCompany()
+      const made = idOf(await each.make(c))
+      const before = await shownRecord(c, each, made)
+      assert.match(text(before["lastchangedate"]), MICROSECONDS)
+      if (!each.ops.includes("U")) return
+      await advance(1)
+      const after = await changed(c, each, made)
+      assert.isTrue(micros(after["lastchangedate"]) > micros(before["lastchangedate"]))
+      const mine = await since(c, path, text(after["lastchangedate"]), [made])
+      assert.deepEqual(mine, [made])
+    })
+
+    it("[EP-16][STATE-12] a cancellation is a change", async () => {
+      if (!each.ops.includes("D")) return
+      const c = await newCompany()
+      const made = idOf(await each.make(c))
+      await advance(1)
+      const through = text(page(await c.get(`/${path}?limit=1`)).syncedThrough)
+      await advance(1)
+      const cancelled = succeeded(await c.del(`/${path}/${made}`))
+      assert.isTrue(micros(cancelled["lastchangedate"]) > micros(through))
+      assert.deepEqual(await since(c, path, through, [made]), [made])
+    })
+  })
+}
+
+describe("nothing is lost", () => {
+  it("[EP-16][A-05] a poller that stores synced_through ends with the truth, whatever is written meanwhile", async () => {
+    const c = await newCompany()
+    const seen = new Map<number, Row>()
+    let cursor = "1970-01-01T00:00:00Z"
+    const poll = async () => {
+      let next: string | null = null
+      let through: string | undefined
+      do {
+        const more: string = next === null ? "" : `&cursor=${encodeURIComponent(next)}`
+        const each = page(await c.get(`/salesmen${query({ modifiedsince: cursor, limit: 3 })}${more}`))
+        for (const record of each.data) {
+          const known = seen.get(idOf(record))
+          if (known === undefined || micros(record["lastchangedate"]) >= micros(known["lastchangedate"]))
+            seen.set(idOf(record), record)
+        }
+        through ??= each.syncedThrough
+        assert.strictEqual(each.syncedThrough, through)
+        next = each.next
+      } while (next !== null)
+      cursor = text(through)
+    }
+    const writing = { now: true }
+    const made: number[] = []
+    const writer = (async () => {
+      for (let i = 0; i < 60; i += 1) {
+        made.push(idOf(await makeSalesman(c)))
+        const target = made[(i * 7) % made.length] as number
+        succeeded(await c.patch(`/salesmen/${target}`, { email1: `${i}@x.example` }))
+        if (i % 9 === 8) succeeded(await c.del(`/salesmen/${made[(i * 5) % made.length] as number}`))
+      }
+      writing.now = false
+    })()
+    while (writing.now) await poll()
+    await writer
+    await poll()
+    const truth = await state(c.id, "salesmen")
+    assert.deepEqual(
+      [...seen.values()].toSorted((a, b) => idOf(a) - idOf(b)),
+      truth.toSorted((a, b) => idOf(a) - idOf(b))
+    )
+  }, 60_000)
+
+  it("[EP-16][A-05][A-06] a poller loses nothing of what twenty writers do at once, over several resources", async () => {
+    const c = await newCompany()
+    const orders = await Promise.all(Array.from({ length: 6 }, () => makeOrder(c)))
+    const draft = idOf(await makeDraft(c))
+    const paths = ["shipments", "invoicelines", "orderdeposits"] as const
+    const seen = new Map(paths.map((path) => [path, new Map<number, Row>()]))
+    const cursors = new Map<string, string>(paths.map((path) => [path, "1970-01-01T00:00:00Z"]))
+    const poll = async (path: (typeof paths)[number]) => {
+      let next: string | null = null
+      let through: string | undefined
+      do {
+        const more: string = next === null ? "" : `&cursor=${encodeURIComponent(next)}`
+        const each = page(await c.get(`/${path}${query({ modifiedsince: text(cursors.get(path)), limit: 7 })}${more}`))
+        for (const record of each.data) seen.get(path)?.set(idOf(record), record)
+        through ??= each.syncedThrough
+        next = each.next
+      } while (next !== null)
+      cursors.set(path, text(through))
+    }
+    const writing = { now: true }
+    const writer = (async () => {
+      await Promise.all(
+        Array.from({ length: 20 }, async (_, i) => {
+          const order = orders[i % orders.length] as Order
+          for (let k = 0; k < 4; k += 1) {
+            const line = { invoiceid: draft, description: `${i}-${k}`, quantity: "1", price: "1" }
+            succeeded(await c.post("/invoicelines/batch", [line, line, line]), 207)
+            await c.post("/orderdeposits", { orderid: order.id, amount: "1" })
+            const shipped = await c.post("/shipments", {
+              orderid: order.id,
+              lines: [{ orderlineid: order.lineIds[0], quantity: "1" }]
+            })
+            if (shipped.status === 201 && k % 2 === 1) succeeded(await c.del(`/shipments/${idOf(row(shipped.json))}`))
+          }
+        })
+      )
+      writing.now = false
+    })()
+    while (writing.now) for (const path of paths) await poll(path)
+    await writer
+    for (const path of paths) {
+      await poll(path)
+      const truth = await state(c.id, path)
+      assert.isNotEmpty(truth)
+      assert.deepEqual(
+        [...(seen.get(path)?.values() ?? [])].toSorted((a, b) => idOf(a) - idOf(b)),
+        truth.toSorted((a, b) => idOf(a) - idOf(b))
+      )
+    }
+  }, 60_000)
+
+  it("[A-05][EP-16] a row that changes between two pages is met by the next poll at the latest", async () => {
+    const c = await newCompany()
+    const base = await ago(3)
+    const made = await put(
+      c,
+      "salesmen",
+      Array.from({ length: 6 }, (_, i) => ({ name: `p${i}` })),
+      stamp(base)
+    )
+    const first = page(await c.get(`/salesmen${query({ modifiedsince: stamp(base), limit: 2 })}`))
+    succeeded(await c.patch(`/salesmen/${made[0]}`, { email1: "read-already" }))
+    succeeded(await c.patch(`/salesmen/${made[5]}`, { email1: "not-yet-read" }))
+    const latest = new Map<number, Row>()
+    for (const record of first.data) latest.set(idOf(record), record)
+    let next = first.next
+    while (next !== null) {
+      const each = page(await c.get(`/salesmen${query({ modifiedsince: stamp(base), limit: 2, cursor: next })}`))
+      for (const record of each.data) latest.set(idOf(record), record)
+      next = each.next
+    }
+    for (const record of await c.list(`/salesmen${query({ modifiedsince: text(first.syncedThrough) })}`))
+      latest.set(idOf(record), record)
+    assert.strictEqual(latest.size, 6)
+    assert.strictEqual(row(latest.get(made[0] as number))["email1"], "read-already")
+    assert.strictEqual(row(latest.get(made[5] as number))["email1"], "not-yet-read")
+  })
+
+  it("[A-19][RES-10][EP-16] deleting an order line moves the order's lastchangedate", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c, {
+      lines: [
+        { description: "a", qtyorder: "1", priceach: "1" },
+        { description: "b", qtyorder: "1", priceach: "1" },
+        { description: "c", qtyorder: "1", priceach: "1" }
+      ]
+    })
+    await advance(1)
+    const before = await c.read("orders", order.id)
+    const removed = succeeded(await c.del(`/orderlines/${order.lineIds[0]}`))
+    assert.strictEqual(removed["id"], order.lineIds[0])
+    const after = await c.read("orders", order.id)
+    assert.isTrue(micros(after["lastchangedate"]) > micros(before["lastchangedate"]))
+    const left = await orderLines(c, order.id)
+    assert.deepEqual(ids(left), order.lineIds.slice(1))
+    assert.deepEqual(
+      left.map((line) => line["linenumber"]),
+      [1, 2]
+    )
+  })
+
+  it("[D-10][FIELD-14] an empty change is no change", async () => {
+    const c = await newCompany()
+    const shipment = await makeShipment(c, await makeOrder(c))
+    const before = await c.read("shipments", idOf(shipment))
+    await advance(5)
+    const after = succeeded(await c.patch(`/shipments/${idOf(shipment)}`, {}))
+    assert.deepEqual(after, before)
+  })
+
+  it("[A-05] a row put late, with an old stamp, is not seen by a poll of a newer instant", async () => {
+    const c = await newCompany()
+    const through = text(page(await c.get("/salesmen")).syncedThrough)
+    await control("POST", "/records", {
+      company: c.id,
+      resource: "salesmen",
+      records: [{ name: "late" }],
+      at: stamp(await ago(10))
+    })
+    assert.isEmpty(await c.list(`/salesmen${query({ modifiedsince: through })}`))
+    assert.lengthOf(await c.list("/salesmen"), 1)
+  })
+})
+
+keptPromises()

@@ -1,0 +1,170 @@
+/** Deposits: up to what is left on the order, in open periods. */
+import { assert, it } from "vitest"
+import {
+  idOf,
+  ids,
+  isDecimal,
+  keptPromises,
+  newCompany,
+  plusDays,
+  refused,
+  refusedEntries,
+  row,
+  succeeded,
+  today,
+  useServer,
+  type Company
+} from "./harness.ts"
+import { makeDeposit, makeOrder } from "./world.ts"
+
+useServer()
+
+const deposit = (c: Company, orderid: number, amount: unknown, more: Record<string, unknown> = {}) =>
+  c.post("/orderdeposits", { orderid, amount, ...more })
+
+it("[WRITE-15][ORDERDEPOSITS-29][I-06][I-20][ORDERDEPOSITS-10] a deposit: the write names land in the object's fields, and it posts at once", async () => {
+  const c = await newCompany()
+  const { id: orderid } = await makeOrder(c)
+  const record = await c.create("orderdeposits", {
+    orderid,
+    amount: "12.5",
+    date: await today(),
+    method: 3,
+    reference: "R-1",
+    externalid: "D-1"
+  })
+  assert.deepInclude(record, { orderid, payment_method: 3, checkid: "R-1", externalid: "D-1", cancel: false })
+  isDecimal(record["amount"], "12.5", 4)
+  assert.isTrue(Number.isInteger(record["voucherid"]))
+})
+
+it("[ORDERDEPOSITS-32][I-06] the posting date is no field of the record", async () => {
+  const c = await newCompany()
+  const record = await makeDeposit(c, { date: await today() })
+  for (const name of ["date", "datereceived", "depositdate"]) assert.notProperty(record, name)
+})
+
+it("[RULE-09][I-19][ORDERDEPOSITS-33][X-15][WRITE-16] no more than what is left on the order", async () => {
+  const c = await newCompany()
+  const { id: orderid } = await makeOrder(c)
+  refused(await deposit(c, orderid, "50.0001"), "deposit_exceeds_order")
+  succeeded(await deposit(c, orderid, "30"), 201)
+  refused(await deposit(c, orderid, "20.0001"), "deposit_exceeds_order")
+  succeeded(await deposit(c, orderid, "20"), 201)
+  refused(await deposit(c, orderid, "0.0001"), "deposit_exceeds_order")
+})
+
+it("[I-19] a cancelled deposit leaves room for another", async () => {
+  const c = await newCompany()
+  const { id: orderid } = await makeOrder(c)
+  const record = succeeded(await deposit(c, orderid, "50"), 201)
+  const [shown] = await c.list("/orderdeposits")
+  await c.put("orderdeposits", [{ ...row(shown), cancel: true }])
+  assert.strictEqual(row(shown)["id"], record["id"])
+  succeeded(await deposit(c, orderid, "50"), 201)
+})
+
+it("[I-19][GEN-03] of twenty at once, as many succeed as there is room for", async () => {
+  const c = await newCompany()
+  const { id: orderid } = await makeOrder(c)
+  const answers = await Promise.all(Array.from({ length: 20 }, () => deposit(c, orderid, "5")))
+  assert.strictEqual(answers.filter((answer) => answer.status === 201).length, 10)
+  for (const answer of answers) if (answer.status !== 201) refused(answer, "deposit_exceeds_order")
+})
+
+it("[D-05][CODE-30] an amount must be above zero", async () => {
+  const c = await newCompany()
+  const { id } = await makeOrder(c)
+  for (const amount of ["0", "-1", "-0.0001"]) refused(await deposit(c, id, amount), "rule_violation")
+})
+
+it("[I-19][CODE-30] a cancelled order takes no deposit", async () => {
+  const c = await newCompany()
+  const { id } = await makeOrder(c)
+  succeeded(await c.del(`/orders/${id}`))
+  refused(await deposit(c, id, "1"), "rule_violation")
+})
+
+it("[ORDERDEPOSITS-34][I-19][CODE-26][GEN-06] an order that is none is unknown_value", async () => {
+  const c = await newCompany()
+  const other = await newCompany()
+  refused(await deposit(c, 999_999_999, "1"), "unknown_value", "orderid")
+  refused(await deposit(c, (await makeOrder(other)).id, "1"), "unknown_value", "orderid")
+})
+
+it("[RULE-03][WRITE-16] the date must be in an open period", async () => {
+  const c = await newCompany()
+  const { id } = await makeOrder(c)
+  const day = await today()
+  await c.settings({ closedThrough: plusDays(day, -10) })
+  refused(await deposit(c, id, "1", { date: plusDays(day, -10) }), "period_closed")
+  succeeded(await deposit(c, id, "1", { date: plusDays(day, -9) }), 201)
+  await c.settings({ closedThrough: day })
+  refused(await deposit(c, id, "1"), "period_closed")
+})
+
+it("[WRITE-15][EP-12][CODE-03] orderid and amount are required", async () => {
+  const c = await newCompany()
+  refusedEntries(await c.post("/orderdeposits", {}), "orderid:required", "amount:required")
+  refusedEntries(await deposit(c, (await makeOrder(c)).id, null), "amount:required")
+})
+
+it("[ORDERDEPOSITS-06][ORDERDEPOSITS-31][I-21][X-14][CODE-06] method is an integer of the documented ones", async () => {
+  const c = await newCompany()
+  const { id } = await makeOrder(c)
+  for (const method of [0, 1, 2, 3, 4, 5, 99])
+    assert.strictEqual(succeeded(await deposit(c, id, "1", { method }), 201)["payment_method"], method)
+  for (const method of [6, -1, 100]) refused(await deposit(c, id, "1", { method }), "invalid_enum", "method")
+  refused(await deposit(c, id, "1", { method: "cash" }), "invalid_type", "method")
+})
+
+it("[ORDERDEPOSITS-16][FIELD-10][D-01] reference holds 100 characters", async () => {
+  const c = await newCompany()
+  const { id } = await makeOrder(c)
+  assert.strictEqual(
+    succeeded(await deposit(c, id, "1", { reference: "r".repeat(100) }), 201)["checkid"],
+    "r".repeat(100)
+  )
+  refusedEntries(await deposit(c, id, "1", { reference: "r".repeat(101) }), "reference:too_long")
+})
+
+it("[F-14][EP-14] object names outside the write shape are unknown", async () => {
+  const c = await newCompany()
+  const body = { orderid: (await makeOrder(c)).id, amount: "1" }
+  const outside = {
+    payment_method: 1,
+    checkid: "x",
+    rnum: "x",
+    notes: "x",
+    currency: "USD",
+    transaction_id: "x",
+    tendered: "1",
+    checkacctid: 1,
+    returned: 0,
+    entrydate: "2026-01-01T00:00:00Z"
+  }
+  for (const [name, value] of Object.entries(outside))
+    refused(await c.post("/orderdeposits", { ...body, [name]: value }), "unknown_parameter", name)
+})
+
+it("[ORDERDEPOSITS-02] the filters find what the API made", async () => {
+  const c = await newCompany()
+  const { id: orderid } = await makeOrder(c)
+  const mine = idOf(await makeDeposit(c, { orderid }))
+  await makeDeposit(c)
+  assert.deepEqual(ids(await c.list(`/orderdeposits?orderid=${orderid}`)), [mine])
+})
+
+it("[STATE-06][ORDERDEPOSITS-30][SPECIAL-03][J-03][RULE-07] an order with a deposit alone is invoiced; without either it is not", async () => {
+  const c = await newCompany()
+  const bare = await makeOrder(c)
+  refused(await c.post(`/orders/${bare.id}/invoice`, {}), "nothing_to_invoice")
+  await makeDeposit(c, { orderid: bare.id })
+  const invoice = succeeded(await c.post(`/orders/${bare.id}/invoice`, {}), 201)
+  assert.isNull(invoice["voucherid"])
+  const lines = await c.list(`/invoicelines?invoiceid=${idOf(invoice)}`)
+  assert.lengthOf(lines, 1)
+  assert.deepInclude(lines[0], { description: "Deposit", itemid: null })
+})
+
+keptPromises()

@@ -1,0 +1,318 @@
+/** Payments: applied to posted invoices, in open periods, up to what is owed; and reversed. */
+import { assert, describe, it } from "vitest"
+import {
+  idOf,
+  ids,
+  isDecimal,
+  keptPromises,
+  newCompany,
+  plusDays,
+  refused,
+  refusedEntries,
+  row,
+  succeeded,
+  today,
+  useServer,
+  type Company
+} from "./harness.ts"
+import { makeCustomer, makeDraft, makePayment, makePosted } from "./world.ts"
+
+useServer()
+
+const pay = (c: Company, invoiceid: number, amount: unknown, more: Record<string, unknown> = {}) =>
+  c.post("/payments", { invoiceid, amount, ...more })
+
+async function paid(c: Company, invoiceid: number): Promise<unknown> {
+  return (await c.read("invoices", invoiceid))["invoicepaid"]
+}
+
+describe("create", () => {
+  it("[WRITE-10][WRITE-12][I-05][I-06][I-17] pays an invoice: voucher, customer, what is paid by now", async () => {
+    const c = await newCompany()
+    const customer = await makeCustomer(c)
+    const invoice = await makePosted(c, { customerid: idOf(customer) })
+    const day = await today()
+    const payment = await c.create("payments", {
+      invoiceid: idOf(invoice),
+      amount: "12.5",
+      date: plusDays(day, -1),
+      method: 2,
+      reference: "CHK 100",
+      externalid: "P-1"
+    })
+    assert.deepInclude(payment, {
+      invoiceid: idOf(invoice),
+      invoice: invoice["invoicenumber"],
+      datereceived: plusDays(day, -1),
+      paymeth: 2,
+      checkid: "CHK 100",
+      externalid: "P-1",
+      customerid: idOf(customer),
+      customer: customer["customercode"],
+      cancel: false
+    })
+    assert.isTrue(Number.isInteger(payment["voucherid"]))
+    isDecimal(payment["amount"], "12.5", 4)
+    isDecimal(payment["invoicepaid"], "12.5", 4)
+    isDecimal((await c.create("payments", { invoiceid: idOf(invoice), amount: "7.5" }))["invoicepaid"], "20", 4)
+    isDecimal(await paid(c, idOf(invoice)), "20", 4)
+  })
+
+  it("[I-05][WRITE-12] invoicepaid is no field of the record", async () => {
+    const c = await newCompany()
+    const payment = await makePayment(c)
+    assert.notProperty(await c.read("payments", idOf(payment)), "invoicepaid")
+  })
+
+  it("[PAYMENTS-48][STATE-10][I-15][PAYMENTS-50][X-32] a draft is not paid", async () => {
+    const c = await newCompany()
+    const invoiceid = idOf(await makeDraft(c))
+    refused(await pay(c, invoiceid, "1"), "rule_violation", "invoiceid")
+    assert.isEmpty(await c.list("/payments?cancel=any"))
+  })
+
+  it("[I-16][WRITE-11][CODE-30][ERR-09] no more than the open balance", async () => {
+    const c = await newCompany()
+    const invoiceid = idOf(await makePosted(c))
+    refused(await pay(c, invoiceid, "100.0001"), "rule_violation")
+    succeeded(await pay(c, invoiceid, "99.9999"), 201)
+    refused(await pay(c, invoiceid, "0.0002"), "rule_violation")
+    succeeded(await pay(c, invoiceid, "0.0001"), 201)
+    refused(await pay(c, invoiceid, "0.0001"), "rule_violation")
+    isDecimal(await paid(c, invoiceid), "100", 4)
+  })
+
+  it("[I-16][GEN-03] of twenty at once, as many succeed as is owed", async () => {
+    const c = await newCompany()
+    const invoiceid = idOf(await makePosted(c))
+    const answers = await Promise.all(Array.from({ length: 20 }, () => pay(c, invoiceid, "10")))
+    assert.strictEqual(answers.filter((answer) => answer.status === 201).length, 10)
+    for (const answer of answers) if (answer.status !== 201) refused(answer, "rule_violation")
+    isDecimal(await paid(c, invoiceid), "100", 4)
+  })
+
+  it("[D-05][CODE-30] an amount must be above zero", async () => {
+    const c = await newCompany()
+    const invoiceid = idOf(await makePosted(c))
+    for (const amount of ["0", "0.0000", "-1", "-0.0001"]) refused(await pay(c, invoiceid, amount), "rule_violation")
+  })
+
+  it("[RULE-03][WRITE-11][I-17] the date must be in an open period", async () => {
+    const c = await newCompany()
+    const invoiceid = idOf(await makePosted(c))
+    const day = await today()
+    await c.settings({ closedThrough: plusDays(day, -10) })
+    refused(await pay(c, invoiceid, "1", { date: plusDays(day, -10) }), "period_closed")
+    refused(await pay(c, invoiceid, "1", { date: plusDays(day, -400) }), "period_closed")
+    succeeded(await pay(c, invoiceid, "1", { date: plusDays(day, -9) }), 201)
+    await c.settings({ closedThrough: day })
+    refused(await pay(c, invoiceid, "1"), "period_closed")
+    isDecimal(await paid(c, invoiceid), "1", 4)
+  })
+
+  it("[PAYMENTS-07][FIELD-11][F-01] the date takes both forms", async () => {
+    const c = await newCompany()
+    const day = await today()
+    const payment = await makePayment(c, { date: `${day}T23:59:59.999999Z` })
+    assert.strictEqual(payment["datereceived"], day)
+    const invoiceid = idOf(await makePosted(c))
+    for (const date of ["today", "2026-02-30"])
+      assert.strictEqual((await pay(c, invoiceid, "1", { date })).status, 400, date)
+    refused(await pay(c, invoiceid, "1", { date: 20_260_101 }), "invalid_type", "date")
+  })
+
+  it("[PAYMENTS-08][CODE-06][F-16] method is one of the documented ones", async () => {
+    const c = await newCompany()
+    const invoiceid = idOf(await makePosted(c))
+    for (const method of [0, 1, 2, 3, 4, 5, 99])
+      assert.strictEqual((await c.create("payments", { invoiceid, amount: "1", method }))["paymeth"], method)
+    for (const method of [6, -1, 98, 100]) refused(await pay(c, invoiceid, "1", { method }), "invalid_enum", "method")
+    for (const method of ["2", 1.5, true]) refused(await pay(c, invoiceid, "1", { method }), "invalid_type", "method")
+  })
+
+  it("[PAYMENTS-12][FIELD-10][D-01] reference holds 100 characters", async () => {
+    const c = await newCompany()
+    const invoiceid = idOf(await makePosted(c))
+    assert.strictEqual(
+      (await c.create("payments", { invoiceid, amount: "1", reference: "ø".repeat(100) }))["checkid"],
+      "ø".repeat(100)
+    )
+    refusedEntries(await pay(c, invoiceid, "1", { reference: "ø".repeat(101) }), "reference:too_long")
+  })
+
+  it("[WRITE-10][EP-12][CODE-03] invoiceid and amount are required", async () => {
+    const c = await newCompany()
+    refusedEntries(await c.post("/payments", {}), "invoiceid:required", "amount:required")
+    refusedEntries(await c.post("/payments", { amount: "1" }), "invoiceid:required")
+    refusedEntries(await c.post("/payments", { invoiceid: idOf(await makePosted(c)) }), "amount:required")
+    refusedEntries(
+      await c.post("/payments", { invoiceid: null, amount: null }),
+      "invoiceid:required",
+      "amount:required"
+    )
+  })
+
+  it("[WRITE-11][CODE-26][GEN-06] an invoice that is none is unknown_value", async () => {
+    const c = await newCompany()
+    const other = await newCompany()
+    refused(await pay(c, 999_999_999, "1"), "unknown_value", "invoiceid")
+    refused(await pay(c, idOf(await makePosted(other)), "1"), "unknown_value", "invoiceid")
+    refused(await c.post("/payments", { invoiceid: "1", amount: "1" }), "invalid_type", "invoiceid")
+    refused(await c.post("/payments", { invoiceid: true, amount: "1" }), "invalid_type", "invoiceid")
+  })
+
+  it("[F-14][EP-14][PAYMENTS-51][PAYMENTS-52][X-19] object names outside the write shape are unknown", async () => {
+    const c = await newCompany()
+    const body = { invoiceid: idOf(await makePosted(c)), amount: "1" }
+    const outside = {
+      datereceived: "2026-01-01",
+      paymeth: 2,
+      checkid: "x",
+      returned: 1,
+      bankdepositid: 1,
+      cctransactionid: 1,
+      currency: "USD",
+      customerid: 1,
+      voucherid: 1,
+      rnum: "x",
+      tendered: "1",
+      inventorylocationid: 1,
+      entrydate: "2026-01-01T00:00:00Z"
+    }
+    for (const [name, value] of Object.entries(outside))
+      refused(await c.post("/payments", { ...body, [name]: value }), "unknown_parameter", name)
+  })
+})
+
+it("[PAYMENTS-06][STATE-10][FIELD-02] the vouchers of an invoice and its payment can be read", async () => {
+  const c = await newCompany()
+  const invoice = await makePosted(c)
+  const payment = await makePayment(c, { invoiceid: idOf(invoice) })
+  assert.notStrictEqual(payment["voucherid"], invoice["voucherid"])
+  for (const record of [invoice, payment]) {
+    assert.strictEqual((await c.read("vouchers", Number(record["voucherid"])))["voucher"], record["voucher"])
+  }
+})
+
+it("[D-02][CODE-04] an empty string is of the wrong type where an integer is required", async () => {
+  const c = await newCompany()
+  refused(await c.post("/payments", { invoiceid: "", amount: "1" }), "invalid_type", "invoiceid")
+})
+
+describe("update", () => {
+  it("[WRITE-13][I-06] reference, method and externalid change, and nothing else can", async () => {
+    const c = await newCompany()
+    const payment = await makePayment(c, { method: 1, reference: "old" })
+    const path = `/payments/${idOf(payment)}`
+    assert.deepInclude(succeeded(await c.patch(path, { reference: "new", method: 4, externalid: "e" })), {
+      checkid: "new",
+      paymeth: 4,
+      externalid: "e"
+    })
+    assert.deepInclude(succeeded(await c.patch(path, { reference: null })), { checkid: null, paymeth: 4 })
+    refused(await c.patch(path, { method: 7 }), "invalid_enum", "method")
+    for (const [name, value] of Object.entries({
+      amount: "1",
+      date: "2026-01-01",
+      invoiceid: 1,
+      checkid: "x",
+      paymeth: 1,
+      returned: 1,
+      datereceived: "2026-01-01"
+    })) {
+      refused(await c.patch(path, { [name]: value }), "unknown_parameter", name)
+    }
+  })
+
+  it("[PAYMENTS-54][EP-03][B-01] If-Match works though there is no lastchangedate", async () => {
+    const c = await newCompany()
+    const id = idOf(await makePayment(c))
+    const etag = String((await c.get(`/payments/${id}`)).headers.etag)
+    succeeded(await c.patch(`/payments/${id}`, { reference: "a" }, { "if-match": etag }))
+    refused(await c.patch(`/payments/${id}`, { reference: "b" }, { "if-match": etag }), "stale_record")
+    assert.strictEqual((await c.read("payments", id))["checkid"], "a")
+  })
+})
+
+describe("cancel", () => {
+  it("[WRITE-14][I-18][SCOPE-04][GEN-09] gives the invoice its balance back and says who did it", async () => {
+    const c = await newCompany()
+    const invoiceid = idOf(await makePosted(c))
+    const payment = succeeded(await pay(c, invoiceid, "100"), 201)
+    const me = succeeded(await c.get("/me"))
+    const cancelled = succeeded(await c.del(`/payments/${idOf(payment)}`))
+    assert.strictEqual(cancelled["cancel"], true)
+    assert.strictEqual(cancelled["cancel_userid"], me["userid"])
+    isDecimal(await paid(c, invoiceid), "0", 4)
+    succeeded(await pay(c, invoiceid, "100"), 201)
+    isDecimal(await paid(c, invoiceid), "100", 4)
+  })
+
+  it("[D-13] a second cancellation gives nothing back twice, also when both come at once", async () => {
+    const c = await newCompany()
+    const invoiceid = idOf(await makePosted(c))
+    const first = succeeded(await pay(c, invoiceid, "40"), 201)
+    succeeded(await pay(c, invoiceid, "60"), 201)
+    for (const answer of await Promise.all(Array.from({ length: 5 }, () => c.del(`/payments/${idOf(first)}`))))
+      succeeded(answer)
+    isDecimal(await paid(c, invoiceid), "60", 4)
+  })
+
+  it("[RULE-03][WRITE-14][I-18] a reversal has nowhere to post when the current period is closed", async () => {
+    const c = await newCompany()
+    const payment = await makePayment(c)
+    await c.settings({ closedThrough: await today() })
+    refused(await c.del(`/payments/${idOf(payment)}`), "period_closed")
+    assert.strictEqual((await c.read("payments", idOf(payment)))["cancel"], false)
+  })
+
+  it("[I-18] a payment of a closed period is reversed in the current one", async () => {
+    const c = await newCompany()
+    const day = await today()
+    const payment = await makePayment(c, { date: plusDays(day, -20) })
+    await c.settings({ closedThrough: plusDays(day, -10) })
+    assert.strictEqual(succeeded(await c.del(`/payments/${idOf(payment)}`))["cancel"], true)
+  })
+
+  it("[I-18][CODE-16][WRITE-14][STATE-12] a payment in a bank deposit, or cleared by a statement, stays", async () => {
+    const c = await newCompany()
+    for (const more of [{ bankdepositid: 5 }, { bankstatement_cleardate: "2026-01-15" }]) {
+      const payment = await makePayment(c)
+      await c.put("payments", [{ ...(await c.read("payments", idOf(payment))), ...more }])
+      refused(await c.del(`/payments/${idOf(payment)}`), "cannot_cancel")
+      assert.strictEqual((await c.read("payments", idOf(payment)))["cancel"], false)
+    }
+  })
+
+  it("[PAYMENTS-53][I-14][X-09] an absent payment is 404, not unknown_value", async () => {
+    const c = await newCompany()
+    refused(await c.del("/payments/999999999"), "not_found")
+  })
+
+  it("[CODE-16][STATE-12] an invoice with payments is not cancelled", async () => {
+    const c = await newCompany()
+    const invoiceid = idOf(await makePosted(c))
+    const payment = succeeded(await pay(c, invoiceid, "1"), 201)
+    refused(await c.del(`/invoices/${invoiceid}`), "cannot_cancel")
+    succeeded(await c.del(`/payments/${idOf(payment)}`))
+    assert.strictEqual((await c.read("invoices", invoiceid))["cancel"], false)
+  })
+})
+
+it("[PAYMENTS-02] the filters find what the API made", async () => {
+  const c = await newCompany()
+  const customerid = idOf(await makeCustomer(c))
+  const invoiceid = idOf(await makePosted(c, { customerid }))
+  const mine = idOf(await makePayment(c, { invoiceid }))
+  await makePayment(c)
+  assert.deepEqual(ids(await c.list(`/payments?customerid=${customerid}`)), [mine])
+  assert.deepEqual(ids(await c.list(`/payments?invoiceid=${invoiceid}`)), [mine])
+})
+
+it("[STATE-16][PAYMENTS-22] returned 1 marks a bounced payment and is shown", async () => {
+  const c = await newCompany()
+  const [bounced] = await c.put("payments", [{ returned: 1 }])
+  assert.strictEqual((await c.read("payments", idOf(row(bounced))))["returned"], 1)
+})
+
+keptPromises()

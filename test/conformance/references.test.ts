@@ -1,0 +1,307 @@
+/** Reference pairs: id, code, both; unknown, ambiguous, conflicting; and whose records they may point to. */
+import { assert, describe, it } from "vitest"
+import {
+  fresh,
+  idOf,
+  keptPromises,
+  newCompany,
+  refused,
+  row,
+  succeeded,
+  text,
+  useServer,
+  type Company
+} from "./harness.ts"
+import {
+  makeCarrierService,
+  makeCustomer,
+  makeDraft,
+  makeItem,
+  makeLocation,
+  makeOrder,
+  makeReturn,
+  makeSalesman,
+  makeShipment,
+  makeTerm
+} from "./world.ts"
+
+useServer()
+
+interface Pair {
+  readonly facts: string
+  readonly path: string
+  readonly id: string
+  readonly code: string
+  /** A record to point to, with the code that names it. */
+  readonly target: (c: Company) => Promise<{ readonly id: number; readonly code: string }>
+}
+
+async function stored(c: Company, table: string, key: string): Promise<{ id: number; code: string }> {
+  const code = fresh("r")
+  const [made] = await c.put(table, [{ [key]: code }])
+  return { id: idOf(row(made)), code }
+}
+
+const PAIRS: readonly Pair[] = [
+  {
+    facts: "[CARRIERSERVICES-04][F-09]",
+    path: "carrierservices",
+    id: "carrierid",
+    code: "carrier",
+    target: (c) => stored(c, "carriers", "name")
+  },
+  {
+    facts: "[RMARETURNS-15][F-09]",
+    path: "rmareturns",
+    id: "invoiceid",
+    code: "invoice",
+    target: async (c) => {
+      const invoice = await makeDraft(c)
+      return { id: idOf(invoice), code: text(invoice["invoicenumber"]) }
+    }
+  },
+  {
+    facts: "[RMARETURNS-16]",
+    path: "rmareturns",
+    id: "voucherid",
+    code: "voucher",
+    target: (c) => stored(c, "vouchers", "voucher")
+  }
+]
+
+for (const { facts, path, id, code, target } of PAIRS) {
+  describe(`${path}.${id} / ${code}`, () => {
+    it(`${facts}[FIELD-02][A-15] either half resolves, and both are shown`, async () => {
+      const c = await newCompany()
+      const to = await target(c)
+      for (const body of [{ [id]: to.id }, { [code]: to.code }]) {
+        const record = await c.create(path, body)
+        assert.strictEqual(record[id], to.id)
+        assert.strictEqual(record[code], to.code)
+      }
+    })
+
+    it(`${facts}[FIELD-03] both halves are accepted when they agree`, async () => {
+      const c = await newCompany()
+      const to = await target(c)
+      const record = await c.create(path, { [id]: to.id, [code]: to.code })
+      assert.strictEqual(record[id], to.id)
+    })
+
+    it(`${facts}[FIELD-03][CODE-28] both halves are refused when they disagree`, async () => {
+      const c = await newCompany()
+      const one = await target(c)
+      const two = await target(c)
+      const error = refused(await c.post(`/${path}`, { [id]: one.id, [code]: two.code }), "conflicting_reference")
+      assert.include([id, code], error["field"])
+      assert.isEmpty(await c.list(`/${path}`))
+    })
+
+    it(`${facts}[CODE-26] a half that resolves to nothing is unknown_value with its name`, async () => {
+      const c = await newCompany()
+      refused(await c.post(`/${path}`, { [id]: 999_999_999 }), "unknown_value", id)
+      refused(await c.post(`/${path}`, { [id]: -1 }), "unknown_value", id)
+      refused(await c.post(`/${path}`, { [code]: "nobody" }), "unknown_value", code)
+      const to = await target(c)
+      assert.strictEqual((await c.post(`/${path}`, { [id]: to.id, [code]: "nobody" })).status, 422)
+      assert.isEmpty(await c.list(`/${path}`))
+    })
+
+    it(`${facts}[CODE-26][GEN-06] a record of another company is unknown`, async () => {
+      const c = await newCompany()
+      const other = await newCompany()
+      const to = await target(other)
+      refused(await c.post(`/${path}`, { [id]: to.id }), "unknown_value", id)
+      refused(await c.post(`/${path}`, { [code]: to.code }), "unknown_value", code)
+    })
+
+    it(`${facts}[F-10] codes are matched exactly`, async () => {
+      const c = await newCompany()
+      const to = await target(c)
+      refused(await c.post(`/${path}`, { [code]: to.code.toUpperCase() }), "unknown_value", code)
+      refused(await c.post(`/${path}`, { [code]: `${to.code} ` }), "unknown_value", code)
+      refused(await c.post(`/${path}`, { [code]: to.code.slice(0, -1) }), "unknown_value", code)
+    })
+
+    it(`${facts}[D-11] null clears a reference, by either half`, async () => {
+      if (path !== "rmareturns") return
+      const c = await newCompany()
+      const to = await target(c)
+      for (const half of [id, code]) {
+        const record = await c.create(path, { [id]: to.id })
+        const after = succeeded(await c.patch(`/${path}/${idOf(record)}`, { [half]: null }))
+        assert.isNull(after[id])
+        assert.isNull(after[code])
+      }
+    })
+
+    it(`${facts}[FIELD-02] a change of one half moves both`, async () => {
+      if (path !== "rmareturns") return
+      const c = await newCompany()
+      const one = await target(c)
+      const two = await target(c)
+      const record = await c.create(path, { [id]: one.id })
+      const after = succeeded(await c.patch(`/${path}/${idOf(record)}`, { [code]: two.code }))
+      assert.strictEqual(after[id], two.id)
+      assert.strictEqual(after[code], two.code)
+      const back = succeeded(await c.patch(`/${path}/${idOf(record)}`, { [id]: one.id }))
+      assert.strictEqual(back[code], one.code)
+    })
+
+    it(`${facts}[CODE-04] the id half is an integer, the code half a string`, async () => {
+      const c = await newCompany()
+      refused(await c.post(`/${path}`, { [id]: "1" }), "invalid_type", id)
+      refused(await c.post(`/${path}`, { [code]: 1 }), "invalid_type", code)
+    })
+  })
+}
+
+describe("codes of more than one record", () => {
+  it("[CODE-27] a code of two active records is ambiguous_value; the id is not", async () => {
+    const c = await newCompany()
+    const [first, second] = await c.put("carriers", [{ name: "Twin" }, { name: "Twin" }])
+    refused(await c.post("/carrierservices", { carrier: "Twin" }), "ambiguous_value", "carrier")
+    for (const twin of [first, second]) {
+      const record = await c.create("carrierservices", { carrierid: idOf(row(twin)) })
+      assert.strictEqual(record["carrier"], "Twin")
+    }
+  })
+
+  it("[CODE-27][F-08] a code is matched among active records only", async () => {
+    const c = await newCompany()
+    const [dead, live] = await c.put("carriers", [
+      { name: "Twin", cancel: true },
+      { name: "Twin", cancel: false },
+      { name: "Gone", cancel: true }
+    ])
+    assert.strictEqual((await c.create("carrierservices", { carrier: "Twin" }))["carrierid"], idOf(row(live)))
+    refused(await c.post("/carrierservices", { carrier: "Gone" }), "unknown_value", "carrier")
+    assert.strictEqual(
+      (await c.create("carrierservices", { carrierid: idOf(row(dead)) }))["carrierid"],
+      idOf(row(dead))
+    )
+  })
+
+  it("[F-08] an invoice that is cancelled is found by id, not by number", async () => {
+    const c = await newCompany()
+    const invoicenumber = fresh("inv")
+    const [invoice] = await c.put("invoices", [{ invoicenumber, cancel: true }])
+    refused(await c.post("/rmareturns", { invoice: invoicenumber }), "unknown_value", "invoice")
+    assert.strictEqual((await makeReturn(c, { invoiceid: idOf(row(invoice)) }))["invoice"], invoicenumber)
+  })
+})
+
+describe("references to what is shared or keyed", () => {
+  it("[F-08][F-10][RES-05] a customer's salesman: by key whatever the case; cancelled by id only", async () => {
+    const c = await newCompany()
+    const salesman = await makeSalesman(c, { name: "Ann Lee" })
+    const customer = await makeCustomer(c, { salesman: "ANN lee" })
+    assert.strictEqual(customer["salesmanid"], idOf(salesman))
+    assert.strictEqual(customer["salesman"], "Ann Lee")
+    const gone = await makeSalesman(c, { name: "Bob" })
+    succeeded(await c.del(`/salesmen/${idOf(gone)}`))
+    refused(
+      await c.post("/customers", { customercode: fresh("c"), name: "x", salesman: "Bob" }),
+      "unknown_value",
+      "salesman"
+    )
+    assert.strictEqual((await makeCustomer(c, { salesmanid: idOf(gone) }))["salesmanid"], idOf(gone))
+  })
+
+  it("[C-11][INVOICETERMS-05] a customer's terms may have been made from another company", async () => {
+    const a = await newCompany()
+    const b = await newCompany()
+    const term = await makeTerm(a)
+    const customer = await makeCustomer(b, { invoiceterm: text(term["verbal"]) })
+    assert.strictEqual(customer["invoicetermid"], idOf(term))
+  })
+
+  it("[RULE-04][RES-06][F-09] an order's ship-to must be its customer's", async () => {
+    const c = await newCompany()
+    const one = await makeCustomer(c)
+    const two = await makeCustomer(c)
+    const shipto = await c.create("shiptos", { customerid: idOf(one), name: "Dock" })
+    const lines = [{ itemid: idOf(await makeItem(c)), qtyorder: "1", priceach: "1" }]
+    refused(await c.post("/orders", { customerid: idOf(two), shiptoid: idOf(shipto), lines }), "shipto_mismatch")
+    const order = await makeOrder(c, { customer: one["customercode"], customerid: idOf(one), shiptoid: idOf(shipto) })
+    assert.strictEqual(order.order["shiptoid"], idOf(shipto))
+  })
+})
+
+describe("ids without a code (FIELD-04)", () => {
+  it("[FIELD-04][SHIPMENTS-04][ORDERDEPOSITS-04][RMARETURNS-04] orders have no code half", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    const lines = [{ orderlineid: order.lineIds[0], quantity: "1" }]
+    refused(await c.post("/shipments", { orderid: order.id, order: "x", lines }), "unknown_parameter", "order")
+    refused(
+      await c.post("/orderdeposits", { orderid: order.id, order: "x", amount: "1" }),
+      "unknown_parameter",
+      "order"
+    )
+    refused(await c.post("/rmareturns", { rma_arorder: "x" }), "unknown_parameter", "rma_arorder")
+  })
+
+  it("[RMARETURNS-04][I-26][CODE-26] rma_arorderid must resolve", async () => {
+    const c = await newCompany()
+    const other = await newCompany()
+    const order = await makeOrder(c)
+    assert.strictEqual((await makeReturn(c, { rma_arorderid: order.id }))["rma_arorderid"], order.id)
+    refused(await c.post("/rmareturns", { rma_arorderid: 999_999_999 }), "unknown_value", "rma_arorderid")
+    refused(
+      await c.post("/rmareturns", { rma_arorderid: (await makeOrder(other)).id }),
+      "unknown_value",
+      "rma_arorderid"
+    )
+  })
+
+  it("[I-29][RMARETURNS-06][RMARETURNS-07][RMARETURNS-08] the tax ids are stored as given", async () => {
+    const c = await newCompany()
+    const record = await makeReturn(c, { taxid: 12_345_678, taxid2: 0, taxid3: -5 })
+    assert.deepInclude(record, { taxid: 12_345_678, taxid2: 0, taxid3: -5 })
+  })
+})
+
+describe("write shapes take ids", () => {
+  it("[I-11][SHIPMENTS-19][CARRIERSERVICES-22][X-29][WRITE-05][CODE-26] a shipment's carrier service changes by id only", async () => {
+    const c = await newCompany()
+    const other = await newCompany()
+    const service = await makeCarrierService(c, { code: "GND" })
+    const shipment = await makeShipment(c, await makeOrder(c))
+    const path = `/shipments/${idOf(shipment)}`
+    const after = succeeded(await c.patch(path, { carrierserviceid: idOf(service) }))
+    assert.strictEqual(after["carrierserviceid"], idOf(service))
+    assert.strictEqual(after["carrierservice"], "GND")
+    refused(await c.patch(path, { carrierservice: "GND" }), "unknown_parameter", "carrierservice")
+    refused(await c.patch(path, { carrierserviceid: 999_999_999 }), "unknown_value", "carrierserviceid")
+    refused(
+      await c.patch(path, { carrierserviceid: idOf(await makeCarrierService(other)) }),
+      "unknown_value",
+      "carrierserviceid"
+    )
+    refused(await c.patch(path, { carrierserviceid: "1" }), "invalid_type", "carrierserviceid")
+    assert.isNull(succeeded(await c.patch(path, { carrierserviceid: null }))["carrierservice"])
+  })
+
+  it("[F-14][WRITE-10] a payment names its invoice by id, not by number", async () => {
+    const c = await newCompany()
+    const invoice = await makeDraft(c)
+    refused(
+      await c.post("/payments", { invoice: text(invoice["invoicenumber"]), amount: "1" }),
+      "unknown_parameter",
+      "invoice"
+    )
+  })
+
+  it("[SHIPMENTS-07][SHIPMENTS-18][X-18][I-08][F-09] the location of a shipment is the order's, by id and code", async () => {
+    const c = await newCompany()
+    const location = await makeLocation(c)
+    const order = await makeOrder(c, { inventorylocation: text(location["locationcode"]) })
+    assert.strictEqual(order.order["inventorylocationid"], idOf(location))
+    const shipment = await makeShipment(c, order)
+    assert.strictEqual(shipment["locationid"], idOf(location))
+    assert.strictEqual(shipment["location"], location["locationcode"])
+  })
+})
+
+keptPromises()

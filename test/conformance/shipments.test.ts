@@ -1,0 +1,447 @@
+/** Shipments: what may go out, what that does to the order, and what may change or be taken back. */
+import { assert, describe, it } from "vitest"
+import {
+  fresh,
+  idOf,
+  ids,
+  isDecimal,
+  keptPromises,
+  newCompany,
+  plusDays,
+  refused,
+  refusedEntries,
+  row,
+  rows,
+  succeeded,
+  today,
+  useServer,
+  type Company
+} from "./harness.ts"
+import {
+  makeCarrierService,
+  makeCustomer,
+  makeDraft,
+  makeItem,
+  makeLocation,
+  makeOrder,
+  makeShipment,
+  orderLines,
+  type Order
+} from "./world.ts"
+
+useServer()
+
+const ship = (c: Company, order: Order, quantity: string, line = 0) =>
+  c.post("/shipments", { orderid: order.id, lines: [{ orderlineid: order.lineIds[line], quantity }] })
+
+async function shipped(c: Company, order: Order, line = 0): Promise<unknown> {
+  return (await orderLines(c, order.id))[line]?.["qtyship"]
+}
+
+async function twoLines(c: Company): Promise<Order> {
+  const itemid = idOf(await makeItem(c))
+  return makeOrder(c, {
+    lines: [
+      { itemid, qtyorder: "10", priceach: "5" },
+      { itemid, qtyorder: "4", priceach: "2.5" }
+    ]
+  })
+}
+
+/** Gives a stored shipment an invoice, as invoicing would. */
+async function invoiced(c: Company, shipment: Record<string, unknown>): Promise<number> {
+  const invoiceid = idOf(await makeDraft(c))
+  const { invoice: _none, ...stored } = await c.read("shipments", idOf(shipment))
+  await c.put("shipments", [{ ...stored, invoiceid }])
+  return idOf(shipment)
+}
+
+describe("create", () => {
+  it("[WRITE-01][WRITE-04][SHIPMENTS-04][SHIPMENTS-06][I-08][RES-11] ships a line: orderid, today, the order's place", async () => {
+    const c = await newCompany()
+    const location = await makeLocation(c)
+    const customerid = idOf(await makeCustomer(c))
+    const shiptoid = idOf(await c.create("shiptos", { customerid, name: "Dock" }))
+    const order = await makeOrder(c, { customerid, shiptoid, inventorylocationid: idOf(location) })
+    const before = await today()
+    const shipment = succeeded(await ship(c, order, "3"), 201)
+    const after = await today()
+    assert.deepInclude(shipment, {
+      orderid: order.id,
+      locationid: idOf(location),
+      location: location["locationcode"],
+      shiptoid,
+      carrierserviceid: null,
+      carrierservice: null,
+      invoiceid: null,
+      invoice: null,
+      cancel: false,
+      externalid: null
+    })
+    assert.include([before, after], shipment["shipdate"])
+    isDecimal(await shipped(c, order), "3", 6)
+  })
+
+  it("[SHIPMENTS-15][RES-12][WRITE-01] the shipped lines are records of their own", async () => {
+    const c = await newCompany()
+    const order = await twoLines(c)
+    const shipment = await c.create("shipments", {
+      orderid: order.id,
+      lines: [
+        { orderlineid: order.lineIds[0], quantity: "2.5" },
+        { orderlineid: order.lineIds[1], quantity: "4" }
+      ]
+    })
+    const lines = await c.list(`/shipmentlines?shipmentid=${idOf(shipment)}`)
+    assert.deepEqual(
+      lines.map((line) => line["orderlineid"]),
+      order.lineIds
+    )
+    isDecimal(lines[0]?.["quantity"], "2.5", 6)
+    isDecimal(lines[1]?.["quantity"], "4", 6)
+    assert.deepEqual(ids(await c.list(`/shipmentlines?orderlineid=${order.lineIds[1]}`)), [idOf(row(lines[1]))])
+    isDecimal(await shipped(c, order, 0), "2.5", 6)
+    isDecimal(await shipped(c, order, 1), "4", 6)
+  })
+
+  it("[K-02][STATE-02][STATE-08] a part shipped makes the order partial", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    assert.strictEqual(order.order["status"], "open")
+    succeeded(await ship(c, order, "1"), 201)
+    assert.strictEqual((await c.read("orders", order.id))["status"], "partial")
+  })
+
+  it("[WRITE-02][RULE-06][WRITE-03] no more than what is left, and the message says how much that is", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    succeeded(await ship(c, order, "2.75"), 201)
+    for (const quantity of ["7.250001", "8", "1000000000000"]) {
+      const error = refused(await ship(c, order, quantity), "shipqty_exceeds_remaining")
+      assert.match(String(error["message"]), /\b7\.25(0*)\b/)
+    }
+    isDecimal(await shipped(c, order), "2.75", 6)
+    succeeded(await ship(c, order, "7.25"), 201)
+    refused(await ship(c, order, "0.000001"), "shipqty_exceeds_remaining")
+    isDecimal(await shipped(c, order), "10", 6)
+  })
+
+  it("[I-09][RULE-06] repeats of a line are summed", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    const line = (quantity: string) => ({ orderlineid: order.lineIds[0], quantity })
+    refused(
+      await c.post("/shipments", { orderid: order.id, lines: [line("6"), line("4.000001")] }),
+      "shipqty_exceeds_remaining"
+    )
+    isDecimal(await shipped(c, order), "0", 6)
+    succeeded(await c.post("/shipments", { orderid: order.id, lines: [line("6"), line("4")] }), 201)
+    isDecimal(await shipped(c, order), "10", 6)
+  })
+
+  it("[WRITE-02][GEN-03] a refused shipment ships nothing of any line", async () => {
+    const c = await newCompany()
+    const order = await twoLines(c)
+    const lines = [
+      { orderlineid: order.lineIds[0], quantity: "1" },
+      { orderlineid: order.lineIds[1], quantity: "5" }
+    ]
+    refused(await c.post("/shipments", { orderid: order.id, lines }), "shipqty_exceeds_remaining")
+    isDecimal(await shipped(c, order, 0), "0", 6)
+    assert.isEmpty(await c.list("/shipments?cancel=any"))
+    assert.isEmpty(await c.list("/shipmentlines"))
+    assert.strictEqual((await c.read("orders", order.id))["status"], "open")
+  })
+
+  it("[WRITE-02][GEN-03] of twenty at once, as many succeed as there is to ship", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    const answers = await Promise.all(Array.from({ length: 20 }, () => ship(c, order, "1")))
+    assert.strictEqual(answers.filter((answer) => answer.status === 201).length, 10)
+    for (const answer of answers) if (answer.status !== 201) refused(answer, "shipqty_exceeds_remaining")
+    isDecimal(await shipped(c, order), "10", 6)
+  })
+
+  it("[RULE-05][STATE-05][WRITE-03] a quote is not shipped, and stays one", async () => {
+    const c = await newCompany()
+    const quote = await makeOrder(c, { status: "quote" })
+    refused(await ship(c, quote, "1"), "cannot_ship_quote")
+    assert.strictEqual((await c.read("orders", quote.id))["status"], "quote")
+    isDecimal(await shipped(c, quote), "0", 6)
+  })
+
+  it("[STATE-03][RULE-05] a service order that is a quote is a quote", async () => {
+    const c = await newCompany()
+    refused(await ship(c, await makeOrder(c, { status: "quote", ordertype: "service" }), "1"), "cannot_ship_quote")
+  })
+
+  it("[STATE-04][K-02] a quote set to open is shipped", async () => {
+    const c = await newCompany()
+    const quote = await makeOrder(c, { status: "quote" })
+    assert.strictEqual(succeeded(await c.patch(`/orders/${quote.id}`, { status: "open" }))["status"], "open")
+    succeeded(await ship(c, quote, "1"), 201)
+  })
+
+  it("[I-10][CODE-30][WRITE-03] a cancelled order is not shipped", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    succeeded(await c.del(`/orders/${order.id}`))
+    refused(await ship(c, order, "1"), "rule_violation")
+  })
+
+  it("[WRITE-03][CODE-26] an order that is none is unknown_value", async () => {
+    const c = await newCompany()
+    const other = await makeOrder(await newCompany())
+    const lines = [{ orderlineid: 1, quantity: "1" }]
+    refused(await c.post("/shipments", { orderid: 999_999_999, lines }), "unknown_value", "orderid")
+    refused(await ship(c, other, "1"), "unknown_value", "orderid")
+  })
+
+  it("[I-09][CODE-26] an order line that is none of the order is unknown_value, by its place", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    const other = await makeOrder(c)
+    const good = { orderlineid: order.lineIds[0], quantity: "1" }
+    for (const orderlineid of [999_999_999, other.lineIds[0]]) {
+      const lines = [good, { orderlineid, quantity: "1" }]
+      refused(await c.post("/shipments", { orderid: order.id, lines }), "unknown_value", "lines[1].orderlineid")
+    }
+    isDecimal(await shipped(c, order), "0", 6)
+  })
+
+  it("[D-05][CODE-30] a quantity must be above zero", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    for (const quantity of ["0", "0.000000", "-1", "-0.000001"])
+      refused(await ship(c, order, quantity), "rule_violation")
+    isDecimal(await shipped(c, order), "0", 6)
+  })
+
+  it("[WRITE-01][WRITE-03][EP-12][CODE-03][I-09] orderid and lines are required, and lines is not empty", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    refusedEntries(await c.post("/shipments", {}), "orderid:required", "lines:required")
+    refusedEntries(await c.post("/shipments", { orderid: order.id }), "lines:required")
+    refusedEntries(
+      await c.post("/shipments", { lines: [{ orderlineid: order.lineIds[0], quantity: "1" }] }),
+      "orderid:required"
+    )
+    refusedEntries(
+      await c.post("/shipments", { orderid: null, lines: [{ orderlineid: order.lineIds[0], quantity: "1" }] }),
+      "orderid:required"
+    )
+    refused(await c.post("/shipments", { orderid: order.id, lines: [] }), "invalid_request")
+    refusedEntries(
+      await c.post("/shipments", { orderid: order.id, lines: [{ orderlineid: order.lineIds[0] }] }),
+      "lines[0].quantity:required"
+    )
+    refusedEntries(
+      await c.post("/shipments", { orderid: order.id, lines: [{ quantity: "1" }] }),
+      "lines[0].orderlineid:required"
+    )
+  })
+
+  it("[WRITE-01][CODE-04] orderid and lines have types", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    const lines = [{ orderlineid: order.lineIds[0], quantity: "1" }]
+    for (const orderid of [String(order.id), 1.5, true, {}])
+      refused(await c.post("/shipments", { orderid, lines }), "invalid_type", "orderid")
+    for (const wrong of ["x", 1, {}, true])
+      refused(await c.post("/shipments", { orderid: order.id, lines: wrong }), "invalid_type", "lines")
+    refused(
+      await c.post("/shipments", { orderid: order.id, lines: [{ orderlineid: "1", quantity: "1" }] }),
+      "invalid_type",
+      "lines[0].orderlineid"
+    )
+  })
+
+  it("[F-14][EP-14][WRITE-01][CODE-05] object fields outside the write shape are unknown", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    const body = { orderid: order.id, lines: [{ orderlineid: order.lineIds[0], quantity: "1" }] }
+    const outside = {
+      shipdate: "2026-01-01",
+      locationid: 1,
+      location: "x",
+      carrierserviceid: 1,
+      shiptoid: 1,
+      voucherid: 1,
+      invoiceid: 1,
+      entrydate: "2026-01-01T00:00:00Z"
+    }
+    for (const [name, value] of Object.entries(outside)) {
+      refused(await c.post("/shipments", { ...body, [name]: value }), "unknown_parameter", name)
+    }
+    const line = { ...body.lines[0], qty: "1" }
+    refused(await c.post("/shipments", { ...body, lines: [line] }), "unknown_parameter", "lines[0].qty")
+  })
+})
+
+describe("update", () => {
+  it("[WRITE-05][SHIPMENTS-06][F-01] shipdate changes, in both forms", async () => {
+    const c = await newCompany()
+    const id = idOf(await makeShipment(c, await makeOrder(c)))
+    const day = await today()
+    assert.strictEqual(succeeded(await c.patch(`/shipments/${id}`, { shipdate: day }))["shipdate"], day)
+    const other = plusDays(day, -1)
+    assert.strictEqual(
+      succeeded(await c.patch(`/shipments/${id}`, { shipdate: `${other}T22:00:00Z` }))["shipdate"],
+      other
+    )
+    assert.strictEqual((await c.patch(`/shipments/${id}`, { shipdate: "soon" })).status, 400)
+    assert.strictEqual((await c.read("shipments", id))["shipdate"], other)
+  })
+
+  it("[WRITE-05][F-14] nothing else of the object can be patched", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    const id = idOf(await makeShipment(c, order))
+    for (const [name, value] of Object.entries({
+      orderid: order.id,
+      locationid: 1,
+      location: "x",
+      shiptoid: 1,
+      voucherid: 1,
+      invoiceid: 1,
+      lines: []
+    })) {
+      refused(await c.patch(`/shipments/${id}`, { [name]: value }), "unknown_parameter", name)
+    }
+  })
+
+  it("[I-12][WRITE-05][CODE-30] a shipdate in a closed period is refused", async () => {
+    const c = await newCompany()
+    const id = idOf(await makeShipment(c, await makeOrder(c)))
+    const day = await today()
+    await c.settings({ closedThrough: plusDays(day, -30) })
+    refused(await c.patch(`/shipments/${id}`, { shipdate: plusDays(day, -30) }), "rule_violation")
+    refused(await c.patch(`/shipments/${id}`, { shipdate: plusDays(day, -300) }), "rule_violation")
+    assert.strictEqual(
+      succeeded(await c.patch(`/shipments/${id}`, { shipdate: plusDays(day, -29) }))["shipdate"],
+      plusDays(day, -29)
+    )
+  })
+
+  it("[I-12][STATE-13] the shipping of an invoiced shipment is not changed", async () => {
+    const c = await newCompany()
+    const id = await invoiced(c, await makeShipment(c, await makeOrder(c)))
+    const service = idOf(await makeCarrierService(c))
+    refused(await c.patch(`/shipments/${id}`, { carrierserviceid: service }), "rule_violation")
+    refused(await c.patch(`/shipments/${id}`, { shipdate: await today() }), "rule_violation")
+    assert.isNull((await c.read("shipments", id))["carrierserviceid"])
+  })
+
+  it("[I-12][STATE-13] an invoiced shipment is not changed, not even in the caller's own key", async () => {
+    const c = await newCompany()
+    const id = await invoiced(c, await makeShipment(c, await makeOrder(c)))
+    refused(await c.patch(`/shipments/${id}`, { externalid: "x" }), "rule_violation")
+  })
+})
+
+describe("cancel", () => {
+  it("[I-13][WRITE-06][K-02][GEN-09] gives back what was shipped, and the order is open again", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    const first = succeeded(await ship(c, order, "4"), 201)
+    const second = succeeded(await ship(c, order, "6"), 201)
+    assert.strictEqual(succeeded(await c.del(`/shipments/${idOf(first)}`))["cancel"], true)
+    isDecimal(await shipped(c, order), "6", 6)
+    assert.strictEqual((await c.read("orders", order.id))["status"], "partial")
+    succeeded(await c.del(`/shipments/${idOf(second)}`))
+    isDecimal(await shipped(c, order), "0", 6)
+    assert.strictEqual((await c.read("orders", order.id))["status"], "open")
+    succeeded(await ship(c, order, "10"), 201)
+  })
+
+  it("[D-13][I-13] a second cancellation gives nothing back twice, also when both come at once", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    const first = succeeded(await ship(c, order, "4"), 201)
+    succeeded(await ship(c, order, "5"), 201)
+    const answers = await Promise.all(Array.from({ length: 5 }, () => c.del(`/shipments/${idOf(first)}`)))
+    for (const answer of answers) succeeded(answer)
+    succeeded(await c.del(`/shipments/${idOf(first)}`))
+    isDecimal(await shipped(c, order), "5", 6)
+  })
+
+  it("[STATE-13][CODE-21][WRITE-06][I-13] an invoiced shipment is not cancelled", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    const id = await invoiced(c, await makeShipment(c, order, "2"))
+    refused(await c.del(`/shipments/${id}`), "shipment_already_invoiced")
+    assert.strictEqual((await c.read("shipments", id))["cancel"], false)
+    isDecimal(await shipped(c, order), "2", 6)
+  })
+
+  it("[STATE-13][CODE-21][SPECIAL-03][J-03] a shipment that invoicing the order took is not cancelled", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    const id = idOf(await makeShipment(c, order, "2"))
+    const invoice = succeeded(await c.post(`/orders/${order.id}/invoice`, {}), 201)
+    assert.strictEqual((await c.read("shipments", id))["invoiceid"], invoice["id"])
+    refused(await c.del(`/shipments/${id}`), "shipment_already_invoiced")
+    assert.deepEqual(ids(await c.list(`/shipments?invoiceid=${String(invoice["id"])}`)), [id])
+  })
+
+  it("[I-13][CODE-16][WRITE-06] a shipment of a closed period is not cancelled", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    const id = idOf(await makeShipment(c, order, "2"))
+    await c.settings({ closedThrough: await today() })
+    refused(await c.del(`/shipments/${id}`), "cannot_cancel")
+    assert.strictEqual((await c.read("shipments", id))["cancel"], false)
+    isDecimal(await shipped(c, order), "2", 6)
+  })
+
+  it("[SHIPMENTS-20][X-09][I-14] an absent shipment is 404, not unknown_value", async () => {
+    const c = await newCompany()
+    refused(await c.del("/shipments/999999999"), "not_found")
+  })
+})
+
+describe("what the order may do after", () => {
+  it("[CODE-17][K-05] lines that have shipped stay, and no line joins them", async () => {
+    const c = await newCompany()
+    const order = await twoLines(c)
+    succeeded(await ship(c, order, "3"), 201)
+    refused(await c.del(`/orderlines/${order.lineIds[0]}`), "line_has_shipped")
+    refused(await c.patch(`/orderlines/${order.lineIds[0]}`, { qtyorder: "2.999999" }), "line_has_shipped")
+    succeeded(await c.patch(`/orderlines/${order.lineIds[0]}`, { qtyorder: "3" }))
+    refused(
+      await c.post("/orderlines", { orderid: order.id, description: "x", qtyorder: "1", priceach: "1" }),
+      "line_has_shipped"
+    )
+  })
+
+  it("[RES-09][RES-16][STATE-01][K-01] an order holds its lines, numbered from 1, with what is ordered and shipped", async () => {
+    const c = await newCompany()
+    const order = await twoLines(c)
+    assert.deepEqual(
+      order.lines.map((line) => line["linenumber"]),
+      [1, 2]
+    )
+    for (const line of order.lines) {
+      isDecimal(line["qtyship"], "0", 6)
+      assert.strictEqual((await c.read("orderlines", idOf(line)))["orderid"], order.id)
+    }
+    isDecimal(order.order["ordertotal"], "60", 4)
+    for (const ordertype of ["fulfillment", "service", "rental"]) {
+      assert.strictEqual((await makeOrder(c, { ordertype })).order["ordertype"], ordertype)
+    }
+    const lines = [{ description: fresh(), qtyorder: "1", priceach: "1" }]
+    refused(
+      await c.post("/orders", { customerid: order.order["customerid"], ordertype: "Service", lines }),
+      "invalid_enum",
+      "ordertype"
+    )
+    refused(
+      await c.post("/orders", { customerid: order.order["customerid"], status: "shipped", lines }),
+      "invalid_enum",
+      "status"
+    )
+    assert.isAtLeast(rows(await c.list("/orders")).length, 4)
+  })
+})
+
+keptPromises()

@@ -1,0 +1,216 @@
+/** The special endpoints that belong to the eight resources. */
+import { assert, describe, it } from "vitest"
+import {
+  challenge,
+  fresh,
+  idOf,
+  isDecimal,
+  keptPromises,
+  newCompany,
+  page,
+  plusDays,
+  refused,
+  row,
+  succeeded,
+  today,
+  useServer
+} from "./harness.ts"
+import {
+  makeCustomer,
+  makeDraft,
+  makeItem,
+  makeOrder,
+  makePayment,
+  makePosted,
+  makeShipment,
+  orderLines
+} from "./world.ts"
+
+useServer()
+
+describe("shipments", () => {
+  it("[SPECIAL-01][J-01][SCOPE-02][SHIPMENTS-21][X-09] packages are listed; of an absent shipment they are unknown_value", async () => {
+    const c = await newCompany()
+    const reader = await c.with("shipments:read")
+    const id = idOf(await makeShipment(c, await makeOrder(c)))
+    page(await reader.get(`/shipments/${id}/packages`))
+    refused(await reader.get("/shipments/999999999/packages"), "unknown_value")
+    const other = await newCompany()
+    refused(await other.get(`/shipments/${id}/packages`), "unknown_value")
+    refused(await (await c.with("shipments:write")).get(`/shipments/${id}/packages`), "insufficient_scope")
+  })
+
+  it("[SPECIAL-02][CODE-33][J-02][C-13] invoicing one shipment is 501, before the id and after the scope", async () => {
+    const c = await newCompany()
+    const id = idOf(await makeShipment(c, await makeOrder(c)))
+    refused(await c.post(`/shipments/${id}/invoice`, {}), "not_implemented")
+    refused(await c.post("/shipments/999999999/invoice", {}), "not_implemented")
+    const shipper = await c.with("shipments:read", "shipments:write", "shipments:cancel")
+    const answer = await shipper.post(`/shipments/${id}/invoice`, {})
+    refused(answer, "insufficient_scope")
+    assert.strictEqual(challenge(answer).params["scope"], "invoices:write")
+  })
+
+  for (const [name, fact] of [
+    ["pdf", "SPECIAL-04"],
+    ["boxlabels", "SPECIAL-05"]
+  ] as const) {
+    it(`[${fact}][J-04][GEN-01] ${name} is a PDF; of an absent shipment a JSON 404`, async () => {
+      const c = await newCompany()
+      const reader = await c.with("shipments:read")
+      const id = idOf(await makeShipment(c, await makeOrder(c)))
+      const answer = await reader.get(`/shipments/${id}/${name}`)
+      assert.strictEqual(answer.status, 200)
+      assert.match(String(answer.headers["content-type"]), /^application\/pdf\b/)
+      assert.strictEqual(answer.bytes.subarray(0, 5).toString("latin1"), "%PDF-")
+      refused(await reader.get(`/shipments/999999999/${name}`), "not_found")
+    })
+  }
+})
+
+describe("orders", () => {
+  it("[SPECIAL-03][J-03][RULE-07] invoicing an order takes what was shipped and not billed, as a draft", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    refused(await c.post(`/orders/${order.id}/invoice`, {}), "nothing_to_invoice")
+    const shipment = await makeShipment(c, order, "4")
+    const invoicer = await c.with("invoices:write")
+    const invoice = succeeded(await invoicer.post(`/orders/${order.id}/invoice`, {}), 201)
+    assert.isNull(invoice["voucherid"])
+    assert.strictEqual(invoice["orderid"], order.id)
+    const lines = await c.list(`/invoicelines?invoiceid=${idOf(invoice)}`)
+    assert.lengthOf(lines, 1)
+    isDecimal(lines[0]?.["qty"], "4", 6)
+    isDecimal(lines[0]?.["priceach"], "5", 6)
+    isDecimal(invoice["invoicetotal"], "20", 4)
+    assert.strictEqual((await c.read("shipments", idOf(shipment)))["invoiceid"], idOf(invoice))
+    isDecimal((await orderLines(c, order.id))[0]?.["qtybilled"], "4", 6)
+    refused(await c.post(`/orders/${order.id}/invoice`, {}), "nothing_to_invoice")
+    refused(await c.post("/orders/999999999/invoice", {}), "not_found")
+  })
+
+  it("[J-03][RULE-03] the invoice date may be said, in an open period", async () => {
+    const c = await newCompany()
+    const day = await today()
+    await c.settings({ closedThrough: plusDays(day, -10) })
+    const order = await makeOrder(c)
+    await makeShipment(c, order, "4")
+    refused(await c.post(`/orders/${order.id}/invoice`, { invoicedate: plusDays(day, -10) }), "period_closed")
+    assert.isEmpty(await c.list("/invoices?cancel=any"))
+    const invoice = succeeded(await c.post(`/orders/${order.id}/invoice`, { invoicedate: plusDays(day, -9) }), 201)
+    assert.strictEqual(invoice["invoicedate"], plusDays(day, -9))
+  })
+
+  it("[RULE-10][STATE-05][J-03] a quote is not invoiced", async () => {
+    const c = await newCompany()
+    const quote = await makeOrder(c, { status: "quote" })
+    refused(await c.post(`/orders/${quote.id}/invoice`, {}), "cannot_invoice_quote")
+    assert.strictEqual((await c.read("orders", quote.id))["status"], "quote")
+  })
+
+  it("[K-02][STATE-02] an order shipped and invoiced whole is billed", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    await makeShipment(c, order, "10")
+    succeeded(await c.post(`/orders/${order.id}/invoice`, {}), 201)
+    assert.strictEqual((await c.read("orders", order.id))["status"], "billed")
+  })
+})
+
+it("[CODE-19][K-04] the header of an order that an invoice references is not amended", async () => {
+  const c = await newCompany()
+  const order = await makeOrder(c)
+  await makeShipment(c, order, "4")
+  succeeded(await c.post(`/orders/${order.id}/invoice`, {}), 201)
+  const other = idOf(await makeCustomer(c))
+  refused(await c.patch(`/orders/${order.id}`, { customerid: other }), "order_already_billed")
+  refused(await c.patch(`/orders/${order.id}`, { ordertype: "service" }), "order_already_billed")
+  assert.strictEqual((await c.read("orders", order.id))["customerid"], order.order["customerid"])
+})
+
+it("[K-02][STATE-08] the status of an order is set from quote or unconfirmed to open, and in no other way", async () => {
+  const c = await newCompany()
+  const unconfirmed = await makeOrder(c, { status: "unconfirmed" })
+  assert.strictEqual(unconfirmed.order["status"], "unconfirmed")
+  assert.strictEqual(succeeded(await c.patch(`/orders/${unconfirmed.id}`, { status: "open" }))["status"], "open")
+  for (const status of ["quote", "unconfirmed", "partial", "billed"]) {
+    refused(await c.patch(`/orders/${unconfirmed.id}`, { status }), "rule_violation")
+  }
+  const quote = await makeOrder(c, { status: "quote" })
+  refused(await c.patch(`/orders/${quote.id}`, { status: "billed" }), "rule_violation")
+})
+
+describe("invoices and payments", () => {
+  it("[SPECIAL-07][J-06] a payment has a receipt", async () => {
+    const c = await newCompany()
+    const invoice = await makePosted(c)
+    const payment = await makePayment(c, { invoiceid: idOf(invoice), amount: "12.5", method: 2, reference: "CHK" })
+    const receipt = succeeded(await (await c.with("payments:read")).get(`/payments/${idOf(payment)}/receipt`))
+    assert.deepInclude(receipt, {
+      paymentid: idOf(payment),
+      invoiceid: idOf(invoice),
+      invoice: invoice["invoicenumber"],
+      paymeth: 2,
+      checkid: "CHK",
+      datereceived: payment["datereceived"]
+    })
+    isDecimal(receipt["amount"], "12.5", 4)
+    refused(await c.get("/payments/999999999/receipt"), "not_found")
+  })
+
+  it("[SPECIAL-06][J-05][I-14][INVOICELINES-64][INVOICELINES-65][X-08] the tax of a line; of an absent line unknown_value", async () => {
+    const c = await newCompany()
+    const line = await c.create("invoicelines", {
+      invoiceid: idOf(await makeDraft(c)),
+      description: "x",
+      quantity: "1",
+      price: "1"
+    })
+    page(await (await c.with("invoices:read")).get(`/invoicelines/${idOf(line)}/tax`))
+    refused(await c.get("/invoicelines/999999999/tax"), "unknown_value")
+    refused(await (await newCompany()).get(`/invoicelines/${idOf(line)}/tax`), "unknown_value")
+  })
+
+  it("[CODE-15][J-11][SPECIAL-08] a draft is not printed; a posted invoice is", async () => {
+    const c = await newCompany()
+    const draft = await makeDraft(c)
+    refused(await c.get(`/invoices/${idOf(draft)}/pdf`), "not_posted")
+    const posted = await makePosted(c)
+    const answer = await c.get(`/invoices/${idOf(posted)}/pdf`)
+    assert.strictEqual(answer.bytes.subarray(0, 5).toString("latin1"), "%PDF-")
+  })
+
+  it("[SPECIAL-11][SCOPE-02][J-09][J-10] a customer's balance and an item's stock, under the read scope of their areas", async () => {
+    const c = await newCompany()
+    const customerid = idOf(await makeCustomer(c, { creditlimit: "500" }))
+    await makePayment(c, { invoiceid: idOf(await makePosted(c, { customerid })), amount: "25" })
+    const balance = succeeded(await (await c.with("customers:read")).get(`/customers/${customerid}/balance`))
+    assert.strictEqual(balance["customerid"], customerid)
+    isDecimal(balance["balance"], "75", 4)
+    isDecimal(balance["creditlimit"], "500", 4)
+    const itemid = idOf(await makeItem(c))
+    const stock = succeeded(await (await c.with("items:read")).get(`/items/${itemid}/stock`))
+    assert.strictEqual(stock["itemid"], itemid)
+    assert.isTrue(Array.isArray(stock["locations"]))
+    refused(await (await c.with("items:read")).get(`/customers/${customerid}/balance`), "insufficient_scope")
+  })
+})
+
+it("[RES-10] an order line is removed, not cancelled, and its siblings are renumbered", async () => {
+  const c = await newCompany()
+  const line = (description: string) => ({ description, qtyorder: "1", priceach: "1" })
+  const order = await makeOrder(c, { lines: [line("a"), line("b"), line("c")] })
+  assert.strictEqual(succeeded(await c.del(`/orderlines/${order.lineIds[1]}`))["id"], order.lineIds[1])
+  refused(await c.get(`/orderlines/${order.lineIds[1]}`), "not_found")
+  const left = await orderLines(c, order.id)
+  assert.deepEqual(
+    left.map((each) => [each["description"], each["linenumber"]]),
+    [
+      ["a", 1],
+      ["c", 2]
+    ]
+  )
+  assert.isString(fresh(String(row(left[0])["description"])))
+})
+
+keptPromises()

@@ -1,0 +1,91 @@
+/** The documents that a test needs before its own: made through the API where the API can make them. */
+import { assert } from "vitest"
+import { fresh, idOf, isRow, rows, succeeded, type Company, type Row } from "./harness.ts"
+
+export async function makeCustomer(c: Company, over: Row = {}): Promise<Row> {
+  return c.create("customers", { customercode: fresh("cust"), name: "A customer", ...over })
+}
+
+export async function makeItem(c: Company, over: Row = {}): Promise<Row> {
+  return c.create("items", { sku: fresh("sku"), description: "An item", price: "5", ...over })
+}
+
+export async function makeLocation(c: Company, over: Row = {}): Promise<Row> {
+  const [location] = await c.put("inventorylocations", [{ locationcode: fresh("loc"), ...over }])
+  return location as Row
+}
+
+export async function makeCarrierService(c: Company, over: Row = {}): Promise<Row> {
+  return c.create("carrierservices", { code: fresh("").slice(-10), description: "Ground", ...over })
+}
+
+export interface Order {
+  readonly order: Row
+  readonly id: number
+  /** The order lines, by line number. */
+  readonly lines: Row[]
+  readonly lineIds: number[]
+}
+
+/** The lines of an order as they are now. */
+export async function orderLines(c: Company, orderid: number): Promise<Row[]> {
+  const order = await c.read("orders", orderid)
+  const nested = Array.isArray(order["lines"]) && order["lines"].every((line) => isRow(line) && "qtyship" in line)
+  const lines = nested
+    ? rows(order["lines"])
+    : (await c.list("/orderlines?limit=250")).filter((line) => line["orderid"] === orderid)
+  return lines.toSorted((a, b) => Number(a["linenumber"]) - Number(b["linenumber"]))
+}
+
+/** An open order of one line of `10` at `5` unless told otherwise. */
+export async function makeOrder(c: Company, over: Row = {}): Promise<Order> {
+  const customerid = over["customerid"] ?? idOf(await makeCustomer(c))
+  const lines = over["lines"] ?? [{ itemid: idOf(await makeItem(c)), qtyorder: "10", priceach: "5" }]
+  const order = await c.create("orders", { ordertype: "fulfillment", ...over, customerid, lines })
+  const stored = await orderLines(c, idOf(order))
+  assert.strictEqual(stored.length, (lines as Row[]).length, "an order line per line sent")
+  return { order, id: idOf(order), lines: stored, lineIds: stored.map(idOf) }
+}
+
+/** A shipment of this much of the first line of the order. */
+export async function makeShipment(c: Company, order: Order, quantity = "1", over: Row = {}): Promise<Row> {
+  return c.create("shipments", { orderid: order.id, lines: [{ orderlineid: order.lineIds[0], quantity }], ...over })
+}
+
+/** A draft invoice of one non-stock line of 1 at 100, untaxed, unless told otherwise. */
+export async function makeDraft(c: Company, over: Row = {}): Promise<Row> {
+  const customerid = over["customerid"] ?? idOf(await makeCustomer(c))
+  const lines = over["lines"] ?? [{ description: "Work", quantity: "1", price: "100", taxable: false }]
+  return c.create("invoices", { invoicenumber: fresh("inv"), ...over, customerid, lines })
+}
+
+export async function postInvoice(c: Company, id: number): Promise<Row> {
+  return succeeded(await c.post(`/invoices/${id}/post`, {}))
+}
+
+export async function makePosted(c: Company, over: Row = {}): Promise<Row> {
+  const draft = await makeDraft(c, over)
+  return postInvoice(c, idOf(draft))
+}
+
+export async function makePayment(c: Company, over: Row = {}): Promise<Row> {
+  const invoiceid = over["invoiceid"] ?? idOf(await makePosted(c))
+  return c.create("payments", { amount: "10", ...over, invoiceid })
+}
+
+export async function makeDeposit(c: Company, over: Row = {}): Promise<Row> {
+  const orderid = over["orderid"] ?? (await makeOrder(c)).id
+  return c.create("orderdeposits", { amount: "10", ...over, orderid })
+}
+
+export async function makeReturn(c: Company, over: Row = {}): Promise<Row> {
+  return c.create("rmareturns", { return_date: "2026-02-03", total_credit: "1.5", ...over })
+}
+
+export async function makeSalesman(c: Company, over: Row = {}): Promise<Row> {
+  return c.create("salesmen", { name: fresh("sm"), ...over })
+}
+
+export async function makeTerm(c: Company, over: Row = {}): Promise<Row> {
+  return c.create("invoiceterms", { verbal: fresh("term"), ...over })
+}
