@@ -53,8 +53,7 @@ const source = Layer.succeed(Source, {
 })
 
 Program.run(packageJson.version, process.argv.slice(2)).pipe(
-  Effect.provide(source),
-  Effect.provide(NodeServices.layer),
+  Effect.provide(Layer.merge(source, NodeServices.layer)),
   // Every failure has been told on standard error already; what is left is the exit code.
   NodeRuntime.runMain({ disableErrorReporting: true })
 )

@@ -86,7 +86,7 @@ const makeBars = Effect.gen(function* () {
     return made
   }
   return {
-    began: (run) => Effect.sync(() => void bar(run).update(0, { told: run.resumed ? "going on" : "" })),
+    began: (run) => Effect.sync(() => bar(run).update(0, { told: run.resumed ? "going on" : "" })),
     // How many pages are to come is not known beforehand: the bar nears its end and reaches it with the last page.
     landed: (run, totals) =>
       Effect.sync(() => {

@@ -27,7 +27,10 @@ export const run = (version: string, args: ReadonlyArray<string>) =>
       printed.push(parts.map(String).join(" "))
     }
     const result = yield* Command.runWith(root, { version, renderErrors: false })(args).pipe(
-      Effect.provideService(Console.Console, { ...console, log: keep, error: keep }),
+      Effect.provideService(
+        Console.Console,
+        Object.assign(Object.create(console) as Console.Console, { log: keep, error: keep })
+      ),
       Effect.result
     )
     const mistakes =

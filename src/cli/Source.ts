@@ -32,7 +32,7 @@ export class ReferenceFailed extends Data.TaggedError("ReferenceFailed")<{ reado
 export interface DemoCompany {
   readonly name: string
   readonly companyId: bigint
-  readonly token: Redacted.Redacted<string>
+  readonly token: Redacted.Redacted
 }
 
 /** The story that the demo tells of this source. */

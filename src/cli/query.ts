@@ -37,8 +37,13 @@ export const read = Effect.fn("query.read")(function* (text: string) {
   } satisfies QueryResult
 }, Effect.scoped)
 
-const { BOOL, INT2, INT4, INT8, JSON: JSON_OID, JSONB } = pg.types.builtins
-const numeric = new Set<number>([INT2, INT4, INT8, pg.types.builtins.NUMERIC, pg.types.builtins.FLOAT8])
+const oids = (...names: ReadonlyArray<keyof typeof pg.types.builtins>): ReadonlySet<number> =>
+  new Set(names.map((name): number => pg.types.builtins[name]))
+
+const booleans = oids("BOOL")
+/** Postgres writes these as JSON already. */
+const verbatim = oids("INT2", "INT4", "INT8", "JSON", "JSONB")
+const numeric = oids("INT2", "INT4", "INT8", "NUMERIC", "FLOAT8")
 
 /** A row as JSON: integers, booleans and JSON as they are, everything else (decimals too) as text. */
 const rowJson = ({ columns }: QueryResult, row: ReadonlyArray<string | null>): string =>
@@ -48,9 +53,9 @@ const rowJson = ({ columns }: QueryResult, row: ReadonlyArray<string | null>): s
       const told =
         value === null
           ? "null"
-          : oid === BOOL
+          : booleans.has(oid)
             ? String(value === "t" || value === "true")
-            : oid === INT2 || oid === INT4 || oid === INT8 || oid === JSON_OID || oid === JSONB
+            : verbatim.has(oid)
               ? value
               : JSON.stringify(value)
       return `${JSON.stringify(name)}:${told}`

@@ -24,7 +24,7 @@ export const command = Command.make(
     seed: Flag.Int("seed").pipe(Flag.withDescription("The same seed makes the same data"), Flag.optional)
   },
   Effect.fn(function* (flags) {
-    yield* reported(
+    return yield* reported(
       Effect.gen(function* () {
         const ports = [flags.port, flags.controlPort]
         if (ports.some((one) => one < 0 || one > 65_535)) {

@@ -29,7 +29,7 @@ export class ConfigurationError extends Data.TaggedError("ConfigurationError")<{
 export interface CompanyConfiguration {
   readonly name: string
   readonly url: string
-  readonly token: Redacted.Redacted<string>
+  readonly token: Redacted.Redacted
   readonly companyId: bigint | null
   /** Null is every resource of the catalogue. */
   readonly resources: ReadonlyArray<string> | null
@@ -39,7 +39,7 @@ export type PagingMode = "auto" | "cursor" | "page" | "offset" | "link" | "none"
 
 export interface Configuration {
   /** Null means the embedded Postgres. */
-  readonly databaseUrl: Redacted.Redacted<string> | null
+  readonly databaseUrl: Redacted.Redacted | null
   /** Where the embedded Postgres and other local files live. */
   readonly home: string
   readonly companies: ReadonlyArray<CompanyConfiguration>

@@ -4,7 +4,7 @@
 import * as Schema from "effect/Schema"
 
 const described = <S extends Schema.Top>(schema: S, description: string) =>
-  Schema.optionalKey(schema.annotate({ description } as never))
+  Schema.optionalKey(schema.annotate({ description }))
 
 const name = Schema.String.check(
   Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/u, { message: "Expected letters, digits, _ or - (at most 64)" })
@@ -66,7 +66,7 @@ export const Settings = Schema.Struct({
   sync: described(
     Schema.Struct({
       concurrency: described(positive, "resources of one company that are read at the same time; default 4"),
-      batch_records: described(positive, "records landed in one transaction, about; default 5000"),
+      batch_records: described(positive, "records landed in one transaction, about; default 2500"),
       custom_fields: described(Schema.Boolean, "whether the install's own fields are read along; default false")
     }),
     "how a sync works"

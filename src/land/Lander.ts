@@ -269,13 +269,12 @@ export const open = Effect.fn("Lander.open")(function* (
     const wholeRecords = round.every(({ record }) => !record.partial)
     const first = hasRows || !wholeRecords ? merged : direct
     return savepoint(first(round)).pipe(
-      Effect.catch((error) => {
-        // A key that stands already: this is no first load any more.
-        if (first === direct && error.code === "23505") return savepoint(merged(round))
-        return Effect.fail(error)
-      }),
-      Effect.catch((error) => {
-        if (!isValueError(error)) return Effect.fail(error)
+      // A key that stands already: this is no first load any more.
+      Effect.catchIf(
+        (error) => first === direct && error.code === "23505",
+        () => savepoint(merged(round))
+      ),
+      Effect.catchIf(isValueError, (error) => {
         if (round.length === 1) {
           return Effect.succeed({ inserted: 0, updated: 0, refused: [{ carried: round[0]!, error }] })
         }

@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
+import * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import { SourceError } from "../connector/SourceError.ts"
@@ -34,10 +35,12 @@ export interface SyncResourceOptions {
   readonly batchRecordsMax: number
 }
 
-export const batchRecordsMaxDefault = 5_000
+export const batchRecordsMaxDefault = 2_500
 
-/** Pages read ahead of the landing. */
-const pagesAheadMax = 24
+/** Batches held in memory: one that is landing and one that is read meanwhile. */
+const batchesHeld = 2
+/** However small its pages, a batch has no more than these. */
+const batchPagesMax = 64
 /** A database that fails is tried this often before the run gives up. */
 const databaseAttemptsMax = 6
 /** A page token that is refused sends the scan back to its first page this often. */
@@ -72,9 +75,13 @@ const readAndLand = Effect.fnUntraced(function* (
   state: RunState
 ) {
   const progress = yield* Progress
-  const queue = yield* Queue.bounded<Scan.ScannedPage, SourceError | Cause.Done>(pagesAheadMax)
+  const queue = yield* Queue.unbounded<Scan.ScannedPage, SourceError | Cause.Done>()
+  /** A permit for each record in memory; a page that holds more than there are takes them all. */
+  const permitsMax = options.batchRecordsMax * batchesHeld
+  const held = yield* Semaphore.make(permitsMax)
+  const permitsOf = ({ page }: Scan.ScannedPage) => Math.min(permitsMax, Math.max(1, page.records.length))
   const reader = yield* Scan.scan(options.connector, options.table.resource, plan, (page) =>
-    Queue.offer(queue, page)
+    Effect.andThen(held.take(permitsOf(page)), Queue.offer(queue, page))
   ).pipe(
     Effect.matchCauseEffect({
       onFailure: (cause) => Queue.failCause(queue, cause),
@@ -84,16 +91,20 @@ const readAndLand = Effect.fnUntraced(function* (
   )
   let pagesMax = 1
   for (let complete = false; !complete;) {
-    const pages = yield* Queue.takeBetween(queue, 1, pagesMax)
+    const pages = yield* Queue.takeBetween(queue, 1, pagesMax).pipe(
+      // The last page says so, and nothing is taken after it.
+      Effect.catchTag("Done", () => Effect.die("a scan ended without a last page"))
+    )
     const last = pages.at(-1)!
     const landed = yield* lander.land({
       pages: pages.map(({ page }) => page),
       scan: last.scan,
       complete: last.complete
     })
+    yield* held.release(pages.reduce((sum, page) => sum + permitsOf(page), 0))
     complete = last.complete
     const recordsPerPage = Math.max(1, last.page.records.length)
-    pagesMax = Math.max(1, Math.min(pagesAheadMax, Math.floor(options.batchRecordsMax / recordsPerPage)))
+    pagesMax = Math.max(1, Math.min(batchPagesMax, Math.floor(options.batchRecordsMax / recordsPerPage)))
     state.totals = add(state.totals, landed, pages)
     state.disbelieved = landed.disbelieved ?? state.disbelieved
     if (complete) state.cursor = last.scan.syncedThrough ?? state.cursor
@@ -123,7 +134,7 @@ const attempt = Effect.fnUntraced(function* (options: SyncResourceOptions, state
     if (result._tag === "Success") return
     const error = result.failure
     const refused = error instanceof SourceError && error.reason._tag === "PageTokenRefused"
-    if (!refused || restarts >= restartsMax) return yield* Effect.fail(error as Exclude<typeof error, Cause.Done>)
+    if (!refused || restarts >= restartsMax) return yield* error
     yield* progress.note(`${resource.path}: ${error.message}; the scan begins again at its first page`)
     yield* lander.restart
     plan = { ...plan, resume: null }

@@ -28,7 +28,7 @@ const resource = "invoicelines"
 
 const folder = mkdtempSync(join(tmpdir(), "tributary-bench-"))
 chmodSync(folder, 0o755)
-const scope = Effect.runSync(Scope.make())
+const scope = Scope.makeUnsafe()
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
 interface Measured {

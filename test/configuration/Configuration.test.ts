@@ -21,10 +21,9 @@ const withFile = <A, E, R>(yaml: string, use: (file: string) => Effect.Effect<A,
 const problemsOf = (yaml: string, environment: Record<string, string> = {}) =>
   withFile(yaml, (config) =>
     load({ config }, environment).pipe(
-      Effect.matchEffect({
-        onSuccess: () => Effect.succeed<ReadonlyArray<string>>([]),
-        onFailure: (error) =>
-          Effect.succeed(error.problems.map((problem) => problem.replace(/^.*tributary\.yaml/, "file")))
+      Effect.match({
+        onSuccess: (): ReadonlyArray<string> => [],
+        onFailure: (error) => error.problems.map((problem) => problem.replace(/^.*tributary\.yaml/, "file"))
       })
     )
   )

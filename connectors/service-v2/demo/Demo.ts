@@ -111,7 +111,7 @@ export const demo: Demo = {
         JSON.stringify({ company: Number(companyId), scopes: ["*"], user: "demo" })
       ).pipe(
         Effect.flatMap((text) =>
-          Schema.decodeUnknownEffect(Token)(text).pipe(
+          Schema.decodeEffect(Token)(text).pipe(
             Effect.mapError((issue) => new ReferenceFailed({ message: `the answer to POST /tokens: ${issue.message}` }))
           )
         ),

@@ -21,8 +21,6 @@ export interface ApiErrorOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** JSON text of the record as it stands (B-03). */
   readonly current?: string
-  /** The connection is closed after the answer. */
-  readonly close?: boolean
 }
 
 export class ApiError extends Error {

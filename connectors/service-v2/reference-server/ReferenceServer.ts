@@ -68,7 +68,7 @@ export const start: (
   options: ReferenceServerOptions
 ) => Effect.Effect<RunningServer, ReferenceServerError, Scope.Scope> = Effect.fnUntraced(function* (options) {
   const clock = yield* Clock.Clock
-  const services = yield* Effect.context<never>()
+  const services = yield* Effect.context()
   const sleep = (ms: number) => Effect.runPromiseWith(services)(Effect.sleep(Duration.millis(ms)))
   const { data, rows, seed, port, controlPort } = options
   const onDefect = (error: unknown) => {

@@ -210,13 +210,13 @@ describe("a run", () => {
         ]
         yield* run(scripted(companyId, pages({ records: odd, syncedThrough: at(1) })), companyId)
         const sql = yield* SqlClient.SqlClient
-        const rows = yield* sql.unsafe<Record<string, string>>(
+        const rows = yield* sql.unsafe<Record<string, string | boolean>>(
           `select name, price::text, weight::text, rank::text, flag, day::text, memo,
                   to_char(seen at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') as seen, _extra::text, custom_fields::text
              from erp.things where _company_id = $1 order by id`,
           [companyId]
         )
-        assert.deepStrictEqual(rows[0] as unknown, {
+        assert.deepStrictEqual(rows[0], {
           name: "tab\there \\ back\nline\r 'quote' \"double\" 🧾 \\N",
           price: "0.1000",
           weight: "-12345678901234.567890",

@@ -20,8 +20,6 @@ export interface Answer {
   readonly chunks?: Iterable<string>
   /** What happens to the answer on its way; null is nothing. */
   readonly wire: WireFault | null
-  /** The connection is closed afterwards. */
-  readonly close?: boolean
 }
 
 export const json: string = "application/json"

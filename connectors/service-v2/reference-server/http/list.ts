@@ -267,12 +267,6 @@ export const list = (
 ): Listed => {
   const read = readQuery(table, dialect, query, now)
   const { versions, hasMore, total } = takePage(table, read, dialect)
-  const records = versions.map((version) =>
-    read.include
-      ? renderer.renderWith(version, [["custom_fields", renderer.customFields(version)]])
-      : renderer.render(version)
-  )
-  const items = `[${records.join(",")}]`
   const next = hasMore ? nextOf(read, versions, dialect) : null
   const isBare = dialect.itemsKey === "bare"
   const headers: Record<string, string> = {}
@@ -280,9 +274,19 @@ export const list = (
     const parameters = new URLSearchParams([...read.repeated, [pagingParameter[dialect.paging], next]])
     headers["Link"] = `<${base}?${parameters.toString()}>; rel="next"`
   }
-  if (isBare) return { body: items, headers }
   const key = dialect.itemsKey === "resource" ? table.resource.path : dialect.itemsKey
-  return { body: `{"${key}":${items},"_meta":${metaOf(read, dialect, next, hasMore, total)}}`, headers }
+  // Joined once, because a page is long: every further piece of text would copy it.
+  const parts = [isBare ? "[" : `{"${key}":[`]
+  for (const [index, version] of versions.entries()) {
+    if (index > 0) parts.push(",")
+    parts.push(
+      read.include
+        ? renderer.renderWith(version, [["custom_fields", renderer.customFields(version)]])
+        : renderer.render(version)
+    )
+  }
+  parts.push(isBare ? "]" : `],"_meta":${metaOf(read, dialect, next, hasMore, total)}}`)
+  return { body: parts.join(""), headers }
 }
 
 /** The value of the paging parameter that continues. */

@@ -21,19 +21,25 @@ export interface Handler {
   readonly sleep: (ms: number) => Promise<void>
 }
 
-/** Reads a body; one byte more than allowed stands for a body that is too long. */
+/**
+ * A caller whose body is too long is answered at once and read on for a moment: a connection that is closed before its
+ * bytes were read is reset, and the answer is lost with it.
+ */
+const lingerMs = 1000
+
+/** Reads a body; one byte more than allowed stands for a body that is too long, the rest of which is thrown away. */
 const readBody = (message: IncomingMessage, bytesMax: number): Promise<Uint8Array | null> =>
   new Promise((resolve, reject) => {
     const chunks: Array<Buffer> = []
     let length = 0
     message.on("data", (chunk: Buffer) => {
+      if (length > bytesMax) return
       length += chunk.length
       if (length <= bytesMax) {
         chunks.push(chunk)
         return
       }
-      message.pause()
-      message.removeAllListeners("data")
+      chunks.length = 0
       resolve(new Uint8Array(bytesMax + 1))
     })
     message.on("end", () => resolve(length === 0 ? null : Buffer.concat(chunks)))
@@ -72,8 +78,7 @@ const send = async (response: ServerResponse, answer: Answer, isHead: boolean, s
     return
   }
   response.sendDate = answer.headers["Date"] === undefined
-  const headers: Record<string, string | number> = { ...answer.headers }
-  if (answer.close === true) headers["Connection"] = "close"
+  const { headers } = answer
   if (answer.chunks !== undefined) {
     response.writeHead(answer.status, headers)
     for (const chunk of answer.chunks) {
@@ -118,10 +123,10 @@ const respond = async (handler: Handler, message: IncomingMessage, response: Ser
     release()
   }
   const answer = handler.answer(request, fault)
-  const isTooLong = (request.body?.length ?? 0) > handler.bodyBytesMax
-  await send(response, isTooLong ? { ...answer, close: true } : answer, request.method === "HEAD", handler.sleep)
-  // What is left of a body that was not read keeps the connection from being used again.
-  if (isTooLong) response.once("finish", () => message.destroy())
+  await send(response, answer, request.method === "HEAD", handler.sleep)
+  if ((request.body?.length ?? 0) <= handler.bodyBytesMax) return
+  await handler.sleep(lingerMs)
+  if (!message.complete) message.destroy()
 }
 
 /** The answer to bytes that are no HTTP request. */

@@ -44,7 +44,6 @@ interface Result {
   readonly status: number
   readonly body: string
   readonly headers?: Readonly<Record<string, string>>
-  readonly close?: boolean
 }
 
 export interface Served {
@@ -70,19 +69,14 @@ export const serve = (world: World, request: Request, requestId: string, base: s
 const refusal = (world: World, error: unknown): Result => {
   if (error instanceof ApiError) {
     const { status, options } = error
-    return {
-      status,
-      body: printEnvelope(error),
-      headers: options.headers ?? {},
-      ...(options.close === undefined ? {} : { close: options.close })
-    }
+    return { status, body: printEnvelope(error), headers: options.headers ?? {} }
   }
   world.onDefect(error)
   return { status: 500, body: printEnvelope(new ApiError("server_error", "the request did not complete")) }
 }
 
 /** The headers that every answer carries. */
-export const finish = (world: World, { status, body, headers, close }: Result, requestId: string): Answer => ({
+export const finish = (world: World, { status, body, headers }: Result, requestId: string): Answer => ({
   status,
   headers: {
     "Content-Type": json,
@@ -91,8 +85,7 @@ export const finish = (world: World, { status, body, headers, close }: Result, r
     ...requestIdHeaders(world, requestId)
   },
   body,
-  wire: null,
-  ...(close === undefined ? {} : { close })
+  wire: null
 })
 
 export const requestIdHeaders = ({ dialect }: World, requestId: string): Readonly<Record<string, string>> =>
@@ -140,7 +133,7 @@ const admit = (world: World, request: Request, token: Token, base: string): Resu
     })
   }
   if (request.body !== null && request.body.length > bodyBytesMax) {
-    throw new ApiError("invalid_request", `the body is longer than ${bodyBytesMax} bytes`, { close: true })
+    throw new ApiError("invalid_request", `the body is longer than ${bodyBytesMax} bytes`)
   }
   const work = () => perform(world, request, token, action, query, `${base}${path ?? ""}`)
   return request.method === "GET" ? work() : once(world, request, token, work)

@@ -5,6 +5,7 @@
  * data obeys every rule there is; the same seed and the same present give the same data.
  */
 import type { Context } from "../rules/Context.ts"
+import { insert } from "../rules/records.ts"
 import { cancel, create, special, update } from "../rules/operations.ts"
 import type { Random } from "../random.ts"
 import { random } from "../random.ts"
@@ -345,7 +346,11 @@ const company = (world: World, number: number, chance: Random, size: Size, end: 
   clock.elsewhen(() => {
     clock.set(begin)
     ensureCompany(world, number)
-    const business = new Business(world, world.context(number, 0, scopes), chance, end)
+    const context = world.context(number, 0, scopes)
+    const clerk = world.store.transact(() =>
+      insert(context, "users", { login: "office", name: "Office", active: true })
+    )
+    const business = new Business(world, { ...context, userId: clerk.id }, chance, end)
     corners(business)
     const { customers, items } = masters(business, size)
     const trading = customers.slice(0, -1)

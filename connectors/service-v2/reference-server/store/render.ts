@@ -31,6 +31,7 @@ interface Column {
   readonly prefix: string
   readonly empty: string
   readonly rescaled: boolean
+  readonly isId: boolean
 }
 
 const columnsByResource = new WeakMap<Resource, ReadonlyArray<Column>>()
@@ -41,7 +42,7 @@ const columnsOf = (resource: Resource): ReadonlyArray<Column> => {
   const columns = resource.fields.map((field) => {
     const prefix = `,${JSON.stringify(field.name)}:`
     const rescaled = field.type._tag === "decimal" && field.type.shown !== field.type.scale
-    return { field, prefix, empty: `${prefix}null`, rescaled }
+    return { field, prefix, empty: `${prefix}null`, rescaled, isId: field.name === "id" }
   })
   columnsByResource.set(resource, columns)
   return columns
@@ -109,14 +110,16 @@ const begins = /^\{/
 /** The record in the plain look: the way that most pages go, so it is written out. */
 const joinedPlainly = (version: Version): string => {
   const { values } = version
-  let text = ""
+  // The first field is the id, which every record has.
+  let text = `{"id":${version.id}`
   for (const column of columnsOf(version.table.resource)) {
+    if (column.isId) continue
     const value = values[column.field.name]
     if (value === null || value === undefined) text += column.empty
     else text += column.prefix + printValue(column.rescaled ? looking(column, value, plainLook) : value)
   }
   if (version.extra !== null) for (const [name, more] of version.extra) text += `,${JSON.stringify(name)}:${more}`
-  return `{${text.slice(1)}}`
+  return `${text}}`
 }
 
 const joined = (version: Version, look: Look): string => {
@@ -132,7 +135,7 @@ const joined = (version: Version, look: Look): string => {
 }
 
 /** Texts are kept up to here; beyond it they are made again every time. */
-const cachedCharactersMax = 500_000_000
+const cachedCharactersMax = 300_000_000
 
 /** Renders versions in one look, each once. */
 export class Renderer {

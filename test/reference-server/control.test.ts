@@ -1,0 +1,224 @@
+import { assert, describe, it } from "vitest"
+import { dataOf, idsOf, linesOf, order, server } from "./support.ts"
+import type { Json } from "./support.ts"
+
+describe("the control plane", () => {
+  it("keeps records exactly as they came", () => {
+    const { call, control } = server()
+    const body =
+      '{"company":1,"resource":"customers","records":[{"id":77,"customercode":"A\\u0000\\ud800","creditlimit":1.50,' +
+      '"rate":1.10,"big":12345678901234567890,"deep":{"n":1e2,"z":null},"salesmanid":null}],"at":"2020-01-01T00:00:00Z"}'
+    const told = control("POST", "/records", body)
+    assert.strictEqual(told.status, 200)
+    const text = call("GET", "/customers/77").text
+    for (const part of [
+      '"customercode":"A\\u0000\\ud800"',
+      '"creditlimit":1.50',
+      '"rate":1.10',
+      '"big":12345678901234567890',
+      '"deep":{"n":1e2,"z":null}',
+      '"lastchangedate":"2020-01-01T00:00:00.000000Z"',
+      '"entrydate":"2020-01-01T00:00:00.000000Z"'
+    ]) {
+      assert.include(text, part)
+    }
+    assert.strictEqual(control("GET", "/state?company=1&resource=customers").text, `${text}\n`)
+    assert.strictEqual(told.text, `{"records":[${text}]}`)
+  })
+
+  it("changes only what is given of a record that exists, and fills in the other half of pairs", () => {
+    const { call, control } = server()
+    const { id } = call("POST", "/salesmen", { name: "Ann" }).body
+    const records = [{ id: 5, customercode: "A", name: "First", salesmanid: id }]
+    control("POST", "/records", { company: 1, resource: "customers", records })
+    assert.strictEqual(call("GET", "/customers/5").body["salesman"], "Ann")
+    control("POST", "/records", { company: 1, resource: "customers", records: [{ id: 5, cancel: true }] })
+    assert.deepInclude(call("GET", "/customers/5").body, { customercode: "A", name: "First", cancel: true })
+    assert.isAbove(Number(call("POST", "/customers", { customercode: "B" }).body["id"]), 5)
+  })
+
+  it("shows late records at their time, and hides records without one from modifiedsince", () => {
+    const { call, control } = server()
+    const put = (record: Json, at?: string) =>
+      control("POST", "/records", { company: 1, resource: "salesmen", records: [record], ...(at ? { at } : {}) })
+    put({ name: "late" }, "2026-03-01T00:00:00Z")
+    put({ name: "none", lastchangedate: null })
+    put({ name: "odd", lastchangedate: "soon" })
+    const since = (instant: string) => dataOf(call("GET", `/salesmen?modifiedsince=${instant}`)).map(({ name }) => name)
+    assert.deepStrictEqual(since("2026-03-01T00:00:00Z"), ["late"])
+    assert.deepStrictEqual(since("2026-03-01T00:00:00.000001Z"), [])
+    assert.lengthOf(dataOf(call("GET", "/salesmen")), 3)
+  })
+
+  it("removes a row without a trace in the API, and tells it in the history", () => {
+    const { call, control } = server()
+    const { id } = call("POST", "/salesmen", { name: "Ann" }).body
+    assert.strictEqual(control("POST", "/remove", { company: 1, resource: "salesmen", id }).status, 200)
+    assert.strictEqual(call("GET", `/salesmen/${String(id)}`).status, 404)
+    assert.lengthOf(dataOf(call("GET", "/salesmen?modifiedsince=2000-01-01T00:00:00Z")), 0)
+    const history = linesOf(control("GET", "/history?company=1&resource=salesmen").text)
+    assert.deepStrictEqual(
+      history.map(({ op }) => op),
+      ["insert", "delete"]
+    )
+  })
+
+  it("tells every committed version in the order of commits, and none of a refused write", () => {
+    const { call, control } = server()
+    const { id, lines } = order(call)
+    const ship = (quantity: string) =>
+      call("POST", "/shipments", { orderid: id, lines: [{ orderlineid: lines[0]!["id"], quantity }] })
+    const before = linesOf(control("GET", "/history").text).length
+    assert.strictEqual(ship("11").status, 422)
+    assert.strictEqual(linesOf(control("GET", "/history").text).length, before)
+    assert.strictEqual(ship("10").status, 201)
+    const history = linesOf(control("GET", "/history").text)
+    const seqs = history.map(({ seq }) => Number(seq))
+    assert.deepStrictEqual(
+      seqs,
+      seqs.toSorted((a, b) => a - b)
+    )
+    assert.deepStrictEqual(
+      history
+        .slice(before)
+        .map(({ resource, op }) => `${String(resource)} ${String(op)}`)
+        .sort(),
+      ["orderlines update", "orders update", "shipmentlines insert", "shipments insert"]
+    )
+    const last = new Map(history.map(({ resource, id, record }) => [`${String(resource)} ${String(id)}`, record]))
+    for (const record of linesOf(control("GET", "/state?company=1&resource=orders").text)) {
+      assert.deepStrictEqual(last.get(`orders ${String(record["id"])}`), record)
+    }
+  })
+
+  it("goes back to a known state, the same for the same seed", () => {
+    const { control } = server()
+    const state = () =>
+      ["orders", "invoicelines", "payments", "customers"]
+        .map((resource) => control("GET", `/state?company=1&resource=${resource}`).text)
+        .join("")
+    const reset = (seed: number) => {
+      assert.strictEqual(control("POST", "/reset", { data: "demo", seed }).status, 200)
+      return state()
+    }
+    const first = reset(5)
+    assert.strictEqual(reset(5), first)
+    assert.notStrictEqual(reset(6), first)
+    assert.strictEqual(control("POST", "/reset", { data: "empty" }).status, 200)
+    assert.strictEqual(state(), "")
+  })
+
+  it("moves the clock only as told", () => {
+    const { control } = server()
+    const now = () => control("GET", "/clock").body["now"]
+    assert.strictEqual(now(), "2026-03-16T09:00:00.000000Z")
+    control("POST", "/clock", { advanceSeconds: 1.5 })
+    assert.strictEqual(now(), "2026-03-16T09:00:01.500000Z")
+    control("POST", "/clock", { now: "2020-01-01T00:00:00Z", manual: true })
+    assert.deepStrictEqual(control("GET", "/clock").body, { now: "2020-01-01T00:00:00.000000Z", manual: true })
+  })
+
+  it("writes down requests, and never a token", () => {
+    const { caller, token, control } = server()
+    const secret = token()
+    caller(secret)("GET", `/salesmen?externalid=${secret}`)
+    caller(secret)("GET", `/${secret}`)
+    caller("svct_0123456789")("GET", "/me")
+    const { text, body } = control("GET", "/requests")
+    assert.notInclude(text, secret)
+    const requests = body["requests"] as ReadonlyArray<Json>
+    assert.deepStrictEqual(
+      requests.map(({ method, status }) => [method, status]),
+      [
+        ["GET", 200],
+        ["GET", 404],
+        ["GET", 401]
+      ]
+    )
+    assert.isNumber(requests[0]!["tokenid"])
+    assert.isNull(requests[2]!["tokenid"])
+  })
+
+  it("answers 400 with a sentence to what it cannot do, and 404 to what it does not know", () => {
+    const { control } = server()
+    const refused: ReadonlyArray<readonly [method: string, path: string, body: unknown]> = [
+      ["POST", "/reset", { data: "some" }],
+      ["POST", "/reset", "{"],
+      ["POST", "/tokens", { company: 1 }],
+      ["POST", "/tokens", { company: 1, scopes: ["orders:own"] }],
+      ["POST", "/tokens", { company: 0, scopes: ["*"] }],
+      ["POST", "/tokens/revoke", { token: "svct_none" }],
+      ["POST", "/clock", { now: "noon" }],
+      ["PUT", "/companies/x", {}],
+      ["PUT", "/companies/1", { features: { flying: true } }],
+      ["PUT", "/companies/1", { recordLimits: { orders: 1 } }],
+      ["PUT", "/limits", { requestsPerMinute: -1 }],
+      ["PUT", "/limits", { speed: 1 }],
+      ["POST", "/records", { company: 1, resource: "nothing", records: [] }],
+      ["POST", "/records", { company: 1, resource: "orders", records: [5] }],
+      ["POST", "/records", { company: 1, resource: "orders", records: [{ id: 0 }] }],
+      ["POST", "/remove", { company: 1, resource: "orders", id: 5 }],
+      ["POST", "/faults", { rules: [{ kind: "flood" }] }],
+      ["POST", "/faults", { rules: [{ kind: "status", rate: 2 }] }],
+      ["GET", "/state?company=1&resource=nothing", undefined],
+      ["GET", "/state?resource=orders", undefined]
+    ]
+    for (const [method, path, body] of refused) {
+      const told = control(method, path, body)
+      assert.strictEqual(told.status, 400, `${method} ${path} ${told.text}`)
+      assert.isString(told.body["error"])
+    }
+    for (const path of ["/nothing", "/deliveries", "/"]) assert.strictEqual(control("GET", path).status, 404)
+  })
+})
+
+describe("faults", () => {
+  it("hit the requests that their rules say, by the seed", () => {
+    const { call, control } = server()
+    const rules = (...given: ReadonlyArray<Json>) => control("POST", "/faults", { rules: given, seed: 3 })
+    const statuses = (path: string, count: number) => Array.from({ length: count }, () => call("GET", path).status)
+    rules({ kind: "status", status: 503, path: "/salesmen", after: 1, times: 2 })
+    assert.deepStrictEqual(statuses("/salesmen", 5), [200, 503, 503, 200, 200])
+    assert.deepStrictEqual(statuses("/orders", 2), [200, 200])
+    rules({ kind: "status", status: 503, path: "/orders/*/invoice", method: "post" })
+    assert.strictEqual(call("POST", "/orders/1/invoice").status, 503)
+    assert.strictEqual(call("GET", "/orders").status, 200)
+    rules({ kind: "status", status: 500, rate: 0.5 })
+    const first = statuses("/salesmen", 40)
+    assert.includeMembers(first, [200, 500])
+    rules({ kind: "status", status: 500, rate: 0.5 })
+    assert.deepStrictEqual(statuses("/salesmen", 40), first)
+    control("DELETE", "/faults")
+    assert.deepStrictEqual(new Set(statuses("/salesmen", 5)), new Set([200]))
+  })
+
+  it("answer what they are told to, in the server's place", () => {
+    const { call, control } = server()
+    const under = (rule: Json) => {
+      control("POST", "/faults", { rules: [rule] })
+      return call("GET", "/salesmen")
+    }
+    assert.strictEqual(under({ kind: "status", status: 429 }).headers["Retry-After"], "1")
+    assert.notProperty(under({ kind: "status", status: 429, headers: {} }).headers, "Retry-After")
+    assert.deepStrictEqual(under({ kind: "status", status: 503, body: { down: true } }).body, { down: true })
+    assert.deepInclude(under({ kind: "status", code: "token_revoked", status: 401 }).body["error"], {
+      code: "token_revoked"
+    })
+  })
+
+  it("do the work or not, as their kind says", () => {
+    const { served, call, control, token } = server()
+    const authorization = `Bearer ${token()}`
+    const post = (kind: string, name: string) => {
+      control("POST", "/faults", { rules: [{ kind, method: "POST" }] })
+      const body = Buffer.from(JSON.stringify({ name }))
+      return served.handle({ method: "POST", url: "/!/api/v2/salesmen", headers: { authorization }, body }).wire
+    }
+    for (const kind of ["reset", "html", "garbage", "status"]) post(kind, `not ${kind}`)
+    assert.deepStrictEqual(dataOf(call("GET", "/salesmen")), [])
+    for (const kind of ["dropResponse", "truncate", "slowBody", "delay"]) {
+      assert.strictEqual(post(kind, `done ${kind}`)?.kind, kind)
+    }
+    assert.lengthOf(idsOf(dataOf(call("GET", "/salesmen"))), 4)
+  })
+})

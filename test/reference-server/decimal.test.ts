@@ -1,0 +1,54 @@
+import * as fc from "fast-check"
+import { assert, describe, it } from "vitest"
+import {
+  format,
+  lineTotal,
+  readDecimal,
+  rescale,
+  units,
+  unitsOf
+} from "../../connectors/service-v2/reference-server/decimal.ts"
+
+describe("decimals", () => {
+  it("takes the grammar of D-04 and nothing else", () => {
+    for (const text of ["1,5", "1e3", "", "+1", " 1", "1 ", ".5", "1.", "--1", "0x1", "１"]) {
+      assert.isNull(readDecimal(text), text)
+    }
+    for (const text of ["0", "-0", "007", "1.50000", "-12.5"]) assert.isNotNull(readDecimal(text), text)
+  })
+
+  it("counts trailing zeros as decimals", () => {
+    assert.strictEqual(readDecimal("1.00000")!.fraction.length, 5)
+  })
+
+  it("prints what it read, padded, for every scale", () => {
+    fc.assert(
+      fc.property(
+        fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }),
+        fc.integer({ min: 0, max: 10 }),
+        (value, scale) => {
+          const text = format(value, scale)
+          assert.strictEqual(unitsOf(readDecimal(text)!, scale), value)
+          assert.strictEqual(units(text, scale), value)
+        }
+      )
+    )
+  })
+
+  it("gives zero no sign", () => {
+    assert.strictEqual(format(unitsOf(readDecimal("-0")!, 4), 4), "0.0000")
+  })
+
+  it("rounds half away from zero", () => {
+    assert.deepStrictEqual(
+      [25n, 24n, -25n, -24n, 5n, -5n].map((value) => rescale(value, 1, 0)),
+      [3n, 2n, -3n, -2n, 1n, -1n]
+    )
+  })
+
+  it("multiplies exactly before it rounds", () => {
+    assert.strictEqual(format(lineTotal(units("3", 6), units("0.333333", 6)), 4), "1.0000")
+    assert.strictEqual(format(lineTotal(units("-1.5", 6), units("0.00005", 6)), 4), "-0.0001")
+    assert.strictEqual(format(lineTotal(units("0.000001", 6), units("0.000001", 6)), 4), "0.0000")
+  })
+})

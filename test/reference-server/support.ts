@@ -1,0 +1,130 @@
+/** A server in process, with its clock standing at a known time. */
+import { assert } from "vitest"
+import type { CoreOptions } from "../../connectors/service-v2/reference-server/Core.ts"
+import { core } from "../../connectors/service-v2/reference-server/Core.ts"
+import { readInstant } from "../../connectors/service-v2/reference-server/time.ts"
+
+export const beginning = "2026-03-16T09:00:00Z"
+
+export type Json = Readonly<Record<string, unknown>>
+
+/** An answer with its body read. */
+export interface Told {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly text: string
+  readonly body: Json
+}
+
+const bytes = (body: unknown) =>
+  body === undefined ? null : Buffer.from(typeof body === "string" ? body : JSON.stringify(body))
+
+export const server = (options: Partial<CoreOptions> = {}) => {
+  const defects: Array<unknown> = []
+  const served = core({ now: () => readInstant(beginning)!, onDefect: (error) => defects.push(error), ...options })
+
+  const control = (method: string, path: string, body?: unknown): Told => {
+    const {
+      status,
+      headers,
+      body: text,
+      chunks
+    } = served.control({ method, url: path, headers: {}, body: bytes(body) })
+    const whole = chunks === undefined ? text : [...chunks].join("")
+    return { status, headers, text: whole, body: chunks === undefined ? (JSON.parse(whole) as Json) : {} }
+  }
+
+  const token = (given: Json = {}): string => {
+    const { status, body } = control("POST", "/tokens", { company: 1, scopes: ["*"], ...given })
+    assert.strictEqual(status, 201)
+    return String(body["token"])
+  }
+
+  /** Calls of one token. */
+  const caller =
+    (secret: string) =>
+    (method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Told => {
+      const answer = served.handle({
+        method,
+        url: `/!/api/v2${path}`,
+        headers: { authorization: `Bearer ${secret}`, ...headers },
+        body: bytes(body)
+      })
+      const text = answer.body
+      return {
+        status: answer.status,
+        headers: answer.headers,
+        text,
+        body: text === "" ? {} : (JSON.parse(text) as Json)
+      }
+    }
+
+  control("POST", "/clock", { manual: true })
+  return { served, control, token, caller, defects, call: caller(token()) }
+}
+
+export type Server = ReturnType<typeof server>
+
+export const dataOf = ({ body }: Told): ReadonlyArray<Json> => body["data"] as ReadonlyArray<Json>
+export const metaOf = ({ body }: Told): Json => body["_meta"] as Json
+export const errorOf = ({ body }: Told): Json => body["error"] as Json
+export const codeOf = (told: Told): string => String(errorOf(told)?.["code"])
+export const linesOf = (text: string): ReadonlyArray<Json> =>
+  text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as Json)
+
+/** Every record of a list, page by page, with what happens between two pages. */
+export const readAll = (call: Server["call"], path: string, between: () => void = () => {}) => {
+  const records: Array<Json> = []
+  const synced = new Set<unknown>()
+  for (let next: string | null = null, pages = 0; pages < 1000; pages++) {
+    const told = call("GET", next === null ? path : `${path}&cursor=${next}`)
+    assert.strictEqual(told.status, 200, told.text)
+    records.push(...dataOf(told))
+    synced.add(metaOf(told)["synced_through"])
+    next = metaOf(told)["next_cursor"] as string | null
+    if (next === null) return { records, synced: [...synced] }
+    between()
+  }
+  throw new Error("the list does not end")
+}
+
+export const idsOf = (records: ReadonlyArray<Json>) => records.map(({ id }) => id as number)
+
+/** A customer, two items, a ship-to and an open order of two lines: 10 at 2.50 and 4 at 10. */
+export const order = (call: Server["call"], more: Json = {}) => {
+  const unique = String(dataOf(call("GET", "/customers?limit=250&cancel=any")).length + 1)
+  const customer = call("POST", "/customers", { customercode: `CUST${unique}`, name: "Customer" }).body
+  const shipto = call("POST", "/shiptos", { customer: `CUST${unique}`, name: "Site" }).body
+  const bolts = call("POST", "/items", {
+    sku: `BOLT${unique}`,
+    description: "Bolt",
+    price: "2.5",
+    glaccount: "Sales"
+  }).body
+  const panel = call("POST", "/items", { sku: `PANEL${unique}`, description: "Panel", price: "10" }).body
+  const told = call("POST", "/orders", {
+    customerid: customer["id"],
+    shiptoid: shipto["id"],
+    lines: [
+      { itemid: bolts["id"], qtyorder: "10" },
+      { item: `PANEL${unique}`, qtyorder: "4" }
+    ],
+    ...more
+  })
+  assert.strictEqual(told.status, 201, told.text)
+  const lines = told.body["lines"] as ReadonlyArray<Json>
+  return { id: told.body["id"] as number, record: told.body, lines, customer, shipto, bolts, panel }
+}
+
+/** A posted invoice of one line over the amount. */
+export const postedInvoice = (call: Server["call"], amount: string) => {
+  const { customer } = order(call)
+  const lines = [{ description: "Work", quantity: "1", price: amount }]
+  const { id } = call("POST", "/invoices", { customerid: customer["id"], lines }).body
+  const told = call("POST", `/invoices/${String(id)}/post`)
+  assert.strictEqual(told.status, 200, told.text)
+  return told.body
+}
