@@ -91,7 +91,7 @@ describe("the tree", () => {
     const ambient =
       /\bDate\.now\s*\(|\bnew Date\s*\(\s*\)|\bMath\.random\b|\bperformance\.now\b|\bset(?:Timeout|Interval)\s*\(|\brandomUUID\b|\bhrtime\b|\brandomBytes\b|\bgetRandomValues\b/
     // The embedded server's password is a secret, which no simulation may choose.
-    const allowed = new Set(["src/postgres/EmbeddedPostgres.ts"])
+    const allowed = new Set(["src/postgres/embedded/Place.ts"])
     const wrong = sources
       .filter((path) => !path.startsWith("test/") && !allowed.has(path))
       .filter((path) => ambient.test(codeOf(path)))

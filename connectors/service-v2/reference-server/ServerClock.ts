@@ -2,7 +2,7 @@
  * The server's own clock.
  *
  * Promise: everything that the server dates, expires or counts asks this clock, and this clock asks only the source it
- * was given; standing still (`manual`) it moves when told to and not otherwise.
+ * was given. Running, it never goes back by itself; standing still (`manual`), it moves when told to and not otherwise.
  */
 
 export interface ServerClock {
@@ -23,8 +23,15 @@ export interface ServerClock {
 export const serverClock = (source: () => number): ServerClock => {
   let offset = 0
   let standing: number | null = null
-  const now = () => standing ?? source() + offset
+  /** The latest instant that was told: a source that steps back does not take the server with it. */
+  let latest = 0
+  const now = () => {
+    if (standing !== null) return standing
+    latest = Math.max(latest, source() + offset)
+    return latest
+  }
   const set = (micros: number) => {
+    latest = 0
     if (standing === null) offset = micros - source()
     else standing = micros
   }
@@ -34,12 +41,14 @@ export const serverClock = (source: () => number): ServerClock => {
     setManual: (manual) => {
       const present = now()
       standing = manual ? present : null
+      latest = 0
       if (!manual) offset = present - source()
     },
     set,
     advance: (micros) => set(now() + micros),
     reset: () => {
       offset = 0
+      latest = 0
       standing = null
     },
     elsewhen: (work) => {

@@ -209,6 +209,8 @@ export const control = (world: World, started: WorldData, request: Request): Ans
   const path = pathText.slice(1).split("/")
   const name = path[0] === "companies" && path.length === 2 ? "/companies/:id" : pathText
   const call = Object.hasOwn(calls, `${request.method} ${name}`) ? calls[`${request.method} ${name}`] : undefined
+  // Pages that a browser shows could otherwise reach a loopback port.
+  if (request.headers["origin"] !== undefined) return told({ error: "the control plane answers no web pages" }, 400)
   if (call === undefined) return told({ error: `the control plane has no ${request.method} ${pathText}` }, 404)
   try {
     const query = new URLSearchParams(question < 0 ? "" : request.url.slice(question + 1))

@@ -2,7 +2,7 @@
  * What the server really holds, for whoever compares.
  *
  * Promise: a record here is the same text that a list shows. `/state` comes in the order of ids, cancelled ones
- * included; `/history` in the order of commits, removals as `delete` with the last version.
+ * included, as of the moment of the call; `/history` in the order of commits, removals as `delete` with the last version.
  */
 import type { Change } from "../store/Store.ts"
 import { sharedCompany } from "../store/Store.ts"
@@ -29,8 +29,9 @@ export const readState = (world: World, query: URLSearchParams): Iterable<string
   const table = tableOf(world, query.get("company"), query.get("resource"))
   const { renderer } = world
   const isIncluding = query.get("include") === "custom_fields"
+  const versions = [...table.all()]
   const lines = function* () {
-    for (const version of table.all()) {
+    for (const version of versions) {
       yield isIncluding
         ? renderer.renderWith(version, [["custom_fields", renderer.customFields(version)]])
         : renderer.render(version)
