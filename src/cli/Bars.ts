@@ -7,7 +7,7 @@ import cliProgress from "cli-progress"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Outcome } from "../pipeline/Outcome.ts"
-import { Progress, type ProgressShape, type RunBegan } from "../pipeline/Progress.ts"
+import { Progress, type ProgressShape } from "../pipeline/Progress.ts"
 import * as Output from "./Output.ts"
 
 export type ProgressStyle = "bars" | "lines" | "none"
@@ -52,6 +52,7 @@ const lines: ProgressShape = {
   note: (text) => Output.note(`  ${text}`)
 }
 
+/** A bar for each run at work; a run that has ended becomes a line above them, so that any terminal is tall enough. */
 const makeBars = Effect.gen(function* () {
   const drawn = yield* Effect.acquireRelease(
     Effect.sync(
@@ -63,7 +64,7 @@ const makeBars = Effect.gen(function* () {
             barCompleteChar: "█",
             barIncompleteChar: "░",
             hideCursor: true,
-            clearOnComplete: false,
+            clearOnComplete: true,
             gracefulExit: false,
             stream: process.stderr,
             forceRedraw: true,
@@ -73,34 +74,37 @@ const makeBars = Effect.gen(function* () {
           cliProgress.Presets.shades_classic
         )
     ),
-    (bars) => Effect.sync(() => bars.stop())
+    (bars) =>
+      Effect.sync(() => {
+        bars.update()
+        bars.stop()
+      })
   )
   const known = new Map<string, cliProgress.SingleBar>()
-  const name = (run: { readonly companyId: bigint; readonly resource: string }) =>
-    `${run.companyId} ${run.resource}`.padEnd(26)
-  const bar = (run: RunBegan | Outcome) => {
-    const found = known.get(keyOf(run))
-    if (found !== undefined) return found
-    const made = drawn.create(1, 0, { name: name(run), records: "0".padStart(8), told: "" })
-    known.set(keyOf(run), made)
-    return made
-  }
+  const line = (text: string) => Effect.sync(() => drawn.log(`  ${text}\n`))
   return {
-    began: (run) => Effect.sync(() => bar(run).update(0, { told: run.resumed ? "going on" : "" })),
+    began: (run) =>
+      Effect.sync(() => {
+        const name = `company ${run.companyId} ${run.resource}`.padEnd(34)
+        const told = run.resumed ? "going on" : ""
+        const bar = known.get(keyOf(run)) ?? drawn.create(1, 0, { name, records: "0".padStart(9), told })
+        known.set(keyOf(run), bar)
+      }),
     // How many pages are to come is not known beforehand: the bar nears its end and reaches it with the last page.
     landed: (run, totals) =>
-      Effect.sync(() => {
-        bar(run).update(1 - 1 / (1 + totals.pages), { records: Output.count(totals.records).padStart(8) })
-      }),
+      Effect.sync(() =>
+        known.get(keyOf(run))?.update(1 - 1 / (1 + totals.pages), { records: Output.count(totals.records).padStart(9) })
+      ),
     ended: (outcome) =>
-      Effect.sync(() => {
-        if (outcome.status === "skipped") return
-        bar(outcome).update(outcome.failure === null ? 1 : 0, {
-          records: Output.count(outcome.totals.records).padStart(8),
-          told: outcomeLine(outcome).slice(outcome.resource.length + 2)
-        })
+      Effect.suspend(() => {
+        const bar = known.get(keyOf(outcome))
+        known.delete(keyOf(outcome))
+        const removed = bar === undefined ? Effect.void : Effect.sync(() => drawn.remove(bar))
+        return isQuiet(outcome)
+          ? removed
+          : Effect.andThen(line(`company ${outcome.companyId} ${outcomeLine(outcome)}`), removed)
       }),
-    note: (text) => Effect.sync(() => drawn.log(`  ${text}\n`))
+    note: line
   } satisfies ProgressShape
 })
 

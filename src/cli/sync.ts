@@ -8,6 +8,7 @@ import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { CompanyConfiguration, Configuration } from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/Configuration.ts"
+import type { RunTotals } from "../pipeline/Outcome.ts"
 import { sync, type SyncCompany, type SyncReport } from "../pipeline/Sync.ts"
 import * as Bars from "./Bars.ts"
 import { config, configuration, json, reported } from "./Command.ts"
@@ -86,13 +87,21 @@ export const run = (settings: Configuration, wish: SyncWish, companies: Readonly
 /** A line that says what the sync did as a whole. */
 export const summary = (report: SyncReport): string => {
   const outcomes = report.companies.flatMap((company) => company.outcomes)
-  const sum = (pick: (totals: (typeof outcomes)[number]["totals"]) => number) =>
-    Output.count(outcomes.reduce((total, outcome) => total + pick(outcome.totals), 0))
+  const sum = (pick: (totals: RunTotals) => number) =>
+    outcomes.reduce((total, outcome) => total + pick(outcome.totals), 0)
   const failed = outcomes.filter((outcome) => outcome.status === "failed" || outcome.status === "skipped").length
+  const counts: ReadonlyArray<readonly [number, string]> = [
+    [sum((totals) => totals.inserted), "new"],
+    [sum((totals) => totals.updated), "changed"],
+    [sum((totals) => totals.deleted), "deleted"],
+    [sum((totals) => totals.quarantined), "in quarantine"],
+    [failed, "failed"]
+  ]
+  const told = counts.flatMap(([count, what]) => (count === 0 ? [] : [`${Output.count(count)} ${what}`]))
   return (
-    `${outcomes.length} resources: ${sum((t) => t.records)} records read in ${sum((t) => t.requests)} requests, ` +
-    `${sum((t) => t.inserted)} new, ${sum((t) => t.updated)} changed, ${sum((t) => t.deleted)} deleted, ` +
-    `${sum((t) => t.quarantined)} in quarantine, ${failed} failed, in ${Output.duration(report.durationMs)}`
+    `${outcomes.length} ${outcomes.length === 1 ? "resource" : "resources"} in ${Output.duration(report.durationMs)}: ` +
+    `${told.length === 0 ? "nothing new" : told.join(", ")} ` +
+    `(${Output.count(sum((totals) => totals.records))} records read, ${Output.count(sum((totals) => totals.requests))} requests)`
   )
 }
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { dataOf, idsOf, linesOf, order, server } from "./support.ts"
+import { dataOf, idsOf, linesOf, order, readAll, server } from "./support.ts"
 import type { Json } from "./support.ts"
 
 describe("the control plane", () => {
@@ -48,6 +48,17 @@ describe("the control plane", () => {
     assert.deepStrictEqual(since("2026-03-01T00:00:00Z"), ["late"])
     assert.deepStrictEqual(since("2026-03-01T00:00:00.000001Z"), [])
     assert.lengthOf(dataOf(call("GET", "/salesmen")), 3)
+  })
+
+  it("pages past records of a far future", () => {
+    const { call, control } = server()
+    const records = ["a", "b", "c"].map((name) => ({ name, lastchangedate: "9999-12-31T23:59:59.999999Z" }))
+    control("POST", "/records", { company: 1, resource: "salesmen", records })
+    const { records: read } = readAll(call, "/salesmen?modifiedsince=2000-01-01T00:00:00Z&limit=1")
+    assert.deepStrictEqual(
+      read.map(({ name }) => name),
+      ["a", "b", "c"]
+    )
   })
 
   it("removes a row without a trace in the API, and tells it in the history", () => {

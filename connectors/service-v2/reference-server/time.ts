@@ -1,13 +1,12 @@
 /**
  * Instants as whole microseconds since 1970, and days as `YYYY-MM-DD`.
  *
- * Promise: what is printed is read back to the same instant; only UTC is accepted.
+ * Promise: what is printed is read back to the same instant, to the year 2255 exactly and beyond it to within a few
+ * microseconds; only UTC is accepted.
  */
 
 export const microsPerSecond = 1_000_000
 export const microsPerDay = 86_400 * microsPerSecond
-
-const two = (value: number) => (value < 10 ? `0${value}` : String(value))
 
 /** `2026-11-21T03:05:43.123456Z`. */
 export const printInstant = (micros: number): string => {
@@ -49,7 +48,3 @@ export const readInstant = (text: string): number | null => {
 
 /** `2026-11-21` moved by whole days. */
 export const addDays = (day: string, days: number): string => printDay((readDay(day) ?? 0) + days * microsPerDay)
-
-/** A day for people: `2026-11` padded from a year and a month counted from 1. */
-export const firstOfMonth = (year: number, month: number): string =>
-  `${String(year + Math.floor((month - 1) / 12)).padStart(4, "0")}-${two(((((month - 1) % 12) + 12) % 12) + 1)}-01`

@@ -57,7 +57,7 @@ const readCursor = (text: string): Cursor => {
     const [version, stamp, id, synced, query] = JSON.parse(Buffer.from(text, "base64url").toString()) as Array<unknown>
     const isWhole =
       version === 1 &&
-      (stamp === null || Number.isSafeInteger(stamp)) &&
+      (stamp === null || Number.isInteger(stamp)) &&
       Number.isSafeInteger(id) &&
       (synced === null || typeof synced === "string") &&
       typeof query === "object" &&
