@@ -330,8 +330,8 @@ describe("companies are islands", () => {
       const before = await a.read(path, id)
       for (const answer of [
         await b.get(`/${path}/${id}`),
-        await b.patch(`/${path}/${id}`, change),
-        await b.del(`/${path}/${id}`)
+        ...(ops.includes("U") ? [await b.patch(`/${path}/${id}`, change)] : []),
+        ...(ops.includes("D") ? [await b.del(`/${path}/${id}`)] : [])
       ]) {
         refused(answer, "not_found")
       }

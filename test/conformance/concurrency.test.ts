@@ -13,12 +13,12 @@ import {
   text,
   useServer
 } from "./harness.ts"
-import { RESOURCES } from "./resources.ts"
+import { dated, RESOURCES } from "./resources.ts"
 import { makeSalesman } from "./world.ts"
 
 useServer()
 
-for (const { path, ops, make, change, modifiedsince } of RESOURCES) {
+for (const { path, ops, make, change } of RESOURCES) {
   if (!ops.includes("U")) continue
   describe(`${path} guarded`, () => {
     it("[B-01][EP-03] the ETag of a retrieve is that of the write before it, and changes with the record", async () => {
@@ -29,6 +29,7 @@ for (const { path, ops, make, change, modifiedsince } of RESOURCES) {
       const patched = etagOf(await c.patch(`/${path}/${id}`, change))
       assert.notStrictEqual(patched, first)
       assert.strictEqual(etagOf(await c.get(`/${path}/${id}`)), patched)
+      if (!ops.includes("D")) return
       const cancelled = etagOf(await c.del(`/${path}/${id}`))
       assert.notStrictEqual(cancelled, patched)
       assert.strictEqual(etagOf(await c.get(`/${path}/${id}`)), cancelled)
@@ -61,13 +62,14 @@ for (const { path, ops, make, change, modifiedsince } of RESOURCES) {
     })
 
     it("[B-04] If-Match on DELETE is ignored", async () => {
+      if (!ops.includes("D")) return
       const c = await newCompany()
       const id = idOf(await make(c))
       assert.strictEqual(succeeded(await c.del(`/${path}/${id}`, { "if-match": '"nonsense"' }))["cancel"], true)
     })
 
     it("[B-01] lastchangedate serves as If-Match, quoted or bare, where the field exists", async () => {
-      if (!modifiedsince) return
+      if (!dated(path)) return
       const c = await newCompany()
       const id = idOf(await make(c))
       const old = text((await c.read(path, id))["lastchangedate"])

@@ -1,4 +1,4 @@
-/** Every field of the eight objects: there, of its type, in its output form, with both halves of a pair. */
+/** Every field of the 25 objects: there, of its type, in its output form, with both halves of a pair. */
 import { assert, beforeAll, describe, it } from "vitest"
 import {
   DAY,
@@ -112,13 +112,20 @@ for (const { path } of RESOURCES) {
   })
 }
 
-it("[INVOICELINES-57][EP-22][CARRIERSERVICES-19][CARRIERSERVICES-20][PAYMENTS-47] the fields that are stated to be absent are absent", async () => {
+it("[INVOICELINES-57][EP-22][CARRIERSERVICES-19][CARRIERSERVICES-20][PAYMENTS-47][ARDAILYCLOSES-24][APBILLLINES-16][EMAILTEMPLATES-11][STAGES-13][CCACCOUNTS-11][TASKSTATUSES-09][AREAS-09] the fields that are stated to be absent are absent", async () => {
   const c = await newCompany()
   const absent: ReadonlyArray<readonly [string, readonly string[]]> = [
     ["invoicelines", ["cancel"]],
     ["carrierservices", ["cancel", "entrydate", "lastchangedate"]],
     ["payments", ["lastchangedate"]],
-    ["rmareturns", ["lastchangedate"]]
+    ["rmareturns", ["lastchangedate"]],
+    ["ardailycloses", ["lastchangedate"]],
+    ["apbilllines", ["cancel", "entrydate", "lastchangedate"]],
+    ["emailtemplates", ["lastchangedate", "entrydate"]],
+    ["stages", ["lastchangedate"]],
+    ["ccaccounts", ["entrydate"]],
+    ["taskstatuses", ["lastchangedate", "entrydate"]],
+    ["areas", ["lastchangedate", "entrydate"]]
   ]
   for (const [path, names] of absent) {
     const [stored] = await c.put(path, [{}])

@@ -40,7 +40,15 @@ describe("filters on ids", () => {
     ["payments", "inventorylocationid", "PAYMENTS-02"],
     ["payments", "invoiceid", "PAYMENTS-02"],
     ["orderdeposits", "orderid", "ORDERDEPOSITS-02"],
-    ["rmareturns", "invoiceid", "RMARETURNS-02"]
+    ["rmareturns", "invoiceid", "RMARETURNS-02"],
+    ["ardailycloses", "inventorylocationid", "ARDAILYCLOSES-02"],
+    ["apbilllines", "jobid", "APBILLLINES-02"],
+    ["teamprojectreminders", "genuserid", "TEAMPROJECTREMINDERS-02"],
+    ["teamprojectreminders", "teamprojecttaskid", "TEAMPROJECTREMINDERS-02"],
+    ["teamprojecttasktags", "teamprojecttaskid", "TEAMPROJECTTASKTAGS-02"],
+    ["teamprojectrecurringtasks", "teamprojectid", "TEAMPROJECTRECURRINGTASKS-02"],
+    ["teamprojectautomations", "teamprojectid", "TEAMPROJECTAUTOMATIONS-02"],
+    ["vendororderfroms", "vendorid", "VENDORORDERFROMS-02"]
   ]
   for (const [path, filter, fact] of exact) {
     it(`[EP-17][${fact}] ${path}: ${filter} takes the id and matches it exactly`, async () => {
@@ -82,7 +90,21 @@ describe("partial filters", () => {
     ["orderdeposits", "rnum", "ORDERDEPOSITS-02"],
     ["carrierservices", "description", "CARRIERSERVICES-02"],
     ["invoiceterms", "verbal", "INVOICETERMS-02"],
-    ["salesmen", "name", "SALESMEN-02"]
+    ["salesmen", "name", "SALESMEN-02"],
+    ["apbilllines", "description", "APBILLLINES-02"],
+    ["teamprojectrecurringtasks", "description", "TEAMPROJECTRECURRINGTASKS-02"],
+    ["teamprojecttemplateitems", "description", "TEAMPROJECTTEMPLATEITEMS-02"],
+    ["teamprojectautomations", "name", "TEAMPROJECTAUTOMATIONS-02"],
+    ["emailtemplates", "name", "EMAILTEMPLATES-02"],
+    ["emailtemplates", "action", "EMAILTEMPLATES-02"],
+    ["producttypetaxes", "name", "PRODUCTTYPETAXES-02"],
+    ["stages", "description", "STAGES-02"],
+    ["estquotepricelists", "name", "ESTQUOTEPRICELISTS-02"],
+    ["assetcategories", "name", "ASSETCATEGORIES-02"],
+    ["ccaccounts", "name", "CCACCOUNTS-02"],
+    ["itemcomparisongroups", "name", "ITEMCOMPARISONGROUPS-02"],
+    ["taskstatuses", "name", "TASKSTATUSES-02"],
+    ["areas", "name", "AREAS-02"]
   ]
   for (const [path, filter, fact] of partial) {
     it(`[EP-17][${fact}] ${path}: ${filter} matches a part, whatever the case`, async () => {
@@ -142,6 +164,30 @@ describe("exact text filters", () => {
     assert.deepEqual(await found(c, "carrierservices", { code: "" }), [blank])
   })
 
+  for (const [path, name, fact] of [
+    ["teamprojectrecurringtasks", "title", "TEAMPROJECTRECURRINGTASKS-02"],
+    ["teamprojecttemplateitems", "title", "TEAMPROJECTTEMPLATEITEMS-02"],
+    ["stages", "name", "STAGES-02"],
+    ["stages", "code", "STAGES-02"]
+  ] as const) {
+    it(`[A-17][A-18][${fact}] ${path}.${name} is exact and case-sensitive`, async () => {
+      const c = await newCompany()
+      const [upper] = await put(c, path, [{ [name]: "GND" }, { [name]: "gnd" }, { [name]: "GND2" }])
+      assert.deepEqual(await found(c, path, { [name]: "GND" }), [upper])
+      assert.deepEqual(await found(c, path, { [name]: "GN" }), [])
+    })
+  }
+
+  it("[TEAMPROJECTREMINDERS-02][EPR-08][A-10] teamprojectreminders.status takes true or false", async () => {
+    const c = await newCompany()
+    const [pending, done] = await put(c, "teamprojectreminders", [{ status: false }, { status: true }])
+    assert.deepEqual(await found(c, "teamprojectreminders", { status: "false" }), [pending])
+    assert.deepEqual(await found(c, "teamprojectreminders", { status: "true" }), [done])
+    for (const value of ["1", "yes", "", "TRUE", "done"]) {
+      refused(await c.get(`/teamprojectreminders${query({ status: value })}`), "invalid_type", "status")
+    }
+  })
+
   for (const { path } of RESOURCES) {
     it(`[FIELD-12][EP-17][A-18] ${path}: externalid is exact, verbatim and case-sensitive`, async () => {
       const c = await newCompany()
@@ -182,10 +228,12 @@ describe("cancel", () => {
         assert.deepEqual(await found(c, path, { externalid }), [live])
         assert.deepEqual(await found(c, path, { externalid, cancel: "false" }), [live])
         assert.deepEqual(await found(c, path, { externalid, cancel: "any" }), [live, dead])
-        assert.deepEqual(await found(c, path, { externalid, cancel: "true" }), [live, dead])
+        // A-08: the one list where true means cancelled only.
+        const asked = path === "taskstatuses" ? [dead] : [live, dead]
+        assert.deepEqual(await found(c, path, { externalid, cancel: "true" }), asked)
       })
     } else {
-      it(`[A-09][EP-22][X-03][INVOICELINES-61][CARRIERSERVICES-21] ${path}: the cancel filter is accepted and without effect`, async () => {
+      it(`[A-09][EP-22][X-03][INVOICELINES-61][CARRIERSERVICES-21][APBILLLINES-21] ${path}: the cancel filter is accepted and without effect`, async () => {
         const c = await newCompany()
         const made = await put(c, path, [{}, {}])
         for (const value of ["false", "true", "any"]) assert.deepEqual(await found(c, path, { cancel: value }), made)

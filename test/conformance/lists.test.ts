@@ -90,7 +90,7 @@ describe("every list", () => {
     })
   }
 
-  it("[EP-18] a field that is no filter of the row is an unknown parameter", async () => {
+  it("[EP-18][APBILLLINES-17] a field that is no filter of the row is an unknown parameter", async () => {
     const c = await newCompany()
     const wrong: ReadonlyArray<readonly [string, string]> = [
       ["shipments", "shiptoid"],
@@ -105,7 +105,13 @@ describe("every list", () => {
       ["salesmen", "email1"],
       ["invoiceterms", "netduedays"],
       ["carrierservices", "carrierid"],
-      ["carrierservices", "abbreviation"]
+      ["carrierservices", "abbreviation"],
+      ["ardailycloses", "closedate"],
+      ["apbilllines", "apbillid"],
+      ["teamprojectreminders", "note"],
+      ["teamprojecttasktags", "teamprojecttagid"],
+      ["stages", "stagetypeid"],
+      ["vendororderfroms", "companyname"]
     ]
     for (const [path, name] of wrong) refused(await c.get(`/${path}?${name}=1`), "unknown_parameter", name)
   })

@@ -21,7 +21,10 @@ useServer()
 
 const KEYED = [
   { path: "salesmen", key: "name", fact: "SALESMEN-04", prefix: "Ann" },
-  { path: "invoiceterms", key: "verbal", fact: "INVOICETERMS-04", prefix: "Net" }
+  { path: "invoiceterms", key: "verbal", fact: "INVOICETERMS-04", prefix: "Net" },
+  { path: "emailtemplates", key: "action", fact: "EMAILTEMPLATES-04", prefix: "Act" },
+  { path: "taskstatuses", key: "name", fact: "TASKSTATUSES-05", prefix: "Sta" },
+  { path: "areas", key: "name", fact: "AREAS-04", prefix: "Are" }
 ] as const
 
 for (const { path, key, fact, prefix } of KEYED) {
@@ -39,8 +42,8 @@ for (const { path, key, fact, prefix } of KEYED) {
     it(`[${fact}][F-06] a cancelled row keeps its key, and the message names it`, async () => {
       const c = await newCompany()
       const value = fresh(prefix)
-      const id = idOf(await c.create(path, { [key]: value }))
-      succeeded(await c.del(`/${path}/${id}`))
+      const [stored] = await c.put(path, [{ [key]: value, cancel: true }])
+      const id = idOf(row(stored))
       const error = refused(await c.post(`/${path}`, { [key]: value }), "duplicate", key)
       assert.include(String(error["message"]), String(id))
     })

@@ -66,9 +66,20 @@ describe("which resources offer it", () => {
     })
   }
 
-  it("[PAYMENTS-49][RMARETURNS-21][CARRIERSERVICES-20] the resources without lastchangedate have no modifiedsince", async () => {
+  it("[EP-20][X-02][I-03][PRODUCTTYPETAXES-12][VENDORORDERFROMS-22][ASSETCATEGORIES-13][ITEMCOMPARISONGROUPS-09] four resources have lastchangedate and refuse modifiedsince", async () => {
     const c = await newCompany()
-    for (const path of ["payments", "rmareturns", "carrierservices"]) {
+    for (const path of ["producttypetaxes", "vendororderfroms", "assetcategories", "itemcomparisongroups"]) {
+      refused(await c.get(`/${path}?modifiedsince=1970-01-01T00:00:00Z`), "unknown_parameter", "modifiedsince")
+      const [stored] = await c.put(path, [{}])
+      const shown = (await c.list(`/${path}`)).find((record) => record["id"] === stored?.["id"])
+      assert.match(text(shown?.["lastchangedate"], `${path}.lastchangedate`), MICROSECONDS)
+    }
+  })
+
+  it("[PAYMENTS-49][RMARETURNS-21][CARRIERSERVICES-20][ARDAILYCLOSES-24][APBILLLINES-16][EMAILTEMPLATES-11][EMAILTEMPLATES-12][STAGES-13][TASKSTATUSES-04][TASKSTATUSES-09][AREAS-09] the resources without lastchangedate have no modifiedsince", async () => {
+    const c = await newCompany()
+    const undated = ["ardailycloses", "apbilllines", "emailtemplates", "stages", "taskstatuses", "areas"]
+    for (const path of ["payments", "rmareturns", "carrierservices", ...undated]) {
       refused(await c.get(`/${path}?modifiedsince=1970-01-01T00:00:00Z`), "unknown_parameter", "modifiedsince")
     }
   })

@@ -1,5 +1,6 @@
-/** What the documents say of the eight resources of this suite: operations, areas, filters, fields. */
+/** What the documents say of the 25 detailed resources: operations, areas, filters, fields. Seventeen stand in `objects.ts`. */
 import { fresh, idOf, row, succeeded, type Company, type Row } from "./harness.ts"
+import { OBJECTS } from "./objects.ts"
 import {
   makeDeposit,
   makeDraft,
@@ -130,13 +131,19 @@ export const RESOURCES: readonly Resource[] = [
     make: async (c) => c.create("carrierservices", { code: fresh("").slice(-10) }),
     body: async () => ({ code: fresh("").slice(-10) }),
     change: {}
-  }
+  },
+  ...OBJECTS
 ]
 
 export function resource(path: string): Resource {
   const found = RESOURCES.find((each) => each.path === path)
   if (found === undefined) throw new Error(`no such resource in this suite: ${path}`)
   return found
+}
+
+/** Whether its records carry lastchangedate, which is not the same as offering modifiedsince (X-02). */
+export function dated(path: string): boolean {
+  return FIELDS[path]?.some((field) => field.name === "lastchangedate") === true
 }
 
 /** A record of the resource as a list shows it: the resources without R are read through their list. */
@@ -391,5 +398,6 @@ export const FIELDS: Readonly<Record<string, readonly Field[]>> = {
     str("CARRIERSERVICES-16", "saturdaydelivery", "Y"),
     bool("CARRIERSERVICES-17", "allowonpointofsaleorders"),
     str("CARRIERSERVICES-18", "externalid")
-  ]
+  ],
+  ...Object.fromEntries(OBJECTS.map((each) => [each.path, each.fields]))
 }

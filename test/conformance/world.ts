@@ -89,3 +89,36 @@ export async function makeSalesman(c: Company, over: Row = {}): Promise<Row> {
 export async function makeTerm(c: Company, over: Row = {}): Promise<Row> {
   return c.create("invoiceterms", { verbal: fresh("term"), ...over })
 }
+
+export async function makeVendor(c: Company, over: Row = {}): Promise<Row> {
+  return c.create("vendors", { vendorcode: fresh("ven"), name: "A vendor", ...over })
+}
+
+export async function makeGlAccount(c: Company, over: Row = {}): Promise<Row> {
+  const [account] = await c.put("glaccounts", [{ name: fresh("acct"), ...over }])
+  return account as Row
+}
+
+/** An unposted bill of 100 unless told otherwise. */
+export async function makeBill(c: Company, over: Row = {}): Promise<Row> {
+  const vendorid = over["vendorid"] ?? idOf(await makeVendor(c))
+  return c.create("apbills", { billdate: "2026-02-03", billtotal: "100", ...over, vendorid })
+}
+
+/** A purchase order of one line of `10` at `5` unless told otherwise. */
+export async function makePurchaseOrder(c: Company, over: Row = {}): Promise<Row> {
+  const vendorid = over["vendorid"] ?? idOf(await makeVendor(c))
+  const lines = over["lines"] ?? [{ itemid: idOf(await makeItem(c)), qtyorder: "10", priceach: "5" }]
+  return c.create("purchaseorders", { orderdate: "2026-02-03", ...over, vendorid, lines })
+}
+
+/** The lines of a purchase order as they are now. */
+export async function purchaseOrderLines(c: Company, id: number): Promise<Row[]> {
+  const lines = (await c.list("/purchaseorderlines?limit=250")).filter((line) => line["purchaseorderid"] === id)
+  return lines.toSorted((a, b) => Number(a["linenumber"]) - Number(b["linenumber"]))
+}
+
+/** An open service order of one line. */
+export async function makeServiceOrder(c: Company, over: Row = {}): Promise<Order> {
+  return makeOrder(c, { ordertype: "service", ...over })
+}
