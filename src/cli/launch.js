@@ -11,6 +11,11 @@ const [major = 0] = process.versions.node.split(".").map(Number)
 
 if (major >= 24) {
   modules.enableCompileCache?.()
+  // Started by an older Node (below), this process ends with it, however that one ends: also by kill -9.
+  if (process.send !== undefined && process.env["TRIBUTARY_HANDED_OVER"] !== undefined) {
+    process.on("disconnect", () => process.kill(process.pid, "SIGKILL"))
+    process.channel?.unref()
+  }
   // A second Ctrl-C ends at once, whatever the first one is still waiting for.
   for (const signal of ["SIGINT", "SIGTERM"]) {
     let times = 0
@@ -29,7 +34,10 @@ if (major >= 24) {
     )
     process.exit(2)
   }
-  const child = spawn(newer, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" })
+  const child = spawn(newer, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    stdio: ["inherit", "inherit", "inherit", "ipc"],
+    env: { ...process.env, TRIBUTARY_HANDED_OVER: "1" }
+  })
   // The terminal signals the whole group; a signal sent to this process alone is passed on.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal))
   child.on("exit", (code, signal) => {

@@ -8,6 +8,7 @@ import { catalogue } from "../../../src/catalogue/Catalogue.ts"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import { areas, features } from "./areas.ts"
 import { errorCodes } from "./errors.ts"
+import { remaining } from "./remaining.ts"
 import { carriers } from "./resources/carriers.ts"
 import { carrierservices } from "./resources/carrierservices.ts"
 import { checkaccounts } from "./resources/checkaccounts.ts"
@@ -75,6 +76,7 @@ export const serviceV2: Catalogue = catalogue({
     worktypes,
     prpaytypes,
     users,
-    customfields
+    customfields,
+    ...remaining
   ]
 })

@@ -6,6 +6,8 @@
  */
 import { ApiError, printEnvelope } from "./ApiError.ts"
 import { control } from "./control/control.ts"
+import { noNetwork } from "./events/Network.ts"
+import type { Network } from "./events/Network.ts"
 import type { Fault } from "./http/faults.ts"
 import { fingerprint, keyOf } from "./http/idempotency.ts"
 import { withoutTokens } from "./http/journal.ts"
@@ -22,6 +24,8 @@ export interface CoreOptions extends Partial<WorldData> {
   readonly now: () => number
   /** The absolute base address, for Link headers. */
   readonly baseUrl?: string
+  /** The way to webhook receivers; none when not said. */
+  readonly network?: Network
   /** Told about defects of the server. */
   readonly onDefect?: (error: unknown) => void
 }
@@ -38,6 +42,10 @@ export interface Core {
   readonly answer: (request: Request, fault: Fault | null) => Answer
   /** Marks the request's Idempotency-Key as running while it waits; answers how to give it up. */
   readonly hold: (request: Request) => () => void
+  /** Runs what is due by a clock that runs by itself; to be called now and then. */
+  readonly tick: () => Promise<void>
+  /** Gives up the deliveries that are on their way. */
+  readonly close: () => void
   setBaseUrl: (baseUrl: string) => void
 }
 
@@ -68,7 +76,7 @@ const faultBody = ({ status, code }: Fault): string => {
 export const core = (options: CoreOptions): Core => {
   const clock = serverClock(options.now)
   const data = { data: options.data ?? "empty", rows: options.rows ?? 200_000, seed: options.seed ?? 1 } as const
-  const world = new World(clock, data, options.onDefect ?? (() => {}))
+  const world = new World(clock, data, options.onDefect ?? (() => {}), options.network ?? noNetwork)
   let baseUrl = options.baseUrl ?? `http://127.0.0.1${basePath}`
 
   const journal = (
@@ -129,10 +137,12 @@ export const core = (options: CoreOptions): Core => {
       return given
     }
     const { answer: served, token } = serve(world, request, requestId, baseUrl)
-    const isLost = kind === "dropResponse"
-    journal(request, requestId, isLost ? null : served.status, token?.id ?? null, kind)
-    if (fault === null || (kind !== "truncate" && kind !== "dropResponse" && kind !== "slowBody")) return served
-    return { ...served, wire: { kind, ms: fault.ms, bytes: fault.bytes } }
+    const sent = (given: Answer): Answer => {
+      journal(request, requestId, kind === "dropResponse" ? null : given.status, token?.id ?? null, kind)
+      if (fault === null || (kind !== "truncate" && kind !== "dropResponse" && kind !== "slowBody")) return given
+      return { ...given, wire: { kind, ms: fault.ms, bytes: fault.bytes } }
+    }
+    return served.pending === undefined ? sent(served) : { ...served, pending: served.pending.then(sent) }
   }
 
   const draw = (request: Request) => world.faults.draw(request.method, below(request.url).path ?? request.url)
@@ -161,6 +171,8 @@ export const core = (options: CoreOptions): Core => {
       return fault?.kind === "delay" ? { ...answered, wire: { kind: "delay", ms: fault.ms, bytes: null } } : answered
     },
     control: (request) => control(world, data, request),
+    tick: () => world.events.tick(),
+    close: () => world.events.close(),
     setBaseUrl: (url) => {
       baseUrl = url
     }

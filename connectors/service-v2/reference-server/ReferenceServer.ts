@@ -12,6 +12,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { core } from "./Core.ts"
+import { httpsNetwork } from "./events/httpsNetwork.ts"
 import { listener } from "./http/listener.ts"
 import { basePath, bodyBytesMax } from "./http/serve.ts"
 import type { DataKind } from "./World.ts"
@@ -42,6 +43,9 @@ export interface RunningServer {
   readonly controlUrl: string
 }
 
+/** How often the server looks whether a delivery cycle is due. */
+const tickEvery = Duration.seconds(1)
+
 /** Records that a control call may put in at once. */
 const controlBodyBytesMax = 256 * 1024 * 1024
 
@@ -69,7 +73,8 @@ export const start: (
 ) => Effect.Effect<RunningServer, ReferenceServerError, Scope.Scope> = Effect.fnUntraced(function* (options) {
   const clock = yield* Clock.Clock
   const services = yield* Effect.context()
-  const sleep = (ms: number) => Effect.runPromiseWith(services)(Effect.sleep(Duration.millis(ms)))
+  const sleep = (ms: number, signal?: AbortSignal) =>
+    Effect.runPromiseWith(services)(Effect.sleep(Duration.millis(ms)), signal === undefined ? {} : { signal })
   const { data, rows, seed, port, controlPort } = options
   const onDefect = (error: unknown) => {
     process.stderr.write(
@@ -78,6 +83,7 @@ export const start: (
   }
   const served = core({
     now: () => Number(clock.currentTimeNanosUnsafe() / 1000n),
+    network: httpsNetwork({ now: () => clock.currentTimeMillisUnsafe(), sleep }),
     onDefect,
     data,
     ...(rows === undefined ? {} : { rows }),
@@ -92,5 +98,14 @@ export const start: (
   const planePort = yield* listen(plane, controlPort)
   const baseUrl = `http://127.0.0.1:${apiPort}${basePath}`
   served.setBaseUrl(baseUrl)
+  yield* Effect.addFinalizer(() => Effect.sync(() => served.close()))
+  yield* Effect.forkScoped(
+    Effect.forever(
+      Effect.andThen(
+        Effect.sleep(tickEvery),
+        Effect.promise(() => served.tick().catch(onDefect))
+      )
+    )
+  )
   return { baseUrl, controlUrl: `http://127.0.0.1:${planePort}` }
 })

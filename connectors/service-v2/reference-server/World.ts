@@ -6,6 +6,8 @@
  */
 import { limits } from "../catalogue/limits.ts"
 import { serviceV2 } from "../catalogue/index.ts"
+import { Events } from "./events/Events.ts"
+import type { Network } from "./events/Network.ts"
 import type { Dialect } from "./http/dialect.ts"
 import { plainDialect } from "./http/dialect.ts"
 import { Faults } from "./http/faults.ts"
@@ -32,6 +34,12 @@ export interface Limits {
   readonly testCallsPerMinute: number
   readonly failureThreshold: number
   readonly attemptsPerEvent: number
+  /** Seconds between two delivery cycles (H-24). */
+  readonly cycleSeconds: number
+  /** How long a secret still signs after its rotation (H-08). */
+  readonly rotationHours: number
+  /** Whether deliveries may go to addresses that are not public (H-22). */
+  readonly allowPrivateReceivers: boolean
 }
 
 const plainLimits: Limits = {
@@ -39,7 +47,10 @@ const plainLimits: Limits = {
   rateScope: "token",
   testCallsPerMinute: limits.webhookTestsPerMinute,
   failureThreshold: limits.webhookFailuresMax,
-  attemptsPerEvent: limits.webhookAttemptsMax
+  attemptsPerEvent: limits.webhookAttemptsMax,
+  cycleSeconds: 300,
+  rotationHours: 24,
+  allowPrivateReceivers: false
 }
 
 export interface WorldData {
@@ -59,18 +70,22 @@ export class World {
   journal = new Journal()
   limits: Limits = plainLimits
   random: Random = random(1)
+  events: Events
   readonly renderer = new Renderer()
   private present: Dialect = plainDialect
   private readonly settings = new Map<number, CompanySettings>()
+  private readonly network: Network
   private requests = 0
 
   /** Told about defects of the server; their requests answer 500. */
   readonly onDefect: (error: unknown) => void
 
-  constructor(clock: ServerClock, data: WorldData, onDefect: (error: unknown) => void) {
+  constructor(clock: ServerClock, data: WorldData, onDefect: (error: unknown) => void, network: Network) {
     this.clock = clock
+    this.network = network
     this.onDefect = onDefect
     this.store = new Store(serviceV2, clock)
+    this.events = new Events(this, network)
     this.reset(data)
   }
 
@@ -98,6 +113,10 @@ export class World {
     this.settings.clear()
     this.requests = 0
     seed(this, data)
+    this.events.close()
+    const events = new Events(this, this.network)
+    this.events = events
+    this.store.listeners.push((changes) => events.fire(changes))
   }
 
   nextRequestId(): string {

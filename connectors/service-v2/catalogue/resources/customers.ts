@@ -22,5 +22,6 @@ export const customers = resource({
   modifiedSince: true,
   key: { field: "customercode" },
   required: ["customercode"],
-  capped: true
+  capped: true,
+  specials: [{ method: "GET", name: "balance", scope: "customers:read", purpose: "what the customer owes" }]
 })

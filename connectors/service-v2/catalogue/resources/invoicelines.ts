@@ -114,8 +114,8 @@ export const invoicelines = resource({
     }),
     ref("producttypetaxid", "producttypetaxes"),
     date("rentalbegindate"),
-    integer("arserviceorder_timeid", { note: notResolved }),
-    integer("assetid", { note: notResolved }),
+    ref("arserviceorder_timeid", "serviceordertimes"),
+    ref("assetid", "fixedassets"),
     ref("prpaytypeid", "prpaytypes"),
     number("prpaytypemultiplier", { dp: 2 }),
     externalid()
@@ -125,5 +125,8 @@ export const invoicelines = resource({
   create: [
     write(ref("invoiceid", "invoices"), { required: true, note: "must be a DRAFT invoice" }),
     ...invoiceLineWrite
+  ],
+  specials: [
+    { method: "GET", name: "tax", scope: "invoices:read", purpose: "tax charged on the line, by jurisdiction" }
   ]
 })

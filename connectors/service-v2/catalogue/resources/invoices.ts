@@ -72,5 +72,8 @@ export const invoices = resource({
       lines: invoiceLineWrite.map((field) => ({ ...field, sets: null }))
     })
   ],
-  specials: [{ method: "POST", name: "post", scope: "invoices:write", purpose: "posts a draft to the ledger" }]
+  specials: [
+    { method: "POST", name: "post", scope: "invoices:write", purpose: "posts a draft to the ledger" },
+    { method: "GET", name: "pdf", scope: "invoices:read", purpose: "the posted invoice, as PDF" }
+  ]
 })

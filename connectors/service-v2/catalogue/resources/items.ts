@@ -22,5 +22,6 @@ export const items = resource({
   modifiedSince: true,
   key: { field: "sku" },
   required: ["sku"],
-  capped: true
+  capped: true,
+  specials: [{ method: "GET", name: "stock", scope: "items:read", purpose: "stock on hand by location" }]
 })

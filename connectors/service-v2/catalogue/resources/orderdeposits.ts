@@ -33,7 +33,7 @@ export const orderdeposits = resource({
     id(),
     ref("orderid", "orders"),
     money("amount"),
-    integer("payment_method", { note: "method text carried from a web-store order" }),
+    integer("payment_method", { values: paymentMethods, note: "method text carried from a web-store order" }),
     string("transaction_id", 32, { note: "gateway id" }),
     entrydate(),
     string("last4ofcard", 4, {

@@ -24,7 +24,7 @@ export const producttypetaxes = resource({
     number("taxrate", { dp: 6 }),
     pair("glaccount", "glaccounts", { by: "name", length: 20, note: "ledger account by id or name" }),
     cancel(),
-    entrydate({ readOnly: true }),
+    entrydate({ readOnly: true, typed: false }),
     lastchangedate(),
     text("states"),
     externalid()

@@ -56,5 +56,11 @@ export const shipments = resource({
       ]
     })
   ],
-  update: [write(ref("carrierserviceid", "carrierservices")), write(date("shipdate")), write(externalid())]
+  update: [write(ref("carrierserviceid", "carrierservices")), write(date("shipdate")), write(externalid())],
+  specials: [
+    { method: "GET", name: "packages", scope: "shipments:read", purpose: "packages with tracking, weight and charge" },
+    { method: "POST", name: "invoice", scope: "invoices:write", purpose: "invoices the shipment; not built yet" },
+    { method: "GET", name: "pdf", scope: "shipments:read", purpose: "packing slip without prices, as PDF" },
+    { method: "GET", name: "boxlabels", scope: "shipments:read", purpose: "carton labels, as PDF" }
+  ]
 })

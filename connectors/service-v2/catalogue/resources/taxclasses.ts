@@ -8,7 +8,7 @@ export const taxclasses = resource({
   area: "tax",
   purpose: "tax classes",
   basis: "inferred",
-  operations: "L R",
+  operations: "L C R U D",
   fields: [id(), string("name", 100), number("rate", { dp: 6 }), commonFields()],
   filters: [partial("name")],
   modifiedSince: true,

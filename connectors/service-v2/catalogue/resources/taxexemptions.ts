@@ -8,7 +8,7 @@ export const taxexemptions = resource({
   area: "tax",
   purpose: "tax exemptions",
   basis: "inferred",
-  operations: "L R",
+  operations: "L C R U D",
   fields: [id(), string("exemptname", 32), number("rate", { dp: 6 }), commonFields()],
   filters: [partial("exemptname")],
   modifiedSince: true,

@@ -5,6 +5,7 @@
  * number tokens, unknown fields and odd strings leave the API exactly as they came.
  */
 import { Buffer } from "node:buffer"
+import { runCycle, tellDeliveries, trust } from "../events/control.ts"
 import { changeDialect } from "../http/dialect.ts"
 import { readFault } from "../http/faults.ts"
 import type { Fault } from "../http/faults.ts"
@@ -15,7 +16,7 @@ import { random } from "../random.ts"
 import { microsPerSecond, printInstant, readDay, readInstant } from "../time.ts"
 import type { Limits, World, WorldData } from "../World.ts"
 import { ensureCompany } from "../seed/install.ts"
-import { ControlError, only, tableOf, wholeNumber } from "./given.ts"
+import { ControlError, flag, only, tableOf, wholeNumber } from "./given.ts"
 import type { Given } from "./given.ts"
 import { putRecords } from "./records.ts"
 import { issueToken, revokeToken } from "./tokens.ts"
@@ -54,6 +55,13 @@ const reset = ({ world, started, given }: Call): Answer => {
 const readClock = ({ world }: Call): Answer =>
   told({ now: printInstant(world.clock.now()), manual: world.clock.isManual() })
 
+/** An answer that is known when something outside has answered. */
+const later = (world: World, work: Promise<Answer>): Answer => ({
+  ...told({}),
+  pending: work.catch((error: unknown) => failed(world, error))
+})
+
+/** Moves the clock; what falls due on the way happens at its time. */
 const setClock = (call: Call): Answer => {
   const { world, given } = call
   only(given, ["now", "advanceSeconds", "manual"])
@@ -64,8 +72,16 @@ const setClock = (call: Call): Answer => {
   if (!Number.isFinite(seconds)) throw new ControlError("advanceSeconds must be a number")
   if (manual !== undefined && typeof manual !== "boolean") throw new ControlError("manual must be true or false")
   if (manual !== undefined) world.clock.setManual(manual)
-  if (instant !== null) world.clock.set(instant)
-  if (seconds !== 0) world.clock.advance(Math.round(seconds * microsPerSecond))
+  if (instant !== null) {
+    world.clock.set(instant)
+    world.events.rebase()
+  }
+  const moving = seconds === 0 ? null : world.events.advance(Math.round(seconds * microsPerSecond))
+  if (moving !== null)
+    return later(
+      world,
+      moving.then(() => readClock(call))
+    )
   return readClock(call)
 }
 
@@ -117,8 +133,7 @@ const changeCompany = ({ world, given, path }: Call): Answer => {
 }
 
 const changeLimits = ({ world, given }: Call): Answer => {
-  const names = ["requestsPerMinute", "rateScope", "testCallsPerMinute", "failureThreshold", "attemptsPerEvent"]
-  only(given, names)
+  only(given, Object.keys(world.limits))
   const { rateScope, requestsPerMinute } = given
   if (rateScope !== undefined && rateScope !== "token" && rateScope !== "user" && rateScope !== "install") {
     throw new ControlError("rateScope must be token, user or install")
@@ -130,9 +145,13 @@ const changeLimits = ({ world, given }: Call): Answer => {
     rateScope: rateScope ?? before.rateScope,
     testCallsPerMinute: wholeNumber(given, "testCallsPerMinute", 0, before.testCallsPerMinute),
     failureThreshold: wholeNumber(given, "failureThreshold", 1, before.failureThreshold),
-    attemptsPerEvent: wholeNumber(given, "attemptsPerEvent", 1, before.attemptsPerEvent)
+    attemptsPerEvent: wholeNumber(given, "attemptsPerEvent", 1, before.attemptsPerEvent),
+    cycleSeconds: wholeNumber(given, "cycleSeconds", 1, before.cycleSeconds),
+    rotationHours: wholeNumber(given, "rotationHours", 0, before.rotationHours),
+    allowPrivateReceivers: flag(given, "allowPrivateReceivers", before.allowPrivateReceivers)
   }
   world.limits = after.requestsPerMinute === -1 ? { ...after, requestsPerMinute: null } : after
+  if (after.cycleSeconds !== before.cycleSeconds) world.events.rebase()
   return told(world.limits)
 }
 
@@ -171,7 +190,17 @@ const remove = ({ world, given }: Call): Answer => {
   return told({ removed: true })
 }
 
-const stream = (chunks: Iterable<string>): Answer => ({ ...answer(200, "", "application/x-ndjson"), chunks })
+const stream = (chunks: Iterable<string>, type = "application/x-ndjson"): Answer => ({
+  ...answer(200, "", type),
+  chunks
+})
+
+const trustCertificates = ({ world, given }: Call): Answer => {
+  only(given, ["caPem"])
+  const trusted = trust(world, given["caPem"])
+  if (typeof trusted === "string") throw new ControlError(trusted)
+  return told({ trusted })
+}
 
 const calls: Readonly<Record<string, (call: Call) => Answer>> = {
   "POST /reset": reset,
@@ -188,6 +217,13 @@ const calls: Readonly<Record<string, (call: Call) => Answer>> = {
   "DELETE /faults": clearFaults,
   "GET /history": ({ world, query }) => stream(readHistory(world, query)),
   "GET /state": ({ world, query }) => stream(readState(world, query)),
+  "POST /cycle": ({ world }) =>
+    later(
+      world,
+      runCycle(world).then((body) => answer(200, body))
+    ),
+  "GET /deliveries": ({ world }) => stream(tellDeliveries(world), json),
+  "POST /trust": trustCertificates,
   "GET /requests": ({ world }) => told({ requests: world.journal.all() })
 }
 
@@ -203,6 +239,12 @@ const readGiven = ({ method, body }: Request): Given => {
   return parsed
 }
 
+const failed = (world: World, error: unknown): Answer => {
+  if (error instanceof ControlError) return told({ error: error.message }, 400)
+  world.onDefect(error)
+  return told({ error: `the server failed: ${String(error)}` }, 500)
+}
+
 export const control = (world: World, started: WorldData, request: Request): Answer => {
   const question = request.url.indexOf("?")
   const pathText = question < 0 ? request.url : request.url.slice(0, question)
@@ -214,10 +256,9 @@ export const control = (world: World, started: WorldData, request: Request): Ans
   if (call === undefined) return told({ error: `the control plane has no ${request.method} ${pathText}` }, 404)
   try {
     const query = new URLSearchParams(question < 0 ? "" : request.url.slice(question + 1))
-    return call({ world, started, given: readGiven(request), query, path })
+    // What is put in from here fires no events.
+    return world.events.silently(() => call({ world, started, given: readGiven(request), query, path }))
   } catch (error) {
-    if (error instanceof ControlError) return told({ error: error.message }, 400)
-    world.onDefect(error)
-    return told({ error: `the server failed: ${String(error)}` }, 500)
+    return failed(world, error)
   }
 }

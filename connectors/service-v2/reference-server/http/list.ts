@@ -127,6 +127,8 @@ const readFilter = (
 ): { readonly test: Test; readonly value: string | number | boolean | null } => {
   const { type } = resource.field.get(name)!
   if (match === "partial") {
+    // An empty part is in every text; asked for, it means the texts that are empty.
+    if (text === "") return { test: ({ values }) => values[name] === "", value: null }
     const part = foldCase(text)
     const contains: Test = ({ values }) => {
       const value = values[name]

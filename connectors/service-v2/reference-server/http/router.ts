@@ -6,12 +6,15 @@
  */
 import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
 import type { Operation, Resource } from "../../../../src/catalogue/Resource.ts"
+import { webhookRoute } from "../events/webhooks.ts"
+import type { WebhookCall } from "../events/webhooks.ts"
 import { rules } from "../rules/index.ts"
 
 export type Action =
   | { readonly kind: "list" | "create" | "batch"; readonly resource: Resource }
   | { readonly kind: "retrieve" | "update" | "cancel"; readonly resource: Resource; readonly id: number | null }
   | { readonly kind: "special"; readonly resource: Resource; readonly id: number | null; readonly name: string }
+  | { readonly kind: "webhooks"; readonly call: WebhookCall; readonly id: number | null }
   | { readonly kind: "me" }
 
 export interface Handled {
@@ -64,6 +67,7 @@ export const route = (catalogue: Catalogue, path: string): Route | null => {
   if (segments.length === 1 && first === "me") {
     return { feature: null, methods: new Map([["GET", { action: { kind: "me" }, scope: null }]]) }
   }
+  if (first === "webhooks") return webhookRoute(segments.slice(1), second === undefined ? null : idOf(second))
   const resource = catalogue.resources.get(first ?? "")
   if (resource === undefined) return null
   if (segments.length === 1) {

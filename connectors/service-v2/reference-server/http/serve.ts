@@ -8,7 +8,9 @@
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import { limits } from "../../catalogue/limits.ts"
 import { ApiError, printEnvelope, printError } from "../ApiError.ts"
+import { isTestCall, webhooks } from "../events/webhooks.ts"
 import { isObject, parseExactly } from "../json.ts"
+import { openApi } from "../openapi/document.ts"
 import type { Context } from "../rules/Context.ts"
 import { cancel, create, special, update } from "../rules/operations.ts"
 import type { Written } from "../rules/Rules.ts"
@@ -40,10 +42,12 @@ export const below = (url: string): { readonly path: string | null; readonly que
 }
 
 /** An answer before the headers that all answers share. */
-interface Result {
+export interface Result {
   readonly status: number
   readonly body: string
   readonly headers?: Readonly<Record<string, string>>
+  /** The result itself, where a receiver must be waited for. */
+  readonly pending?: Promise<Result>
 }
 
 export interface Served {
@@ -56,13 +60,23 @@ export const serve = (world: World, request: Request, requestId: string, base: s
   let token: Token | null = null
   let result: Result
   try {
-    const now = world.clock.now()
-    token = authenticate(world.tokens, request.headers["authorization"], now, request.address ?? null)
-    result = admit(world, request, token, base)
+    if (below(request.url).path === "/openapi.json") {
+      result = document(world, request, base)
+    } else {
+      const now = world.clock.now()
+      token = authenticate(world.tokens, request.headers["authorization"], now, request.address ?? null)
+      result = admit(world, request, token, base)
+    }
   } catch (error) {
     result = refusal(world, error)
   }
   return { answer: finish(world, result, requestId), token }
+}
+
+/** The description of what is built, which needs no token. */
+const document = ({ store }: World, { method }: Request, base: string): Result => {
+  if (method === "GET") return { status: 200, body: openApi(store.catalogue, base) }
+  throw new ApiError("method_not_allowed", `${method} is not offered here`, { headers: { Allow: "GET" } })
 }
 
 /** The one renderer of everything that fails. */
@@ -75,8 +89,13 @@ const refusal = (world: World, error: unknown): Result => {
   return { status: 500, body: printEnvelope(new ApiError("server_error", "the request did not complete")) }
 }
 
+/** A result that was waited for; a defect is answered like any other. */
+const settled = (world: World, pending: Promise<Result>): Promise<Result> =>
+  pending.catch((error: unknown) => refusal(world, error))
+
 /** The headers that every answer carries. */
-export const finish = (world: World, { status, body, headers }: Result, requestId: string): Answer => ({
+export const finish = (world: World, { status, body, headers, pending }: Result, requestId: string): Answer => ({
+  ...(pending === undefined ? {} : { pending: settled(world, pending).then((late) => finish(world, late, requestId)) }),
   status,
   headers: {
     "Content-Type": json,
@@ -105,10 +124,19 @@ const rateKey = ({ limits: { rateScope } }: World, token: Token): string =>
       ? `user ${token.company} ${token.userId}`
       : "install"
 
+/** Counts a request in its counter: test calls have one of their own for each token (LOG-03, E-05). */
+const countIn = (world: World, token: Token, isTest: boolean): number | null => {
+  const { requestsPerMinute, testCallsPerMinute } = world.limits
+  const now = world.clock.now()
+  return isTest
+    ? world.rate.enter(`tests ${token.id}`, testCallsPerMinute, now)
+    : world.rate.enter(rateKey(world, token), requestsPerMinute, now)
+}
+
 /** The checks between the token and the body. */
 const admit = (world: World, request: Request, token: Token, base: string): Result => {
-  const wait = world.rate.enter(rateKey(world, token), world.limits.requestsPerMinute, world.clock.now())
   const { path, query } = below(request.url)
+  const wait = countIn(world, token, isTestCall(request.method, path))
   const found = path === null ? null : route(world.store.catalogue, path)
   if (found === null) throw new ApiError("not_found", "there is nothing at this path")
   const handled = found.methods.get(request.method)
@@ -145,7 +173,8 @@ const once = (world: World, request: Request, token: Token, work: () => Result):
   if (key === null) return work()
   const print = fingerprint(request)
   const now = world.clock.now()
-  const first = world.idempotency.recall(key, print, now)
+  const { idempotency } = world
+  const first = idempotency.recall(key, print, now)
   if (first !== null) return { ...first, headers: { ...first.headers, "Idempotent-Replayed": "true" } }
   let result: Result
   let code: string | null = null
@@ -155,10 +184,21 @@ const once = (world: World, request: Request, token: Token, work: () => Result):
     result = refusal(world, error)
     code = error instanceof ApiError ? error.code : null
   }
-  if (isKept(result.status, code)) {
-    world.idempotency.keep(key, print, { ...result, headers: result.headers ?? {}, wire: null }, now)
+  const keep = ({ status, body, headers = {} }: Result) => {
+    if (isKept(status, code)) idempotency.keep(key, print, { status, body, headers, wire: null }, now)
   }
-  return result
+  const { pending } = result
+  if (pending === undefined) {
+    keep(result)
+    return result
+  }
+  idempotency.claim(key, print, now)
+  const done = settled(world, pending).then((late) => {
+    idempotency.release(key)
+    keep(late)
+    return late
+  })
+  return { ...result, pending: done }
 }
 
 const perform = (
@@ -174,6 +214,12 @@ const perform = (
     case "me":
       readParameters(query, [])
       return { status: 200, body: me(world, token) }
+    case "webhooks": {
+      const isEmpty = request.body === null || request.body.length === 0
+      const body = () => (action.call === "test" && isEmpty ? undefined : readJson(request))
+      const { call, id } = action
+      return webhooks(world, { token, call, id, query, body, ifMatch: request.headers["if-match"], address })
+    }
     case "list": {
       const table = world.store.table(token.company, action.resource.path)
       return { status: 200, ...list(table, world.renderer, world.dialect, query, world.clock.now(), address) }

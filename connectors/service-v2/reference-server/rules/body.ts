@@ -162,7 +162,8 @@ const readValues = (
     const { name } = slot
     const field = `${at}${name}`
     const given = body[name]
-    const isEmpty = given === undefined || given === null || given === ""
+    // An empty text is missing where a text is required; anywhere else it is a value of the wrong type (D-04).
+    const isEmpty = given === undefined || given === null || (given === "" && slot.type._tag === "string")
     if (slot.required && isEmpty && (whole || given !== undefined) && !isGiven(slot.pairedWith)) {
       problems.push({ field, code: "required", message: "is required" })
       continue
@@ -210,7 +211,7 @@ export const readValue = (field: Pick<Field, "type" | "values">, given: unknown)
 }
 
 /** Lengths are counted in characters, not in UTF-16 units. */
-const codePoints = (text: string): number => {
+export const codePoints = (text: string): number => {
   let count = 0
   for (const _ of text) count++
   return count

@@ -62,8 +62,7 @@ const isInvoiced = ({ values }: Version) => (values["invoiceid"] ?? null) !== nu
 const update = (context: Context, shipment: Version, body: Body): Written => {
   const patch = patchOf(shipment.table.resource, "update", body)
   if (shipment.cancelled) throw violation(`shipment ${shipment.id} is cancelled`)
-  const isShipping = Object.keys(patch).some((name) => name !== "externalid")
-  if (isShipping && isInvoiced(shipment)) throw violation(`shipment ${shipment.id} is invoiced`)
+  if (isInvoiced(shipment)) throw violation(`shipment ${shipment.id} is invoiced`)
   const { shipdate } = patch
   if (typeof shipdate === "string" && isClosed(context, shipdate)) {
     throw violation(`${shipdate} falls in a closed ledger period`, "shipdate")

@@ -21,6 +21,8 @@ export interface Change {
   readonly op: "insert" | "update" | "delete"
   /** The version after the change; before it, when the record was removed. */
   readonly version: Version
+  /** The version before the commit; absent when there was none. */
+  readonly before?: Version
   readonly at: number
 }
 
@@ -240,7 +242,9 @@ export class Store {
       if (after === undefined) {
         if (before !== undefined) committed.push({ seq: ++this.seq, op: "delete", version: before, at: stamp })
       } else {
-        committed.push({ seq: after.seq, op: before === undefined ? "insert" : "update", version: after, at: stamp })
+        const { seq } = after
+        if (before === undefined) committed.push({ seq, op: "insert", version: after, at: stamp })
+        else committed.push({ seq, op: "update", version: after, before, at: stamp })
       }
       table.sweep()
     }
