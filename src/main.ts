@@ -4,11 +4,13 @@
 import { readFileSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { serviceV2 } from "../connectors/service-v2/catalogue/index.ts"
 import * as Budget from "./budget/Budget.ts"
 import { ReferenceFailed, Source } from "./cli/Source.ts"
+import * as Output from "./cli/Output.ts"
 import * as Program from "./cli/Program.ts"
 import { ConfigurationError } from "./configuration/Configuration.ts"
 
@@ -54,6 +56,11 @@ const source = Layer.succeed(Source, {
 
 Program.run(packageJson.version, process.argv.slice(2)).pipe(
   Effect.provide(Layer.merge(source, NodeServices.layer)),
-  // Every failure has been told on standard error already; what is left is the exit code.
+  // Every failure has been told on standard error already; what is left is the exit code. A defect has not.
+  Effect.tapCause((cause) =>
+    Cause.hasDies(cause)
+      ? Output.note(`tributary: this is a fault of the program, please report it\n${Cause.pretty(cause)}`)
+      : Effect.void
+  ),
   NodeRuntime.runMain({ disableErrorReporting: true })
 )

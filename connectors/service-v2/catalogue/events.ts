@@ -1,0 +1,34 @@
+/**
+ * The events of the service (EVT-06; the full catalogue is not documented: decision H-01).
+ *
+ * Promise: every name that a subscription may list is derived here from the resources, and nowhere else: `created`,
+ * `updated` and `cancelled` of each, and `posted` of each that can be posted. The five names that the documents show
+ * are among them.
+ */
+import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
+import type { Resource } from "../../../src/catalogue/Resource.ts"
+
+export type EventVerb = "created" | "updated" | "cancelled" | "posted"
+
+/** Sent by the test call alone (LOG-01); it may be subscribed to like any other name. */
+export const testEvent = "webhooks.test"
+
+export const isPostable = (resource: Resource): boolean =>
+  resource.field.has("voucherid") && resource.specials.some(({ method, name }) => method === "POST" && name === "post")
+
+export const eventName = (resource: Resource, verb: EventVerb): string => `${resource.path}.${verb}`
+
+const verbsOf = (resource: Resource): ReadonlyArray<EventVerb> => [
+  "created",
+  "updated",
+  "cancelled",
+  ...(isPostable(resource) ? (["posted"] as const) : [])
+]
+
+/** Every event name, in the order of the resources. */
+export const eventNames = (catalogue: Catalogue): ReadonlyArray<string> => [
+  ...[...catalogue.resources.values()].flatMap((resource) =>
+    verbsOf(resource).map((verb) => eventName(resource, verb))
+  ),
+  testEvent
+]

@@ -1,0 +1,304 @@
+/**
+ * Subscriptions, their queues, and the cycle that delivers.
+ *
+ * Promise: an event is queued in the commit that fires it and sent strictly in order per subscription (DLV-05): nothing
+ * behind an event that waits for its retry is sent (DLV-09), and after a failed attempt nothing more is sent to that
+ * subscription until the next cycle, so that three attempts take three cycles and 24 of them two hours (DLV-08, DLV-10).
+ * A cycle sends what was queued before it began. Cycles never overlap; subscriptions do not wait for each other.
+ *
+ * | what happens | what becomes of the queue |
+ * |---|---|
+ * | an attempt is acknowledged | the event is delivered; failcount is zero again |
+ * | an attempt fails | the event waits; after the last attempt it is abandoned and the queue moves on |
+ * | the receiver answers 410 | the event is abandoned, the subscription disabled, the rest dropped (H-21) |
+ * | failures in a row reach the threshold | the subscription is disabled, the rest dropped (DLV-11) |
+ * | the cycle meets a paused subscription, or one whose token is revoked or expired | dropped (H-19, H-05) |
+ * | the token cannot read what the event shows | this event is dropped (H-03) |
+ */
+import { eventName, testEvent } from "../../catalogue/events.ts"
+import type { EventVerb } from "../../catalogue/events.ts"
+import type { Token } from "../http/tokens.ts"
+import { sharedCompany } from "../store/Store.ts"
+import type { Change } from "../store/Store.ts"
+import { microsPerSecond } from "../time.ts"
+import type { World } from "../World.ts"
+import { Log, isAcknowledged } from "./Log.ts"
+import type { Attempt } from "./Log.ts"
+import type { Network } from "./Network.ts"
+import { eventId, occurrence, waiting } from "./Occurrence.ts"
+import type { Occurrence, Waiting } from "./Occurrence.ts"
+import { signature } from "./signature.ts"
+import { isListening, secretsAt } from "./Subscription.ts"
+import type { Subscription } from "./Subscription.ts"
+import { verbsOf } from "./firing.ts"
+
+const gone = 410
+
+const isValid = ({ revoked, expires }: Token, now: number): boolean => !revoked && (expires === null || now < expires)
+
+export class Events {
+  readonly log = new Log()
+  /** Certificates, as PEM, that deliveries trust beside the usual ones. */
+  trusted: ReadonlyArray<string> = []
+  private readonly world: World
+  private readonly network: Network
+  private readonly subscriptions = new Map<number, Subscription>()
+  private readonly closing = new AbortController()
+  /** When the next cycle is due, in microseconds. */
+  private due: number
+  /** Cycles that run or wait for their turn. */
+  private running = 0
+  private turn: Promise<unknown> = Promise.resolve()
+  private fired = 0
+  private isSilent = false
+
+  constructor(world: World, network: Network) {
+    this.world = world
+    this.network = network
+    this.due = world.clock.now() + this.period
+  }
+
+  private get period(): number {
+    return this.world.limits.cycleSeconds * microsPerSecond
+  }
+
+  add(subscription: Subscription): void {
+    this.subscriptions.set(subscription.id, subscription)
+  }
+
+  /** A subscription of a token; another token's is not there (H-04). */
+  find(token: Token, id: number | null): Subscription | undefined {
+    const found = id === null ? undefined : this.subscriptions.get(id)
+    return found?.owner === token ? found : undefined
+  }
+
+  /** The subscriptions of a token, in the order of ids. */
+  of(token: Token): ReadonlyArray<Subscription> {
+    return [...this.subscriptions.values()].filter(({ owner }) => owner === token)
+  }
+
+  /** Runs `work`, whose commits fire nothing. */
+  silently<A>(work: () => A): A {
+    const before = this.isSilent
+    this.isSilent = true
+    try {
+      return work()
+    } finally {
+      this.isSilent = before
+    }
+  }
+
+  /** Takes in a commit. */
+  fire(changes: ReadonlyArray<Change>): void {
+    if (this.isSilent) return
+    const listening = [...this.subscriptions.values()].filter(isListening)
+    if (listening.length === 0) return
+    for (const change of changes) {
+      for (const verb of verbsOf(change, this.world.renderer)) this.fireOne(change, verb, listening)
+    }
+  }
+
+  private fireOne({ version, at }: Change, verb: EventVerb, listening: ReadonlyArray<Subscription>): void {
+    const { company, resource } = version.table
+    const type = eventName(resource, verb)
+    const made = new Map<number, Occurrence>()
+    for (const subscription of listening) {
+      const { owner, events, queue } = subscription
+      if (!events.includes(type) || (company !== sharedCompany && company !== owner.company)) continue
+      let one = made.get(owner.company)
+      if (one === undefined) {
+        const data = this.world.renderer.render(version)
+        one = occurrence(this.nextId(), type, `${resource.area}:read`, owner.company, data, at)
+        made.set(owner.company, one)
+      }
+      queue.push(waiting(one))
+    }
+  }
+
+  private nextId(): string {
+    return eventId(this.world.clock.now(), ++this.fired, this.world.random)
+  }
+
+  disable(subscription: Subscription): void {
+    subscription.disabled ??= this.world.clock.now()
+    this.drop(subscription)
+  }
+
+  cancel(subscription: Subscription): void {
+    subscription.cancelled = true
+    this.drop(subscription)
+  }
+
+  private drop(subscription: Subscription): void {
+    for (const event of subscription.queue) this.settle(event, "dropped")
+    subscription.queue = []
+  }
+
+  private settle(event: Waiting, state: Waiting["state"]): void {
+    event.state = state
+    event.settled = this.world.clock.now()
+  }
+
+  /** Sends a test event, past the queue and failcount (H-15). */
+  test(subscription: Subscription): Promise<Attempt> {
+    const data = JSON.stringify({ webhookid: subscription.id, message: "test" })
+    const { company } = subscription.owner
+    const at = this.world.clock.now()
+    const event = waiting(occurrence(this.nextId(), testEvent, null, company, data, at))
+    return this.attempt(subscription, event, ({ delivered }) => {
+      this.settle(event, delivered ? "delivered" : "dropped")
+      return false
+    })
+  }
+
+  /** One attempt, with a time and a signature of its own (H-10). `judge` answers whether it abandons the event. */
+  private async attempt(
+    subscription: Subscription,
+    event: Waiting,
+    judge: (result: { readonly delivered: boolean; readonly status: number | null }) => boolean
+  ): Promise<Attempt> {
+    const { clock, limits } = this.world
+    const { occurrence } = event
+    const { url } = subscription
+    const at = clock.now()
+    event.attempts++
+    const headers = {
+      "Content-Type": "application/json",
+      "User-Agent": "Service-API-Webhooks/2",
+      "Svc-Signature": signature(Math.floor(at / microsPerSecond), occurrence.body, secretsAt(subscription, at)),
+      "Svc-Event-Id": occurrence.id,
+      "Svc-Event-Type": occurrence.type,
+      "Svc-Delivery-Attempt": String(event.attempts)
+    }
+    const { allowPrivateReceivers: allowPrivate } = limits
+    const attempt = event.attempts
+    const outcome = await this.network.send(
+      { url, headers, body: occurrence.body, trusted: this.trusted, allowPrivate },
+      this.closing.signal
+    )
+    const delivered = isAcknowledged(outcome)
+    const abandoned = judge({ delivered, status: outcome.status })
+    const subscriptionId = subscription.id
+    return this.log.add({ subscriptionId, event, attempt, at, url, headers, outcome, delivered, abandoned })
+  }
+
+  /** Runs one cycle now, when those before it are over; answers the attempts in the order in which they ended. */
+  cycle(): Promise<ReadonlyArray<Attempt>> {
+    return this.inTurn(() => this.deliver())
+  }
+
+  private inTurn<A>(work: () => Promise<A>): Promise<A> {
+    this.running++
+    const done = this.turn.then(work).finally(() => {
+      this.running--
+    })
+    this.turn = done.catch(() => {})
+    return done
+  }
+
+  private async deliver(): Promise<ReadonlyArray<Attempt>> {
+    const attempts: Array<Attempt> = []
+    this.log.purge(this.world.clock.now())
+    const loaded = [...this.subscriptions.values()].filter(({ queue }) => queue.length > 0)
+    await Promise.all(loaded.map((subscription) => this.drain(subscription, attempts)))
+    return attempts
+  }
+
+  private async drain(subscription: Subscription, attempts: Array<Attempt>): Promise<void> {
+    // What fires while the cycle runs waits for the next one: a receiver that writes back must not keep it going.
+    for (let left = subscription.queue.length; left > 0 && !this.closing.signal.aborted; left--) {
+      const { owner } = subscription
+      if (!isListening(subscription) || !isValid(owner, this.world.clock.now())) this.drop(subscription)
+      const event = subscription.queue[0]
+      if (event === undefined) return
+      const { scope } = event.occurrence
+      if (scope !== null && !owner.scopes.has(scope)) {
+        this.settle(event, "dropped")
+        subscription.queue.shift()
+      } else {
+        const attempt = await this.attempt(subscription, event, (result) => this.judge(subscription, event, result))
+        attempts.push(attempt)
+        if (!attempt.delivered) return
+      }
+    }
+  }
+
+  /** What an attempt does to its event and its subscription; whether the event is abandoned. */
+  private judge(
+    subscription: Subscription,
+    event: Waiting,
+    { delivered, status }: { readonly delivered: boolean; readonly status: number | null }
+  ): boolean {
+    const { clock, limits } = this.world
+    const isLast = !delivered && (status === gone || event.attempts >= limits.attemptsPerEvent)
+    if (delivered || isLast) {
+      this.settle(event, delivered ? "delivered" : "abandoned")
+      if (subscription.queue[0] === event) subscription.queue.shift()
+    }
+    if (delivered) {
+      subscription.failcount = 0
+      subscription.lastDelivery = clock.now()
+    } else {
+      subscription.failcount++
+      if (status === gone || subscription.failcount >= limits.failureThreshold) this.disable(subscription)
+    }
+    return isLast
+  }
+
+  private isWaiting(): boolean {
+    for (const { queue } of this.subscriptions.values()) if (queue.length > 0) return true
+    return false
+  }
+
+  /** Counts the next cycle from the present: after the clock was set, or the period. */
+  rebase(): void {
+    this.due = this.world.clock.now() + this.period
+  }
+
+  /** The next cycle that is still to come; those that were missed had nothing to do. */
+  private catchUp(): void {
+    const now = this.world.clock.now()
+    if (this.due <= now) this.due += Math.floor((now - this.due) / this.period + 1) * this.period
+    this.due = Math.min(this.due, now + this.period)
+  }
+
+  private leap(micros: number): void {
+    this.world.clock.advance(micros)
+    this.catchUp()
+    this.log.purge(this.world.clock.now())
+  }
+
+  /** Moves the clock, running each cycle at its time; null when it is done at once, because nothing waits. */
+  advance(micros: number): Promise<void> | null {
+    const { clock } = this.world
+    if (this.running === 0 && !this.isWaiting()) {
+      this.leap(micros)
+      return null
+    }
+    return this.inTurn(async () => {
+      let left = micros
+      while (this.isWaiting() && !this.closing.signal.aborted) {
+        const step = Math.max(0, this.due - clock.now())
+        if (step > left) break
+        clock.advance(step)
+        left -= step
+        this.catchUp()
+        await this.deliver()
+      }
+      if (!this.closing.signal.aborted) this.leap(left)
+    })
+  }
+
+  /** Runs the cycle that is due by a clock that runs by itself. */
+  async tick(): Promise<void> {
+    const { clock } = this.world
+    if (clock.isManual() || clock.now() < this.due || this.running > 0) return
+    this.catchUp()
+    if (this.isWaiting()) await this.cycle()
+  }
+
+  /** Gives up what is on its way; nothing is sent any more. */
+  close(): void {
+    this.closing.abort()
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * What the control plane does with deliveries (DESIGN 5.3).
+ *
+ * Promise: an attempt is told as it went out: its headers, and the bytes of its body in base64.
+ *
+ * | call | body | answer |
+ * |---|---|---|
+ * | `POST /cycle` | | `{attempts: […]}`: what this cycle attempted |
+ * | `GET /deliveries` | | `{deliveries: […]}`: every attempt since the start, oldest first |
+ * | `POST /trust` | `{caPem}` | `{trusted: n}`: certificates that deliveries trust beside the usual ones |
+ *
+ * An attempt is `{webhookid, eventid, eventtype, attempt, at, url, headers, body, delivered, abandoned, responsecode,
+ * responsebody, durationms, failure}`; `failure` says why no answer arrived.
+ */
+import { X509Certificate } from "node:crypto"
+import type { World } from "../World.ts"
+import { printAttempt } from "./Log.ts"
+import type { Attempt } from "./Log.ts"
+
+const array = (attempts: ReadonlyArray<Attempt>) => `[${attempts.map(printAttempt).join(",")}]`
+
+export const runCycle = async ({ events }: World): Promise<string> => `{"attempts":${array(await events.cycle())}}`
+
+/** Attempts of one piece of the answer. */
+const attemptsPerChunk = 200
+
+export function* tellDeliveries({ events }: World): Generator<string> {
+  const attempts = events.log.all().slice()
+  yield '{"deliveries":['
+  for (let start = 0; start < attempts.length; start += attemptsPerChunk) {
+    const text = array(attempts.slice(start, start + attemptsPerChunk)).slice(1, -1)
+    yield start === 0 ? text : `,${text}`
+  }
+  yield "]}"
+}
+
+const certificates = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
+
+/** Trusts the certificates of a PEM text; a sentence when it holds none that can be read. */
+export const trust = ({ events }: World, pem: unknown): number | string => {
+  const found = typeof pem === "string" ? (pem.match(certificates) ?? []) : []
+  if (found.length === 0) return "caPem must be a certificate in PEM, -----BEGIN CERTIFICATE-----"
+  try {
+    for (const one of found) void new X509Certificate(one)
+  } catch (error) {
+    return `caPem cannot be read: ${error instanceof Error ? error.message : String(error)}`
+  }
+  events.trusted = [...new Set([...events.trusted, ...found])]
+  return events.trusted.length
+}

@@ -1,0 +1,36 @@
+/**
+ * Which events a commit fires (H-01, H-23).
+ *
+ * Promise: every record that a commit changed for its readers fires once: `created`, `cancelled` when the change is its
+ * cancelling or its removal, else `updated`; `posted` comes beside it when the record was posted. Parents that a write
+ * changes are records of the commit like any other. Names of resources do not stand here.
+ */
+import { isPostable } from "../../catalogue/events.ts"
+import type { EventVerb } from "../../catalogue/events.ts"
+import type { Renderer } from "../store/render.ts"
+import type { Change } from "../store/Store.ts"
+import type { Version } from "../store/Version.ts"
+
+const isPosted = (version: Version | undefined): boolean => (version?.values["voucherid"] ?? null) !== null
+
+/** Whether readers see a difference; a new lastchangedate is one. */
+const isVisible = (before: Version | undefined, after: Version, renderer: Renderer): boolean =>
+  before === undefined ||
+  after.table.resource.field.has("lastchangedate") ||
+  after.custom !== before.custom ||
+  renderer.render(before) !== renderer.render(after)
+
+const changeVerb = ({ op, before, version }: Change, renderer: Renderer): EventVerb | null => {
+  if (op === "insert") return "created"
+  if (op === "delete") return version.cancelled ? null : "cancelled"
+  if (version.cancelled && before?.cancelled === false) return "cancelled"
+  return isVisible(before, version, renderer) ? "updated" : null
+}
+
+export const verbsOf = (change: Change, renderer: Renderer): ReadonlyArray<EventVerb> => {
+  const { op, before, version } = change
+  const verb = changeVerb(change, renderer)
+  const isPosting =
+    op !== "delete" && isPostable(version.table.resource) && isPosted(version) && !(op === "update" && isPosted(before))
+  return [...(verb === null ? [] : [verb]), ...(isPosting ? (["posted"] as const) : [])]
+}

@@ -1,0 +1,123 @@
+/**
+ * Deliveries over real HTTPS.
+ *
+ * Promise: every attempt makes its own connection, verified against the trusted certificates, to an address that was
+ * checked when the connection was made (a name that resolves anew to a private address gains nothing). It ends within
+ * 15 seconds (DLV-02), follows no redirect (H-20), obeys no proxy, and reads no more than 500 bytes of the answer. A
+ * status that arrived in time counts, even when the rest of the answer does not come.
+ */
+import { lookup as resolveName } from "node:dns"
+import type { LookupAddress } from "node:dns"
+import type { IncomingMessage } from "node:http"
+import { request as httpsRequest } from "node:https"
+import { isIP } from "node:net"
+import type { LookupFunction } from "node:net"
+import { createSecureContext, getCACertificates } from "node:tls"
+import type { SecureContext } from "node:tls"
+import { limits } from "../../catalogue/limits.ts"
+import { isPublic } from "./addresses.ts"
+import type { Network, Outcome } from "./Network.ts"
+
+export interface HttpsNetworkOptions {
+  /** Milliseconds that only move forward. */
+  readonly now: () => number
+  /** Waits until the time is over or `signal` gives up, which rejects. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
+  /** Resolves a name to all its addresses; the system's resolver when not said. */
+  readonly resolve?: (
+    hostname: string,
+    callback: (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void
+  ) => void
+}
+
+const systemResolve: NonNullable<HttpsNetworkOptions["resolve"]> = (hostname, callback) =>
+  resolveName(hostname, { all: true }, (error, addresses) => callback(error, addresses ?? []))
+
+const refusal = (host: string) =>
+  new Error(`${host} is not a public address; PUT /limits {"allowPrivateReceivers":true} allows it`)
+
+/** Resolves names for a connection, and gives it public addresses only. */
+const checkedLookup =
+  (resolve: NonNullable<HttpsNetworkOptions["resolve"]>, allowPrivate: boolean): LookupFunction =>
+  (hostname, options, callback) => {
+    resolve(hostname, (error, found) => {
+      const addresses = allowPrivate ? found : found.filter(({ address }) => isPublic(address))
+      const [first] = addresses
+      if (error !== null) callback(error, "", 0)
+      else if (first === undefined) callback(refusal(hostname), "", 0)
+      else if (options.all === true) callback(null, [...addresses])
+      else callback(null, first.address, first.family)
+    })
+  }
+
+/** One context for each list of certificates: making one reads every root there is. */
+const contexts = new WeakMap<ReadonlyArray<string>, SecureContext>()
+
+const contextOf = (trusted: ReadonlyArray<string>): SecureContext => {
+  const known = contexts.get(trusted)
+  if (known !== undefined) return known
+  const made = createSecureContext(trusted.length === 0 ? {} : { ca: [...getCACertificates("default"), ...trusted] })
+  contexts.set(trusted, made)
+  return made
+}
+
+export const httpsNetwork = ({ now, sleep, resolve = systemResolve }: HttpsNetworkOptions): Network => ({
+  send: ({ url, headers, body, trusted, allowPrivate }, signal) =>
+    new Promise<Outcome>((settle) => {
+      const begun = now()
+      const over = new AbortController()
+      const chunks: Array<Buffer> = []
+      let status: number | null = null
+      let kept = 0
+      const end = (failure: string | null) => {
+        over.abort()
+        settle({
+          status,
+          body: Buffer.concat(chunks).subarray(0, limits.webhookAnswerBytesMax),
+          durationms: Math.max(0, Math.round(now() - begun)),
+          failure: status === null ? failure : null
+        })
+      }
+      const read = (response: IncomingMessage) => {
+        status = response.statusCode ?? null
+        response.on("data", (chunk: Buffer) => {
+          chunks.push(chunk)
+          kept += chunk.length
+          if (kept >= limits.webhookAnswerBytesMax) response.destroy()
+        })
+        // Fires after everything: the end, the last byte that is wanted, the break of the connection.
+        response.on("close", () => end(null))
+        response.on("error", () => {})
+      }
+      try {
+        const { hostname } = new URL(url)
+        const host = hostname.replace(/^\[(.*)\]$/, "$1")
+        // A connection to a literal address asks no lookup.
+        if (isIP(host) !== 0 && !allowPrivate && !isPublic(host)) throw refusal(host)
+        const options = {
+          method: "POST",
+          headers: { ...headers, "Content-Length": body.length },
+          agent: false,
+          lookup: checkedLookup(resolve, allowPrivate),
+          secureContext: contextOf(trusted),
+          rejectUnauthorized: true
+        }
+        const request = httpsRequest(url, options)
+        request.on("response", read)
+        request.on("error", (error) => end(error.message))
+        request.on("close", () => {
+          if (status === null) end("the connection closed without an answer")
+        })
+        const giveUp = () => request.destroy(new Error("the attempt was given up"))
+        signal.addEventListener("abort", giveUp, { once: true, signal: over.signal })
+        if (signal.aborted) giveUp()
+        sleep(limits.webhookTimeoutSeconds * 1000, over.signal).then(
+          () => request.destroy(new Error(`no answer within ${limits.webhookTimeoutSeconds} seconds`)),
+          () => {}
+        )
+        request.end(body)
+      } catch (error) {
+        end(error instanceof Error ? error.message : String(error))
+      }
+    })
+})

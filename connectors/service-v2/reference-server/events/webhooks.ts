@@ -1,0 +1,252 @@
+/**
+ * The /webhooks endpoints (WEBHOOK-12..WEBHOOK-19, LOG-01..LOG-07).
+ *
+ * Promise: a subscription is there for the token that made it and for nobody else (H-04); its secret is in the answer
+ * that makes it and in no other (SIG-06). Cancelling is DELETE (H-13) and final.
+ */
+import { ApiError } from "../ApiError.ts"
+import type { Dialect } from "../http/dialect.ts"
+import { readBoolean, readParameters } from "../http/parameters.ts"
+import type { Handled, Route } from "../http/router.ts"
+import type { Result } from "../http/serve.ts"
+import type { Token } from "../http/tokens.ts"
+import { isObject } from "../json.ts"
+import { microsPerSecond } from "../time.ts"
+import type { World } from "../World.ts"
+import { readGiven } from "./body.ts"
+import type { Given } from "./body.ts"
+import { answerText } from "./Log.ts"
+import type { Attempt } from "./Log.ts"
+import { page, pageParameters, readCursor } from "./pages.ts"
+import { etagOf, newSecret, shown, shownInstant } from "./Subscription.ts"
+import type { Subscription } from "./Subscription.ts"
+
+export type WebhookCall = "list" | "create" | "retrieve" | "update" | "cancel" | "test" | "deliveries"
+
+const handled = (call: WebhookCall, access: "read" | "write" | "cancel", id: number | null): Handled => ({
+  action: { kind: "webhooks", call, id },
+  scope: `setup:${access}`
+})
+
+/** The route of the segments below /webhooks; null when there is none. */
+export const webhookRoute = (segments: ReadonlyArray<string>, id: number | null): Route | null => {
+  const methods = (...entries: ReadonlyArray<readonly [method: string, Handled]>): Route => ({
+    feature: null,
+    methods: new Map(entries)
+  })
+  if (segments.length === 0) {
+    return methods(["GET", handled("list", "read", null)], ["POST", handled("create", "write", null)])
+  }
+  if (segments.length === 1) {
+    return methods(
+      ["GET", handled("retrieve", "read", id)],
+      ["PATCH", handled("update", "write", id)],
+      ["DELETE", handled("cancel", "cancel", id)]
+    )
+  }
+  if (segments.length !== 2) return null
+  if (segments[1] === "test") return methods(["POST", handled("test", "write", id)])
+  return segments[1] === "deliveries" ? methods(["GET", handled("deliveries", "read", id)]) : null
+}
+
+/** Whether a request is counted as a test call, and not among the others (LOG-03, E-04). */
+export const isTestCall = (method: string, path: string | null): boolean =>
+  method === "POST" && path !== null && /^\/webhooks\/[^/]+\/test$/.test(path)
+
+/** What the endpoints are given of a request. */
+export interface Asked {
+  readonly token: Token
+  readonly call: WebhookCall
+  readonly id: number | null
+  readonly query: string
+  /** The body; undefined when there is none. */
+  readonly body: () => unknown
+  readonly ifMatch: string | undefined
+  /** The absolute address that was asked, for Link headers. */
+  readonly address: string
+}
+
+export const webhooks = (world: World, asked: Asked): Result => {
+  switch (asked.call) {
+    case "list":
+      return list(world, asked)
+    case "create":
+      return create(world, asked)
+    case "retrieve":
+      readParameters(asked.query, [])
+      return one(world, 200, find(world, asked))
+    case "update":
+      return update(world, asked)
+    case "cancel": {
+      readParameters(asked.query, [])
+      const subscription = find(world, asked)
+      if (!subscription.cancelled) world.events.cancel(subscription)
+      return one(world, 200, subscription)
+    }
+    case "test":
+      return test(world, asked)
+    case "deliveries":
+      return deliveries(world, asked)
+  }
+}
+
+const find = ({ events }: World, { token, id }: Asked): Subscription => {
+  const found = events.find(token, id)
+  if (found === undefined) throw new ApiError("not_found", "there is no such webhook subscription")
+  return found
+}
+
+const one = ({ dialect }: World, status: number, subscription: Subscription, more: object = {}): Result => {
+  const object = shown(subscription, dialect)
+  const headers = dialect.etag ? { ETag: etagOf(JSON.stringify(object)) } : {}
+  return { status, body: JSON.stringify({ ...object, ...more }), headers }
+}
+
+const list = (world: World, { token, query, address }: Asked): Result => {
+  const { dialect, events } = world
+  const given = readParameters(query, ["cancel", ...pageParameters(dialect)])
+  const { after, all } = readCursor(given)
+  const cancel = all.get("cancel") ?? "false"
+  if (cancel !== "true" && cancel !== "false" && cancel !== "any") {
+    throw new ApiError("invalid_enum", "cancel takes true, false or any", { field: "cancel" })
+  }
+  const isListed = ({ cancelled }: Subscription) =>
+    cancel === "any" ? true : cancel === "false" ? !cancelled : dialect.cancelTrue !== "only" || cancelled
+  const entries = events
+    .of(token)
+    .filter(isListed)
+    .map((subscription) => ({ place: subscription.id, text: JSON.stringify(shown(subscription, dialect)) }))
+  return { status: 200, ...page(entries, "ascending", all, after, dialect, "webhooks", address) }
+}
+
+const create = (world: World, { token, query, body }: Asked): Result => {
+  readParameters(query, [])
+  const given = readGiven(world.store.catalogue, "create", body())
+  const subscription: Subscription = {
+    id: world.store.draw("webhooks"),
+    owner: token,
+    url: given.url!,
+    events: given.events!,
+    description: given.description ?? null,
+    paused: given.paused ?? false,
+    failcount: 0,
+    lastDelivery: null,
+    disabled: given.enabled === false ? world.clock.now() : null,
+    cancelled: false,
+    secret: newSecret(world.random),
+    previous: null,
+    queue: []
+  }
+  world.events.add(subscription)
+  return one(world, 201, subscription, {
+    secret: subscription.secret,
+    secret_note: "Keep this secret: deliveries are signed with it, and it is not shown again."
+  })
+}
+
+const refuseStale = (world: World, ifMatch: string | undefined, subscription: Subscription) => {
+  if (ifMatch === undefined) return
+  const current = JSON.stringify(shown(subscription, world.dialect))
+  const etag = etagOf(current)
+  if (ifMatch.split(",").some((tag) => tag.trim() === "*" || tag.trim() === etag)) return
+  throw new ApiError("stale_record", "the subscription has changed since: merge and send again", {
+    current,
+    ...(world.dialect.etag ? { headers: { ETag: etag } } : {})
+  })
+}
+
+const update = (world: World, asked: Asked): Result => {
+  readParameters(asked.query, [])
+  const given = readGiven(world.store.catalogue, "update", asked.body(), () => void find(world, asked))
+  const subscription = find(world, asked)
+  refuseStale(world, asked.ifMatch, subscription)
+  if (subscription.cancelled) {
+    throw new ApiError("rule_violation", `subscription ${subscription.id} is cancelled, which cannot be undone`)
+  }
+  apply(world, subscription, given)
+  return one(world, 200, subscription)
+}
+
+const apply = (world: World, subscription: Subscription, given: Given) => {
+  const { url, events, description, paused, enabled, secret } = given
+  if (url !== undefined) subscription.url = url
+  if (events !== undefined) subscription.events = events
+  if (description !== undefined) subscription.description = description
+  if (paused !== undefined) subscription.paused = paused
+  if (secret !== undefined && secret !== subscription.secret) {
+    const until = world.clock.now() + world.limits.rotationHours * 3600 * microsPerSecond
+    subscription.previous = { secret: subscription.secret, until }
+    subscription.secret = secret
+  }
+  if (enabled === false) world.events.disable(subscription)
+  // Nothing is revived that was not disabled: failcount stays (DLV-13).
+  if (enabled === true && subscription.disabled !== null) {
+    subscription.disabled = null
+    subscription.failcount = 0
+  }
+}
+
+/** The answer waits for the receiver's. */
+const test = (world: World, asked: Asked): Result => {
+  readParameters(asked.query, [])
+  const body = asked.body()
+  if (body !== undefined && body !== null) {
+    if (!isObject(body)) throw new ApiError("invalid_request", "the body must be empty or {}")
+    const [name] = Object.keys(body)
+    if (name !== undefined) {
+      throw new ApiError("unknown_parameter", `${name} is no field here; none is`, { field: name })
+    }
+  }
+  const subscription = find(world, asked)
+  if (subscription.cancelled) {
+    throw new ApiError("rule_violation", `subscription ${subscription.id} is cancelled`)
+  }
+  const pending = world.events.test(subscription).then(({ event, outcome, delivered }): Result => ({
+    status: 200,
+    body: JSON.stringify({
+      eventid: event.occurrence.id,
+      responsecode: outcome.status,
+      responsebody: answerText(outcome),
+      durationms: outcome.durationms,
+      delivered
+    })
+  }))
+  return { status: 200, body: "", pending }
+}
+
+/** One entry of the log (LOG-05). */
+const entryOf = (attempt: Attempt, dialect: Dialect) => ({
+  place: attempt.seq,
+  text: JSON.stringify({
+    eventid: attempt.event.occurrence.id,
+    eventtype: attempt.event.occurrence.type,
+    attempts: attempt.attempt,
+    delivered: attempt.delivered,
+    abandoned: attempt.abandoned,
+    responsecode: attempt.outcome.status,
+    responsebody: answerText(attempt.outcome),
+    durationms: attempt.outcome.durationms,
+    entrydate: shownInstant(attempt.at, dialect)
+  })
+})
+
+const deliveries = (world: World, asked: Asked): Result => {
+  const { dialect, events, clock } = world
+  const given = readParameters(asked.query, ["delivered", "abandoned", "eventtype", ...pageParameters(dialect)])
+  const { after, all } = readCursor(given)
+  const flag = (name: string) => (all.has(name) ? readBoolean(name, all.get(name)!) : null)
+  const delivered = flag("delivered")
+  const abandoned = flag("abandoned")
+  const type = all.get("eventtype")
+  const subscription = find(world, asked)
+  const entries = events.log
+    .of(subscription.id, clock.now())
+    .filter(
+      (attempt) =>
+        (delivered === null || attempt.delivered === delivered) &&
+        (abandoned === null || attempt.abandoned === abandoned) &&
+        (type === undefined || attempt.event.occurrence.type === type)
+    )
+    .map((attempt) => entryOf(attempt, dialect))
+  return { status: 200, ...page(entries, "descending", all, after, dialect, "deliveries", asked.address) }
+}

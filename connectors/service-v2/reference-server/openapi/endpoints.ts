@@ -1,0 +1,83 @@
+/**
+ * What is built: every path and method, asked of the router.
+ *
+ * Promise: the document names what the router answers and nothing else, so that what becomes built appears by itself.
+ */
+import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
+import type { Resource } from "../../../../src/catalogue/Resource.ts"
+import { route } from "../http/router.ts"
+
+export type Call = "me" | "list" | "create" | "batch" | "retrieve" | "update" | "cancel" | "special" | "webhooks"
+
+export interface Endpoint {
+  /** As a template: `/orders/{id}`. */
+  readonly path: string
+  readonly method: string
+  readonly call: Call
+  /** The path of the resource; `me` and `webhooks` are none of the catalogue. */
+  readonly owner: string
+  readonly resource: Resource | null
+  /** What follows the id; empty where nothing does. */
+  readonly special: string
+  readonly purpose: string
+  /** The scope in `area:access` form; null when any token will do. */
+  readonly scope: string | null
+  readonly feature: string | null
+}
+
+interface Candidate {
+  readonly owner: string
+  readonly resource: Resource | null
+  readonly special: string
+  readonly purpose: string
+  readonly path: string
+}
+
+const candidatesOf = (catalogue: Catalogue): ReadonlyArray<Candidate> => {
+  const plain = (owner: string, resource: Resource | null, path: string): Candidate => ({
+    owner,
+    resource,
+    special: "",
+    purpose: "",
+    path
+  })
+  const known = [...catalogue.resources.values()].filter(({ path }) => path !== "webhooks")
+  return [
+    plain("me", null, "/me"),
+    ...known.flatMap((resource) => {
+      const { path, specials } = resource
+      const below = [...new Set(specials.map(({ name }) => name))].flatMap((name) => {
+        const purpose = specials.find((special) => special.name === name)!.purpose
+        const shown = { owner: path, resource, special: name, purpose, path: `/${path}/{id}/${name}` }
+        return [shown, { ...shown, special: `${name}/batch`, path: `${shown.path}/batch` }]
+      })
+      return [
+        plain(path, resource, `/${path}`),
+        plain(path, resource, `/${path}/batch`),
+        plain(path, resource, `/${path}/{id}`),
+        ...below
+      ]
+    }),
+    plain("webhooks", null, "/webhooks"),
+    plain("webhooks", null, "/webhooks/{id}"),
+    { ...plain("webhooks", null, "/webhooks/{id}/test"), special: "test" },
+    { ...plain("webhooks", null, "/webhooks/{id}/deliveries"), special: "deliveries" }
+  ]
+}
+
+export const endpointsOf = (catalogue: Catalogue): ReadonlyArray<Endpoint> =>
+  candidatesOf(catalogue).flatMap((candidate) => {
+    // A resource without batch would be asked for the record called batch.
+    if (candidate.path.endsWith("/batch") && candidate.resource?.operations.includes("B") !== true) {
+      if (candidate.special === "") return []
+    }
+    const found = route(catalogue, candidate.path.replace("{id}", "1"))
+    if (found === null) return []
+    return [...found.methods].map(([method, { action, scope }]) => ({
+      ...candidate,
+      method,
+      call: action.kind as Call,
+      scope,
+      feature: found.feature
+    }))
+  })

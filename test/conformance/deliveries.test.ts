@@ -1,0 +1,775 @@
+/** Deliveries: what is sent, in what order, how often, and when it is given up. */
+import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import {
+  advance,
+  control,
+  freeze,
+  fresh,
+  idOf,
+  ids,
+  integer,
+  isRow,
+  keptPromises,
+  micros,
+  mint,
+  companyOf,
+  newCompany,
+  page,
+  refused,
+  row,
+  send,
+  serverNow,
+  succeeded,
+  text,
+  thaw,
+  TIMESTAMP,
+  useServer,
+  type Company,
+  type Row
+} from "./harness.ts"
+import {
+  attempts,
+  cycle,
+  envelope,
+  signatureOf,
+  startReceiver,
+  subscribe,
+  trust,
+  types,
+  verifies,
+  type Hook,
+  type Received,
+  type Receiver
+} from "./receiver.ts"
+import { makeDraft, makeOrder, makeSalesman, makeShipment, postInvoice } from "./world.ts"
+
+useServer()
+
+let receiver: Receiver
+const open: Hook[] = []
+
+beforeAll(async () => {
+  receiver = await startReceiver()
+  await trust(receiver)
+})
+afterAll(async () => {
+  await receiver.close()
+})
+afterEach(async () => {
+  // So that what one test leaves in a queue is not sent in the next.
+  for (const hook of open.splice(0)) {
+    hook.box.answer = () => ({ status: 204 })
+    await send({ method: "DELETE", path: hook.url, token: hook.c.token })
+  }
+  await control("PUT", "/limits", { failureThreshold: 24, attemptsPerEvent: 3, requestsPerMinute: 600 })
+  await thaw()
+})
+
+/** A subscription in a company of its own. The clock stands, so that no cycle runs but those that are asked for. */
+async function hook(events: readonly string[], over: Row = {}, c?: Company): Promise<Hook> {
+  await freeze()
+  const made = await subscribe(c ?? (await newCompany()), receiver, events, over)
+  open.push(made)
+  return made
+}
+
+const fails = (h: Hook, status = 500) => {
+  h.box.answer = () => ({ status })
+}
+const works = (h: Hook) => {
+  h.box.answer = () => ({ status: 204 })
+}
+const at = (h: Hook, i: number): Received => {
+  assert.isAbove(h.box.received.length, i, `only ${h.box.received.length} received`)
+  return h.box.received[i] as Received
+}
+const names = (h: Hook) => h.box.received.map((each) => row(envelope(each)["data"])["name"])
+
+describe("what is sent", () => {
+  it("[EVT-07][EVT-08][EVT-09][EVT-10][EVT-11] the envelope: id, type, createdate, companyid, data as a GET shows it", async () => {
+    const h = await hook(["salesmen.created"])
+    const now = await serverNow()
+    const record = await makeSalesman(h.c, { email1: "a@b.example" })
+    await advance(5)
+    await cycle()
+    assert.lengthOf(h.box.received, 1)
+    const sent = envelope(at(h, 0))
+    assert.sameMembers(Object.keys(sent), ["id", "type", "createdate", "companyid", "data"])
+    assert.match(text(sent["id"]), /^evt_.+/)
+    assert.strictEqual(sent["type"], "salesmen.created")
+    assert.match(text(sent["createdate"]), TIMESTAMP)
+    assert.isTrue(micros(sent["createdate"]) - now < 1_000_000n, "createdate is when it fired")
+    assert.strictEqual(sent["companyid"], h.c.id)
+    assert.deepEqual(sent["data"], await h.c.read("salesmen", idOf(record)))
+  })
+
+  it("[EVT-11] data is a snapshot from when the event fired", async () => {
+    const h = await hook(["salesmen.created"])
+    const record = await makeSalesman(h.c, { email1: "then" })
+    succeeded(await h.c.patch(`/salesmen/${idOf(record)}`, { email1: "now" }))
+    await cycle()
+    assert.deepEqual(envelope(at(h, 0))["data"], record)
+  })
+
+  it("[EVT-11] the snapshot is the same on a retry", async () => {
+    const h = await hook(["salesmen.created"])
+    fails(h)
+    const record = await makeSalesman(h.c, { email1: "then" })
+    await cycle()
+    succeeded(await h.c.patch(`/salesmen/${idOf(record)}`, { email1: "now" }))
+    await cycle()
+    assert.deepEqual(at(h, 1).body, at(h, 0).body)
+  })
+
+  it("[SIG-01][SIG-02][SIG-03][SIG-04][GEN-10] the headers say signature, id, type and attempt; it is a POST of JSON", async () => {
+    const h = await hook(["salesmen.created"])
+    await makeSalesman(h.c)
+    await cycle()
+    const received = at(h, 0)
+    assert.strictEqual(received.method, "POST")
+    assert.match(String(received.headers["content-type"]), /^application\/json\b/)
+    assert.strictEqual(received.headers["svc-event-id"], envelope(received)["id"])
+    assert.strictEqual(received.headers["svc-event-type"], "salesmen.created")
+    assert.strictEqual(received.headers["svc-delivery-attempt"], "1")
+    assert.lengthOf(signatureOf(received).v1, 1)
+    assert.isUndefined(received.headers["authorization"])
+    assert.notInclude(JSON.stringify(received.headers), h.c.token)
+  })
+
+  it("[SIG-05][SIG-07][SIG-11] v1 is the HMAC-SHA256 of t, a dot and the raw body, under the secret as given", async () => {
+    const h = await hook(["salesmen.created"])
+    await makeSalesman(h.c, { name: `Zoë ${fresh("ü")} \u{1F600}` })
+    await cycle()
+    const received = at(h, 0)
+    assert.isTrue(verifies(received, h.secret))
+    assert.isFalse(verifies(received, `${h.secret}x`))
+    assert.isFalse(verifies({ ...received, body: Buffer.concat([received.body, Buffer.from(" ")]) }, h.secret))
+    const { t } = signatureOf(received)
+    assert.isAtMost(Math.abs(t - Number((await serverNow()) / 1_000_000n)), 2)
+  })
+
+  it("[SIG-05][H-09] a secret of the caller's own is used as it stands", async () => {
+    const h = await hook(["salesmen.created"])
+    const secret = "ключ with spaces & ümlauts"
+    succeeded(await h.c.patch(h.url, { secret }))
+    await advance(25 * 3600)
+    await makeSalesman(h.c)
+    await cycle()
+    assert.isTrue(verifies(at(h, 0), secret))
+  })
+
+  it("[EVT-06][SHIPMENTS-17][EVT-08] the named events: orders.created and updated, shipments.created, invoices.posted", async () => {
+    const h = await hook(["orders.created", "orders.updated", "shipments.created", "invoices.posted"])
+    const order = await makeOrder(h.c)
+    await cycle()
+    assert.deepEqual(types(h.box), ["orders.created"])
+    assert.strictEqual(row(envelope(at(h, 0))["data"])["id"], order.id)
+    succeeded(await h.c.patch(`/orders/${order.id}`, { externalid: "x" }))
+    await cycle()
+    assert.deepEqual(types(h.box).slice(1), ["orders.updated"])
+    const shipment = await makeShipment(h.c, order)
+    await cycle()
+    assert.includeMembers(types(h.box).slice(2), ["shipments.created"])
+    const shipped = h.box.received.map(envelope).find((each) => each["type"] === "shipments.created")
+    assert.deepEqual(row(shipped)["data"], await h.c.read("shipments", idOf(shipment)))
+    const count = h.box.received.length
+    const invoice = idOf(await makeDraft(h.c))
+    await cycle()
+    assert.lengthOf(h.box.received, count, "a draft is not posted")
+    await postInvoice(h.c, invoice)
+    await cycle()
+    assert.deepEqual(types(h.box).slice(count), ["invoices.posted"])
+    assert.strictEqual(row(envelope(h.box.received.at(-1))["data"])["id"], invoice)
+  })
+
+  it("[EVT-03][EVT-06][H-01] created, updated and cancelled fire, each its own; only what is subscribed to comes", async () => {
+    const h = await hook(["salesmen.created", "salesmen.updated", "salesmen.cancelled"])
+    const narrow = await hook(["salesmen.cancelled"], {}, h.c)
+    const id = idOf(await makeSalesman(h.c))
+    succeeded(await h.c.patch(`/salesmen/${id}`, { email1: "x" }))
+    succeeded(await h.c.del(`/salesmen/${id}`))
+    await cycle()
+    assert.deepEqual(types(h.box), ["salesmen.created", "salesmen.updated", "salesmen.cancelled"])
+    assert.deepEqual(types(narrow.box), ["salesmen.cancelled"])
+    assert.strictEqual(row(envelope(at(narrow, 0))["data"])["cancel"], true)
+  })
+
+  it("[H-23] a write that changes nothing, or is refused, fires nothing", async () => {
+    const h = await hook(["salesmen.created", "salesmen.updated", "salesmen.cancelled"])
+    const record = await makeSalesman(h.c, { email1: "same" })
+    const id = idOf(record)
+    await cycle()
+    succeeded(await h.c.patch(`/salesmen/${id}`, {}))
+    succeeded(await h.c.patch(`/salesmen/${id}`, { email1: "same" }))
+    refused(await h.c.patch(`/salesmen/${id}`, { email1: 1 }), "invalid_type")
+    refused(await h.c.post("/salesmen", { name: record["name"] }), "duplicate")
+    await cycle()
+    assert.lengthOf(h.box.received, 1)
+  })
+
+  it("[H-23] a shipment that changes quantities updates its order", async () => {
+    const h = await hook(["orders.updated"])
+    const order = await makeOrder(h.c)
+    await makeShipment(h.c, order, "4")
+    await cycle()
+    assert.isAtLeast(h.box.received.length, 1)
+    assert.strictEqual(row(envelope(h.box.received.at(-1))["data"])["id"], order.id)
+  })
+
+  it("[EVT-07][DLV-04] a batch fires one event for each record; what comes by the control plane fires none", async () => {
+    const h = await hook(["salesmen.created"])
+    succeeded(await h.c.post("/salesmen/batch", [{ name: "a" }, { name: "b" }, { bogus: 1 }, { name: "c" }]), 207)
+    await h.c.put("salesmen", [{ name: "quiet" }])
+    await cycle()
+    assert.deepEqual(names(h), ["a", "b", "c"])
+    const unique = new Set(h.box.received.map((each) => envelope(each)["id"]))
+    assert.strictEqual(unique.size, 3)
+  })
+
+  it("[EP-02][EVT-07] a replayed request fires no second event", async () => {
+    const h = await hook(["salesmen.created"])
+    const key = { "idempotency-key": fresh("evt") }
+    const body = { name: fresh("s") }
+    succeeded(await h.c.post("/salesmen", body, key), 201)
+    succeeded(await h.c.post("/salesmen", body, key), 201)
+    await cycle(2)
+    assert.lengthOf(h.box.received, 1)
+  })
+
+  it("[EVT-02][EVT-10][GEN-06] an event goes to the subscriptions of its own company", async () => {
+    const a = await hook(["salesmen.created"])
+    const b = await hook(["salesmen.created"])
+    await makeSalesman(a.c)
+    await cycle()
+    assert.lengthOf(a.box.received, 1)
+    assert.isEmpty(b.box.received)
+  })
+
+  it("[EVT-02][H-03] what the owning token may not read is not delivered, and what it may is", async () => {
+    const c = await newCompany()
+    const narrow = companyOf(c.id, (await mint({ company: c.id, scopes: ["setup:read", "setup:write", "setup:cancel"] })).token)
+    const h = await hook(["orders.created", "salesmen.created"], {}, narrow)
+    const full = await hook(["orders.created", "salesmen.created"], {}, c)
+    await makeOrder(c)
+    await makeSalesman(c)
+    await cycle(2)
+    assert.deepEqual(types(full.box), ["orders.created", "salesmen.created"])
+    assert.deepEqual(types(h.box), ["salesmen.created"])
+  })
+
+  it("[H-05][AUTH-04] when the owning token is revoked or has expired, nothing more is delivered", async () => {
+    const c = await newCompany()
+    const mine = companyOf(c.id, (await mint({ company: c.id })).token)
+    const h = await hook(["salesmen.created"], {}, mine)
+    await makeSalesman(c)
+    await control("POST", "/tokens/revoke", { token: mine.token })
+    await makeSalesman(c)
+    await cycle(2)
+    assert.isEmpty(h.box.received)
+    open.splice(open.indexOf(h), 1)
+  })
+})
+
+describe("when and in what order", () => {
+  it("[DLV-04][H-24] events wait for the cycle of five minutes", async () => {
+    const h = await hook(["salesmen.created"])
+    await advance(300)
+    await makeSalesman(h.c)
+    assert.isEmpty(h.box.received, "not with the write")
+    await advance(300)
+    assert.lengthOf(h.box.received, 1, "within five minutes")
+    await advance(900)
+    assert.lengthOf(h.box.received, 1)
+  })
+
+  it("[DLV-05] strictly in the order of the writes, an update never before its create", async () => {
+    const h = await hook(["salesmen.created", "salesmen.updated"])
+    const expected: string[] = []
+    const made: number[] = []
+    for (let i = 0; i < 12; i += 1) {
+      made.push(idOf(await makeSalesman(h.c, { email1: `${i}` })))
+      expected.push(`salesmen.created ${made[i] ?? 0} ${i}`)
+      const target = made[(i * 5) % made.length] ?? 0
+      succeeded(await h.c.patch(`/salesmen/${target}`, { email1: `u${i}` }))
+      expected.push(`salesmen.updated ${target} u${i}`)
+    }
+    await cycle(2)
+    const seen = h.box.received.map((each) => {
+      const sent = envelope(each)
+      const data = row(sent["data"])
+      return `${String(sent["type"])} ${String(data["id"])} ${String(data["email1"])}`
+    })
+    assert.deepEqual(seen, expected)
+  })
+
+  it("[DLV-05] one at a time: the next is not sent before the last is answered", async () => {
+    const h = await hook(["salesmen.created"])
+    let busy = 0
+    let most = 0
+    h.box.answer = () => {
+      busy += 1
+      most = Math.max(most, busy)
+      setTimeout(() => {
+        busy -= 1
+      }, 30)
+      return { status: 204, delayMs: 35 }
+    }
+    for (let i = 0; i < 5; i += 1) await makeSalesman(h.c)
+    await cycle()
+    assert.lengthOf(h.box.received, 5)
+    assert.strictEqual(most, 1)
+  })
+
+  it("[DLV-09][DLV-05][SIG-04] while one waits for its retry, nothing behind it is sent", async () => {
+    const h = await hook(["salesmen.created"])
+    h.box.answer = (_, count) => ({ status: count === 1 ? 503 : 204 })
+    for (const name of ["a", "b", "c"]) await makeSalesman(h.c, { name })
+    await cycle()
+    assert.deepEqual(names(h), ["a"])
+    await cycle()
+    assert.deepEqual(names(h), ["a", "a", "b", "c"])
+    assert.deepEqual(
+      h.box.received.map((each) => each.headers["svc-delivery-attempt"]),
+      ["1", "2", "1", "1"]
+    )
+  })
+
+  it("[DLV-09] a subscription that waits holds up no other", async () => {
+    const h = await hook(["salesmen.created"])
+    const other = await hook(["salesmen.created"], {}, h.c)
+    fails(h)
+    for (const name of ["a", "b"]) await makeSalesman(h.c, { name })
+    await cycle()
+    assert.deepEqual(names(h), ["a"])
+    assert.deepEqual(names(other), ["a", "b"])
+  })
+
+  it("[DLV-01] any 2xx acknowledges", async () => {
+    const h = await hook(["salesmen.created"])
+    for (const status of [200, 201, 202, 204, 206, 299]) {
+      h.box.answer = () => ({ status })
+      await makeSalesman(h.c, { name: `${status}` })
+      await cycle()
+      await cycle()
+    }
+    assert.deepEqual(names(h), ["200", "201", "202", "204", "206", "299"])
+    assert.strictEqual((await h.show())["failcount"], 0)
+  })
+
+  it("[DLV-01][H-20] any other status is a failure, a redirect too", async () => {
+    for (const status of [301, 304, 307, 400, 401, 404, 409, 429, 500, 503]) {
+      const h = await hook(["salesmen.created"])
+      const elsewhere = receiver.mailbox()
+      h.box.answer = () => ({ status, headers: { location: elsewhere.url } })
+      await makeSalesman(h.c)
+      await cycle()
+      assert.strictEqual((await h.show())["failcount"], 1, `${status}`)
+      assert.isEmpty(elsewhere.received)
+    }
+  })
+})
+
+describe("retries and giving up", () => {
+  it("[DLV-08][DLV-07][LIM-05][EVT-07][SIG-04][H-10][LIM-10][SIG-10] three attempts on three cycles, the same event freshly signed, then the next one", async () => {
+    const h = await hook(["salesmen.created"])
+    h.box.answer = (received) => ({ status: envelope(received)["data"] && nameOf(received) === "bad" ? 500 : 204 })
+    await makeSalesman(h.c, { name: "bad" })
+    await makeSalesman(h.c, { name: "next" })
+    for (let i = 0; i < 3; i += 1) {
+      await cycle()
+      await advance(299)
+    }
+    await cycle(2)
+    assert.deepEqual(names(h), ["bad", "bad", "bad", "next"])
+    const bad = h.box.received.slice(0, 3)
+    assert.strictEqual(new Set(bad.map((each) => envelope(each)["id"])).size, 1)
+    assert.strictEqual(new Set(bad.map((each) => each.body.toString())).size, 1)
+    assert.deepEqual(
+      bad.map((each) => each.headers["svc-delivery-attempt"]),
+      ["1", "2", "3"]
+    )
+    const stamps = bad.map((each) => signatureOf(each).t)
+    assert.strictEqual(new Set(stamps).size, 3, "t is fresh")
+    for (const each of bad) assert.isTrue(verifies(each, h.secret))
+    const log = await h.log("?abandoned=true")
+    assert.lengthOf(log, 1)
+    assert.deepInclude(row(log[0]), { attempts: 3, abandoned: true, delivered: false })
+  })
+
+  it("[DLV-08] the attempts come by themselves, on consecutive cycles about five minutes apart", async () => {
+    const h = await hook(["salesmen.created"])
+    fails(h)
+    await makeSalesman(h.c)
+    await advance(300)
+    assert.lengthOf(h.box.received, 1)
+    await advance(300)
+    assert.lengthOf(h.box.received, 2)
+    await advance(300)
+    assert.lengthOf(h.box.received, 3)
+    await advance(1200)
+    assert.lengthOf(h.box.received, 3)
+    const stamps = h.box.received.map((each) => signatureOf(each).t)
+    for (const [i, t] of stamps.entries()) if (i > 0) assert.approximately(t - (stamps[i - 1] ?? 0), 300, 60)
+  })
+
+  it("[DLV-06] an acknowledgement that is lost brings the event again, with the same id", async () => {
+    const h = await hook(["salesmen.created"])
+    h.box.answer = (_, count) => (count === 1 ? { instead: "reset" } : { status: 204 })
+    await makeSalesman(h.c)
+    await cycle(3)
+    assert.lengthOf(h.box.received, 2)
+    assert.strictEqual(envelope(at(h, 0))["id"], envelope(at(h, 1))["id"])
+  })
+
+  it("[H-25][X-23][DLV-07] after an abandoned create its update still comes", async () => {
+    const h = await hook(["salesmen.created", "salesmen.updated"])
+    h.box.answer = (received) => ({ status: envelope(received)["type"] === "salesmen.created" ? 500 : 204 })
+    const id = idOf(await makeSalesman(h.c))
+    succeeded(await h.c.patch(`/salesmen/${id}`, { email1: "x" }))
+    await cycle(5)
+    assert.deepEqual(types(h.box), ["salesmen.created", "salesmen.created", "salesmen.created", "salesmen.updated"])
+  })
+
+  it("[DLV-12][WEBHOOK-06][WEBHOOK-07][LIM-06] failcount counts failed attempts; a 2xx sets it to zero and dates the delivery", async () => {
+    const h = await hook(["salesmen.created"])
+    fails(h)
+    await makeSalesman(h.c)
+    for (const expected of [1, 2]) {
+      await cycle()
+      assert.deepInclude(await h.show(), { failcount: expected, lastdeliverydate: null, disableddate: null })
+    }
+    works(h)
+    await advance(10)
+    await cycle()
+    const after = await h.show()
+    assert.strictEqual(after["failcount"], 0)
+    const last = micros(after["lastdeliverydate"])
+    const now = await serverNow()
+    assert.isTrue(last <= now && now - last < 10_000_000n)
+  })
+
+  it("[DLV-10][LIM-06][WEBHOOK-08][X-01][H-06][STATE-18][DLV-11] 24 failed attempts in a row disable, not 23; what waits is dropped", async () => {
+    const h = await hook(["salesmen.created"])
+    fails(h)
+    for (let i = 0; i < 10; i += 1) await makeSalesman(h.c)
+    await cycle(23)
+    assert.lengthOf(h.box.received, 23)
+    assert.deepInclude(await h.show(), { failcount: 23, disableddate: null })
+    await advance(1)
+    const now = await serverNow()
+    await cycle()
+    const disabled = await h.show()
+    assert.strictEqual(disabled["failcount"], 24)
+    assert.isTrue(micros(disabled["disableddate"]) >= now)
+    await makeSalesman(h.c)
+    works(h)
+    await cycle(5)
+    assert.lengthOf(h.box.received, 24)
+    succeeded(await h.c.patch(h.url, { enabled: true }))
+    await cycle(5)
+    assert.lengthOf(h.box.received, 24, "nothing is replayed")
+  })
+
+  it("[H-06][DLV-10] the threshold can be set: six is the other reading", async () => {
+    await control("PUT", "/limits", { failureThreshold: 6 })
+    const h = await hook(["salesmen.created"])
+    fails(h)
+    for (let i = 0; i < 3; i += 1) await makeSalesman(h.c)
+    await cycle(5)
+    assert.isNull((await h.show())["disableddate"])
+    await cycle()
+    assert.isNotNull((await h.show())["disableddate"])
+  })
+
+  it("[LIM-05] the attempts can be set", async () => {
+    await control("PUT", "/limits", { attemptsPerEvent: 1 })
+    const h = await hook(["salesmen.created"])
+    h.box.answer = (received) => ({ status: nameOf(received) === "bad" ? 500 : 204 })
+    await makeSalesman(h.c, { name: "bad" })
+    await makeSalesman(h.c, { name: "good" })
+    await cycle(3)
+    assert.deepEqual(names(h), ["bad", "good"])
+  })
+
+  it("[DLV-13][WEBHOOK-10][STATE-18][DLV-11] enabled true clears disableddate and failcount, and what fires from then on comes", async () => {
+    await control("PUT", "/limits", { failureThreshold: 2 })
+    const h = await hook(["salesmen.created"])
+    fails(h)
+    await makeSalesman(h.c, { name: "first" })
+    await cycle(2)
+    assert.isNotNull((await h.show())["disableddate"])
+    await makeSalesman(h.c, { name: "while disabled" })
+    works(h)
+    assert.deepInclude(succeeded(await h.c.patch(h.url, { enabled: true })), { disableddate: null, failcount: 0 })
+    await makeSalesman(h.c, { name: "after" })
+    await cycle(3)
+    assert.deepEqual(names(h), ["first", "first", "after"])
+  })
+
+  it("[DLV-03][H-21][STATE-18][WEBHOOK-08] 410 disables at once, without a retry", async () => {
+    const h = await hook(["salesmen.created"])
+    fails(h, 410)
+    await makeSalesman(h.c, { name: "gone" })
+    await makeSalesman(h.c, { name: "behind" })
+    await cycle()
+    assert.match(text((await h.show())["disableddate"]), TIMESTAMP)
+    works(h)
+    await cycle(4)
+    assert.deepEqual(names(h), ["gone"])
+    const [entry] = await h.log()
+    assert.deepInclude(row(entry), { responsecode: 410, attempts: 1, abandoned: true, delivered: false })
+    succeeded(await h.c.patch(h.url, { enabled: true }))
+    await cycle(2)
+    assert.deepEqual(names(h), ["gone"])
+  })
+
+  it("[DLV-11][DLV-14][WEBHOOK-05][STATE-18] while paused, what fires is dropped; after that, what fires comes", async () => {
+    const h = await hook(["salesmen.created"])
+    succeeded(await h.c.patch(h.url, { paused: true }))
+    await makeSalesman(h.c, { name: "while paused" })
+    await cycle()
+    succeeded(await h.c.patch(h.url, { paused: false }))
+    await cycle()
+    await makeSalesman(h.c, { name: "after" })
+    await cycle(2)
+    assert.deepEqual(names(h), ["after"])
+  })
+
+  it("[DLV-11][WEBHOOK-05] what fired while paused is dropped even if no cycle ran meanwhile", async () => {
+    const h = await hook(["salesmen.created"])
+    succeeded(await h.c.patch(h.url, { paused: true }))
+    await makeSalesman(h.c, { name: "while paused" })
+    succeeded(await h.c.patch(h.url, { paused: false }))
+    await cycle(2)
+    assert.isEmpty(h.box.received)
+  })
+
+  it("[H-19] what was queued before the pause is dropped when a cycle meets the pause", async () => {
+    const h = await hook(["salesmen.created"])
+    await makeSalesman(h.c, { name: "queued" })
+    succeeded(await h.c.patch(h.url, { paused: true }))
+    await cycle()
+    succeeded(await h.c.patch(h.url, { paused: false }))
+    await cycle()
+    assert.isEmpty(h.box.received)
+  })
+
+  it("[DLV-14] pausing is independent of enabled, and resets nothing", async () => {
+    const h = await hook(["salesmen.created"])
+    fails(h)
+    await makeSalesman(h.c)
+    await cycle(2)
+    succeeded(await h.c.patch(h.url, { paused: true }))
+    succeeded(await h.c.patch(h.url, { paused: false }))
+    assert.strictEqual((await h.show())["failcount"], 2)
+    const disabled = succeeded(await h.c.patch(h.url, { enabled: false }))
+    const paused = succeeded(await h.c.patch(h.url, { paused: true }))
+    assert.strictEqual(paused["disableddate"], disabled["disableddate"])
+    assert.strictEqual(succeeded(await h.c.patch(h.url, { enabled: true }))["paused"], true)
+  })
+
+  it("[DLV-02][LIM-04] a receiver has 15 seconds", async () => {
+    const slow = await hook(["salesmen.created"])
+    const late = await hook(["salesmen.updated"], {}, slow.c)
+    slow.box.answer = () => ({ instead: "hang" })
+    late.box.answer = () => ({ status: 204, delayMs: 13_000 })
+    const id = idOf(await makeSalesman(slow.c))
+    succeeded(await slow.c.patch(`/salesmen/${id}`, { email1: "x" }))
+    const before = Date.now()
+    await cycle()
+    const took = Date.now() - before
+    assert.isTrue(took > 13_500 && took < 40_000, `${took} ms`)
+    assert.strictEqual((await slow.show())["failcount"], 1)
+    assert.strictEqual((await late.show())["failcount"], 0)
+    const [entry] = await slow.log()
+    assert.isNull(entry?.["responsecode"])
+    assert.approximately(integer(entry?.["durationms"]), 15_000, 1500)
+    works(slow)
+  }, 60_000)
+
+  it("[H-18] nobody there, or a stranger's certificate, is a failure without a code", async () => {
+    const h = await hook(["salesmen.created"])
+    const stranger = await startReceiver()
+    const box = stranger.mailbox()
+    succeeded(await h.c.patch(h.url, { url: box.url }))
+    await makeSalesman(h.c)
+    await cycle()
+    await stranger.close()
+    await cycle()
+    assert.isEmpty(box.received)
+    assert.strictEqual((await h.show())["failcount"], 2)
+    for (const entry of await h.log()) assert.deepInclude(entry, { responsecode: null, responsebody: "" })
+  })
+
+  it("[H-13][WEBHOOK-09] a cancelled subscription gets nothing more", async () => {
+    const h = await hook(["salesmen.created"])
+    await makeSalesman(h.c)
+    succeeded(await h.c.del(h.url))
+    await makeSalesman(h.c)
+    await cycle(2)
+    assert.isEmpty(h.box.received)
+  })
+
+  it("[EVT-03][WEBHOOK-16] a change of events or url holds from then on", async () => {
+    const h = await hook(["salesmen.created"])
+    const elsewhere = receiver.mailbox()
+    succeeded(await h.c.patch(h.url, { events: ["salesmen.updated"], url: elsewhere.url }))
+    const id = idOf(await makeSalesman(h.c))
+    succeeded(await h.c.patch(`/salesmen/${id}`, { email1: "x" }))
+    await cycle()
+    assert.isEmpty(h.box.received)
+    assert.deepEqual(types(elsewhere), ["salesmen.updated"])
+  })
+})
+
+describe("rotation", () => {
+  it("[SIG-12][SIG-01][SIG-08][H-07][H-08][WEBHOOK-16] for a day both secrets sign, the new one first; then the new one alone", async () => {
+    const h = await hook(["salesmen.created"])
+    const secret = "a-new-secret-of-mine"
+    succeeded(await h.c.patch(h.url, { secret }))
+    await makeSalesman(h.c)
+    await cycle()
+    const during = at(h, 0)
+    const both = signatureOf(during)
+    assert.lengthOf(both.v1, 2)
+    assert.isTrue(verifies(during, secret))
+    assert.isTrue(verifies(during, h.secret))
+    const first = { ...during, headers: { ...during.headers, "svc-signature": `t=${both.t},v1=${both.v1[0] ?? ""}` } }
+    assert.isTrue(verifies(first, secret), "the new one stands first")
+    await advance(23 * 3600)
+    await makeSalesman(h.c)
+    await cycle()
+    assert.lengthOf(signatureOf(h.box.received.at(-1) as Received).v1, 2)
+    await advance(2 * 3600)
+    await makeSalesman(h.c)
+    await cycle()
+    const after = h.box.received.at(-1) as Received
+    assert.lengthOf(signatureOf(after).v1, 1)
+    assert.isTrue(verifies(after, secret))
+    assert.isFalse(verifies(after, h.secret))
+  })
+
+  it("[SIG-12][LOG-01] a test call too is signed with both", async () => {
+    const h = await hook(["salesmen.created"])
+    succeeded(await h.c.patch(h.url, { secret: "another-secret-of-mine" }))
+    succeeded(await h.c.post(`${h.url}/test`))
+    assert.isTrue(verifies(at(h, 0), h.secret) && verifies(at(h, 0), "another-secret-of-mine"))
+  })
+})
+
+describe("the delivery log", () => {
+  it("[LOG-04][LOG-05][WEBHOOK-18][H-17][X-21][LIM-07] one entry for each attempt, newest first, with these fields", async () => {
+    const h = await hook(["salesmen.created"])
+    h.box.answer = (_, count) =>
+      count < 3 ? { status: 500, body: `no ${count} ${"x".repeat(600)}` } : { status: 200, body: "yes" }
+    await makeSalesman(h.c)
+    for (let i = 0; i < 3; i += 1) {
+      await cycle()
+      await advance(60)
+    }
+    const id = envelope(at(h, 0))["id"]
+    const log = await h.log()
+    assert.lengthOf(log, 3)
+    for (const entry of log) {
+      assert.sameMembers(
+        Object.keys(entry).filter((key) => key !== "id"),
+        ["eventid", "eventtype", "attempts", "delivered", "abandoned", "responsecode", "responsebody", "durationms", "entrydate"]
+      )
+      assert.strictEqual(entry["eventid"], id)
+      assert.strictEqual(entry["eventtype"], "salesmen.created")
+      assert.isAtLeast(integer(entry["durationms"]), 0)
+      assert.match(text(entry["entrydate"]), TIMESTAMP)
+    }
+    assert.deepEqual(
+      log.map((entry) => [entry["attempts"], entry["delivered"], entry["abandoned"], entry["responsecode"]]),
+      [
+        [3, true, false, 200],
+        [2, false, false, 500],
+        [1, false, false, 500]
+      ]
+    )
+    assert.strictEqual(log[0]?.["responsebody"], "yes")
+    assert.strictEqual(text(log[2]?.["responsebody"]).length, 500)
+    assert.isTrue(micros(log[0]?.["entrydate"]) > micros(log[1]?.["entrydate"]))
+  })
+
+  it("[LOG-06][LOG-07][WEBHOOK-18] filters: delivered, abandoned, eventtype", async () => {
+    const h = await hook(["salesmen.created", "salesmen.updated"])
+    h.box.answer = (received) => ({ status: envelope(received)["type"] === "salesmen.created" ? 500 : 204 })
+    const id = idOf(await makeSalesman(h.c))
+    succeeded(await h.c.patch(`/salesmen/${id}`, { email1: "x" }))
+    await cycle(4)
+    const brief = async (query: string) =>
+      (await h.log(query)).map((entry) => `${String(entry["eventtype"])} ${String(entry["attempts"])}`)
+    assert.deepEqual(await brief("?delivered=true"), ["salesmen.updated 1"])
+    assert.deepEqual(await brief("?abandoned=true"), ["salesmen.created 3"])
+    assert.deepEqual(await brief("?eventtype=salesmen.updated"), ["salesmen.updated 1"])
+    assert.lengthOf(await brief("?eventtype=salesmen.created"), 3)
+    assert.lengthOf(await brief("?delivered=false"), 3)
+    assert.lengthOf(await brief("?abandoned=false"), 3)
+    assert.isEmpty(await brief("?delivered=true&abandoned=true"))
+    assert.isEmpty(await brief("?eventtype=orders.created"))
+    refused(await h.c.get(`${h.url}/deliveries?bogus=1`), "unknown_parameter", "bogus")
+    refused(await h.c.get(`${h.url}/deliveries?delivered=maybe`), "invalid_type", "delivered")
+  })
+
+  it("[WEBHOOK-18][A-01][A-02] the log comes in pages", async () => {
+    const h = await hook(["salesmen.created"])
+    for (let i = 0; i < 5; i += 1) await makeSalesman(h.c)
+    await cycle()
+    const first = page(await h.c.get(`${h.url}/deliveries?limit=2`))
+    assert.lengthOf(first.data, 2)
+    assert.isTrue(first.hasMore)
+    const all = await h.log("?limit=2")
+    assert.lengthOf(all, 5)
+    assert.strictEqual(new Set(all.map((entry) => entry["eventid"])).size, 5)
+    assert.deepEqual(all, await h.log())
+  })
+
+  it("[DLV-15][LIM-08][H-26] a delivered event is purged after 7 days, an abandoned one after 30", async () => {
+    const h = await hook(["salesmen.created", "salesmen.updated"])
+    h.box.answer = (received) => ({ status: envelope(received)["type"] === "salesmen.created" ? 500 : 204 })
+    const id = idOf(await makeSalesman(h.c))
+    succeeded(await h.c.patch(`/salesmen/${id}`, { email1: "x" }))
+    await cycle(4)
+    const kept = async () => (await h.log()).map((entry) => entry["eventtype"])
+    await advance(7 * 86_400 - 60)
+    assert.lengthOf(await kept(), 4)
+    await advance(120)
+    assert.deepEqual(await kept(), ["salesmen.created", "salesmen.created", "salesmen.created"])
+    await advance(23 * 86_400 - 240)
+    assert.lengthOf(await kept(), 3)
+    await advance(300)
+    assert.isEmpty(await kept())
+  })
+
+  it("[LOG-04][EVT-02] a log is of one subscription", async () => {
+    const h = await hook(["salesmen.created"])
+    const other = await hook(["salesmen.created"], {}, h.c)
+    await makeSalesman(h.c)
+    await cycle()
+    assert.lengthOf(await h.log(), 1)
+    assert.lengthOf(await other.log(), 1)
+    assert.notStrictEqual(other.id, h.id)
+    assert.isEmpty((await other.log()).filter((entry) => entry["eventid"] === "nobody"))
+  })
+
+  it("[LOG-04][SIG-01] the control plane shows every attempt with its headers and its very bytes, and no secret", async () => {
+    const h = await hook(["salesmen.created"])
+    await makeSalesman(h.c)
+    await cycle()
+    const wanted = at(h, 0).body.toString("base64")
+    const list = await attempts()
+    const mine = list.find((each) => JSON.stringify(each).includes(wanted))
+    assert.isTrue(isRow(mine), "the attempt is listed")
+    assert.match(JSON.stringify(mine), /svc-signature/i)
+    assert.notInclude(JSON.stringify(list), h.secret)
+    assert.isAbove(ids([{ id: 1 }]).length, 0)
+  })
+})
+
+function nameOf(received: Received): unknown {
+  return row(envelope(received)["data"])["name"]
+}
+
+keptPromises()

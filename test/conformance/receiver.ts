@@ -1,0 +1,269 @@
+/**
+ * Receivers of webhooks: real HTTPS servers on 127.0.0.1, with a certificate of an authority that lives as long as the
+ * process. The certificates are written here, byte by byte, so that nothing but Node is needed and no key is kept.
+ */
+import { createHmac, createSign, generateKeyPairSync, randomBytes, timingSafeEqual, type KeyObject } from "node:crypto"
+import https from "node:https"
+import type { AddressInfo } from "node:net"
+import { assert } from "vitest"
+import { control, controlRaw, idOf, integer, row, rows, text, type Answer, type Company, type Row } from "./harness.ts"
+
+// --- certificates ---------------------------------------------------------------------------------------------------
+
+function der(tag: number, ...parts: readonly Buffer[]): Buffer {
+  const body = Buffer.concat(parts)
+  if (body.length < 0x80) return Buffer.concat([Buffer.from([tag, body.length]), body])
+  const size = body.length < 0x100 ? [body.length] : [body.length >> 8, body.length & 0xff]
+  return Buffer.concat([Buffer.from([tag, 0x80 | size.length, ...size]), body])
+}
+
+const bytes = (...list: number[]) => Buffer.from(list)
+const sequence = (...parts: readonly Buffer[]) => der(0x30, ...parts)
+const oid = (...list: number[]) => der(0x06, bytes(...list))
+const critical = der(0x01, bytes(0xff))
+const ecdsaWithSha256 = sequence(oid(0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02))
+
+function name(common: string): Buffer {
+  return sequence(der(0x31, sequence(oid(0x55, 0x04, 0x03), der(0x0c, Buffer.from(common)))))
+}
+
+interface Signer {
+  readonly common: string
+  readonly key: KeyObject
+}
+
+function pem(body: Buffer): string {
+  const lines = body.toString("base64").match(/.{1,64}/g) ?? []
+  return `-----BEGIN CERTIFICATE-----\n${lines.join("\n")}\n-----END CERTIFICATE-----\n`
+}
+
+function certificate(common: string, publicKey: KeyObject, signer: Signer, authority: boolean): string {
+  const constraints = sequence(
+    oid(0x55, 0x1d, 0x13),
+    critical,
+    der(0x04, authority ? sequence(critical) : sequence())
+  )
+  const addresses = sequence(
+    oid(0x55, 0x1d, 0x11),
+    der(0x04, sequence(der(0x87, bytes(127, 0, 0, 1)), der(0x82, Buffer.from("localhost"))))
+  )
+  const content = sequence(
+    der(0xa0, der(0x02, bytes(2))),
+    der(0x02, Buffer.concat([bytes(0x01), randomBytes(8)])),
+    ecdsaWithSha256,
+    name(signer.common),
+    sequence(der(0x17, Buffer.from("200101000000Z")), der(0x17, Buffer.from("491231235959Z"))),
+    name(common),
+    publicKey.export({ type: "spki", format: "der" }),
+    der(0xa3, sequence(constraints, ...(authority ? [] : [addresses])))
+  )
+  const signature = createSign("sha256").update(content).sign(signer.key)
+  return pem(sequence(content, ecdsaWithSha256, der(0x03, bytes(0), signature)))
+}
+
+interface Authority {
+  readonly caPem: string
+  readonly cert: string
+  readonly key: string
+}
+
+/** A new authority, and the certificate of 127.0.0.1 that it signed. */
+export function newAuthority(): Authority {
+  const root = generateKeyPairSync("ec", { namedCurve: "prime256v1" })
+  const leaf = generateKeyPairSync("ec", { namedCurve: "prime256v1" })
+  const signer = { common: `test authority ${randomBytes(4).toString("hex")}`, key: root.privateKey }
+  return {
+    caPem: certificate(signer.common, root.publicKey, signer, true),
+    cert: certificate("127.0.0.1", leaf.publicKey, signer, false),
+    key: leaf.privateKey.export({ type: "pkcs8", format: "pem" }).toString()
+  }
+}
+
+// --- receivers ------------------------------------------------------------------------------------------------------
+
+export interface Received {
+  readonly method: string
+  readonly path: string
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: Buffer
+  /** When it came, in milliseconds of the machine's clock. */
+  readonly at: number
+}
+
+export interface Reply {
+  readonly status?: number
+  readonly body?: string | Buffer
+  readonly headers?: Record<string, string>
+  readonly delayMs?: number
+  /** Never answer, or break the connection off. */
+  readonly instead?: "hang" | "reset"
+}
+
+export interface Mailbox {
+  readonly url: string
+  readonly received: Received[]
+  /** What is answered from now on. */
+  answer: (received: Received, count: number) => Reply
+}
+
+export interface Receiver {
+  readonly port: number
+  readonly caPem: string
+  readonly mailbox: () => Mailbox
+  readonly close: () => Promise<void>
+}
+
+export async function startReceiver(authority = newAuthority()): Promise<Receiver> {
+  const boxes = new Map<string, Mailbox>()
+  const server = https.createServer({ cert: authority.cert, key: authority.key }, (request, response) => {
+    const chunks: Buffer[] = []
+    request.on("data", (chunk: Buffer) => chunks.push(chunk))
+    request.on("end", () => {
+      const path = request.url ?? ""
+      const box = boxes.get(path)
+      if (box === undefined) {
+        response.writeHead(404).end()
+        return
+      }
+      const received: Received = {
+        method: request.method ?? "",
+        path,
+        headers: request.headers,
+        body: Buffer.concat(chunks),
+        at: Date.now()
+      }
+      box.received.push(received)
+      const reply = box.answer(received, box.received.length)
+      if (reply.instead === "hang") return
+      if (reply.instead === "reset") {
+        request.socket.destroy()
+        return
+      }
+      setTimeout(() => {
+        response.writeHead(reply.status ?? 204, reply.headers)
+        response.end(reply.body)
+      }, reply.delayMs ?? 0)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const { port } = server.address() as AddressInfo
+  let count = 0
+  return {
+    port,
+    caPem: authority.caPem,
+    mailbox: () => {
+      count += 1
+      const path = `/box/${count}-${randomBytes(4).toString("hex")}`
+      const box: Mailbox = { url: `https://127.0.0.1:${port}${path}`, received: [], answer: () => ({ status: 204 }) }
+      boxes.set(path, box)
+      return box
+    },
+    close: async () => {
+      server.closeAllConnections()
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve())
+      })
+    }
+  }
+}
+
+let privateSwitch = "allowPrivateReceivers"
+
+/** Turns the switch for receivers on private addresses, under the name that the server lists (H-22). */
+export async function allowPrivate(allowed: boolean): Promise<void> {
+  const answer = await controlRaw("PUT", "/limits", { [privateSwitch]: allowed })
+  if (answer.status < 300) return
+  const listed = /\b\w*(?:private|loopback|receiver)\w*\b/gi
+  const found = [...answer.text.matchAll(listed)].map((match) => match[0]).find((each) => each !== privateSwitch)
+  assert.isDefined(found, `no switch for private receivers: ${answer.text}`)
+  privateSwitch = String(found)
+  await control("PUT", "/limits", { [privateSwitch]: allowed })
+}
+
+/** Lets the server deliver to this receiver. */
+export async function trust(receiver: Receiver): Promise<void> {
+  await control("POST", "/trust", { caPem: receiver.caPem })
+  await allowPrivate(true)
+}
+
+// --- subscriptions --------------------------------------------------------------------------------------------------
+
+export interface Hook {
+  readonly c: Company
+  readonly id: number
+  readonly url: string
+  readonly secret: string
+  readonly created: Row
+  readonly box: Mailbox
+  readonly show: () => Promise<Row>
+  readonly log: (query?: string) => Promise<Row[]>
+}
+
+export async function subscribe(c: Company, receiver: Receiver, events: readonly string[], over: Row = {}): Promise<Hook> {
+  const box = receiver.mailbox()
+  const created = await c.create("webhooks", { url: box.url, events, ...over })
+  const id = idOf(created)
+  return {
+    c,
+    id,
+    url: `/webhooks/${id}`,
+    secret: text(created["secret"], "secret"),
+    created,
+    box,
+    show: () => c.read("webhooks", id),
+    log: (query = "") => c.list(`/webhooks/${id}/deliveries${query}`)
+  }
+}
+
+/** One delivery cycle, now. */
+export async function cycle(times = 1): Promise<Answer | undefined> {
+  let answer: Answer | undefined
+  for (let i = 0; i < times; i += 1) answer = await control("POST", "/cycle")
+  return answer
+}
+
+export function envelope(received: Received | undefined): Row {
+  assert.isDefined(received, "nothing was received")
+  return row(JSON.parse(String(received?.body.toString("utf8"))), "envelope")
+}
+
+export function types(box: Mailbox): string[] {
+  return box.received.map((each) => text(envelope(each)["type"]))
+}
+
+export interface Signature {
+  readonly t: number
+  readonly v1: string[]
+}
+
+/** Reads `Svc-Signature: t=…,v1=…[,v1=…]`, which holds nothing else. */
+export function signatureOf(received: Received): Signature {
+  const header = text(received.headers["svc-signature"], "Svc-Signature")
+  assert.match(header, /^t=\d+,v1=[0-9a-f]{64}(,v1=[0-9a-f]{64})?$/)
+  const parts = header.split(",").map((part) => part.split("=") as [string, string])
+  return {
+    t: integer(Number(parts[0]?.[1])),
+    v1: parts.filter(([key]) => key === "v1").map(([, value]) => value)
+  }
+}
+
+/** Whether any v1 verifies with this secret, over the raw body. */
+export function verifies(received: Received, secret: string): boolean {
+  const { t, v1 } = signatureOf(received)
+  const wanted = createHmac("sha256", secret).update(`${t}.`).update(received.body).digest()
+  return v1.some((each) => timingSafeEqual(Buffer.from(each, "hex"), wanted))
+}
+
+/** The attempts that the control plane has recorded, in whichever of the two JSON forms it answers. */
+export async function attempts(): Promise<Row[]> {
+  const answer = await control("GET", "/deliveries")
+  if (Array.isArray(answer.json)) return rows(answer.json)
+  if (answer.json !== undefined) {
+    const list = Object.values(row(answer.json)).find((each) => Array.isArray(each))
+    if (list !== undefined) return rows(list)
+  }
+  return answer.text
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => row(JSON.parse(line)))
+}

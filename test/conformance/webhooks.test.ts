@@ -1,0 +1,571 @@
+/** Webhook subscriptions: the object, its endpoints, whose they are, and what a subscription may hold. */
+import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import {
+  advance,
+  challenge,
+  control,
+  entries,
+  etagOf,
+  freeze,
+  fresh,
+  idOf,
+  ids,
+  integer,
+  isRow,
+  keptPromises,
+  micros,
+  mint,
+  newCompany,
+  companyOf,
+  page,
+  refused,
+  refusedEntries,
+  row,
+  rows,
+  serverNow,
+  succeeded,
+  text,
+  thaw,
+  TIMESTAMP,
+  useServer,
+  type Answer,
+  type Company,
+  type Row
+} from "./harness.ts"
+import { allowPrivate, cycle, envelope, startReceiver, subscribe, trust, verifies, type Receiver } from "./receiver.ts"
+import { makeSalesman } from "./world.ts"
+
+useServer()
+
+let receiver: Receiver
+beforeAll(async () => {
+  receiver = await startReceiver()
+})
+afterAll(async () => {
+  await receiver.close()
+})
+afterEach(async () => {
+  await thaw()
+})
+
+const URL = "https://receiver.example/hook"
+const good = (over: Row = {}): Row => ({ url: URL, events: ["orders.created"], ...over })
+const FIELDS = [
+  "cancel",
+  "description",
+  "disableddate",
+  "events",
+  "failcount",
+  "id",
+  "lastdeliverydate",
+  "paused",
+  "url"
+]
+
+describe("create", () => {
+  it("[WEBHOOK-13][WEBHOOK-11][WEBHOOK-01][EVT-01][SIG-06][X-22] 201 with the object, the secret and its note", async () => {
+    const c = await newCompany()
+    const answer = await c.post("/webhooks", good({ description: "to the warehouse" }))
+    const record = succeeded(answer, 201)
+    integer(record["id"])
+    assert.deepInclude(record, { url: URL, description: "to the warehouse", paused: false, events: ["orders.created"] })
+    assert.isString(record["secret"])
+    assert.isNotEmpty(text(record["secret_note"]))
+    assert.notProperty(record, "enabled")
+    assert.sameMembers(Object.keys(record), [...FIELDS, "secret", "secret_note"])
+  })
+
+  it("[WEBHOOK-11][SIG-06] the secret is in no other answer", async () => {
+    const c = await newCompany()
+    const created = await c.create("webhooks", good())
+    const url = `/webhooks/${idOf(created)}`
+    const secret = text(created["secret"])
+    for (const answer of [
+      await c.get(url),
+      await c.get("/webhooks"),
+      await c.patch(url, { description: "x" }),
+      await c.patch(url, { secret: "a-secret-of-my-own-making" }),
+      await c.get("/webhooks?cancel=any"),
+      await c.del(url)
+    ]) {
+      assert.notInclude(answer.text, secret)
+      assert.notInclude(answer.text, "a-secret-of-my-own-making")
+      assert.notInclude(answer.text, '"secret"')
+      assert.notInclude(answer.text, "secret_note")
+    }
+  })
+
+  it("[H-09] secrets are whsec_ and 32 random bytes, each its own", async () => {
+    const c = await newCompany()
+    const secrets = new Set<string>()
+    for (let i = 0; i < 5; i += 1) {
+      const secret = text((await c.create("webhooks", good()))["secret"])
+      assert.match(secret, /^whsec_[A-Za-z0-9_-]{43}=?$/)
+      secrets.add(secret)
+    }
+    assert.strictEqual(secrets.size, 5)
+  })
+
+  it("[WEBHOOK-13][EP-02] a repeated create with one key is one subscription, with the same secret", async () => {
+    const c = await newCompany()
+    const key = { "idempotency-key": fresh("hook") }
+    const first = await c.post("/webhooks", good(), key)
+    const again = await c.post("/webhooks", good(), key)
+    assert.strictEqual(again.text, first.text)
+    assert.lengthOf(await c.list("/webhooks"), 1)
+  })
+
+  it("[WEBHOOK-06][WEBHOOK-07][WEBHOOK-08][WEBHOOK-09][WEBHOOK-05] a new subscription has failed never, delivered nothing, and is neither disabled, cancelled nor paused", async () => {
+    const c = await newCompany()
+    const record = await c.create("webhooks", good())
+    assert.deepInclude(record, {
+      failcount: 0,
+      lastdeliverydate: null,
+      disableddate: null,
+      cancel: false,
+      paused: false,
+      description: null
+    })
+    assert.strictEqual((await c.create("webhooks", good({ paused: true })))["paused"], true)
+  })
+
+  it("[WEBHOOK-10][H-12][X-30] enabled false on create makes a disabled subscription; true is the default", async () => {
+    const c = await newCompany()
+    assert.match(text((await c.create("webhooks", good({ enabled: false })))["disableddate"]), TIMESTAMP)
+    assert.isNull((await c.create("webhooks", good({ enabled: true })))["disableddate"])
+  })
+
+  it("[WEBHOOK-14][EP-12][CODE-03] url and events are required, and both are named", async () => {
+    const c = await newCompany()
+    refusedEntries(await c.post("/webhooks", {}), "url:required", "events:required")
+    refusedEntries(await c.post("/webhooks", { url: URL }), "events:required")
+    refusedEntries(await c.post("/webhooks", { events: ["orders.created"] }), "url:required")
+    assert.isEmpty(await c.list("/webhooks"))
+  })
+
+  it("[EVT-05][WEBHOOK-02][WEBHOOK-14][CODE-29] only an https url is stored", async () => {
+    const c = await newCompany()
+    for (const url of ["http://receiver.example/hook", "HTTP://receiver.example", "ftp://receiver.example/x"]) {
+      refused(await c.post("/webhooks", good({ url })), "unsupported_value", "url")
+    }
+    for (const url of ["receiver.example/hook", "not a url", "", "https://"]) {
+      const answer = await c.post("/webhooks", good({ url }))
+      assert.include([400, 422], answer.status, url)
+    }
+    assert.isEmpty(await c.list("/webhooks"))
+    const id = idOf(await c.create("webhooks", good()))
+    refused(await c.patch(`/webhooks/${id}`, { url: "http://receiver.example" }), "unsupported_value", "url")
+    assert.strictEqual((await c.read("webhooks", id))["url"], URL)
+  })
+
+  it("[EVT-03][EVT-04][WEBHOOK-03][WEBHOOK-14][CODE-26][VER-04][H-01][H-02] event names are listed one by one; * and strangers are unknown_value", async () => {
+    const c = await newCompany()
+    for (const name of ["*", "orders.*", "*.created", "nosuchthing.created", "orders.exploded", "orders", "Orders.Created", ""]) {
+      refused(await c.post("/webhooks", good({ events: [name] })), "unknown_value", "events[0]")
+    }
+    refused(await c.post("/webhooks", good({ events: ["orders.created", "*"] })), "unknown_value", "events[1]")
+    const id = idOf(await c.create("webhooks", good()))
+    refused(await c.patch(`/webhooks/${id}`, { events: ["*"] }), "unknown_value", "events[0]")
+    assert.deepEqual((await c.read("webhooks", id))["events"], ["orders.created"])
+    assert.lengthOf(await c.list("/webhooks"), 1)
+  })
+
+  it("[EVT-06][H-01] the five named events, and created, updated, cancelled of the resources, can be subscribed to", async () => {
+    const c = await newCompany()
+    const named = ["orders.created", "orders.updated", "shipments.created", "invoices.posted", "webhooks.test"]
+    const more = ["salesmen.created", "salesmen.updated", "salesmen.cancelled", "payments.cancelled", "apbills.posted"]
+    for (const name of [...named, ...more]) {
+      assert.match(name, /^[a-z0-9]+\.[a-z]+$/)
+      assert.deepEqual((await c.create("webhooks", good({ events: [name] })))["events"], [name])
+    }
+    assert.deepEqual((await c.create("webhooks", good({ events: named })))["events"], named)
+  })
+
+  it("[WEBHOOK-03][WEBHOOK-14] events must be an array of strings", async () => {
+    const c = await newCompany()
+    for (const events of ["orders.created", 1, {}, true]) {
+      refused(await c.post("/webhooks", good({ events })), "invalid_type", "events")
+    }
+    const answer = await c.post("/webhooks", good({ events: [1] }))
+    assert.strictEqual(answer.status, 400)
+    assert.strictEqual((await c.post("/webhooks", good({ events: [] }))).status, 400)
+  })
+
+  it("[LIM-09][WEBHOOK-02][WEBHOOK-04][D-01] a url holds 500 characters and a description 100", async () => {
+    const c = await newCompany()
+    const url = (length: number) => "https://receiver.example/".padEnd(length, "x")
+    assert.strictEqual((await c.create("webhooks", good({ url: url(500) })))["url"], url(500))
+    refusedEntries(await c.post("/webhooks", good({ url: url(501) })), "url:too_long")
+    const record = await c.create("webhooks", good({ description: "ä".repeat(100) }))
+    assert.strictEqual(record["description"], "ä".repeat(100))
+    refusedEntries(await c.post("/webhooks", good({ description: "ä".repeat(101) })), "description:too_long")
+  })
+
+  it("[WEBHOOK-02][WEBHOOK-04][WEBHOOK-05][WEBHOOK-10][CODE-04] every field has its type", async () => {
+    const c = await newCompany()
+    for (const [name, wrong] of [
+      ["url", [1, true, {}, ["x"]]],
+      ["description", [1, true, {}]],
+      ["paused", ["true", 1, {}]],
+      ["enabled", ["true", 1, {}]]
+    ] as const) {
+      for (const value of wrong) refused(await c.post("/webhooks", good({ [name]: value })), "invalid_type", name)
+    }
+  })
+
+  it("[WEBHOOK-13][CODE-05][H-11] any other field is an unknown parameter", async () => {
+    const c = await newCompany()
+    for (const name of ["bogus", "companyid", "externalid"]) {
+      refused(await c.post("/webhooks", good({ [name]: "x" })), "unknown_parameter", name)
+    }
+  })
+
+  it("[FIELD-15][WEBHOOK-06][WEBHOOK-08][WEBHOOK-09] read-only fields are ignored", async () => {
+    const c = await newCompany()
+    const record = await c.create(
+      "webhooks",
+      good({ id: 999_999_999, failcount: 7, disableddate: "2026-01-01T00:00:00Z", lastdeliverydate: "2026-01-01T00:00:00Z", cancel: true })
+    )
+    assert.notStrictEqual(record["id"], 999_999_999)
+    assert.deepInclude(record, { failcount: 0, disableddate: null, lastdeliverydate: null, cancel: false })
+  })
+})
+
+describe("read", () => {
+  it("[WEBHOOK-12][WEBHOOK-15][A-01][A-13] listed and retrieved, the same", async () => {
+    const c = await newCompany()
+    const first = idOf(await c.create("webhooks", good()))
+    const second = idOf(await c.create("webhooks", good()))
+    const list = page(await c.get("/webhooks"))
+    assert.deepEqual(ids(list.data), [first, second])
+    assert.deepEqual(list.data[0], await c.read("webhooks", first))
+    assert.sameMembers(Object.keys(row(list.data[0])), FIELDS)
+    assert.deepEqual(ids(await c.list("/webhooks?limit=1")), [first, second])
+  })
+
+  it("[WEBHOOK-15][CODE-09] an absent id is 404", async () => {
+    const c = await newCompany()
+    for (const id of ["999999999", "abc", "0", "-1"]) {
+      refused(await c.get(`/webhooks/${id}`), "not_found")
+      refused(await c.patch(`/webhooks/${id}`, { paused: true }), "not_found")
+      refused(await c.post(`/webhooks/${id}/test`), "not_found")
+      refused(await c.get(`/webhooks/${id}/deliveries`), "not_found")
+    }
+  })
+
+  it("[WEBHOOK-12][WEBHOOK-09][WEBHOOK-19][H-13][EP-15] a cancelled subscription is hidden unless asked, and readable", async () => {
+    const c = await newCompany()
+    const live = idOf(await c.create("webhooks", good()))
+    const dead = idOf(await c.create("webhooks", good()))
+    assert.strictEqual(succeeded(await c.del(`/webhooks/${dead}`))["cancel"], true)
+    assert.deepEqual(ids(await c.list("/webhooks")), [live])
+    assert.deepEqual(ids(await c.list("/webhooks?cancel=false")), [live])
+    assert.deepEqual(ids(await c.list("/webhooks?cancel=any")), [live, dead])
+    assert.include(ids(await c.list("/webhooks?cancel=true")), dead)
+    refused(await c.get("/webhooks?cancel=maybe"), "invalid_enum", "cancel")
+    assert.strictEqual((await c.read("webhooks", dead))["cancel"], true)
+    refused(await c.get("/webhooks?bogus=1"), "unknown_parameter", "bogus")
+  })
+
+  it("[EVT-02][H-04] a subscription is its token's own: to another token of the company it does not exist", async () => {
+    const c = await newCompany()
+    const other = companyOf(c.id, (await mint({ company: c.id })).token)
+    const id = idOf(await c.create("webhooks", good()))
+    assert.isEmpty(await other.list("/webhooks?cancel=any"))
+    for (const answer of [
+      await other.get(`/webhooks/${id}`),
+      await other.patch(`/webhooks/${id}`, { url: "https://evil.example" }),
+      await other.del(`/webhooks/${id}`),
+      await other.post(`/webhooks/${id}/test`),
+      await other.get(`/webhooks/${id}/deliveries`),
+      await (await newCompany()).get(`/webhooks/${id}`)
+    ]) {
+      refused(answer, "not_found")
+    }
+    assert.strictEqual((await c.read("webhooks", id))["url"], URL)
+  })
+
+  it("[EVT-01][WEBHOOK-12][WEBHOOK-13][WEBHOOK-15][WEBHOOK-16][WEBHOOK-17][WEBHOOK-18][SCOPE-24] each call needs its own scope of setup", async () => {
+    const c = await newCompany()
+    const id = idOf(await c.create("webhooks", good()))
+    const calls: ReadonlyArray<readonly [string, string, unknown, string]> = [
+      ["GET", "/webhooks", undefined, "setup:read"],
+      ["GET", `/webhooks/${id}`, undefined, "setup:read"],
+      ["GET", `/webhooks/${id}/deliveries`, undefined, "setup:read"],
+      ["POST", "/webhooks", good(), "setup:write"],
+      ["PATCH", `/webhooks/${id}`, { paused: true }, "setup:write"],
+      ["POST", `/webhooks/${id}/test`, undefined, "setup:write"],
+      ["DELETE", `/webhooks/${id}`, undefined, "setup:cancel"]
+    ]
+    for (const [method, path, body, scope] of calls) {
+      const others = ["setup:read", "setup:write", "setup:cancel"].filter((each) => each !== scope)
+      const answer = await (await c.with(...others)).send({ method, path, body })
+      refused(answer, "insufficient_scope")
+      assert.strictEqual(challenge(answer).params["scope"], scope, `${method} ${path}`)
+    }
+  })
+
+  it("[CODE-10][D-16] other verbs are 405 with Allow", async () => {
+    const c = await newCompany()
+    const id = idOf(await c.create("webhooks", good()))
+    for (const [method, path] of [
+      ["PATCH", "/webhooks"],
+      ["DELETE", "/webhooks"],
+      ["PUT", `/webhooks/${id}`],
+      ["POST", `/webhooks/${id}`],
+      ["GET", `/webhooks/${id}/test`],
+      ["POST", `/webhooks/${id}/deliveries`]
+    ] as const) {
+      const answer = await c.send({ method, path, ...(method === "DELETE" || method === "GET" ? {} : { body: {} }) })
+      refused(answer, "method_not_allowed")
+      assert.isNotEmpty(String(answer.headers.allow))
+    }
+  })
+})
+
+describe("update", () => {
+  it("[WEBHOOK-16][EP-09] url, events, description and paused change, and nothing else", async () => {
+    const c = await newCompany()
+    const before = await c.create("webhooks", good())
+    const url = `/webhooks/${idOf(before)}`
+    for (const change of [
+      { url: "https://receiver.example/other" },
+      { events: ["orders.updated", "shipments.created"] },
+      { description: "new" },
+      { paused: true },
+      { description: null }
+    ]) {
+      const shown = succeeded(await c.get(url))
+      const answer = await c.patch(url, change)
+      assert.deepEqual(succeeded(answer), { ...shown, ...change })
+      etagOf(answer)
+      assert.deepEqual(succeeded(await c.get(url)), { ...shown, ...change })
+    }
+  })
+
+  it("[WEBHOOK-16][D-10][H-11][CODE-03] no field sent is 400 invalid_request, also when all are read-only", async () => {
+    const c = await newCompany()
+    const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
+    for (const body of [{}, { id: 5 }, { failcount: 0 }, { disableddate: null }, { cancel: true, lastdeliverydate: null }]) {
+      refused(await c.patch(url, body), "invalid_request")
+    }
+    assert.strictEqual(succeeded(await c.get(url))["cancel"], false)
+    const after = succeeded(await c.patch(url, { failcount: 9, paused: true }))
+    assert.deepInclude(after, { failcount: 0, paused: true })
+  })
+
+  it("[WEBHOOK-16][CODE-05][H-11] any other field is 400 unknown_parameter", async () => {
+    const c = await newCompany()
+    const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
+    for (const name of ["bogus", "signing_secret", "externalid"]) {
+      refused(await c.patch(url, { paused: true, [name]: "x" }), "unknown_parameter", name)
+    }
+    assert.strictEqual(succeeded(await c.get(url))["paused"], false)
+  })
+
+  it("[WEBHOOK-16][SIG-12][H-07][H-09] a new secret is 16 to 255 characters", async () => {
+    const c = await newCompany()
+    const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
+    for (const secret of ["x".repeat(15), "", "x".repeat(256)]) {
+      assert.include([400, 422], (await c.patch(url, { secret })).status, `${secret.length} characters`)
+    }
+    refused(await c.patch(url, { secret: 1 }), "invalid_type", "secret")
+    for (const secret of ["x".repeat(16), "y".repeat(255)]) succeeded(await c.patch(url, { secret }))
+  })
+
+  it("[STATE-18][DLV-14][WEBHOOK-05] paused goes on and off", async () => {
+    const c = await newCompany()
+    const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
+    assert.strictEqual(succeeded(await c.patch(url, { paused: true }))["paused"], true)
+    assert.strictEqual(succeeded(await c.patch(url, { paused: false }))["paused"], false)
+  })
+
+  it("[WEBHOOK-10][H-12][STATE-18] enabled false disables now, true revives, and neither is shown", async () => {
+    const c = await newCompany()
+    const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
+    const now = await freeze()
+    const disabled = succeeded(await c.patch(url, { enabled: false }))
+    assert.strictEqual(micros(disabled["disableddate"]), now)
+    assert.notProperty(disabled, "enabled")
+    const revived = succeeded(await c.patch(url, { enabled: true }))
+    assert.isNull(revived["disableddate"])
+    assert.notProperty(revived, "enabled")
+  })
+
+  it("[CODE-14][EP-03] a stale If-Match is refused", async () => {
+    const c = await newCompany()
+    const made = await c.post("/webhooks", good())
+    const url = `/webhooks/${idOf(succeeded(made, 201))}`
+    const etag = etagOf(await c.get(url))
+    succeeded(await c.patch(url, { description: "theirs" }, { "if-match": etag }))
+    refused(await c.patch(url, { description: "mine" }, { "if-match": etag }), "stale_record")
+  })
+})
+
+describe("the test call", () => {
+  beforeAll(async () => {
+    await trust(receiver)
+  })
+
+  it("[LOG-01][LOG-02][WEBHOOK-17][H-14][H-16][EVT-06] sends webhooks.test at once and tells what came back", async () => {
+    const c = await newCompany()
+    const hook = await subscribe(c, receiver, ["orders.created"])
+    hook.box.answer = () => ({ status: 202, body: "thank you", delayMs: 60 })
+    const answer = await c.post(`${hook.url}/test`)
+    const result = succeeded(answer)
+    assert.lengthOf(hook.box.received, 1)
+    const sent = envelope(hook.box.received[0])
+    assert.deepInclude(result, { eventid: sent["id"], responsecode: 202, responsebody: "thank you", delivered: true })
+    assert.isAtLeast(integer(result["durationms"]), 50)
+    assert.deepInclude(sent, { type: "webhooks.test", companyid: c.id })
+    assert.deepEqual(sent["data"], { webhookid: hook.id, message: "test" })
+    assert.isTrue(verifies(hook.box.received[0] as never, hook.secret))
+  })
+
+  it("[LOG-02][LIM-07] 500 bytes of the answer are kept, in the result and in the log", async () => {
+    const c = await newCompany()
+    const hook = await subscribe(c, receiver, ["orders.created"])
+    hook.box.answer = () => ({ status: 200, body: `${"a".repeat(499)}bc${"d".repeat(2000)}` })
+    const result = succeeded(await c.post(`${hook.url}/test`))
+    assert.strictEqual(result["responsebody"], `${"a".repeat(499)}b`)
+    assert.strictEqual((await hook.log())[0]?.["responsebody"], `${"a".repeat(499)}b`)
+  })
+
+  it("[LIM-07] 500 bytes are bytes, not characters, and cut text is still text", async () => {
+    const c = await newCompany()
+    const hook = await subscribe(c, receiver, ["orders.created"])
+    hook.box.answer = () => ({ status: 200, body: "ä".repeat(1000) })
+    const kept = text(succeeded(await c.post(`${hook.url}/test`))["responsebody"])
+    assert.isAtMost(kept.length, 251)
+    assert.isTrue(kept.startsWith("ä".repeat(249)))
+  })
+
+  it("[LOG-02][H-18] a failure is told too: a refusal, a broken connection, a stranger's certificate, nobody there", async () => {
+    const c = await newCompany()
+    const hook = await subscribe(c, receiver, ["orders.created"])
+    hook.box.answer = () => ({ status: 500, body: "no" })
+    assert.deepInclude(succeeded(await c.post(`${hook.url}/test`)), {
+      responsecode: 500,
+      responsebody: "no",
+      delivered: false
+    })
+    hook.box.answer = () => ({ instead: "reset" })
+    assert.deepInclude(succeeded(await c.post(`${hook.url}/test`)), { responsecode: null, delivered: false })
+    const stranger = await startReceiver()
+    const box = stranger.mailbox()
+    succeeded(await c.patch(hook.url, { url: box.url }))
+    assert.deepInclude(succeeded(await c.post(`${hook.url}/test`)), { responsecode: null, delivered: false })
+    assert.isEmpty(box.received)
+    await stranger.close()
+    assert.deepInclude(succeeded(await c.post(`${hook.url}/test`)), { responsecode: null, delivered: false })
+    assert.deepEqual(
+      (await hook.log()).map((each) => each["responsecode"]),
+      [null, null, null, 500]
+    )
+  })
+
+  it("[H-15][LOG-04] is logged as webhooks.test, touches no failcount, and works while paused or disabled", async () => {
+    const c = await newCompany()
+    const hook = await subscribe(c, receiver, ["orders.created"], { paused: true })
+    hook.box.answer = () => ({ status: 500 })
+    succeeded(await c.post(`${hook.url}/test`))
+    succeeded(await c.patch(hook.url, { enabled: false }))
+    succeeded(await c.post(`${hook.url}/test`))
+    assert.lengthOf(hook.box.received, 2)
+    assert.strictEqual((await hook.show())["failcount"], 0)
+    const log = await hook.log("?eventtype=webhooks.test")
+    assert.lengthOf(log, 2)
+    await cycle(3)
+    assert.lengthOf(hook.box.received, 2)
+  })
+
+  it("[H-15] does not wait behind the queue", async () => {
+    const c = await newCompany()
+    const hook = await subscribe(c, receiver, ["salesmen.created"])
+    hook.box.answer = () => ({ status: 500 })
+    await makeSalesman(c)
+    await cycle()
+    succeeded(await c.post(`${hook.url}/test`))
+    assert.strictEqual(envelope(hook.box.received.at(-1))["type"], "webhooks.test")
+    succeeded(await c.del(hook.url))
+  })
+
+  it("[LOG-03][LIM-03][WEBHOOK-17][E-05][CODE-31] ten a minute and token, then 429 with Retry-After", async () => {
+    const c = await newCompany()
+    await freeze()
+    const one = await subscribe(c, receiver, ["orders.created"])
+    const two = await subscribe(c, receiver, ["orders.created"])
+    for (let i = 0; i < 10; i += 1) succeeded(await c.post(`${(i % 2 === 0 ? one : two).url}/test`))
+    const limited = await c.post(`${one.url}/test`)
+    refused(limited, "rate_limited")
+    const wait = Number(limited.headers["retry-after"])
+    assert.isTrue(Number.isInteger(wait) && wait >= 1 && wait <= 60)
+    assert.lengthOf([...one.box.received, ...two.box.received], 10)
+    const stranger = await subscribe(await newCompany(), receiver, ["orders.created"])
+    succeeded(await stranger.c.post(`${stranger.url}/test`))
+    page(await c.get("/salesmen"))
+    await advance(wait)
+    succeeded(await c.post(`${one.url}/test`))
+  })
+
+  it("[LIM-03][E-04] test calls are counted apart from the general limit", async () => {
+    const c = await newCompany()
+    await freeze()
+    const hook = await subscribe(c, receiver, ["orders.created"])
+    await advance(61)
+    await control("PUT", "/limits", { requestsPerMinute: 2 })
+    const answers: Answer[] = []
+    for (let i = 0; i < 5; i += 1) answers.push(await c.post(`${hook.url}/test`))
+    const after = [await c.get("/salesmen"), await c.get("/salesmen"), await c.get("/salesmen")]
+    await control("PUT", "/limits", { requestsPerMinute: 600 })
+    for (const answer of answers) succeeded(answer)
+    assert.deepEqual(
+      after.map((answer) => answer.status),
+      [200, 200, 429]
+    )
+  })
+
+  it("[H-22] a receiver on a private address is not called unless the switch allows it", async () => {
+    const c = await newCompany()
+    const hook = await subscribe(c, receiver, ["orders.created"])
+    await allowPrivate(false)
+    try {
+      const answer = await c.post(`${hook.url}/test`)
+      if (answer.status === 200) assert.strictEqual(row(answer.json)["delivered"], false)
+      else assert.strictEqual(answer.status, 422)
+      assert.isEmpty(hook.box.received)
+    } finally {
+      await allowPrivate(true)
+    }
+  })
+
+  it("[H-20] a redirect is not followed, and is a failure", async () => {
+    const c = await newCompany()
+    const hook = await subscribe(c, receiver, ["orders.created"])
+    const elsewhere = receiver.mailbox()
+    for (const status of [301, 302, 307, 308]) {
+      hook.box.answer = () => ({ status, headers: { location: elsewhere.url } })
+      assert.deepInclude(succeeded(await c.post(`${hook.url}/test`)), { responsecode: status, delivered: false })
+    }
+    assert.isEmpty(elsewhere.received)
+  })
+})
+
+describe("the scope of the owner", () => {
+  it("[EVT-02][H-03] an event that the token may not read can be subscribed to", async () => {
+    const c = await (await newCompany()).with("setup:read", "setup:write")
+    const record = await c.create("webhooks", good())
+    assert.deepEqual(record["events"], ["orders.created"])
+  })
+
+  it("[SPECIAL-10] /me names webhooks among what the token can do", async () => {
+    const c: Company = await newCompany()
+    const me = succeeded(await c.get("/me"))
+    assert.isTrue(isRow(me["resources"]) && "webhooks" in me["resources"])
+    assert.isTrue((await serverNow()) > 0n)
+    assert.isEmpty(entries({}))
+    assert.isEmpty(rows([]))
+  })
+})
+
+keptPromises()

@@ -1,0 +1,123 @@
+/** A server in process whose receivers are made up: every test says what they answer. */
+import { createHmac } from "node:crypto"
+import { assert } from "vitest"
+import type { Network, Outcome, Outgoing } from "../../connectors/service-v2/reference-server/events/Network.ts"
+import type { Answer } from "../../connectors/service-v2/reference-server/http/Message.ts"
+import { dataOf, server } from "./support.ts"
+import type { Json, Server, Told } from "./support.ts"
+
+/** A status, a status with a body, or nothing at all. */
+export type Reply = number | null | { readonly status: number; readonly body: string | Uint8Array }
+
+export interface Sent extends Outgoing {
+  readonly envelope: Json
+  readonly type: string
+}
+
+const outcomeOf = (reply: Reply): Outcome => {
+  if (reply === null) return { status: null, body: new Uint8Array(), durationms: 15_000, failure: "no answer" }
+  const { status, body } = typeof reply === "number" ? { status: reply, body: "" } : reply
+  return { status, body: typeof body === "string" ? Buffer.from(body) : body, durationms: 7, failure: null }
+}
+
+export const receiver = "https://receiver.example/hook"
+
+/** A server, what its receivers were sent, and what they answer from now on. */
+export const eventServer = (more: { readonly network?: (inner: Network) => Network } = {}) => {
+  const sent: Array<Sent> = []
+  let answer: (outgoing: Sent) => Reply | Promise<Reply> = () => 204
+  const inner: Network = {
+    send: async (outgoing) => {
+      const envelope = JSON.parse(Buffer.from(outgoing.body).toString("utf8")) as Json
+      const seen = { ...outgoing, envelope, type: String(envelope["type"]) }
+      sent.push(seen)
+      return outcomeOf(await answer(seen))
+    }
+  }
+  const running = server({ network: more.network?.(inner) ?? inner })
+  const own = running.token()
+  const { served } = running
+
+  const read = (given: Answer): Told => {
+    const text = given.chunks === undefined ? given.body : [...given.chunks].join("")
+    return { status: given.status, headers: given.headers, text, body: JSON.parse(text) as Json }
+  }
+  const bytes = (body: unknown) => (body === undefined ? null : Buffer.from(JSON.stringify(body)))
+
+  /** A control call, waited for. */
+  const plane = async (method: string, path: string, body?: unknown): Promise<Told> => {
+    const given = served.control({ method, url: path, headers: {}, body: bytes(body) })
+    const told = read(given.pending === undefined ? given : await given.pending)
+    assert.strictEqual(told.status, 200, told.text)
+    return told
+  }
+
+  /** An API call, waited for. */
+  const asking =
+    (secret: string) =>
+    async (method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) => {
+      const given = served.handle({
+        method,
+        url: `/!/api/v2${path}`,
+        headers: { authorization: `Bearer ${secret}`, ...headers },
+        body: bytes(body)
+      })
+      return read(given.pending === undefined ? given : await given.pending)
+    }
+
+  return {
+    ...running,
+    call: running.caller(own),
+    sent,
+    plane,
+    ask: asking(own),
+    asking,
+    types: () => sent.map(({ type }) => type),
+    /** Runs a cycle; answers its attempts. */
+    cycle: async () => (await plane("POST", "/cycle")).body["attempts"] as ReadonlyArray<Json>,
+    advance: (seconds: number) => plane("POST", "/clock", { advanceSeconds: seconds }),
+    reply: (next: typeof answer) => {
+      answer = next
+    }
+  }
+}
+
+/** Makes a subscription; answers the object with its secret. */
+export const subscribe = (call: Server["call"], events: ReadonlyArray<string>, more: Json = {}) => {
+  const told = call("POST", "/webhooks", { url: receiver, events, ...more })
+  assert.strictEqual(told.status, 201, told.text)
+  return { id: told.body["id"] as number, secret: String(told.body["secret"]), record: told.body }
+}
+
+/** The delivery log of a subscription. */
+export const logOf = (call: Server["call"], id: number, query = "") => {
+  const told = call("GET", `/webhooks/${id}/deliveries${query}`)
+  assert.strictEqual(told.status, 200, told.text)
+  return dataOf(told)
+}
+
+/**
+ * Verifies a delivery as the document tells receivers to (SIG-05, SIG-07..SIG-10), and as strictly: one t in digits,
+ * lower-case hex, within five minutes.
+ */
+export const verify = (
+  header: string,
+  body: Uint8Array,
+  secrets: ReadonlyArray<string>,
+  nowSeconds: number
+): { readonly time: number; readonly matches: ReadonlyArray<boolean> } => {
+  const parts = header.split(",").map((part) => part.split("="))
+  const times = parts.filter(([name]) => name === "t").map(([, value]) => String(value))
+  assert.lengthOf(times, 1)
+  assert.match(times[0]!, /^\d{10}$/)
+  const time = Number(times[0])
+  assert.isAtMost(Math.abs(nowSeconds - time), 300)
+  const macs = parts.filter(([name]) => name === "v1").map(([, value]) => String(value))
+  for (const mac of macs) assert.match(mac, /^[0-9a-f]{64}$/)
+  assert.lengthOf(parts, 1 + macs.length)
+  const signed = Buffer.concat([Buffer.from(`${times[0]}.`, "ascii"), body])
+  const matches = macs.map((mac) =>
+    secrets.some((secret) => createHmac("sha256", Buffer.from(secret, "utf8")).update(signed).digest("hex") === mac)
+  )
+  return { time, matches }
+}
