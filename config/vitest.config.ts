@@ -7,6 +7,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     pool: "forks",
     globalSetup: ["test/support/postgres-global.ts"],
-    testTimeout: 30_000
+    testTimeout: 30_000,
+    reporters: ["default", fileURLToPath(new URL("../test/support/count-reporter.ts", import.meta.url))]
   }
 })

@@ -7,6 +7,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import { serviceV2 } from "../connectors/service-v2/catalogue/index.ts"
 import * as Budget from "./budget/Budget.ts"
 import { ReferenceFailed, Source } from "./cli/Source.ts"
@@ -55,7 +56,7 @@ const source = Layer.succeed(Source, {
 })
 
 Program.run(packageJson.version, process.argv.slice(2)).pipe(
-  Effect.provide(Layer.merge(source, NodeServices.layer)),
+  Effect.provide(Layer.mergeAll(source, NodeServices.layer, Layer.succeed(Logger.LogToStderr, true))),
   // Every failure has been told on standard error already; what is left is the exit code. A defect has not.
   Effect.tapCause((cause) =>
     Cause.hasDies(cause)

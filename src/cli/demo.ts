@@ -163,10 +163,11 @@ export const command = Command.make(
         return
       }
       yield* say("\n5. What is in the warehouse now\n")
+      const filled = rows.filter((row) => row.rows > 0)
       yield* say(
         Output.table(
           ["resource", "rows", "time", "cursor (company 1)"],
-          rows.map((row) => [
+          filled.map((row) => [
             row.resource,
             Output.count(row.rows),
             Output.duration(row.durationMs),
@@ -175,6 +176,7 @@ export const command = Command.make(
           ["left", "right", "right"]
         )
       )
+      if (filled.length < rows.length) yield* say(`\n   and ${rows.length - filled.length} resources without a row yet`)
       for (const { title, result } of answers) {
         yield* say(`\n   ${title}\n`)
         yield* say(toTable(result))

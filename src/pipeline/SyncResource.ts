@@ -87,7 +87,8 @@ const readAndLand = Effect.fnUntraced(function* (
       onFailure: (cause) => Queue.failCause(queue, cause),
       onSuccess: () => Queue.end(queue)
     }),
-    Effect.forkChild
+    // Ends with this effect, so that a landing that fails stops the reading too.
+    Effect.forkScoped
   )
   let pagesMax = 1
   for (let complete = false; !complete;) {
@@ -111,7 +112,7 @@ const readAndLand = Effect.fnUntraced(function* (
     if (state.began !== null) yield* progress.landed(state.began, state.totals)
   }
   yield* Fiber.join(reader)
-})
+}, Effect.scoped)
 
 /** One attempt: takes the resource over, and reads from what its checkpoint says. */
 const attempt = Effect.fnUntraced(function* (options: SyncResourceOptions, state: RunState) {

@@ -415,7 +415,13 @@ const members = parts.fields.map((field) =>
 )
 const unknownMember = fc
   .tuple(fc.oneof(fc.constantFrom("custom_fields", "new", "__proto__", "constructor", "toString", "é"), oddText), json)
-  .map(([name, value]) => (/^\d+$/.test(name) || parts.field.has(name) ? null : `${JSON.stringify(name)}:${value}`))
+  // Not names that need an escape: JSON.parse of Node 24.21, which the specification is built on, mistakes one for
+  // another ({"\\":0} and then {"\"":0} gives the name of the first twice). The decoder keeps them as sent: see below.
+  .map(([name, value]) =>
+    /^\d+$/.test(name) || parts.field.has(name) || JSON.stringify(name) !== `"${name}"`
+      ? null
+      : `${JSON.stringify(name)}:${value}`
+  )
 
 const recordText = fc
   .tuple(
@@ -464,6 +470,21 @@ const compare = (text: string, outcome: SourceRecord | Rejected) => {
   assert.strictEqual(outcome.partial, outcome.columns.includes(undefined))
   assert.strictEqual(outcome.id, outcome.columns[0])
 }
+
+describe("names that need an escape", () => {
+  it("are kept as sent, whatever JSON.parse makes of them", () => {
+    const texts = ['{"id":1,"é":[],"\\\\":{}}', '{"id":2,"é":[],"\\"":{}}', '{"id":3,"é":[],"\\n":1.10}']
+    for (const text of [texts, texts.toReversed()]) {
+      const page = `[${text.join(",")}]`
+      const { records, rejected } = decoder.list(page, JSON.parse(page) as Array<unknown>, () => 0)
+      assert.lengthOf(rejected, 0)
+      const extras = new Map(records.map((record) => [record.id, record.extra]))
+      assert.strictEqual(extras.get("1"), '{"é":[],"\\\\":{}}')
+      assert.strictEqual(extras.get("2"), '{"é":[],"\\"":{}}')
+      assert.strictEqual(extras.get("3"), '{"é":[],"\\n":1.10}')
+    }
+  })
+})
 
 describe("Decode against its specification", () => {
   it("agrees on every record of any page", () => {

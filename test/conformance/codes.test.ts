@@ -123,13 +123,16 @@ const PROVOKED: ReadonlyArray<readonly [string, string, (c: Company) => Promise<
     "CODE-13",
     async (c) => {
       const key = { "idempotency-key": fresh("key") }
-      const body = Array.from({ length: 250 }, () => ({ name: fresh("s") }))
-      await control("POST", "/faults", { rules: [{ kind: "delay", method: "POST", path: "/salesmen/batch", ms: 1500 }] })
-      const running = c.post("/salesmen/batch", body, key)
-      await new Promise((resolve) => setTimeout(resolve, 400))
-      const answer = await c.post("/salesmen/batch", body, key)
-      await running
-      return answer
+      await control("POST", "/faults", { rules: [{ method: "POST", path: "/rmareturns", kind: "delay", times: 1 }] })
+      const post = () => c.post("/rmareturns", { externalid: "slow" }, key)
+      const slow = post()
+      let waiting = await c.get("/rmareturns?limit=1")
+      for (let i = 0; i < 50 && waiting.status !== 409; i += 1) {
+        const early = await Promise.race([slow, post()])
+        if (early.status === 409) waiting = early
+      }
+      await slow
+      return waiting
     }
   ],
   [

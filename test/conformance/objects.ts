@@ -62,6 +62,8 @@ const entry = (fact: string): ObjectField => ro(time(fact, "entrydate"))
 const changed = (fact: string): ObjectField => ({ ...ro(time(fact, "lastchangedate")), maintained: true })
 
 interface Wish {
+  /** The facts of its operations, its filters, and its dates. */
+  readonly facts: readonly [ops: string, filters: string, since: string]
   readonly area: string
   readonly ops: string
   readonly filters: readonly string[]
@@ -75,7 +77,7 @@ interface Wish {
 }
 
 function object(path: string, wish: Wish): ObjectResource {
-  const facts = path.toUpperCase()
+  const [ops, filters, since] = wish.facts
   const base = wish.base ?? (() => ({}))
   const body = wish.body ?? (async () => base())
   return {
@@ -85,7 +87,7 @@ function object(path: string, wish: Wish): ObjectResource {
     filters: wish.filters,
     modifiedsince: wish.since === true,
     cancel: wish.cancel !== false,
-    facts: { ops: `${facts}-01`, filters: `${facts}-02`, row: wish.row, since: `${facts}-03` },
+    facts: { ops, filters, row: wish.row, since },
     make: async (c) => c.create(path, await body(c)),
     body,
     change: { externalid: "changed" },
@@ -99,6 +101,7 @@ const PRIORITY = [0, 1, 2, 3]
 
 export const OBJECTS: readonly ObjectResource[] = [
   object("ardailycloses", {
+    facts: ["ARDAILYCLOSES-01", "ARDAILYCLOSES-02", "ARDAILYCLOSES-03"],
     area: "payments",
     ops: "L C B",
     filters: ["inventorylocationid"],
@@ -126,6 +129,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("apbilllines", {
+    facts: ["APBILLLINES-01", "APBILLLINES-02", "APBILLLINES-03"],
     area: "bills",
     ops: "L C B R",
     filters: ["jobid", "description"],
@@ -151,6 +155,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("teamprojectreminders", {
+    facts: ["TEAMPROJECTREMINDERS-01", "TEAMPROJECTREMINDERS-02", "TEAMPROJECTREMINDERS-03"],
     area: "projects",
     // U: opened by I-02, because the lifecycle of a reminder needs it.
     ops: "L C B R U",
@@ -170,6 +175,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("teamprojecttasktags", {
+    facts: ["TEAMPROJECTTASKTAGS-01", "TEAMPROJECTTASKTAGS-02", "TEAMPROJECTTASKTAGS-03"],
     area: "projects",
     ops: "L C B R",
     filters: ["teamprojecttaskid"],
@@ -185,6 +191,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("teamprojectrecurringtasks", {
+    facts: ["TEAMPROJECTRECURRINGTASKS-01", "TEAMPROJECTRECURRINGTASKS-02", "TEAMPROJECTRECURRINGTASKS-03"],
     area: "projects",
     ops: "L C B R U",
     filters: ["title", "description", "teamprojectid"],
@@ -221,6 +228,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("teamprojecttemplateitems", {
+    facts: ["TEAMPROJECTTEMPLATEITEMS-01", "TEAMPROJECTTEMPLATEITEMS-02", "TEAMPROJECTTEMPLATEITEMS-03"],
     area: "projects",
     ops: "L C B R U D",
     filters: ["title", "description"],
@@ -252,6 +260,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("teamprojectautomations", {
+    facts: ["TEAMPROJECTAUTOMATIONS-01", "TEAMPROJECTAUTOMATIONS-02", "TEAMPROJECTAUTOMATIONS-03"],
     area: "projects",
     ops: "L C B",
     filters: ["name", "teamprojectid"],
@@ -273,6 +282,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("emailtemplates", {
+    facts: ["EMAILTEMPLATES-01", "EMAILTEMPLATES-02", "EMAILTEMPLATES-03"],
     area: "setup",
     ops: "L C B R U",
     filters: ["name", "action"],
@@ -289,6 +299,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("producttypetaxes", {
+    facts: ["PRODUCTTYPETAXES-01", "PRODUCTTYPETAXES-02", "PRODUCTTYPETAXES-03"],
     area: "tax",
     ops: "L C B R U D",
     filters: ["name"],
@@ -305,6 +316,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("stages", {
+    facts: ["STAGES-01", "STAGES-02", "STAGES-03"],
     area: "setup",
     ops: "L C B R U D",
     filters: ["name", "code", "description"],
@@ -322,6 +334,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("estquotepricelists", {
+    facts: ["ESTQUOTEPRICELISTS-01", "ESTQUOTEPRICELISTS-02", "ESTQUOTEPRICELISTS-03"],
     area: "estimating",
     ops: "L C B",
     filters: ["name"],
@@ -353,6 +366,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("vendororderfroms", {
+    facts: ["VENDORORDERFROMS-01", "VENDORORDERFROMS-02", "VENDORORDERFROMS-03"],
     area: "vendors",
     ops: "L C B",
     filters: ["vendorid"],
@@ -379,6 +393,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("assetcategories", {
+    facts: ["ASSETCATEGORIES-01", "ASSETCATEGORIES-02", "ASSETCATEGORIES-03"],
     area: "assets",
     ops: "L C B",
     filters: ["name"],
@@ -410,6 +425,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("ccaccounts", {
+    facts: ["CCACCOUNTS-01", "CCACCOUNTS-02", "CCACCOUNTS-03"],
     area: "banking",
     ops: "L C B R",
     filters: ["name"],
@@ -425,6 +441,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("itemcomparisongroups", {
+    facts: ["ITEMCOMPARISONGROUPS-01", "ITEMCOMPARISONGROUPS-02", "ITEMCOMPARISONGROUPS-03"],
     area: "items",
     ops: "L C B R U",
     filters: ["name"],
@@ -438,6 +455,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("taskstatuses", {
+    facts: ["TASKSTATUSES-01", "TASKSTATUSES-02", "TASKSTATUSES-04"],
     area: "setup",
     ops: "L C B R U",
     filters: ["name"],
@@ -451,6 +469,7 @@ export const OBJECTS: readonly ObjectResource[] = [
     ]
   }),
   object("areas", {
+    facts: ["AREAS-01", "AREAS-02", "AREAS-03"],
     area: "setup",
     ops: "L C B R U D",
     filters: ["name"],

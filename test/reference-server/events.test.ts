@@ -468,13 +468,13 @@ describe("the delivery log", () => {
     for (let index = 0; index < 7; index++) call("POST", "/salesmen", { name: `S${index}` })
     await cycle()
     const seen: Array<unknown> = []
-    let next: unknown = null
+    let next: string | null = null
     do {
-      const told = call("GET", `/webhooks/${id}/deliveries?limit=3${next === null ? "" : `&cursor=${String(next)}`}`)
+      const told = call("GET", `/webhooks/${id}/deliveries?limit=3${next === null ? "" : `&cursor=${next}`}`)
       const meta = told.body["_meta"] as Json
       seen.push(...dataOf(told).map(({ eventid }) => eventid))
       assert.strictEqual(meta["has_more"], meta["next_cursor"] !== null)
-      next = meta["next_cursor"]
+      next = meta["next_cursor"] as string | null
       call("POST", "/salesmen", { name: `More ${seen.length}` })
       await cycle()
     } while (next !== null)

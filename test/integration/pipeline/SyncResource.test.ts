@@ -499,6 +499,35 @@ describe("a run", () => {
       })
     )
 
+    it.effect("stops reading when it can no longer land", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const sql = yield* SqlClient.SqlClient
+        const all = Array.from({ length: 500 }, (_, index) => ({
+          records: Array.from({ length: 50 }, (_, one) => thing(index * 50 + one + 1, "x", 1)),
+          syncedThrough: at(10)
+        }))
+        const source = scripted(companyId, pages(...all))
+        const connector = {
+          ...source.connector,
+          page: (request: Parameters<typeof source.connector.page>[0]) =>
+            request.token === "p20"
+              ? Effect.andThen(
+                  Effect.orDie(sql`update tributary.checkpoints set fence = fence + 1 where company_id = ${companyId}`),
+                  source.connector.page(request)
+                )
+              : source.connector.page(request)
+        } as typeof source.connector
+        const outcome = yield* run({ ...source, connector }, companyId)
+        assert.strictEqual(outcome.failure?.kind, "FencedOff")
+        const asked = source.requests.length
+        // At most what fits in memory was read ahead, and nobody goes on reading afterwards.
+        assert.isBelow(asked, 300)
+        yield* Effect.sleep("50 millis")
+        assert.strictEqual(source.requests.length, asked)
+      })
+    )
+
     it.effect("goes on by itself when its connection is cut", () =>
       Effect.gen(function* () {
         const companyId = company()

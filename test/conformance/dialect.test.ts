@@ -1,0 +1,264 @@
+/**
+ * The other readings of the documents: the switches at the end of decisions.md. Their names are the server's, taken
+ * from what it answers to a name that it does not know; each is found by what it is about.
+ */
+import { afterEach, assert, beforeAll, describe, it } from "vitest"
+import {
+  control,
+  controlRaw,
+  fresh,
+  idOf,
+  ids,
+  isRow,
+  micros,
+  newCompany,
+  page,
+  query,
+  refused,
+  row,
+  rows,
+  stamp,
+  serverNow,
+  succeeded,
+  text,
+  useServer,
+  type Answer,
+  type Company,
+  type Row
+} from "./harness.ts"
+import { makeOrder, makeSalesman, makeShipment } from "./world.ts"
+
+useServer()
+
+let names: string[] = []
+let usual: Row = {}
+
+beforeAll(async () => {
+  const answer = await controlRaw("PUT", "/dialect", { nosuchswitch: 1 })
+  const listed = /there are:?\s*([^"]*)/.exec(answer.text)?.[1] ?? answer.text
+  names = listed.match(/[A-Za-z_]+/g) ?? []
+  usual = row((await control("PUT", "/dialect", {})).json)
+})
+afterEach(async () => {
+  await control("PUT", "/dialect", usual)
+})
+
+/** The switch that is about this. */
+function named(about: RegExp): string {
+  const found = names.find((name) => about.test(name))
+  assert.isDefined(found, `no switch about ${String(about)} among ${names.join(", ")}`)
+  return String(found)
+}
+
+async function turn(about: RegExp, value: unknown): Promise<void> {
+  await control("PUT", "/dialect", { [named(about)]: value })
+}
+
+/** Turns a switch whose values are the server's words: the first listed that fits. */
+async function turnTo(about: RegExp, fits: RegExp): Promise<void> {
+  const name = named(about)
+  const refusal = await controlRaw("PUT", "/dialect", { [name]: "no such value" })
+  const listed = /takes?\s+([^"]*)/.exec(refusal.text)?.[1] ?? ""
+  const word = listed.split(/[\s,]+/).find((each) => fits.test(each))
+  assert.isDefined(word, `${name} takes ${listed}`)
+  const words: Readonly<Record<string, unknown>> = { true: true, false: false }
+  const text = String(word)
+  await control("PUT", "/dialect", { [name]: /^\d+$/.test(text) ? Number(text) : text in words ? words[text] : text })
+}
+
+/** Asked without the promises of the usual reading. */
+const ask = (c: Company, path: string): Promise<Answer> => c.send({ method: "GET", path, faulty: true })
+
+async function people(c: Company, count: number): Promise<number[]> {
+  return ids(
+    await c.put(
+      "salesmen",
+      Array.from({ length: count }, (_, i) => ({ name: `p${i}` }))
+    )
+  )
+}
+
+describe("lists", () => {
+  for (const key of ["results", "items", "records"]) {
+    it(`[A-01] the records can stand under ${key}`, async () => {
+      const c = await newCompany()
+      const made = await people(c, 2)
+      await turn(/items_?key|list_?key/i, key)
+      const body = row((await ask(c, "/salesmen")).json)
+      assert.deepEqual(ids(rows(body[key])), made)
+      assert.notProperty(body, "data")
+    })
+  }
+
+  it("[A-01] they can stand under the resource's own name, or be a bare array", async () => {
+    const c = await newCompany()
+    const made = await people(c, 2)
+    await turn(/items_?key|list_?key/i, "resource")
+    assert.deepEqual(ids(rows(row((await ask(c, "/salesmen")).json)["salesmen"])), made)
+    await turn(/items_?key|list_?key/i, "bare")
+    assert.deepEqual(ids(rows((await ask(c, "/salesmen")).json)), made)
+  })
+
+  it("[A-02] pages can be numbered, or offsets, or links", async () => {
+    const c = await newCompany()
+    const made = await people(c, 5)
+    const walk = async (next: (answer: Answer, count: number) => string | undefined): Promise<number[]> => {
+      const seen: number[] = []
+      let path: string | undefined = "/salesmen?limit=2"
+      for (let i = 0; i < 10 && path !== undefined; i += 1) {
+        const answer = await ask(c, path)
+        assert.strictEqual(answer.status, 200, answer.text)
+        const list = rows(row(answer.json)["data"])
+        seen.push(...ids(list))
+        path = list.length < 2 ? undefined : next(answer, i + 1)
+      }
+      return seen
+    }
+    await turn(/paging/i, "page")
+    assert.deepEqual(await walk((_, i) => `/salesmen?limit=2&page=${i + 1}`), made)
+    await turn(/paging/i, "offset")
+    assert.deepEqual(await walk((_, i) => `/salesmen?limit=2&offset=${i * 2}`), made)
+    await turn(/paging/i, "link")
+    assert.deepEqual(
+      await walk((answer) => {
+        const link = /<([^>]*)>\s*;\s*rel="?next"?/.exec(String(answer.headers["link"] ?? ""))?.[1]
+        return link === undefined ? undefined : link.slice(link.indexOf("/salesmen"))
+      }),
+      made
+    )
+  })
+
+  it("[A-03] the greatest page can be smaller", async () => {
+    const c = await newCompany()
+    const made = await people(c, 12)
+    await turn(/page_?max|max_?page/i, 5)
+    const answer = await ask(c, "/salesmen?limit=10")
+    if (answer.status === 200) assert.isAtMost(rows(row(answer.json)["data"]).length, 5)
+    else assert.strictEqual(answer.status, 400)
+    assert.deepEqual(ids(await c.list("/salesmen?limit=5")), made)
+  })
+
+  it("[A-08] cancel=true can mean cancelled only everywhere, or include them everywhere", async () => {
+    const c = await newCompany()
+    const [, dead] = await c.put("salesmen", [{ name: "a" }, { name: "b", cancel: true }])
+    await turnTo(/cancel/i, /only/)
+    assert.deepEqual(ids(await c.list("/salesmen?cancel=true")), [idOf(row(dead))])
+    await turnTo(/cancel/i, /include/)
+    assert.lengthOf(await c.list("/salesmen?cancel=true"), 2)
+  })
+
+  it("[A-06] modifiedsince can be exclusive", async () => {
+    const c = await newCompany()
+    const at = stamp((await serverNow()) - 3_600_000_000n)
+    await c.put("salesmen", [{ name: "at" }], at)
+    assert.lengthOf(await c.list(`/salesmen${query({ modifiedsince: at })}`), 1)
+    await turnTo(/modified_?since$/i, /exclusive/)
+    assert.isEmpty(await c.list(`/salesmen${query({ modifiedsince: at })}`))
+    assert.lengthOf(await c.list(`/salesmen${query({ modifiedsince: stamp(micros(at) - 1n) })}`), 1)
+  })
+
+  it("[I-03][X-02][EP-20] modifiedsince can be offered by the four resources that only carry lastchangedate", async () => {
+    const c = await newCompany()
+    const about = /modified_?since(.+)|four|probe/i
+    await turn(about, true)
+    for (const path of ["producttypetaxes", "vendororderfroms", "assetcategories", "itemcomparisongroups"])
+      assert.strictEqual((await ask(c, `/${path}?modifiedsince=1970-01-01T00:00:00Z`)).status, 200, path)
+  })
+})
+
+describe("records", () => {
+  it("[B-01] the ETag can be missing; then lastchangedate guards", async () => {
+    const c = await newCompany()
+    const record = await makeSalesman(c)
+    await turn(/etag/i, false)
+    const answer = await c.get(`/salesmen/${idOf(record)}`)
+    assert.isUndefined(answer.headers["etag"])
+    const stale = { "if-match": `"2001-01-01T00:00:00.000000Z"` }
+    refused(await c.patch(`/salesmen/${idOf(record)}`, { email1: "x" }, stale), "stale_record")
+    const guard = { "if-match": `"${text(row(answer.json)["lastchangedate"])}"` }
+    succeeded(await c.patch(`/salesmen/${idOf(record)}`, { email1: "x" }, guard))
+  })
+
+  it("[F-01] dates can all be timestamps", async () => {
+    const c = await newCompany()
+    const shipment = idOf(await makeShipment(c, await makeOrder(c)))
+    assert.match(text((await c.read("shipments", shipment))["shipdate"]), /^\d{4}-\d\d-\d\d$/)
+    await turnTo(/date_?form/i, /timestamp/)
+    assert.match(text((await c.read("shipments", shipment))["shipdate"]), /^\d{4}-\d\d-\d\dT/)
+  })
+
+  it("[F-04][CODE-11] externalid can be unique within a company and resource", async () => {
+    const c = await newCompany()
+    await turn(/unique/i, true)
+    const externalid = fresh("unique")
+    await makeSalesman(c, { externalid })
+    refused(await c.post("/salesmen", { name: fresh("s"), externalid }), "duplicate", "externalid")
+    succeeded(await c.post("/carrierservices", { externalid }), 201)
+    await makeSalesman(await newCompany(), { externalid })
+  })
+
+  it("[G-01] the status of a batch item can be text", async () => {
+    const c = await newCompany()
+    await turnTo(/batch/i, /text|string|word/)
+    const answer = await c.post("/salesmen/batch", [{ name: "a" }, {}])
+    const statuses = rows(succeeded(answer, 207)["results"]).map((each) => each["status"])
+    for (const status of statuses) assert.isString(status)
+    assert.notStrictEqual(statuses[0], statuses[1])
+  })
+
+  it("[I-14][X-09] DELETE of an unknown id can be 422 unknown_value", async () => {
+    const c = await newCompany()
+    await turnTo(/delete|unknown/i, /422|unknown_value|true/)
+    for (const path of ["shipments", "payments"]) refused(await c.del(`/${path}/999999999`), "unknown_value")
+  })
+
+  it("[I-01][X-06] all six operations can be open on every resource", async () => {
+    const c = await newCompany()
+    await turn(/operations/i, true)
+    const id = idOf(await c.create("taskstatuses", { name: fresh("s") }))
+    assert.strictEqual(succeeded(await c.del(`/taskstatuses/${id}`))["cancel"], true)
+    const service = idOf(await c.create("carrierservices", { code: "A" }))
+    assert.strictEqual(idOf(succeeded(await c.get(`/carrierservices/${service}`))), service)
+    assert.strictEqual(succeeded(await c.patch(`/carrierservices/${service}`, { code: "B" }))["code"], "B")
+  })
+
+  it("[J-02][CODE-21][RULE-07] invoicing one shipment can be live", async () => {
+    const c = await newCompany()
+    await turn(/invoice/i, true)
+    refused(await c.post("/shipments/999999999/invoice", {}), "not_found")
+    const order = await makeOrder(c)
+    const shipment = idOf(await makeShipment(c, order, "4"))
+    const answer = await c.post(`/shipments/${shipment}/invoice`, {})
+    assert.include([200, 201], answer.status, answer.text)
+    refused(await c.post(`/shipments/${shipment}/invoice`, {}), "shipment_already_invoiced")
+  })
+})
+
+describe("headers", () => {
+  it("[E-03] Retry-After can be an HTTP date", async () => {
+    const c = await newCompany()
+    await turnTo(/retry/i, /date/)
+    await control("PUT", "/limits", { requestsPerMinute: 1 })
+    await ask(c, "/salesmen")
+    const answer = await ask(c, "/salesmen")
+    await control("PUT", "/limits", { requestsPerMinute: 600 })
+    assert.strictEqual(answer.status, 429)
+    assert.match(String(answer.headers["retry-after"]), /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/)
+  })
+
+  it("[B-11][ERR-12] the request id can have another header name", async () => {
+    const c = await newCompany()
+    await turn(/request_?id/i, "Request-Id")
+    const answer = await ask(c, "/salesmen")
+    assert.isNotEmpty(String(answer.headers["request-id"] ?? ""))
+    assert.isUndefined(answer.headers["svc-request-id"])
+  })
+})
+
+it("[A-01] what is switched back is as before", async () => {
+  const c = await newCompany()
+  await people(c, 2)
+  const answer = await c.get("/salesmen")
+  assert.lengthOf(page(answer).data, 2)
+  assert.isTrue(isRow(answer.json))
+})

@@ -1,0 +1,402 @@
+/**
+ * Requests of every kind against the reference server, and what must be true whatever they were.
+ *
+ * After each request: the answer is one that the OpenAPI document allows for its path and status; it is no 500 and no
+ * defect; it came in time; a refused write and a read left nothing behind; a repeated Idempotency-Key got the first
+ * answer; what the document calls a right request is not called a wrong one by the server, and the other way round. Now
+ * and then, and at the end: the invariants of the records.
+ *
+ *   npm run fuzz -- --requests 100000 --seed 1
+ */
+import { request as httpRequest } from "node:http"
+import type { Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import { connect } from "node:net"
+import { setTimeout as sleep } from "node:timers/promises"
+import { parseArgs } from "node:util"
+import type { Core } from "../../connectors/service-v2/reference-server/Core.ts"
+import { core } from "../../connectors/service-v2/reference-server/Core.ts"
+import type { Answer } from "../../connectors/service-v2/reference-server/http/Message.ts"
+import { listener } from "../../connectors/service-v2/reference-server/http/listener.ts"
+import { bodyBytesMax } from "../../connectors/service-v2/reference-server/http/serve.ts"
+import { readInstant } from "../../connectors/service-v2/reference-server/time.ts"
+import type { Contract } from "../support/contract.ts"
+import { contract } from "../support/contract.ts"
+import { Chance } from "./Chance.ts"
+import { broken, stateOf } from "./invariants.ts"
+import type { Draft, Tokens } from "./requests.ts"
+import { Requests, base } from "./requests.ts"
+
+export interface FuzzOptions {
+  readonly requests: number
+  readonly seed: number
+  /** The part of the requests that goes over sockets. */
+  readonly sockets: number
+  /** Failures after which the run ends. */
+  readonly failuresMax: number
+}
+
+export interface Failure {
+  readonly index: number
+  readonly problems: ReadonlyArray<string>
+  readonly draft: Draft
+  readonly status: number
+  readonly text: string
+}
+
+export interface Figures {
+  readonly requests: number
+  readonly overSockets: number
+  readonly seconds: number
+  readonly slowestMs: number
+  readonly byStatus: Readonly<Record<string, number>>
+  readonly codes: ReadonlyMap<string, number>
+  /** Operations of the document that answered 2xx at least once, of how many. */
+  readonly succeeded: readonly [number, number]
+  readonly commits: number
+  readonly replays: number
+  readonly failures: ReadonlyArray<Failure>
+}
+
+/** Longer than any one request may take in process. */
+const slowMs = 2000
+const invariantEvery = 2500
+
+const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
+
+const control = (served: Core, method: string, url: string, body?: unknown): Record<string, unknown> => {
+  const told = served.control({ method, url, headers: {}, body: body === undefined ? null : bytes(body) })
+  if (told.status >= 300) throw new Error(`${method} ${url}: ${told.body}`)
+  return told.body === "" ? {} : (JSON.parse(told.body) as Record<string, unknown>)
+}
+
+const issue = (served: Core, given: object): string =>
+  String(control(served, "POST", "/tokens", { company: 1, scopes: ["*"], ...given })["token"])
+
+const tokensOf = (served: Core): Tokens => {
+  const revoked = issue(served, {})
+  control(served, "POST", "/tokens/revoke", { token: revoked })
+  return {
+    full: issue(served, {}),
+    other: issue(served, { company: 2 }),
+    weak: [
+      revoked,
+      issue(served, { scopes: ["orders:read"] }),
+      issue(served, { scopes: ["setup:write", "orders:write", "customers:write"] }),
+      issue(served, { expires: "2020-01-01T00:00:00Z" }),
+      issue(served, { supervisor: false }),
+      issue(served, { active: false }),
+      issue(served, { usercompany: 2 })
+    ]
+  }
+}
+
+interface Told {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly text: string
+}
+
+const toldOf = ({ status, headers, body }: Answer): Told => ({ status, headers, text: body })
+
+/** Sends over a socket; null when the client itself cannot write such a request. */
+const overSocket = (port: number, { method, url, headers, body }: Draft): Promise<Told | null> =>
+  new Promise((resolve, reject) => {
+    try {
+      const length = body === null ? {} : { "content-length": String(body.length) }
+      const request = httpRequest(
+        { host: "127.0.0.1", port, method, path: url, headers: { ...headers, ...length }, timeout: 5000 },
+        (response) => {
+          const chunks: Array<Buffer> = []
+          response.on("data", (chunk: Buffer) => chunks.push(chunk))
+          response.on("error", reject)
+          response.on("end", () => {
+            const given = Object.entries(response.headers).map(([name, value]) => [name, String(value)])
+            resolve({
+              status: response.statusCode ?? 0,
+              headers: Object.fromEntries(given) as Record<string, string>,
+              text: Buffer.concat(chunks).toString("utf8")
+            })
+          })
+        }
+      )
+      request.on("timeout", () => request.destroy(new Error("no answer in 5 s")))
+      request.on("error", reject)
+      request.end(body ?? undefined)
+    } catch (error) {
+      if (["ERR_INVALID_CHAR", "ERR_UNESCAPED_CHARACTERS"].includes((error as NodeJS.ErrnoException).code ?? "")) {
+        resolve(null)
+      } else reject(error as Error)
+    }
+  })
+
+/** Bytes that are hardly HTTP; whatever comes back, the connection must end or answer. */
+const rawBytes = (port: number, chance: Chance): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const socket = connect(port, "127.0.0.1")
+    let answer = ""
+    socket.setTimeout(5000, () => {
+      socket.destroy()
+      reject(new Error("the server neither answered nor closed"))
+    })
+    socket.on("data", (chunk: Buffer) => {
+      answer += chunk.toString("latin1")
+      socket.destroy()
+    })
+    socket.on("close", () => resolve(answer))
+    socket.on("error", () => resolve(answer))
+    const line = chance.pick([
+      "GET / HTTP/1.1\r\n\r\n",
+      `GET ${base}/orders HTTP/9.9\r\nHost: a\r\n\r\n`,
+      `GET ${base}/ord\u0000ers HTTP/1.1\r\nHost: a\r\n\r\n`,
+      `POST ${base}/orders HTTP/1.1\r\nHost: a\r\nContent-Length: abc\r\n\r\n{}`,
+      `POST ${base}/orders HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n{}`,
+      `POST ${base}/orders HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n`,
+      `GET ${base}/orders HTTP/1.1\r\nHost: a\r\nX: ${"y".repeat(40_000)}\r\n\r\n`,
+      `CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`,
+      `GET ${base}/me HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\nConnection: close\r\n\r\n`,
+      "\u0016\u0003\u0001\u0002\u0000",
+      "{}\r\n\r\n"
+    ])
+    socket.write(Buffer.from(line, "latin1"))
+  })
+
+/** The code of a refusal; null when there is none. */
+const codeOf = (body: unknown): string | null => {
+  const code = (body as { error?: { code?: unknown } } | null)?.error?.code
+  return typeof code === "string" ? code : null
+}
+
+/** 400 that the document cannot foresee: cursors are opaque, and one field can depend on another. */
+const isForeseeable = (body: unknown): boolean => {
+  const { field, errors } = ((body as { error?: unknown }).error ?? {}) as {
+    field?: string
+    errors?: ReadonlyArray<unknown>
+  }
+  if (field === "cursor" || field === "modifiedsince" || field === "limit") return false
+  return !(errors?.length === 1 && (errors[0] as { code: string }).code === "required")
+}
+
+const differences = (judge: Contract, draft: Draft, told: Told, body: unknown): ReadonlyArray<string> => {
+  const text = draft.body === null ? null : Buffer.from(draft.body).toString("utf8")
+  const asked = {
+    method: draft.method,
+    url: draft.url.replace(/^\/(?:!|%21)\/api\/v2/, ""),
+    headers: draft.headers,
+    text
+  }
+  if (told.status >= 300 && told.status !== 400) return []
+  // The two sides are compared where both judge the same thing: what is replayed was judged when it came first.
+  if (told.headers["Idempotent-Replayed"] !== undefined || told.headers["idempotent-replayed"] !== undefined) return []
+  const wrong = judge.requestProblems(asked)
+  if (told.status === 400) {
+    return wrong.length === 0 && isForeseeable(body) ? ["the document allows this request, the server does not"] : []
+  }
+  // In a batch each record is judged by itself.
+  if (told.status === 207) return []
+  return wrong.length === 0 ? [] : [`the server takes this request, the document does not: ${wrong.join("; ")}`]
+}
+
+export const fuzz = async (options: FuzzOptions, progress: (done: number) => void = () => {}): Promise<Figures> => {
+  const chance = new Chance(options.seed)
+  const defects: Array<unknown> = []
+  const start = readInstant("2026-03-16T09:00:00Z")!
+  const served = core({ now: () => start, onDefect: (error) => defects.push(error), data: "demo" })
+  control(served, "POST", "/clock", { manual: true })
+  control(served, "PUT", "/limits", { requestsPerMinute: null })
+  const { body: document } = served.handle({ method: "GET", url: `${base}/openapi.json`, headers: {}, body: null })
+  const judge = contract(JSON.parse(document) as Record<string, unknown>)
+  const requests = new Requests(chance, judge, tokensOf(served))
+  const { world } = served
+  const server: Server = listener(
+    { bodyBytesMax, draw: served.draw, answer: served.answer, hold: served.hold, sleep: (ms) => sleep(ms) },
+    (error) => defects.push(error)
+  )
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const { port } = server.address() as AddressInfo
+
+  const failures: Array<Failure> = []
+  const byStatus: Record<string, number> = {}
+  const codes = new Map<string, number>()
+  const succeeded = new Set<string>()
+  const firstAnswers = new Map<string, { readonly print: string; readonly told: Told }>()
+  const commitsBefore = world.store.history.length
+  let overSockets = 0
+  let slowestMs = 0
+  let replays = 0
+  const began = performance.now()
+
+  const disturb = () => {
+    const company = { company: chance.pick(["/companies/1", "/companies/2"]) }.company
+    chance.pick<() => unknown>([
+      () =>
+        control(served, "PUT", company, {
+          closedThrough: chance.pick(["2025-12-31", "2026-03-15", "2026-03-31", null])
+        }),
+      () => control(served, "PUT", company, { closedThrough: null }),
+      () =>
+        control(served, "PUT", company, {
+          features: { [chance.pick(world.store.catalogue.features)]: chance.is(0.8) }
+        }),
+      () =>
+        control(served, "PUT", company, {
+          recordLimits: { [chance.pick(["customers", "items"])]: chance.pick([1, null]) }
+        }),
+      () => control(served, "POST", "/clock", { advanceSeconds: chance.pick([1, 60, 3600, 86_400]) }),
+      () => control(served, "PUT", "/limits", { requestsPerMinute: chance.pick([null, null, 3]) })
+    ])()
+  }
+  /** Refusals for all alike hide what lies behind them. */
+  const settle = () => {
+    control(served, "PUT", "/limits", { requestsPerMinute: null })
+    for (const company of ["/companies/1", "/companies/2"]) {
+      const features = Object.fromEntries(world.store.catalogue.features.map((name) => [name, true]))
+      control(served, "PUT", company, { features, closedThrough: null, recordLimits: { customers: null, items: null } })
+    }
+  }
+
+  for (let index = 0; index < options.requests && failures.length < options.failuresMax; index++) {
+    if (index % 1000 === 0) progress(index)
+    if (chance.is(0.004)) disturb()
+    else if (chance.is(0.01)) settle()
+    const draft = requests.draw()
+    const problems: Array<string> = []
+    const commits = world.store.history.length
+    const isWatched = chance.is(0.01)
+    const before = isWatched ? stateOf(world.store) : ""
+    const isSocket = chance.is(options.sockets)
+    const at = performance.now()
+    let told: Told = { status: 0, headers: {}, text: "" }
+    try {
+      const sent = isSocket ? await overSocket(port, draft) : null
+      if (sent === null) {
+        const answer = served.handle(draft)
+        told = toldOf(answer.pending === undefined ? answer : await answer.pending)
+      } else {
+        overSockets++
+        told = sent
+      }
+      if (isSocket && chance.is(0.05)) {
+        const raw = await rawBytes(port, chance)
+        if (raw !== "" && !/^HTTP\/1\.1 [2-4]\d\d /.test(raw))
+          problems.push(`raw bytes were answered ${raw.slice(0, 80)}`)
+      }
+    } catch (error) {
+      problems.push(`thrown: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+    }
+    const took = performance.now() - at
+    slowestMs = Math.max(slowestMs, took)
+    if (took > slowMs) problems.push(`took ${Math.round(took)} ms`)
+    for (const defect of defects.splice(0)) {
+      problems.push(`defect: ${defect instanceof Error ? (defect.stack ?? defect.message) : String(defect)}`)
+    }
+    let body: unknown = null
+    try {
+      body = told.text === "" || told.text.startsWith("%PDF") ? null : JSON.parse(told.text)
+    } catch {
+      problems.push("the answer is no JSON")
+    }
+    const path = draft.url.replace(/^\/(?:!|%21)\/api\/v2/, "")
+    const isInside = path !== draft.url
+    const code = codeOf(body)
+    byStatus[told.status] = (byStatus[told.status] ?? 0) + 1
+    if (code !== null) codes.set(code, (codes.get(code) ?? 0) + 1)
+    if (told.status === 500) problems.push("answered 500")
+    // An answer to HEAD carries no body over a socket.
+    if (isInside && !(isSocket && draft.method === "HEAD")) {
+      problems.push(...judge.answerProblems({ method: draft.method, url: path }, told))
+      problems.push(...differences(judge, draft, told, body))
+    }
+    const isChanged = world.store.history.length !== commits
+    if (isChanged && (told.status >= 300 || draft.method === "GET")) problems.push("it left something behind")
+    if (isWatched && !isChanged && stateOf(world.store) !== before) problems.push("records changed without a commit")
+    const key = draft.headers["idempotency-key"]
+    if (key !== undefined && told.status < 300) {
+      const name = `${draft.headers["authorization"] ?? ""} ${key}`
+      const print = `${draft.method} ${draft.url} ${Buffer.from(draft.body ?? []).toString("base64")}`
+      const first = firstAnswers.get(name)
+      const isReplayed = (told.headers["Idempotent-Replayed"] ?? told.headers["idempotent-replayed"]) !== undefined
+      if (isReplayed) {
+        replays++
+        if (first !== undefined && (first.print !== print || first.told.text !== told.text)) {
+          problems.push("the replay is not the first answer")
+        }
+      } else firstAnswers.set(name, { print, told })
+    }
+    if (told.status < 300) {
+      const found = judge.find(draft.method, path.split("?")[0]!)
+      if (found?.operation !== null && found !== null) succeeded.add(`${draft.method} ${found.template}`)
+    }
+    requests.learn(draft, told.status, told.headers, body)
+    if (index % invariantEvery === invariantEvery - 1 || index === options.requests - 1)
+      problems.push(...broken(world.store))
+    if (problems.length > 0) failures.push({ index, problems, draft, status: told.status, text: told.text })
+  }
+  server.closeAllConnections()
+  await new Promise((resolve) => server.close(resolve))
+  const operations = Object.values(judge.document["paths"] as object).flatMap((item) =>
+    Object.keys(item as object)
+  ).length
+  return {
+    requests: options.requests,
+    overSockets,
+    seconds: (performance.now() - began) / 1000,
+    slowestMs,
+    byStatus,
+    codes,
+    succeeded: [succeeded.size, operations],
+    commits: world.store.history.length - commitsBefore,
+    replays,
+    failures
+  }
+}
+
+/** A failure with everything that is needed to see it again. */
+export const printFailure = ({ index, problems, draft, status, text }: Failure, seed: number): string => {
+  const body = draft.body === null ? "no body" : JSON.stringify(Buffer.from(draft.body).toString("utf8").slice(0, 1500))
+  return [
+    `request ${index} of seed ${seed}: ${draft.method} ${draft.url.slice(0, 400)}`,
+    `  headers ${JSON.stringify(draft.headers)}`,
+    `  body ${body}`,
+    `  answered ${status} ${text.slice(0, 600)}`,
+    ...problems.map((problem) => `  ! ${problem.slice(0, 1500)}`)
+  ].join("\n")
+}
+
+const main = async () => {
+  const { values } = parseArgs({
+    options: {
+      requests: { type: "string", default: "20000" },
+      seed: { type: "string", default: "1" },
+      sockets: { type: "string", default: "0.05" },
+      failures: { type: "string", default: "10" }
+    }
+  })
+  const seed = Number(values.seed)
+  const told = await fuzz(
+    { requests: Number(values.requests), seed, sockets: Number(values.sockets), failuresMax: Number(values.failures) },
+    (done) => {
+      if (process.stderr.isTTY) process.stderr.write(`\r${done} requests`)
+    }
+  )
+  const { failures, codes, byStatus, seconds, succeeded } = told
+  for (const failure of failures) process.stdout.write(`${printFailure(failure, seed)}\n\n`)
+  const rate = Math.round(told.requests / seconds)
+  process.stdout.write(
+    `${[
+      `seed ${seed}: ${told.requests} requests (${told.overSockets} over sockets) in ${seconds.toFixed(1)} s, ${rate}/s, slowest ${told.slowestMs.toFixed(0)} ms`,
+      `operations that succeeded: ${succeeded[0]} of ${succeeded[1]}; commits ${told.commits}; replays ${told.replays}`,
+      `statuses: ${Object.entries(byStatus)
+        .map(([status, count]) => `${status} ${count}`)
+        .join(", ")}`,
+      `codes: ${[...codes]
+        .toSorted((a, b) => b[1] - a[1])
+        .map(([code, count]) => `${code} ${count}`)
+        .join(", ")}`,
+      failures.length === 0 ? "no failure" : `${failures.length} failures`
+    ].join("\n")}\n`
+  )
+  process.exitCode = failures.length === 0 ? 0 : 1
+}
+
+if (import.meta.main) await main()

@@ -1,0 +1,389 @@
+/** Deliveries over real HTTPS on loopback: what only happens on the wire. */
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { createServer } from "node:https"
+import type { AddressInfo } from "node:net"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { isPublic } from "../../connectors/service-v2/reference-server/events/addresses.ts"
+import { httpsNetwork } from "../../connectors/service-v2/reference-server/events/httpsNetwork.ts"
+import type { HttpsNetworkOptions } from "../../connectors/service-v2/reference-server/events/httpsNetwork.ts"
+import { start } from "../../connectors/service-v2/reference-server/ReferenceServer.ts"
+import { certificate } from "../support/certificate.ts"
+import { verify } from "./eventsSupport.ts"
+import type { Json } from "./support.ts"
+
+const own = certificate(["localhost", "receiver.test"], ["127.0.0.1"])
+const trusted = [own.cert]
+
+interface Got {
+  readonly path: string
+  readonly headers: IncomingMessage["headers"]
+  readonly body: Buffer
+}
+
+const got: Array<Got> = []
+let connections = 0
+let answer: (response: ServerResponse, path: string) => void = (response) => response.writeHead(204).end()
+const receiver = createServer(own, (message, response) => {
+  const chunks: Array<Buffer> = []
+  message.on("data", (chunk: Buffer) => chunks.push(chunk))
+  message.on("end", () => {
+    got.push({ path: message.url!, headers: message.headers, body: Buffer.concat(chunks) })
+    answer(response, message.url!)
+  })
+})
+receiver.on("connection", () => connections++)
+let port: number
+
+const scope = Scope.makeUnsafe()
+let baseUrl: string
+let controlUrl: string
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => {
+    receiver.listen(0, "127.0.0.1", resolve)
+  })
+  port = (receiver.address() as AddressInfo).port
+  const urls = await Effect.runPromise(Scope.provide(start({ port: 0, controlPort: 0, data: "empty" }), scope))
+  baseUrl = urls.baseUrl
+  controlUrl = urls.controlUrl
+})
+
+afterAll(async () => {
+  await Effect.runPromise(Scope.close(scope, Exit.void))
+  receiver.close()
+  receiver.closeAllConnections()
+})
+
+const never: HttpsNetworkOptions["sleep"] = (_, signal) =>
+  new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(new Error("given up")))
+  })
+
+/** One attempt; the name receiver.test resolves to the addresses. */
+const send = (
+  url: string,
+  more: Partial<{ allowPrivate: boolean; trusted: ReadonlyArray<string>; signal: AbortSignal }> = {},
+  options: Partial<HttpsNetworkOptions> = {},
+  addresses: ReadonlyArray<string> = ["127.0.0.1"]
+) =>
+  httpsNetwork({
+    now: () => performance.now(),
+    sleep: never,
+    resolve: (_, callback) =>
+      callback(
+        null,
+        addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }))
+      ),
+    ...options
+  }).send(
+    {
+      url,
+      headers: { "Svc-Event-Id": "evt_1" },
+      body: Buffer.from("{}"),
+      trusted,
+      allowPrivate: true,
+      ...more
+    },
+    more.signal ?? new AbortController().signal
+  )
+
+const text = (body: Uint8Array) => Buffer.from(body).toString()
+
+describe("an attempt over HTTPS", () => {
+  it("posts the bytes and keeps the first 500 of the answer", async () => {
+    answer = (response) => response.writeHead(200).end("y".repeat(100_000))
+    const outcome = await send(`https://receiver.test:${port}/hook?a=1`)
+    assert.deepInclude(outcome, { status: 200, failure: null })
+    assert.strictEqual(text(outcome.body), "y".repeat(500))
+    assert.isAtLeast(outcome.durationms, 0)
+    const { path, headers, body } = got.at(-1)!
+    assert.strictEqual(path, "/hook?a=1")
+    assert.strictEqual(headers["svc-event-id"], "evt_1")
+    assert.strictEqual(headers["content-length"], "2")
+    assert.strictEqual(body.toString(), "{}")
+  })
+
+  it("follows no redirect", async () => {
+    const before = got.length
+    answer = (response) => response.writeHead(307, { Location: `https://127.0.0.1:${port}/other` }).end("moved")
+    assert.deepInclude(await send(`https://127.0.0.1:${port}/`), { status: 307 })
+    assert.lengthOf(got, before + 1)
+  })
+
+  it("gives up after 15 seconds, and when it is told to", async () => {
+    answer = () => {}
+    const waited: Array<number> = []
+    const sleep = (ms: number) => {
+      waited.push(ms)
+      return new Promise<void>((resolve) => {
+        setTimeout(resolve, 50)
+      })
+    }
+    const late = await send(`https://127.0.0.1:${port}/`, {}, { sleep })
+    assert.deepStrictEqual(waited, [15_000])
+    assert.isNull(late.status)
+    assert.include(late.failure, "15 seconds")
+    const stop = new AbortController()
+    const stopped = send(`https://127.0.0.1:${port}/`, { signal: stop.signal })
+    setTimeout(() => stop.abort(), 20)
+    assert.deepInclude(await stopped, { status: null, failure: "the attempt was given up" })
+    assert.isNull((await send(`https://127.0.0.1:${port}/`, { signal: stop.signal })).status)
+  })
+
+  it("takes a status that came in time although the answer does not end", async () => {
+    answer = (response) => {
+      response.writeHead(200)
+      response.write("begun")
+    }
+    const sleep = () =>
+      new Promise<void>((resolve) => {
+        setTimeout(resolve, 100)
+      })
+    const outcome = await send(`https://127.0.0.1:${port}/`, {}, { sleep })
+    assert.strictEqual(outcome.status, 200)
+    assert.strictEqual(text(outcome.body), "begun")
+  })
+
+  it("fails where nobody answers properly", async () => {
+    answer = (response) => response.socket?.destroy()
+    assert.isNull((await send(`https://127.0.0.1:${port}/`)).status)
+    answer = (response) => {
+      response.socket?.end("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+    }
+    assert.isNull((await send(`https://127.0.0.1:${port}/`)).status)
+    answer = (response) => response.socket?.end("nonsense\r\n\r\n")
+    assert.isNull((await send(`https://127.0.0.1:${port}/`)).status)
+    const nobody = await send("https://127.0.0.1:1/")
+    assert.isNull(nobody.status)
+    assert.include(nobody.failure, "ECONNREFUSED")
+  })
+
+  it("verifies the certificate and the name in it, whatever the environment says", async () => {
+    answer = (response) => response.writeHead(200).end()
+    const before = got.length
+    const insecure = process.env["NODE_TLS_REJECT_UNAUTHORIZED"]
+    process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0"
+    try {
+      assert.isNull((await send(`https://127.0.0.1:${port}/`, { trusted: [] })).status)
+      const stranger = certificate(["localhost"], ["127.0.0.1"])
+      assert.isNull((await send(`https://127.0.0.1:${port}/`, { trusted: [stranger.cert] })).status)
+      const misnamed = await send(`https://other.test:${port}/`)
+      assert.isNull(misnamed.status)
+      assert.include(misnamed.failure, "altnames")
+    } finally {
+      if (insecure === undefined) delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"]
+      else process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = insecure
+    }
+    assert.lengthOf(got, before)
+  })
+
+  it("reaches no private address, by name or by number, also when the name has moved there", async () => {
+    answer = (response) => response.writeHead(200).end()
+    const closed = { allowPrivate: false }
+    const before = got.length
+    const opened = connections
+    for (const host of [
+      "127.0.0.1",
+      "127.1",
+      "2130706433",
+      "0x7f000001",
+      "0177.0.0.1",
+      "[::1]",
+      "[::ffff:127.0.0.1]",
+      "0"
+    ]) {
+      const { status, failure } = await send(`https://${host}:${port}/`, closed)
+      assert.isNull(status)
+      assert.include(failure, "not a public address")
+    }
+    for (const address of ["127.0.0.1", "10.0.0.1", "::1", "fd00::1", "::ffff:192.168.0.1"]) {
+      const { status, failure } = await send(`https://receiver.test:${port}/`, closed, {}, [address])
+      assert.isNull(status)
+      assert.include(failure, "receiver.test is not a public address")
+    }
+    assert.isNull((await send(`https://receiver.test:${port}/`, closed, {}, [])).status)
+    assert.isNull((await send(`https://localhost:${port}/`, closed)).status)
+    assert.lengthOf(got, before)
+    assert.strictEqual(connections, opened)
+  })
+})
+
+describe("addresses", () => {
+  it("are public or refused, however they are spelled", () => {
+    const refused = [
+      "0.0.0.0",
+      "0.1.2.3",
+      "10.0.0.1",
+      "10.255.255.255",
+      "100.64.0.1",
+      "100.127.255.255",
+      "127.0.0.1",
+      "127.255.255.254",
+      "169.254.169.254",
+      "172.16.0.1",
+      "172.31.255.255",
+      "192.0.0.1",
+      "192.0.0.170",
+      "192.0.2.1",
+      "192.88.99.1",
+      "192.168.0.1",
+      "192.168.255.255",
+      "198.18.0.1",
+      "198.19.255.255",
+      "198.51.100.7",
+      "203.0.113.7",
+      "224.0.0.1",
+      "239.255.255.255",
+      "240.0.0.1",
+      "255.255.255.255",
+      "::",
+      "::1",
+      "0:0:0:0:0:0:0:1",
+      "::127.0.0.1",
+      "::7f00:1",
+      "::ffff:127.0.0.1",
+      "::ffff:7f00:1",
+      "::FFFF:10.0.0.1",
+      "0:0:0:0:0:ffff:c0a8:1",
+      "::ffff:169.254.169.254",
+      "::ffff:0:127.0.0.1",
+      "64:ff9b::7f00:1",
+      "64:ff9b::10.0.0.1",
+      "64:ff9b:1::1",
+      "100::1",
+      "2001::1",
+      "2001:2::1",
+      "2001:10::1",
+      "2001:db8::1",
+      "2001:db8:ffff::1",
+      "2002:7f00:1::",
+      "2002:a00:1::1",
+      "3fff::1",
+      "5f00::1",
+      "fc00::1",
+      "fd12:3456:789a::1",
+      "fe80::1",
+      "fe80::1%eth0",
+      "febf::1",
+      "fec0::1",
+      "ff02::1",
+      "ff0e::1",
+      "",
+      "localhost",
+      "127.1",
+      "0x7f.1",
+      "1.2.3",
+      "::g"
+    ]
+    assert.deepStrictEqual(refused.filter(isPublic), [])
+    const open = [
+      "1.1.1.1",
+      "8.8.8.8",
+      "9.255.255.255",
+      "11.0.0.0",
+      "100.63.255.255",
+      "100.128.0.0",
+      "172.15.255.255",
+      "172.32.0.0",
+      "192.0.1.0",
+      "192.167.255.255",
+      "198.17.255.255",
+      "198.20.0.0",
+      "223.255.255.255",
+      "::ffff:8.8.8.8",
+      "2001:4860:4860::8888",
+      "2606:4700:4700::1111",
+      "2a00:1450:4001:81b::200e"
+    ]
+    assert.deepStrictEqual(
+      open.filter((address) => !isPublic(address)),
+      []
+    )
+  })
+})
+
+describe("the running server", () => {
+  const control = async (method: string, path: string, body?: unknown) => {
+    const init = { method, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
+    const response = await fetch(`${controlUrl}${path}`, init)
+    return { status: response.status, body: (await response.json()) as Json }
+  }
+
+  it("delivers to a receiver whose certificate it was told to trust", async () => {
+    const issued = await control("POST", "/tokens", { company: 1, scopes: ["*"] })
+    const authorization = `Bearer ${String(issued.body["token"])}`
+    const call = async (method: string, path: string, body?: unknown) => {
+      const init = { method, headers: { authorization }, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
+      return (await (await fetch(`${baseUrl}${path}`, init)).json()) as Json
+    }
+    answer = (response) => response.writeHead(200).end("thanks")
+    got.length = 0
+    const made = await call("POST", "/webhooks", {
+      url: `https://localhost:${port}/hook`,
+      events: ["salesmen.created"]
+    })
+    const test = () => call("POST", `/webhooks/${String(made["id"])}/test`)
+    assert.deepInclude(await test(), { responsecode: null, delivered: false })
+    assert.strictEqual((await control("PUT", "/limits", { allowPrivateReceivers: true })).status, 200)
+    assert.deepInclude(await test(), { responsecode: null, delivered: false })
+    assert.lengthOf(got, 0)
+    assert.strictEqual((await control("POST", "/trust", { caPem: "nothing" })).status, 400)
+    assert.deepStrictEqual((await control("POST", "/trust", { caPem: own.cert })).body, { trusted: 1 })
+    assert.deepStrictEqual((await control("POST", "/trust", { caPem: own.cert })).body, { trusted: 1 })
+    assert.deepInclude(await test(), { responsecode: 200, responsebody: "thanks", delivered: true })
+    const record = await call("POST", "/salesmen", { name: "Zoë" })
+    const { attempts } = (await control("POST", "/cycle")).body as { readonly attempts: ReadonlyArray<Json> }
+    assert.lengthOf(attempts, 1)
+    assert.lengthOf(got, 2)
+    const { headers, body, path } = got[1]!
+    assert.strictEqual(path, "/hook")
+    const envelope = JSON.parse(body.toString("utf8")) as Json
+    assert.deepInclude(envelope, { type: "salesmen.created", companyid: 1, id: headers["svc-event-id"] })
+    assert.deepStrictEqual(envelope["data"], record)
+    const { matches } = verify(
+      String(headers["svc-signature"]),
+      body,
+      [String(made["secret"])],
+      Math.floor(Date.now() / 1000)
+    )
+    assert.deepStrictEqual(matches, [true])
+    assert.strictEqual(headers["svc-delivery-attempt"], "1")
+    assert.strictEqual(headers["content-type"], "application/json")
+    const { deliveries } = (await control("GET", "/deliveries")).body as { readonly deliveries: ReadonlyArray<Json> }
+    assert.lengthOf(deliveries, 4)
+    assert.strictEqual(Buffer.from(String(deliveries[3]!["body"]), "base64").toString(), body.toString())
+    assert.include(deliveries[0]!["failure"], "allowPrivateReceivers")
+  })
+
+  it("delivers by itself when a cycle is due, and when the clock is moved past it", async () => {
+    answer = (response) => response.writeHead(204).end()
+    const issued = await control("POST", "/tokens", { company: 1, scopes: ["*"] })
+    const headers = { authorization: `Bearer ${String(issued.body["token"])}` }
+    await control("PUT", "/limits", { allowPrivateReceivers: true })
+    await control("POST", "/trust", { caPem: own.cert })
+    const post = (path: string, body: unknown) =>
+      fetch(`${baseUrl}${path}`, { method: "POST", headers, body: JSON.stringify(body) })
+    await post("/webhooks", { url: `https://127.0.0.1:${port}/own`, events: ["salesmen.created"] })
+    got.length = 0
+    await post("/salesmen", { name: "Moved" })
+    await control("POST", "/clock", { advanceSeconds: 300 })
+    assert.deepStrictEqual(
+      got.map(({ path }) => path).filter((path) => path === "/own"),
+      ["/own"]
+    )
+    await control("PUT", "/limits", { cycleSeconds: 1 })
+    await post("/salesmen", { name: "Alone" })
+    for (let tries = 0; got.filter(({ path }) => path === "/own").length < 2 && tries < 100; tries++) {
+      await new Promise((resolve) => {
+        setTimeout(resolve, 50)
+      })
+    }
+    assert.lengthOf(
+      got.filter(({ path }) => path === "/own"),
+      2
+    )
+  })
+})

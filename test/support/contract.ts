@@ -1,0 +1,211 @@
+/**
+ * The OpenAPI document as a judge of requests and answers.
+ *
+ * It knows the server by its document alone: which answer a path, method and status may have, and whether a request is
+ * one that the document allows.
+ */
+import { Ajv2020 } from "ajv/dist/2020.js"
+import type { ValidateFunction } from "ajv"
+import addFormats from "ajv-formats"
+
+type Node = Readonly<Record<string, unknown>>
+
+const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value)
+
+export interface Told {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly text: string
+}
+
+export interface Asked {
+  readonly method: string
+  /** Below the base address, with its query. */
+  readonly url: string
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly text: string | null
+}
+
+export interface Found {
+  readonly template: string
+  /** Null when the path is there and the method is not. */
+  readonly operation: Node | null
+  readonly parts: Readonly<Record<string, string>>
+}
+
+export interface Contract {
+  readonly document: Node
+  readonly find: (method: string, path: string) => Found | null
+  /** What is wrong with an answer; nothing when it is as documented. */
+  readonly answerProblems: (asked: Pick<Asked, "method" | "url">, told: Told) => ReadonlyArray<string>
+  /** What is wrong with a request. */
+  readonly requestProblems: (asked: Asked) => ReadonlyArray<string>
+}
+
+const escape = (part: string) => encodeURIComponent(part.replaceAll("~", "~0").replaceAll("/", "~1"))
+
+const segmentsOf = (path: string): ReadonlyArray<string> => {
+  try {
+    return path.slice(1).split("/").map(decodeURIComponent)
+  } catch {
+    return ["%"]
+  }
+}
+
+const isWellEncoded = (query: string): boolean => {
+  try {
+    return query.split("&").every((part) => decodeURIComponent(part) !== "=")
+  } catch {
+    return false
+  }
+}
+
+/** Text as the value that a parameter's schema speaks of. */
+const coerced = (schema: Node, text: string): unknown => {
+  const { type } = schema
+  if (type === "integer") return /^-?\d+$/.test(text) ? Number(text) : text
+  if (type === "boolean") return text === "true" ? true : text === "false" ? false : text
+  return text
+}
+
+export const contract = (document: Node): Contract => {
+  const ajv = new Ajv2020({ strict: false, validateSchema: false, allErrors: false })
+  addFormats.default(ajv)
+  ajv.addSchema(document, "api")
+
+  const at = (pointer: ReadonlyArray<string>): Node => {
+    let node: unknown = document
+    for (const part of pointer) node = isNode(node) || Array.isArray(node) ? (node as Node)[part] : undefined
+    if (!isNode(node)) throw new Error(`the document has nothing at ${pointer.join("/")}`)
+    return node
+  }
+
+  /** The place that a node is really at. */
+  const real = (pointer: ReadonlyArray<string>): ReadonlyArray<string> => {
+    const { $ref: reference } = at(pointer)
+    return typeof reference === "string"
+      ? reference
+          .slice(2)
+          .split("/")
+          .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
+      : pointer
+  }
+
+  const compiled = new Map<string, ValidateFunction>()
+  const problemsAt = (pointer: ReadonlyArray<string>, value: unknown): ReadonlyArray<string> => {
+    const key = pointer.map(escape).join("/")
+    let validate = compiled.get(key)
+    if (validate === undefined) compiled.set(key, (validate = ajv.compile({ $ref: `api#/${key}` })))
+    if (validate(value) === true) return []
+    return (validate.errors ?? []).map(
+      ({ instancePath, message, params }) => `${instancePath} ${message ?? ""} ${JSON.stringify(params)}`
+    )
+  }
+
+  const templates = Object.keys(at(["paths"])).map((template) => ({ template, parts: template.slice(1).split("/") }))
+  const bySize = new Map<number, typeof templates>()
+  for (const one of templates) bySize.set(one.parts.length, [...(bySize.get(one.parts.length) ?? []), one])
+
+  const find: Contract["find"] = (method, path) => {
+    if (!path.startsWith("/")) return null
+    const segments = segmentsOf(path)
+    const fitting = (bySize.get(segments.length) ?? []).filter(({ parts }) =>
+      parts.every((part, index) => part.startsWith("{") || part === segments[index])
+    )
+    const isVariable = (part: string) => Number(part.startsWith("{"))
+    const [best] = fitting.toSorted(
+      (a, b) => a.parts.reduce((n, part) => n + isVariable(part), 0) - b.parts.reduce((n, p) => n + isVariable(p), 0)
+    )
+    if (best === undefined) return null
+    const item = at(["paths", best.template])
+    // Methods are told apart by case: get is none.
+    const operation = method === method.toUpperCase() ? item[method.toLowerCase()] : undefined
+    const parts = Object.fromEntries(
+      best.parts.flatMap((part, index) => (part.startsWith("{") ? [[part.slice(1, -1), segments[index]!]] : []))
+    )
+    return { template: best.template, operation: isNode(operation) ? operation : null, parts }
+  }
+
+  const responseOf = (asked: Pick<Asked, "method" | "url">, status: number): ReadonlyArray<string> | null => {
+    const [path = ""] = asked.url.split("?")
+    const found = find(asked.method, path)
+    if (found?.operation === null || found === null) {
+      if (status === 401 || status === 403) return ["paths", "/me", "get", "responses", String(status)]
+      if (found !== null && status === 405) return ["components", "responses", "MethodNotAllowed"]
+      return found === null && status === 404 ? ["components", "responses", "UnknownPath"] : null
+    }
+    const responses = ["paths", found.template, asked.method.toLowerCase(), "responses"]
+    return Object.hasOwn(at(responses), String(status)) ? [...responses, String(status)] : null
+  }
+
+  const answerProblems: Contract["answerProblems"] = (asked, { status, headers, text }) => {
+    const where = responseOf(asked, status)
+    if (where === null) return [`status ${status} is not documented: ${text.slice(0, 300)}`]
+    const pointer = real(where)
+    const response = at(pointer)
+    const problems: Array<string> = []
+    const given = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+    for (const name of Object.keys((response["headers"] ?? {}) as Node)) {
+      const header = real([...pointer, "headers", name])
+      const value = given.get(name.toLowerCase())
+      const { required, schema } = at(header)
+      if (value === undefined) {
+        if (required === true) problems.push(`the header ${name} is missing`)
+      } else {
+        const wrong = problemsAt([...header, "schema"], coerced(schema as Node, value))
+        problems.push(...wrong.map((problem) => `header ${name} = ${value}: ${problem}`))
+      }
+    }
+    const content = (response["content"] ?? {}) as Node
+    const type = (given.get("content-type") ?? "").split(";")[0]!
+    if (!Object.hasOwn(content, type)) return [...problems, `the content type ${type} is not documented`]
+    if (type !== "application/json") return problems
+    try {
+      return [...problems, ...problemsAt([...pointer, "content", type, "schema"], JSON.parse(text))]
+    } catch {
+      return [...problems, `the body is no JSON: ${text.slice(0, 100)}`]
+    }
+  }
+
+  const requestProblems: Contract["requestProblems"] = ({ method, url, headers, text }) => {
+    const question = url.indexOf("?")
+    const found = find(method, question < 0 ? url : url.slice(0, question))
+    if (found === null) return ["the path is not documented"]
+    const { template, operation, parts } = found
+    if (operation === null) return ["the method is not documented"]
+    const place = ["paths", template, method.toLowerCase()]
+    const problems: Array<string> = []
+    if (question >= 0 && !isWellEncoded(url.slice(question + 1))) problems.push("the query is not well encoded")
+    const query = new Map<string, Array<string>>()
+    for (const [name, value] of new URLSearchParams(question < 0 ? "" : url.slice(question + 1))) {
+      query.set(name, [...(query.get(name) ?? []), value])
+    }
+    const known = new Set<string>()
+    for (const index of Object.keys((operation["parameters"] ?? []) as ReadonlyArray<unknown>)) {
+      const pointer = real([...place, "parameters", index])
+      const { name, in: where, schema } = at(pointer) as { name: string; in: string; schema: Node }
+      if (where === "query") known.add(name)
+      const values =
+        where === "query"
+          ? (query.get(name) ?? [])
+          : [where === "path" ? parts[name] : headers[name.toLowerCase()]].filter((value) => value !== undefined)
+      if (values.length > 1) problems.push(`${name} is given twice`)
+      for (const value of values) {
+        const wrong = problemsAt([...pointer, "schema"], coerced(schema, value))
+        problems.push(...wrong.map((problem) => `${where} ${name}: ${problem}`))
+      }
+    }
+    for (const name of query.keys()) if (!known.has(name)) problems.push(`query ${name} is not documented`)
+    const body = operation["requestBody"]
+    if (!isNode(body)) return problems
+    if (text === null || text === "") return body["required"] === true ? [...problems, "the body is missing"] : problems
+    try {
+      const schema = [...place, "requestBody", "content", "application/json", "schema"]
+      return [...problems, ...problemsAt(schema, JSON.parse(text))]
+    } catch {
+      return [...problems, "the body is no JSON"]
+    }
+  }
+
+  return { document, find, answerProblems, requestProblems }
+}
