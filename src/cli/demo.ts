@@ -39,6 +39,8 @@ interface Compared {
 }
 
 const differencesShownMax = 20
+/** The table is to be read, not scrolled. */
+const resourcesShownMax = 16
 
 export const command = Command.make(
   "demo",
@@ -163,11 +165,11 @@ export const command = Command.make(
         return
       }
       yield* say("\n5. What is in the warehouse now\n")
-      const filled = rows.filter((row) => row.rows > 0)
+      const largest = rows.toSorted((a, b) => b.rows - a.rows).slice(0, resourcesShownMax)
       yield* say(
         Output.table(
           ["resource", "rows", "time", "cursor (company 1)"],
-          filled.map((row) => [
+          largest.map((row) => [
             row.resource,
             Output.count(row.rows),
             Output.duration(row.durationMs),
@@ -176,7 +178,7 @@ export const command = Command.make(
           ["left", "right", "right"]
         )
       )
-      if (filled.length < rows.length) yield* say(`\n   and ${rows.length - filled.length} resources without a row yet`)
+      yield* say(`\n   and ${rows.length - largest.length} smaller ones: npx tributary status --demo`)
       for (const { title, result } of answers) {
         yield* say(`\n   ${title}\n`)
         yield* say(toTable(result))

@@ -468,6 +468,8 @@ const closedSets: Readonly<Record<string, string>> = {
   "invoicelines.period": " non-rental, D daily, M monthly, W weekly",
   "payments.paymeth": paymentMethods,
   "payments.refund_paymeth": paymentMethods,
+  // I-21
+  "orderdeposits.payment_method": paymentMethods,
   "teamprojectrecurringtasks.priority": "0 low, 1 normal, 2 high, 3 critical",
   "teamprojectrecurringtasks.frequency": "0 daily, 1 weekly, 2 monthly, 3 custom every intervaldays days",
   "teamprojecttemplateitems.itemtype": "0 milestone, 1 task",

@@ -48,10 +48,26 @@ function outOfScope(answer: Answer, scope: string): void {
 }
 
 describe("tokens", () => {
-  it("[AUTH-01][AUTH-06][GEN-07][GEN-08][VER-01] a bearer token over plain HTTP is all that a request needs", async () => {
+  it("[AUTH-01][AUTH-06][C-07][GEN-07][GEN-08][VER-01] a bearer token over plain HTTP is all that a request needs", async () => {
     assert.match(await baseUrl(), /^http:\/\/.*\/!\/api\/v2$/)
     const c = await newCompany()
     page(await c.get("/salesmen"))
+  })
+
+  it("[C-01][AUTH-18] the parameters of WWW-Authenticate are quoted strings", async () => {
+    const c = await newCompany()
+    const anonymous = await send({ method: "GET", path: "/salesmen" })
+    assert.match(String(anonymous.headers["www-authenticate"]), /^Bearer realm="[^"]+", error="invalid_token"/)
+    const answer = await (await c.with("users:read")).get("/salesmen")
+    assert.match(String(answer.headers["www-authenticate"]), /\bscope="setup:read"/)
+  })
+
+  it("[C-06][AUTH-08] no path issues, lists or revokes tokens", async () => {
+    const c = await newCompany()
+    for (const path of ["tokens", "token", "accesstokens", "oauth/token"]) {
+      refused(await c.get(`/${path}`), "not_found")
+      refused(await c.post(`/${path}`, {}), "not_found")
+    }
   })
 
   it("[AUTH-12][AUTH-18] no Authorization header is 401 unauthorized", async () => {

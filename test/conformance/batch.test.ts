@@ -210,7 +210,7 @@ it("[SCOPE-24][EP-07] a batch without the scope is refused whole", async () => {
   assert.strictEqual(challenge(answer).params["scope"], "setup:write")
 })
 
-it("[SPECIAL-12][CODE-25][G-07] a file endpoint inside a batch is 415 not_batchable", async () => {
+it("[SPECIAL-12][CODE-25][G-07][X-26] a file endpoint inside a batch is 415 not_batchable", async () => {
   const c = await newCompany()
   const shipment = await resource("shipments").make(c)
   refused(await c.post(`/shipments/${idOf(shipment)}/pdf/batch`, []), "not_batchable")

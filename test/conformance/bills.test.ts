@@ -74,7 +74,10 @@ describe("coding a bill", () => {
   it("[APBILLLINES-06][WRITE-17][F-09] the account is named by id or by exact name", async () => {
     const { c, apbillid, account, glaccountid } = await bill()
     const name = text(account["name"])
-    assert.strictEqual((await c.create("apbilllines", { apbillid, glaccount: name, amount: "1" }))["glaccountid"], glaccountid)
+    assert.strictEqual(
+      (await c.create("apbilllines", { apbillid, glaccount: name, amount: "1" }))["glaccountid"],
+      glaccountid
+    )
     for (const wrong of [name.toUpperCase(), name.slice(1), `${name} `, "nobody"]) {
       refused(await c.post("/apbilllines", { apbillid, glaccount: wrong, amount: "1" }), "unknown_value", "glaccount")
     }
@@ -173,7 +176,11 @@ describe("coding a bill", () => {
       ["curratenumber", "1"],
       ["costcode", "x"]
     ] as const) {
-      refused(await c.post("/apbilllines", { apbillid, glaccountid, amount: "1", [name]: value }), "unknown_parameter", name)
+      refused(
+        await c.post("/apbilllines", { apbillid, glaccountid, amount: "1", [name]: value }),
+        "unknown_parameter",
+        name
+      )
     }
   })
 
@@ -191,7 +198,10 @@ describe("coding a bill", () => {
     const { c, apbillid, glaccountid } = await bill()
     const id = idOf(await c.create("apbilllines", { apbillid, glaccountid, amount: "1" }))
     for (const answer of [await c.patch(`/apbilllines/${id}`, {}), await c.del(`/apbilllines/${id}`)]) {
-      assert.deepEqual(allowed(answer).filter((verb) => verb !== "HEAD"), ["GET"])
+      assert.deepEqual(
+        allowed(answer).filter((verb) => verb !== "HEAD"),
+        ["GET"]
+      )
     }
   })
 

@@ -163,7 +163,13 @@ const CATALOGUE: readonly Entry[] = [
     body: async (c) => ({ orderid: (await makeOrder(c, { ordertype: "service" })).id, hours: "1" })
   },
   { path: "users", area: "users", ops: "L R", fields: ["login", "name", "active"] },
-  { path: "customfields", area: "setup", ops: "L R", fields: ["name", "acceptedvalues", "resource"] },
+  {
+    path: "customfields",
+    area: "setup",
+    ops: "L R",
+    fields: ["name", "acceptedvalues", "resource"],
+    facts: "[RES-03][C-10][X-25]"
+  },
   {
     path: "purchaseorders",
     area: "purchaseorders",
@@ -303,16 +309,14 @@ const CATALOGUE: readonly Entry[] = [
       ["teamprojectmilestones", ["title"], { title: "x" }],
       ["teamprojecttemplates", ["name"], { name: "x" }]
     ] as const
-  ).map(
-    ([path, fields, body]): Entry => ({
-      path,
-      area: "projects",
-      ops: "L C R U D",
-      fields,
-      body: async () => body,
-      facts: "[SCOPE-19]"
-    })
-  ),
+  ).map(([path, fields, body]): Entry => ({
+    path,
+    area: "projects",
+    ops: "L C R U D",
+    fields,
+    body: async () => body,
+    facts: "[SCOPE-19]"
+  })),
   {
     path: "estquotes",
     area: "estimating",
@@ -321,29 +325,29 @@ const CATALOGUE: readonly Entry[] = [
     body: async (c) => ({ customerid: await customer(c), total: "1" }),
     facts: "[SCOPE-13]"
   },
-  ...["taxgroups", "taxclasses", "taxexemptions", "taxusecodes"].map(
-    (path): Entry => ({
-      path,
-      area: "tax",
-      ops: "L C R U D",
-      fields: ["rate"],
-      body: async () => (path === "taxexemptions" ? { exemptname: fresh("x") } : { name: fresh("x") }),
-      facts: "[SCOPE-21]"
-    })
-  ),
-  ...["countries", "zones", "timezones"].map(
-    (path): Entry => ({
-      path,
-      area: "reference",
-      ops: "L R",
-      fields: ["code", "name"],
-      fixed: true,
-      facts: "[SCOPE-23]"
-    })
-  ),
-  ...["glcategories", "costcenters", "costcodes"].map(
-    (path): Entry => ({ path, area: "glaccounts", ops: "L R", fields: ["code", "name"], facts: "[SCOPE-15]" })
-  ),
+  ...["taxgroups", "taxclasses", "taxexemptions", "taxusecodes"].map((path): Entry => ({
+    path,
+    area: "tax",
+    ops: "L C R U D",
+    fields: ["rate"],
+    body: async () => (path === "taxexemptions" ? { exemptname: fresh("x") } : { name: fresh("x") }),
+    facts: "[SCOPE-21]"
+  })),
+  ...["countries", "zones", "timezones"].map((path): Entry => ({
+    path,
+    area: "reference",
+    ops: "L R",
+    fields: ["code", "name"],
+    fixed: true,
+    facts: "[SCOPE-23]"
+  })),
+  ...["glcategories", "costcenters", "costcodes"].map((path): Entry => ({
+    path,
+    area: "glaccounts",
+    ops: "L R",
+    fields: ["code", "name"],
+    facts: "[SCOPE-15]"
+  })),
   ...(
     [
       ["inventorylocations", ["locationcode"]],
@@ -359,7 +363,7 @@ const CATALOGUE: readonly Entry[] = [
 const COMMON = ["id", "externalid", "cancel", "entrydate", "lastchangedate"]
 
 for (const { path, area, ops, fields, body, fixed, facts = "" } of CATALOGUE) {
-  describe(path, () => {
+  describe(`${path} in the catalogue`, () => {
     const has = (op: string) => ops.split(" ").includes(op)
 
     it(`${facts}[SCOPE-05][SCOPE-02][AUTH-15][EP-05] GET /${path} lists under ${area}:read, and under no other area`, async () => {
@@ -379,7 +383,7 @@ for (const { path, area, ops, fields, body, fixed, facts = "" } of CATALOGUE) {
     })
 
     if (fixed === true) {
-      it(`${facts}[GEN-02] ${path} is filled from the start, for every company alike`, async () => {
+      it(`${facts} ${path} is filled from the start, for every company alike`, async () => {
         const a = await (await newCompany()).list(`/${path}`)
         assert.isNotEmpty(a)
         assert.deepEqual(await (await newCompany()).list(`/${path}`), a)
@@ -420,8 +424,7 @@ for (const { path, area, ops, fields, body, fixed, facts = "" } of CATALOGUE) {
         const made = await c.create(path, payload)
         const read = await c.read(path, idOf(made))
         for (const [name, value] of Object.entries(payload)) {
-          if (typeof value !== "object" && !/^-?\d+(\.\d+)?$/.test(String(value)))
-            assert.deepEqual(read[name], value, name)
+          if (typeof value !== "object" && !/^-?\d+(\.\d+)?$/.test(value)) assert.deepEqual(read[name], value, name)
         }
         assert.deepEqual(ids(await c.list(`/${path}?externalid=${payload.externalid}`)), [idOf(made)])
         refused(await (await newCompany()).get(`/${path}/${idOf(made)}`), "not_found")
@@ -539,7 +542,7 @@ describe("single promises", () => {
     assert.isTrue(isRow(resources))
   })
 
-  it("[GEN-02] there are many resources, one under each area", async () => {
+  it(" there are many resources, one under each area", async () => {
     assert.isAtLeast(CATALOGUE.length + RESOURCES.length, 70)
     const areas = new Set([...CATALOGUE, ...RESOURCES].map((each) => each.area))
     assert.strictEqual(areas.size, 22)

@@ -97,7 +97,15 @@ const PROVOKED: ReadonlyArray<readonly [string, string, (c: Company) => Promise<
   ["invalid_type", "CODE-04", async (c) => c.post("/salesmen", { name: fresh("s"), commissionrate: 1 })],
   ["unknown_parameter", "CODE-05", async (c) => c.get("/salesmen?bogus=1")],
   ["invalid_enum", "CODE-06", async (c) => c.post("/teamprojecttemplateitems", { itemtype: 2 })],
-  ["batch_too_large", "CODE-07", async (c) => c.post("/stages/batch", Array.from({ length: 251 }, () => ({})))],
+  [
+    "batch_too_large",
+    "CODE-07",
+    async (c) =>
+      c.post(
+        "/stages/batch",
+        Array.from({ length: 251 }, () => ({}))
+      )
+  ],
   ["invalid_precision", "CODE-08", async (c) => c.post("/ardailycloses", { actualcash: "1.00001" })],
   ["not_found", "CODE-09", async (c) => c.get("/stages/999999999")],
   ["method_not_allowed", "CODE-10", async (c) => c.del("/emailtemplates/1")],
@@ -246,12 +254,12 @@ const PROVOKED: ReadonlyArray<readonly [string, string, (c: Company) => Promise<
       return c.post("/carrierservices", { carrierid: idOf(row(one)), carrier: "Two" })
     }
   ],
-  ["unsupported_value", "CODE-29", async (c) => c.post("/webhooks", { url: "http://x.example", events: ["orders.created"] })],
   [
-    "rule_violation",
-    "CODE-30",
-    async (c) => c.post("/payments", { invoiceid: idOf(await makeDraft(c)), amount: "1" })
+    "unsupported_value",
+    "CODE-29",
+    async (c) => c.post("/webhooks", { url: "http://x.example", events: ["orders.created"] })
   ],
+  ["rule_violation", "CODE-30", async (c) => c.post("/payments", { invoiceid: idOf(await makeDraft(c)), amount: "1" })],
   [
     "rate_limited",
     "CODE-31",

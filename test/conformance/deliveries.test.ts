@@ -136,7 +136,7 @@ describe("what is sent", () => {
     assert.notInclude(JSON.stringify(received.headers), h.c.token)
   })
 
-  it("[SIG-05][SIG-07][SIG-11] v1 is the HMAC-SHA256 of t, a dot and the raw body, under the secret as given", async () => {
+  it("[SIG-05][SIG-11] v1 is the HMAC-SHA256 of t, a dot and the raw body, under the secret as given", async () => {
     const h = await hook(["salesmen.created"])
     await makeSalesman(h.c, { name: `Zoë ${fresh("ü")} \u{1F600}` })
     await cycle()
@@ -194,6 +194,32 @@ describe("what is sent", () => {
     assert.strictEqual(row(envelope(at(narrow, 0))["data"])["cancel"], true)
   })
 
+  it("[EVT-11] data of documents with lines is what a GET shows", async () => {
+    const h = await hook(["orders.created", "invoices.posted", "payments.created", "invoicelines.created"])
+    const order = await makeOrder(h.c)
+    const shown = await h.c.read("orders", order.id)
+    const invoice = await postInvoice(h.c, idOf(await makeDraft(h.c)))
+    const posted = await h.c.read("invoices", idOf(invoice))
+    const payment = await h.c.create("payments", { invoiceid: idOf(invoice), amount: "1" })
+    const paid = await h.c.read("payments", idOf(payment))
+    await cycle()
+    const of = (type: string) => row(h.box.received.map(envelope).find((each) => each["type"] === type))["data"]
+    assert.deepEqual(of("orders.created"), shown)
+    assert.deepEqual(of("invoices.posted"), posted)
+    assert.deepEqual(of("payments.created"), paid)
+    const [line] = await h.c.list(`/invoicelines?invoiceid=${idOf(invoice)}`)
+    const fired = h.box.received.map(envelope).find((each) => each["type"] === "invoicelines.created")
+    if (fired !== undefined) assert.deepEqual(fired["data"], line)
+  })
+
+  it("[SIG-04][LOG-01] a test call is a first attempt", async () => {
+    const h = await hook(["salesmen.created"])
+    succeeded(await h.c.post(`${h.url}/test`))
+    assert.strictEqual(at(h, 0).headers["svc-delivery-attempt"], "1")
+    assert.strictEqual(at(h, 0).headers["svc-event-type"], "webhooks.test")
+    assert.match(String(at(h, 0).headers["svc-event-id"]), /^evt_/)
+  })
+
   it("[H-23] a write that changes nothing, or is refused, fires nothing", async () => {
     const h = await hook(["salesmen.created", "salesmen.updated", "salesmen.cancelled"])
     const record = await makeSalesman(h.c, { email1: "same" })
@@ -247,7 +273,10 @@ describe("what is sent", () => {
 
   it("[EVT-02][H-03] what the owning token may not read is not delivered, and what it may is", async () => {
     const c = await newCompany()
-    const narrow = companyOf(c.id, (await mint({ company: c.id, scopes: ["setup:read", "setup:write", "setup:cancel"] })).token)
+    const narrow = companyOf(
+      c.id,
+      (await mint({ company: c.id, scopes: ["setup:read", "setup:write", "setup:cancel"] })).token
+    )
     const h = await hook(["orders.created", "salesmen.created"], {}, narrow)
     const full = await hook(["orders.created", "salesmen.created"], {}, c)
     await makeOrder(c)
@@ -318,6 +347,34 @@ describe("when and in what order", () => {
     await cycle()
     assert.lengthOf(h.box.received, 5)
     assert.strictEqual(most, 1)
+  })
+
+  it("[DLV-05][EVT-07] two cycles at once send nothing twice, and keep the order", async () => {
+    const h = await hook(["salesmen.created"])
+    h.box.answer = () => ({ status: 204, delayMs: 40 })
+    const expected = ["a", "b", "c", "d", "e", "f"]
+    for (const name of expected) await makeSalesman(h.c, { name })
+    await Promise.all([cycle(), cycle(), cycle()])
+    await cycle()
+    assert.deepEqual(names(h), expected)
+  })
+
+  it("[DLV-05][DLV-04] what is written while a cycle runs is sent after what was there", async () => {
+    const h = await hook(["salesmen.created"])
+    h.box.answer = () => ({ status: 204, delayMs: 30 })
+    for (const name of ["a", "b", "c"]) await makeSalesman(h.c, { name })
+    const running = cycle()
+    for (const name of ["d", "e"]) await makeSalesman(h.c, { name })
+    await running
+    await cycle(2)
+    assert.deepEqual(names(h), ["a", "b", "c", "d", "e"])
+  })
+
+  it("[EVT-03][EVT-07] an event named twice in a subscription comes once", async () => {
+    const h = await hook(["salesmen.created", "salesmen.created"])
+    await makeSalesman(h.c)
+    await cycle(2)
+    assert.lengthOf(h.box.received, 1)
   })
 
   it("[DLV-09][DLV-05][SIG-04] while one waits for its retry, nothing behind it is sent", async () => {
@@ -649,6 +706,19 @@ describe("rotation", () => {
     assert.isFalse(verifies(after, h.secret))
   })
 
+  it("[SIG-01][SIG-12][H-08] a second rotation within the day leaves two: the newest and the one before it", async () => {
+    const h = await hook(["salesmen.created"])
+    succeeded(await h.c.patch(h.url, { secret: "the-second-of-three" }))
+    await advance(3600)
+    succeeded(await h.c.patch(h.url, { secret: "the-third-of-three" }))
+    await makeSalesman(h.c)
+    await cycle()
+    const received = at(h, 0)
+    assert.lengthOf(signatureOf(received).v1, 2)
+    assert.isTrue(verifies(received, "the-third-of-three"))
+    assert.isTrue(verifies(received, "the-second-of-three"))
+  })
+
   it("[SIG-12][LOG-01] a test call too is signed with both", async () => {
     const h = await hook(["salesmen.created"])
     succeeded(await h.c.patch(h.url, { secret: "another-secret-of-mine" }))
@@ -673,7 +743,17 @@ describe("the delivery log", () => {
     for (const entry of log) {
       assert.sameMembers(
         Object.keys(entry).filter((key) => key !== "id"),
-        ["eventid", "eventtype", "attempts", "delivered", "abandoned", "responsecode", "responsebody", "durationms", "entrydate"]
+        [
+          "eventid",
+          "eventtype",
+          "attempts",
+          "delivered",
+          "abandoned",
+          "responsecode",
+          "responsebody",
+          "durationms",
+          "entrydate"
+        ]
       )
       assert.strictEqual(entry["eventid"], id)
       assert.strictEqual(entry["eventtype"], "salesmen.created")

@@ -142,7 +142,7 @@ it("[I-27] lines that arrive at once have numbers of their own", async () => {
   assert.deepEqual(numbers, [2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
 })
 
-it("[INVOICELINES-59][RES-13][RES-16][GEN-02] lines go in the invoice request, in the same shape", async () => {
+it("[INVOICELINES-59][RES-13][RES-16] lines go in the invoice request, in the same shape", async () => {
   const c = await newCompany()
   const itemid = idOf(await makeItem(c))
   const invoice = await makeDraft(c, {

@@ -83,7 +83,8 @@ for (const each of WRITABLE) {
     it("[FIELD-15][F-14] read-only fields are ignored", async () => {
       const c = await newCompany()
       const body: Row = { id: 999_999_999 }
-      for (const field of each.fields) if (field.ro === true || field.maintained === true) body[field.name] = field.sample
+      for (const field of each.fields)
+        if (field.ro === true || field.maintained === true) body[field.name] = field.sample
       const record = succeeded(await post(c, body), 201)
       for (const [name, value] of Object.entries(body)) assert.notDeepEqual(record[name], value, name)
     })
@@ -249,6 +250,22 @@ for (const each of WRITABLE) {
       })
     }
 
+    if (each.cancel && !each.ops.includes("D")) {
+      it("[F-11][X-28][SCOPE-04] write does not cancel: cancel true needs the cancel scope, on create and on update", async () => {
+        const c = await newCompany()
+        const writer = await c.with(`${each.area}:write`)
+        refused(await writer.post(`/${path}`, { ...base(), cancel: true }), "insufficient_scope")
+        assert.strictEqual(succeeded(await writer.post(`/${path}`, { ...base(), cancel: false }), 201)["cancel"], false)
+        if (!each.ops.includes("U")) return
+        const url = `/${path}/${idOf(await each.make(c))}`
+        refused(await writer.patch(url, { cancel: true }), "insufficient_scope")
+        assert.strictEqual(succeeded(await writer.patch(url, { cancel: false }))["cancel"], false)
+        assert.strictEqual(succeeded(await c.patch(url, { cancel: true }))["cancel"], true)
+        refused(await c.patch(url, { cancel: false }), "rule_violation")
+        assert.strictEqual(succeeded(await c.get(url))["cancel"], true)
+      })
+    }
+
     if (!each.ops.includes("D")) {
       it(`[${each.facts.ops}][X-06][I-01][EP-23] a record is not cancelled by DELETE`, async () => {
         const c = await newCompany()
@@ -383,7 +400,11 @@ describe("what single resources promise", () => {
       assert.strictEqual((await c.read("areas", idOf(record)))["applicationfee"], expected)
     }
     for (const value of ["1.1234567", "1.0000000"]) {
-      refused(await c.post("/areas", { name: fresh("fee"), applicationfee: value }), "invalid_precision", "applicationfee")
+      refused(
+        await c.post("/areas", { name: fresh("fee"), applicationfee: value }),
+        "invalid_precision",
+        "applicationfee"
+      )
     }
     for (const value of [1, ...MALFORMED]) {
       refused(await c.post("/areas", { name: fresh("fee"), applicationfee: value }), "invalid_type", "applicationfee")

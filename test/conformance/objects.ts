@@ -49,14 +49,14 @@ const dec = (fact: string, name: string, decimals: number): ObjectField => ({
   kind: { decimals },
   sample: decimals === 0 ? "12" : `12.5${"0".repeat(decimals - 1)}`
 })
-const pair = (
-  fact: string,
-  name: string,
-  code: string,
-  table: string,
-  key: string,
-  length: number
-): ObjectField => ({ fact, name, kind: "int", sample: undefined, length, pair: { code, table, key } })
+const pair = (fact: string, name: string, code: string, table: string, key: string, length: number): ObjectField => ({
+  fact,
+  name,
+  kind: "int",
+  sample: undefined,
+  length,
+  pair: { code, table, key }
+})
 const ro = (field: ObjectField): ObjectField => ({ ...field, ro: true })
 const entry = (fact: string): ObjectField => ro(time(fact, "entrydate"))
 const changed = (fact: string): ObjectField => ({ ...ro(time(fact, "lastchangedate")), maintained: true })

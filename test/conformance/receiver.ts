@@ -38,11 +38,7 @@ function pem(body: Buffer): string {
 }
 
 function certificate(common: string, publicKey: KeyObject, signer: Signer, authority: boolean): string {
-  const constraints = sequence(
-    oid(0x55, 0x1d, 0x13),
-    critical,
-    der(0x04, authority ? sequence(critical) : sequence())
-  )
+  const constraints = sequence(oid(0x55, 0x1d, 0x13), critical, der(0x04, authority ? sequence(critical) : sequence()))
   const addresses = sequence(
     oid(0x55, 0x1d, 0x11),
     der(0x04, sequence(der(0x87, bytes(127, 0, 0, 1)), der(0x82, Buffer.from("localhost"))))
@@ -175,8 +171,8 @@ export async function allowPrivate(allowed: boolean): Promise<void> {
   if (answer.status < 300) return
   const listed = /\b\w*(?:private|loopback|receiver)\w*\b/gi
   const found = [...answer.text.matchAll(listed)].map((match) => match[0]).find((each) => each !== privateSwitch)
-  assert.isDefined(found, `no switch for private receivers: ${answer.text}`)
-  privateSwitch = String(found)
+  if (found === undefined) throw new Error(`no switch for private receivers: ${answer.text}`)
+  privateSwitch = found
   await control("PUT", "/limits", { [privateSwitch]: allowed })
 }
 
@@ -199,7 +195,12 @@ export interface Hook {
   readonly log: (query?: string) => Promise<Row[]>
 }
 
-export async function subscribe(c: Company, receiver: Receiver, events: readonly string[], over: Row = {}): Promise<Hook> {
+export async function subscribe(
+  c: Company,
+  receiver: Receiver,
+  events: readonly string[],
+  over: Row = {}
+): Promise<Hook> {
   const box = receiver.mailbox()
   const created = await c.create("webhooks", { url: box.url, events, ...over })
   const id = idOf(created)
@@ -223,8 +224,8 @@ export async function cycle(times = 1): Promise<Answer | undefined> {
 }
 
 export function envelope(received: Received | undefined): Row {
-  assert.isDefined(received, "nothing was received")
-  return row(JSON.parse(String(received?.body.toString("utf8"))), "envelope")
+  if (received === undefined) throw new Error("nothing was received")
+  return row(JSON.parse(received.body.toString("utf8")), "envelope")
 }
 
 export function types(box: Mailbox): string[] {

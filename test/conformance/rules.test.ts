@@ -11,6 +11,7 @@ import {
   newCompany,
   plusDays,
   refused,
+  refusedEntries,
   row,
   rows,
   succeeded,
@@ -60,7 +61,10 @@ describe("journals", () => {
     const { c, set } = await books()
     refused(await c.post("/gltransactions", set("10", "-9.9999")), "gl_set_unbalanced")
     refused(await c.post("/gltransactions", set("10", "10")), "gl_set_unbalanced")
-    refused(await c.post("/gltransactions", set("9007199254740993.0001", "-9007199254740993.0000")), "gl_set_unbalanced")
+    refused(
+      await c.post("/gltransactions", set("9007199254740993.0001", "-9007199254740993.0000")),
+      "gl_set_unbalanced"
+    )
     assert.isEmpty(await c.list("/gltransactions"))
     const made = await c.create("gltransactions", set("0.1", "0.2", "-0.3"))
     integer(made["voucherid"])
@@ -72,6 +76,11 @@ describe("journals", () => {
     refused(await c.post("/gltransactions", set("0")), "gl_set_too_short")
     refused(await c.post("/gltransactions", set("10")), "gl_set_too_short")
     assert.isEmpty(await c.list("/gltransactions"))
+  })
+
+  it("[RULE-02] a set of no lines at all has fewer than two", async () => {
+    const { c, set } = await books()
+    refused(await c.post("/gltransactions", set()), "gl_set_too_short")
   })
 
   it("[RULE-03][RULE-01] a set of a closed period is refused", async () => {
@@ -186,6 +195,66 @@ describe("purchase orders", () => {
   })
 })
 
+describe("lines inside a document", () => {
+  const documents: ReadonlyArray<
+    readonly [string, (c: Company) => Promise<Row>, (c: Company) => Promise<Row>, string, number]
+  > = [
+    [
+      "purchaseorders",
+      async (c) => ({ vendorid: idOf(await makeVendor(c)) }),
+      async () => ({ description: "x", qtyorder: "1", priceach: "1" }),
+      "qtyorder",
+      6
+    ],
+    [
+      "orders",
+      async (c) => ({ ordertype: "fulfillment", customerid: idOf(await makeCustomer(c)) }),
+      async () => ({ description: "x", qtyorder: "1", priceach: "1" }),
+      "qtyorder",
+      6
+    ],
+    [
+      "invoices",
+      async (c) => ({ invoicenumber: fresh("i"), customerid: idOf(await makeCustomer(c)) }),
+      async () => ({ description: "x", quantity: "1", price: "1" }),
+      "quantity",
+      6
+    ],
+    [
+      "inventorycounts",
+      async (c) => ({ inventorylocationid: idOf(await makeLocation(c)) }),
+      async (c) => ({ itemid: idOf(await makeItem(c)), counted: "1" }),
+      "counted",
+      6
+    ]
+  ]
+  for (const [path, head, line, name, decimals] of documents) {
+    it(`[ERR-06][FIELD-05][FIELD-06][CODE-05] ${path}: what is wrong in a line is named with its place, and nothing is stored`, async () => {
+      const c = await newCompany()
+      const top = await head(c)
+      const good = await line(c)
+      const before = (await c.list(`/${path}?cancel=any`)).length
+      const post = (second: unknown) => c.post(`/${path}`, { ...top, lines: [good, second] })
+      refused(await post({ ...good, [name]: 1 }), "invalid_type", `lines[1].${name}`)
+      refused(await post({ ...good, [name]: `1.${"1".repeat(decimals + 1)}` }), "invalid_precision", `lines[1].${name}`)
+      refused(await post({ ...good, bogus: 1 }), "unknown_parameter", "lines[1].bogus")
+      const wrongLine = { ...good, [name]: 1 }
+      refusedEntries(
+        await c.post(`/${path}`, { ...top, lines: [wrongLine, good, wrongLine] }),
+        `lines[0].${name}:invalid_type`,
+        `lines[2].${name}:invalid_type`
+      )
+      // D-03: unknown fields are found before types.
+      refused(await post({ ...wrongLine, bogus: 1 }), "unknown_parameter", "lines[1].bogus")
+      for (const wrong of ["x", 1, null, []]) assert.strictEqual((await post(wrong)).status, 400)
+      for (const wrong of ["x", 1, {}])
+        refused(await c.post(`/${path}`, { ...top, lines: wrong }), "invalid_type", "lines")
+      assert.lengthOf(await c.list(`/${path}?cancel=any`), before)
+      succeeded(await post(good), 201)
+    })
+  }
+})
+
 describe("hours", () => {
   it("[SPECIAL-09][J-08] hours are created on a service order", async () => {
     const c = await newCompany()
@@ -202,7 +271,7 @@ describe("hours", () => {
     )
   })
 
-  it("[RULE-11][SPECIAL-09] hours on an order that is no service order are refused, also on a quote of one", async () => {
+  it("[RULE-11][SPECIAL-09] hours on an order that is no service order are refused", async () => {
     const c = await newCompany()
     for (const ordertype of ["fulfillment", "rental"]) {
       const order = await makeOrder(c, { ordertype })
@@ -251,7 +320,10 @@ describe("hours", () => {
     const order = await makeServiceOrder(c)
     const writer = await c.with("orders:write")
     succeeded(await writer.post("/serviceordertimes", { orderid: order.id, hours: "1" }), 201)
-    refused(await (await c.with("projects:write")).post("/serviceordertimes", { orderid: order.id, hours: "1" }), "insufficient_scope")
+    refused(
+      await (await c.with("projects:write")).post("/serviceordertimes", { orderid: order.id, hours: "1" }),
+      "insufficient_scope"
+    )
   })
 })
 
@@ -296,7 +368,10 @@ describe("orders", () => {
     succeeded(await c.patch(`/orders/${quote.id}`, { status: "open" }))
     isDecimal(await committed(), "10", 6)
     const [line] = await orderLines(c, quote.id)
-    succeeded(await c.post("/shipments", { orderid: quote.id, lines: [{ orderlineid: line?.["id"], quantity: "4" }] }), 201)
+    succeeded(
+      await c.post("/shipments", { orderid: quote.id, lines: [{ orderlineid: line?.["id"], quantity: "4" }] }),
+      201
+    )
     isDecimal(await committed(), "6", 6)
   })
 
@@ -324,12 +399,28 @@ describe("orders", () => {
     }
     refused(await (await c.with("orders:write")).post("/orders", body), "insufficient_scope")
     const answer = await c.post("/orders", body)
-    // How a nested line names its order line is not said: that it is taken or refused as a field is all there is.
     if (answer.status === 201) {
       const order = idOf(row(answer.json))
       assert.lengthOf(await c.list(`/shipments?orderid=${order}`), 1)
       isDecimal((await orderLines(c, order))[0]?.["qtyship"], "4", 6)
-    } else assert.include([400, 422], answer.status)
+    } else {
+      // How a nested line names its order line is not said; that `shipments` is a field of an order is.
+      assert.include([400, 422], answer.status)
+      assert.match(String(row(row(answer.json)["error"])["field"]), /^shipments\[0\]/, answer.text)
+    }
+  })
+
+  it("[RES-16] hours may be sent nested in a service order", async () => {
+    const c = await newCompany()
+    const answer = await c.post("/orders", {
+      ordertype: "service",
+      customerid: idOf(await makeCustomer(c)),
+      lines: [{ description: "x", qtyorder: "1", priceach: "1" }],
+      hours: [{ hours: "1.5", note: "nested" }]
+    })
+    const order = idOf(succeeded(answer, 201))
+    const [entry] = (await c.list("/serviceordertimes")).filter((each) => each["orderid"] === order)
+    isDecimal(entry?.["hours"], "1.5", 6)
   })
 
   it("[STATE-07][CODE-17][K-05] a line that has shipped is not deleted, nor reduced below it; and no line is added", async () => {

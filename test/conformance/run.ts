@@ -47,6 +47,8 @@ if (base !== undefined && control === undefined && token === undefined) {
   process.exit(1)
 }
 const readOnly = base !== undefined && control === undefined
+// Dots for someone who watches.
+const live = !json && process.stdout.isTTY
 
 function vitest(report: string): Promise<number> {
   const files = readOnly
@@ -62,13 +64,13 @@ function vitest(report: string): Promise<number> {
     "config/vitest.config.ts",
     "--reporter=json",
     `--outputFile=${report}`,
-    ...(json ? [] : ["--reporter=dot"]),
+    ...(live ? ["--reporter=dot"] : []),
     // One server for all, with one clock: one file at a time.
     ...(base === undefined ? [] : ["--no-file-parallelism"])
   ]
   const child = spawn(process.execPath, args, {
     cwd: repository,
-    stdio: ["ignore", json ? "ignore" : "inherit", "inherit"]
+    stdio: ["ignore", live ? "inherit" : "ignore", "inherit"]
   })
   return new Promise((resolve, reject) => {
     child.once("error", reject)
@@ -98,7 +100,8 @@ function tell(report: Report): void {
   const tests = { passed: 0, failed: 0, skipped: 0 }
   for (const result of report.testResults) {
     const name = path.basename(result.name)
-    if (result.status === "failed" && result.assertionResults.length === 0) {
+    // A file whose server did not start has failed as a whole, and its tests are only skipped.
+    if (result.status === "failed" && !result.assertionResults.some((each) => each.status === "failed")) {
       failures.push(`${name}: ${(result.message ?? "").split("\n")[0] ?? ""}`)
       tests.failed += 1
     }

@@ -196,7 +196,90 @@ describe("invoices and payments", () => {
   })
 })
 
-it("[RES-10] an order line is removed, not cancelled, and its siblings are renumbered", async () => {
+describe("every special path", () => {
+  it("[CODE-10][EP-04] another verb is 405 with Allow", async () => {
+    const c = await newCompany()
+    for (const [path, verb] of [
+      ["/shipments/1/packages", "GET"],
+      ["/shipments/1/pdf", "GET"],
+      ["/shipments/1/boxlabels", "GET"],
+      ["/shipments/1/invoice", "POST"],
+      ["/orders/1/invoice", "POST"],
+      ["/invoicelines/1/tax", "GET"],
+      ["/payments/1/receipt", "GET"],
+      ["/invoices/1/post", "POST"],
+      ["/invoices/1/pdf", "GET"],
+      ["/apbills/1/post", "POST"],
+      ["/customers/1/balance", "GET"],
+      ["/items/1/stock", "GET"]
+    ] as const) {
+      for (const method of ["GET", "POST", "PATCH", "DELETE", "PUT"]) {
+        if (method === verb) continue
+        const answer = await c.send({ method, path, ...(method === "GET" || method === "DELETE" ? {} : { body: {} }) })
+        refused(answer, "method_not_allowed")
+        assert.include(String(answer.headers.allow), verb, `${method} ${path}`)
+      }
+    }
+  })
+
+  it("[C-02][SCOPE-02][AUTH-15] the scope comes before the id", async () => {
+    const c = await (await newCompany()).with("users:read")
+    for (const [method, path, scope] of [
+      ["GET", "/shipments/999999999/packages", "shipments:read"],
+      ["GET", "/shipments/999999999/pdf", "shipments:read"],
+      ["GET", "/shipments/999999999/boxlabels", "shipments:read"],
+      ["POST", "/orders/999999999/invoice", "invoices:write"],
+      ["GET", "/invoicelines/999999999/tax", "invoices:read"],
+      ["GET", "/payments/999999999/receipt", "payments:read"],
+      ["POST", "/invoices/999999999/post", "invoices:write"],
+      ["GET", "/invoices/999999999/pdf", "invoices:read"],
+      ["POST", "/apbills/999999999/post", "bills:write"],
+      ["GET", "/customers/999999999/balance", "customers:read"],
+      ["GET", "/items/999999999/stock", "items:read"]
+    ] as const) {
+      const answer = await c.send({ method, path, ...(method === "POST" ? { body: {} } : {}) })
+      refused(answer, "insufficient_scope")
+      assert.strictEqual(challenge(answer).params["scope"], scope, path)
+    }
+  })
+
+  it("[GEN-06][CODE-09] a record of another company is not there", async () => {
+    const a = await newCompany()
+    const b = await newCompany()
+    const order = await makeOrder(a)
+    const shipment = idOf(await makeShipment(a, order))
+    const payment = idOf(await makePayment(a))
+    for (const path of [
+      `/shipments/${shipment}/pdf`,
+      `/shipments/${shipment}/boxlabels`,
+      `/payments/${payment}/receipt`,
+      `/customers/${String(order.order["customerid"])}/balance`,
+      `/items/${String(order.lines[0]?.["itemid"])}/stock`
+    ]) {
+      refused(await b.get(path), "not_found")
+    }
+    refused(await b.post(`/orders/${order.id}/invoice`, {}), "not_found")
+    refused(await b.post(`/invoices/${idOf(await makeDraft(a))}/post`, {}), "not_found")
+  })
+
+  it("[J-07][CODE-05] posting takes an empty body or {}, and no field", async () => {
+    const c = await newCompany()
+    const id = idOf(await makeDraft(c))
+    refused(await c.post(`/invoices/${id}/post`, { bogus: 1 }), "unknown_parameter", "bogus")
+    assert.isNull((await c.read("invoices", id))["voucherid"])
+    assert.isNotNull(succeeded(await c.post(`/invoices/${id}/post`))["voucherid"])
+  })
+
+  it("[SPECIAL-04][J-04] a packing slip carries no prices", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c, { lines: [{ description: "thing", qtyorder: "10", priceach: "1234.567891" }] })
+    const answer = await c.get(`/shipments/${idOf(await makeShipment(c, order, "2"))}/pdf`)
+    assert.strictEqual(answer.status, 200)
+    assert.notInclude(answer.bytes.toString("latin1"), "1234.56")
+  })
+})
+
+it("[RES-10][K-06] an order line is removed, not cancelled, and its siblings are renumbered", async () => {
   const c = await newCompany()
   const line = (description: string) => ({ description, qtyorder: "1", priceach: "1" })
   const order = await makeOrder(c, { lines: [line("a"), line("b"), line("c")] })

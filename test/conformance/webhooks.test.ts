@@ -4,6 +4,7 @@ import {
   advance,
   challenge,
   control,
+  controlRaw,
   entries,
   etagOf,
   freeze,
@@ -160,7 +161,16 @@ describe("create", () => {
 
   it("[EVT-03][EVT-04][WEBHOOK-03][WEBHOOK-14][CODE-26][VER-04][H-01][H-02] event names are listed one by one; * and strangers are unknown_value", async () => {
     const c = await newCompany()
-    for (const name of ["*", "orders.*", "*.created", "nosuchthing.created", "orders.exploded", "orders", "Orders.Created", ""]) {
+    for (const name of [
+      "*",
+      "orders.*",
+      "*.created",
+      "nosuchthing.created",
+      "orders.exploded",
+      "orders",
+      "Orders.Created",
+      ""
+    ]) {
       refused(await c.post("/webhooks", good({ events: [name] })), "unknown_value", "events[0]")
     }
     refused(await c.post("/webhooks", good({ events: ["orders.created", "*"] })), "unknown_value", "events[1]")
@@ -224,7 +234,13 @@ describe("create", () => {
     const c = await newCompany()
     const record = await c.create(
       "webhooks",
-      good({ id: 999_999_999, failcount: 7, disableddate: "2026-01-01T00:00:00Z", lastdeliverydate: "2026-01-01T00:00:00Z", cancel: true })
+      good({
+        id: 999_999_999,
+        failcount: 7,
+        disableddate: "2026-01-01T00:00:00Z",
+        lastdeliverydate: "2026-01-01T00:00:00Z",
+        cancel: true
+      })
     )
     assert.notStrictEqual(record["id"], 999_999_999)
     assert.deepInclude(record, { failcount: 0, disableddate: null, lastdeliverydate: null, cancel: false })
@@ -346,7 +362,13 @@ describe("update", () => {
   it("[WEBHOOK-16][D-10][H-11][CODE-03] no field sent is 400 invalid_request, also when all are read-only", async () => {
     const c = await newCompany()
     const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
-    for (const body of [{}, { id: 5 }, { failcount: 0 }, { disableddate: null }, { cancel: true, lastdeliverydate: null }]) {
+    for (const body of [
+      {},
+      { id: 5 },
+      { failcount: 0 },
+      { disableddate: null },
+      { cancel: true, lastdeliverydate: null }
+    ]) {
       refused(await c.patch(url, body), "invalid_request")
     }
     assert.strictEqual(succeeded(await c.get(url))["cancel"], false)
@@ -371,6 +393,14 @@ describe("update", () => {
     }
     refused(await c.patch(url, { secret: 1 }), "invalid_type", "secret")
     for (const secret of ["x".repeat(16), "y".repeat(255)]) succeeded(await c.patch(url, { secret }))
+  })
+
+  it("[WEBHOOK-16][D-11][EP-12] url and events cannot be cleared", async () => {
+    const c = await newCompany()
+    const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
+    refusedEntries(await c.patch(url, { url: null }), "url:required")
+    refusedEntries(await c.patch(url, { events: null }), "events:required")
+    assert.deepInclude(succeeded(await c.get(url)), { url: URL, events: ["orders.created"] })
   })
 
   it("[STATE-18][DLV-14][WEBHOOK-05] paused goes on and off", async () => {
@@ -479,6 +509,34 @@ describe("the test call", () => {
     assert.lengthOf(hook.box.received, 2)
   })
 
+  it("[EP-02][LOG-01] with an idempotency key it is sent once", async () => {
+    const c = await newCompany()
+    const hook = await subscribe(c, receiver, ["orders.created"])
+    const key = { "idempotency-key": fresh("test") }
+    const first = await c.post(`${hook.url}/test`, {}, key)
+    const again = await c.post(`${hook.url}/test`, {}, key)
+    succeeded(first)
+    assert.strictEqual(again.text, first.text)
+    assert.lengthOf(hook.box.received, 1)
+  })
+
+  it("[SIG-06][WEBHOOK-11] the control plane does not show a secret either", async () => {
+    const c = await newCompany()
+    const hook = await subscribe(c, receiver, ["orders.created"])
+    succeeded(await c.patch(hook.url, { secret: "my-very-own-secret-of-today" }))
+    succeeded(await c.post(`${hook.url}/test`))
+    for (const path of [
+      "/requests",
+      "/deliveries",
+      `/state?company=${c.id}&resource=webhooks`,
+      `/history?company=${c.id}&resource=webhooks`
+    ]) {
+      const answer = await controlRaw("GET", path)
+      assert.notInclude(answer.text, hook.secret, path)
+      assert.notInclude(answer.text, "my-very-own-secret-of-today", path)
+    }
+  })
+
   it("[H-15] does not wait behind the queue", async () => {
     const c = await newCompany()
     const hook = await subscribe(c, receiver, ["salesmen.created"])
@@ -538,6 +596,53 @@ describe("the test call", () => {
       await allowPrivate(true)
     }
   })
+
+  it("[H-22] nor by any other name of a private address", async () => {
+    const c = await newCompany()
+    const box = receiver.mailbox()
+    const path = new globalThis.URL(box.url).pathname
+    await allowPrivate(false)
+    try {
+      for (const host of [
+        "localhost",
+        "LOCALHOST.",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "0.0.0.0",
+        "127.0.0.2",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "10.0.0.1",
+        "192.168.0.1",
+        "172.16.0.1",
+        "169.254.169.254",
+        "[fd00::1]",
+        "[fe80::1]"
+      ]) {
+        const made = await c.post("/webhooks", {
+          url: `https://${host}:${receiver.port}${path}`,
+          events: ["orders.created"]
+        })
+        if (made.status !== 201) {
+          assert.include([400, 422], made.status, host)
+          continue
+        }
+        const before = Date.now()
+        const answer = await c.post(`/webhooks/${idOf(row(made.json))}/test`)
+        if (answer.status === 200) assert.deepInclude(row(answer.json), { responsecode: null, delivered: false }, host)
+        else assert.include([422, 429], answer.status, host)
+        assert.isBelow(Date.now() - before, 5000, `${host} was tried`)
+        await freeze()
+        await advance(61)
+      }
+      assert.isEmpty(box.received)
+    } finally {
+      await allowPrivate(true)
+    }
+  }, 60_000)
 
   it("[H-20] a redirect is not followed, and is a failure", async () => {
     const c = await newCompany()

@@ -178,7 +178,9 @@ const isForeseeable = (body: unknown): boolean => {
 }
 
 const differences = (judge: Contract, draft: Draft, told: Told, body: unknown): ReadonlyArray<string> => {
-  const text = draft.body === null ? null : Buffer.from(draft.body).toString("utf8")
+  if (draft.url.includes("/openapi.json")) return []
+  // As the server does, a byte order mark is passed over.
+  const text = draft.body === null ? null : new TextDecoder().decode(draft.body)
   const asked = {
     method: draft.method,
     url: draft.url.replace(/^\/(?:!|%21)\/api\/v2/, ""),
@@ -190,6 +192,10 @@ const differences = (judge: Contract, draft: Draft, told: Told, body: unknown): 
   if (told.headers["Idempotent-Replayed"] !== undefined || told.headers["idempotent-replayed"] !== undefined) return []
   const wrong = judge.requestProblems(asked)
   if (told.status === 400) {
+    // Nesting beyond what the stack holds, and the one leap second after which no four-digit year follows.
+    const isBeyond = text !== null && (text.split("[").length > 400 || text.includes("9999-12-31T23:59:60"))
+    // A body that nobody asked for is read all the same.
+    if (isBeyond || (draft.method === "GET" && codeOf(body) === "invalid_json")) return []
     return wrong.length === 0 && isForeseeable(body) ? ["the document allows this request, the server does not"] : []
   }
   // In a batch each record is judged by itself.
@@ -259,12 +265,14 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
     if (index % 1000 === 0) progress(index)
     if (chance.is(0.004)) disturb()
     else if (chance.is(0.01)) settle()
-    const draft = requests.draw()
+    const isSocket = chance.is(options.sockets)
+    const drawn = requests.draw()
+    // Over a socket the client writes methods in capitals.
+    const draft = isSocket ? { ...drawn, method: drawn.method.toUpperCase() } : drawn
     const problems: Array<string> = []
     const commits = world.store.history.length
     const isWatched = chance.is(0.01)
     const before = isWatched ? stateOf(world.store) : ""
-    const isSocket = chance.is(options.sockets)
     const at = performance.now()
     let told: Told = { status: 0, headers: {}, text: "" }
     try {

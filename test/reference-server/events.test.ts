@@ -84,9 +84,12 @@ describe("what fires", () => {
     call("DELETE", `/shipments/${String(shipped.body["id"])}`)
     await cycle()
     assert.sameMembers(types().slice(2), ["shipments.cancelled", "orders.updated"])
-    postedInvoice(call, "10.00")
+    const { id: invoiceid } = postedInvoice(call, "10.00")
     await cycle()
     assert.deepStrictEqual(types().slice(4), ["invoices.updated", "invoices.posted"])
+    call("POST", "/payments", { invoiceid, amount: "10.00", method: 1 })
+    await cycle()
+    assert.deepStrictEqual(types().slice(6), ["invoices.updated"])
   })
 
   it("tells the removal of an order line as its cancelling", async () => {
@@ -323,6 +326,7 @@ describe("delivery", () => {
     call("POST", "/salesmen", { name: "A" })
     reply(() => 500)
     await cycle()
+    assert.deepInclude(call("PATCH", `/webhooks/${id}`, { enabled: true }).body, { paused: false, failcount: 1 })
     assert.deepInclude(call("PATCH", `/webhooks/${id}`, { paused: true }).body, { paused: true, failcount: 1 })
     const off = call("PATCH", `/webhooks/${id}`, { enabled: false }).body
     assert.deepInclude(off, { paused: true, failcount: 1 })

@@ -60,6 +60,9 @@ const isWellEncoded = (query: string): boolean => {
   }
 }
 
+/** The one path that is known as it is written, before anything is decoded. */
+const own = "/openapi.json"
+
 /** Text as the value that a parameter's schema speaks of. */
 const coerced = (schema: Node, text: string): unknown => {
   const { type } = schema
@@ -108,6 +111,7 @@ export const contract = (document: Node): Contract => {
 
   const find: Contract["find"] = (method, path) => {
     if (!path.startsWith("/")) return null
+    if (path !== own && segmentsOf(path).join("/") === own.slice(1)) return null
     const segments = segmentsOf(path)
     const fitting = (bySize.get(segments.length) ?? []).filter(({ parts }) =>
       parts.every((part, index) => part.startsWith("{") || part === segments[index])
@@ -132,6 +136,8 @@ export const contract = (document: Node): Contract => {
     if (found?.operation === null || found === null) {
       if (status === 401 || status === 403) return ["paths", "/me", "get", "responses", String(status)]
       if (found !== null && status === 405) return ["components", "responses", "MethodNotAllowed"]
+      // A record of a resource that offers nothing on one record is a path without methods.
+      if (found === null && status === 405) return ["components", "responses", "MethodNotAllowed"]
       return found === null && status === 404 ? ["components", "responses", "UnknownPath"] : null
     }
     const responses = ["paths", found.template, asked.method.toLowerCase(), "responses"]

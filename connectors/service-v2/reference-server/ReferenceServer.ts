@@ -83,7 +83,7 @@ export const start: (
   }
   const served = core({
     now: () => Number(clock.currentTimeNanosUnsafe() / 1000n),
-    network: httpsNetwork({ now: () => clock.currentTimeMillisUnsafe(), sleep }),
+    network: httpsNetwork({ now: () => Number(clock.currentTimeNanosUnsafe()) / 1e6, sleep }),
     onDefect,
     data,
     ...(rows === undefined ? {} : { rows }),

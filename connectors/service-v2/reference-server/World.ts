@@ -133,6 +133,7 @@ export class World {
 
   /** Writes in the name of a user with these scopes. */
   context(company: number, userId: number, scopes: ReadonlySet<string>): Context {
-    return { store: this.store, company, settings: this.settingsOf(company), rules, userId, scopes }
+    const { store, present: readings } = this
+    return { store, company, settings: this.settingsOf(company), readings, rules, userId, scopes }
   }
 }

@@ -43,6 +43,8 @@ export const readInstant = (text: string): number | null => {
   const start = readDay(day!)
   if (start === null || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return null
   const seconds = Number(hour) * 3600 + Number(minute) * 60 + Number(second)
+  // A leap second stands at the end of a day only, and not of the last that four digits can name.
+  if (second === "60" && (seconds !== 86_400 || day === "9999-12-31")) return null
   return start + seconds * microsPerSecond + Number((fraction ?? "").slice(0, 6).padEnd(6, "0"))
 }
 

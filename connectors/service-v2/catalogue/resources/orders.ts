@@ -97,6 +97,34 @@ export const orders = resource({
         write(money("priceach", { dp: 6 }), { sets: null, note: "defaults to the item's price" }),
         write(externalid())
       ]
+    }),
+    write(list("hours", []), {
+      sets: null,
+      note: "hours on a service order",
+      lines: [
+        write(qty("hours"), { sets: null, required: true }),
+        write(date("date"), { sets: null, note: "default today" }),
+        write(ref("worktypeid", "worktypes"), { sets: null }),
+        write(ref("genuserid", "users"), { sets: null }),
+        write(string("note", 255), { sets: null }),
+        write(externalid())
+      ]
+    }),
+    write(list("shipments", []), {
+      sets: null,
+      note: "shipments of the order; needs the scope shipments:write too",
+      lines: [
+        write(externalid()),
+        write(list("lines", []), {
+          required: true,
+          sets: null,
+          note: "what ships of which of the order's lines",
+          lines: [
+            write(integer("linenumber"), { required: true, sets: null, note: "place among the order's lines, from 1" }),
+            write(qty("quantity"), { required: true, sets: null, note: "up to 6 decimals" })
+          ]
+        })
+      ]
     })
   ],
   specials: [

@@ -16,12 +16,12 @@ export const teamprojecttasks = resource({
     id(),
     pair("teamproject", "teamprojects", { by: "code", length: 30, note: "project by id or code" }),
     string("title", 255),
-    pair("teamprojectstatus", "teamprojectstatuses", { by: "name", length: 100, note: "status by id or name" }),
+    pair("status", "teamprojectstatuses", { by: "name", length: 100, note: "status by id or name" }),
     pair("assignuser", "users", { by: "login", length: 50, note: "user by id or login name" }),
     date("duedate"),
     commonFields()
   ],
-  filters: [exact("teamprojectid", "teamprojectstatusid", "assignuserid"), partial("title")],
+  filters: [exact("teamprojectid", "statusid", "assignuserid"), partial("title")],
   modifiedSince: true,
   feature: "projects"
 })

@@ -4,13 +4,14 @@
  * Promise: a subscription is there for the token that made it and for nobody else (H-04); its secret is in the answer
  * that makes it and in no other (SIG-06). Cancelling is DELETE (H-13) and final.
  */
+import type { Operation } from "../../../../src/catalogue/Resource.ts"
 import { ApiError } from "../ApiError.ts"
 import type { Dialect } from "../http/dialect.ts"
 import { readBoolean, readParameters } from "../http/parameters.ts"
 import type { Handled, Route } from "../http/router.ts"
 import type { Result } from "../http/serve.ts"
 import type { Token } from "../http/tokens.ts"
-import { isObject } from "../json.ts"
+import { refuseContent } from "../rules/body.ts"
 import { microsPerSecond } from "../time.ts"
 import type { World } from "../World.ts"
 import { readGiven } from "./body.ts"
@@ -22,6 +23,9 @@ import { etagOf, newSecret, shown, shownInstant } from "./Subscription.ts"
 import type { Subscription } from "./Subscription.ts"
 
 export type WebhookCall = "list" | "create" | "retrieve" | "update" | "cancel" | "test" | "deliveries"
+
+/** What can be done, in the letters of a resource's operations (C-05). */
+export const webhookOperations: ReadonlyArray<Operation> = ["L", "C", "R", "U", "D"]
 
 const handled = (call: WebhookCall, access: "read" | "write" | "cancel", id: number | null): Handled => ({
   action: { kind: "webhooks", call, id },
@@ -189,14 +193,7 @@ const apply = (world: World, subscription: Subscription, given: Given) => {
 /** The answer waits for the receiver's. */
 const test = (world: World, asked: Asked): Result => {
   readParameters(asked.query, [])
-  const body = asked.body()
-  if (body !== undefined && body !== null) {
-    if (!isObject(body)) throw new ApiError("invalid_request", "the body must be empty or {}")
-    const [name] = Object.keys(body)
-    if (name !== undefined) {
-      throw new ApiError("unknown_parameter", `${name} is no field here; none is`, { field: name })
-    }
-  }
+  refuseContent(asked.body())
   const subscription = find(world, asked)
   if (subscription.cancelled) {
     throw new ApiError("rule_violation", `subscription ${subscription.id} is cancelled`)

@@ -18,6 +18,8 @@ export interface Answer {
   readonly body: string
   /** The body in pieces, where it may be too long for one text; `body` is empty then. */
   readonly chunks?: Iterable<string>
+  /** The body where it is no text; `body` is empty then. */
+  readonly bytes?: Uint8Array
   /** The answer itself, where something outside must be waited for; the rest says nothing then. Never rejects. */
   readonly pending?: Promise<Answer>
   /** What happens to the answer on its way; null is nothing. */

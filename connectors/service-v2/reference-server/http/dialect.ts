@@ -15,6 +15,12 @@
  * | `requestIdHeader` | a header name; null is `Svc-Request-Id` and `X-Request-Id` | null | B-11 |
  * | `retryAfter` | `seconds` · `date` | `seconds` | E-03 |
  * | `dateForm` | `mixed` · `timestamp` (days as midnight) · `seconds` (times without a fraction) | `mixed` | F-01 |
+ * | `batchStatus` | `integer` (the status of the single call) · `text` (`created`, `error`) | `integer` | G-01 |
+ * | `uniqueExternalid` | whether an externalid is unique in its company and resource | false | F-04 |
+ * | `modifiedSinceOnFour` | whether every resource with lastchangedate offers modifiedsince, also the four that do not | false | I-03, X-02 |
+ * | `allOperations` | whether every resource takes every operation | false | I-01, X-06 |
+ * | `deleteUnknown` | 404 (not_found) · 422 (unknown_value): DELETE on an unknown id | 404 | I-14, X-09 |
+ * | `enableShipmentInvoice` | whether POST /shipments/{id}/invoice does what it is designed to do | false: 501 | J-02 |
  * | `extraFields` | seed: unknown fields on some records; null is off | null | |
  * | `keyOrder` | seed: fields in another order on every record; null is off | null | |
  *
@@ -23,9 +29,10 @@
  */
 import { limits } from "../../catalogue/limits.ts"
 import { isObject } from "../json.ts"
+import type { Readings } from "../rules/Context.ts"
 import type { Look } from "../store/render.ts"
 
-export interface Dialect extends Look {
+export interface Dialect extends Look, Readings {
   readonly itemsKey: "data" | "results" | "items" | "records" | "resource" | "bare"
   readonly paging: "cursor" | "page" | "offset" | "link"
   readonly pageDefault: number
@@ -37,6 +44,10 @@ export interface Dialect extends Look {
   readonly etag: boolean
   readonly requestIdHeader: string | null
   readonly retryAfter: "seconds" | "date"
+  readonly batchStatus: "integer" | "text"
+  readonly modifiedSinceOnFour: boolean
+  readonly allOperations: boolean
+  readonly deleteUnknown: 404 | 422
 }
 
 export const plainDialect: Dialect = {
@@ -51,6 +62,12 @@ export const plainDialect: Dialect = {
   etag: true,
   requestIdHeader: null,
   retryAfter: "seconds",
+  batchStatus: "integer",
+  uniqueExternalid: false,
+  modifiedSinceOnFour: false,
+  allOperations: false,
+  deleteUnknown: 404,
+  enableShipmentInvoice: false,
   dateForm: "mixed",
   extraFields: null,
   keyOrder: null
@@ -83,6 +100,12 @@ const checks: Readonly<Record<keyof Dialect, readonly [check: Check, allowed: st
     "a header name or null"
   ],
   retryAfter: [oneOf("seconds", "date"), "seconds, date"],
+  batchStatus: [oneOf("integer", "text"), "integer, text"],
+  uniqueExternalid: [flag, "true, false"],
+  modifiedSinceOnFour: [flag, "true, false"],
+  allOperations: [flag, "true, false"],
+  deleteUnknown: [(value) => value === 404 || value === 422, "404, 422"],
+  enableShipmentInvoice: [flag, "true, false"],
   dateForm: [oneOf("mixed", "timestamp", "seconds"), "mixed, timestamp, seconds"],
   extraFields: [seed, "a seed or null"],
   keyOrder: [seed, "a seed or null"]

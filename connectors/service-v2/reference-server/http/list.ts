@@ -75,12 +75,16 @@ const readCursor = (text: string): Cursor => {
 
 const pagingParameter = { cursor: "cursor", link: "cursor", page: "page", offset: "offset" } as const
 
+/** Whether a list offers modifiedsince; the four with a lastchangedate and without the parameter may (I-03). */
+const hasModifiedSince = (resource: Resource, dialect: Dialect): boolean =>
+  resource.modifiedSince || (dialect.modifiedSinceOnFour && resource.field.has("lastchangedate"))
+
 /** Every parameter that a list takes. */
 export const listParameters = (resource: Resource, dialect: Dialect): ReadonlyArray<string> => [
   ...resource.filters.map(({ field }) => field),
   "cancel",
   ...(resource.field.has("externalid") ? ["externalid"] : []),
-  ...(resource.modifiedSince ? ["modifiedsince"] : []),
+  ...(hasModifiedSince(resource, dialect) ? ["modifiedsince"] : []),
   "include",
   "limit",
   pagingParameter[dialect.paging]
@@ -179,7 +183,7 @@ const readQuery = (table: Table, dialect: Dialect, query: string, now: number): 
     since,
     after: cursor?.after ?? null,
     skip: readSkip(parameters, style, limit),
-    syncedThrough: resource.modifiedSince ? (cursor?.synced ?? synced) : null,
+    syncedThrough: hasModifiedSince(resource, dialect) ? (cursor?.synced ?? synced) : null,
     repeated: new Map([...parameters].filter(([name]) => name !== style))
   }
 }
@@ -289,6 +293,17 @@ export const list = (
   }
   parts.push(isBare ? "]" : `],"_meta":${metaOf(read, dialect, next, hasMore, total)}}`)
   return { body: parts.join(""), headers }
+}
+
+/** The entries of something below a record, whole, in the envelope of lists (J-01, J-05). */
+export const envelope = (dialect: Dialect, entries: ReadonlyArray<string>): Listed => {
+  const data = `[${entries.join(",")}]`
+  if (dialect.itemsKey === "bare") return { body: data, headers: {} }
+  const key = dialect.itemsKey === "resource" ? "data" : dialect.itemsKey
+  const meta: Record<string, unknown> = { limit: dialect.pageMax }
+  if (dialect.paging !== "link") meta["has_more"] = false
+  if (dialect.paging === "cursor") meta["next_cursor"] = null
+  return { body: `{"${key}":${data},"_meta":${JSON.stringify(meta)}}`, headers: {} }
 }
 
 /** The value of the paging parameter that continues. */

@@ -88,7 +88,7 @@ const send = async (response: ServerResponse, answer: Answer, isHead: boolean, s
     response.end()
     return
   }
-  const body = Buffer.from(answer.body)
+  const body = answer.bytes === undefined ? Buffer.from(answer.body) : Buffer.from(answer.bytes)
   response.writeHead(answer.status, { ...headers, "Content-Length": body.length })
   if (isHead) {
     response.end()

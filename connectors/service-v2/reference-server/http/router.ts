@@ -8,12 +8,14 @@ import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
 import type { Operation, Resource } from "../../../../src/catalogue/Resource.ts"
 import { webhookRoute } from "../events/webhooks.ts"
 import type { WebhookCall } from "../events/webhooks.ts"
+import { ApiError } from "../ApiError.ts"
 import { rules } from "../rules/index.ts"
+import type { SpecialRule } from "../rules/Rules.ts"
 
 export type Action =
   | { readonly kind: "list" | "create" | "batch"; readonly resource: Resource }
   | { readonly kind: "retrieve" | "update" | "cancel"; readonly resource: Resource; readonly id: number | null }
-  | { readonly kind: "special"; readonly resource: Resource; readonly id: number | null; readonly name: string }
+  | { readonly kind: "special"; readonly resource: Resource; readonly id: number | null; readonly rule: SpecialRule }
   | { readonly kind: "webhooks"; readonly call: WebhookCall; readonly id: number | null }
   | { readonly kind: "me" }
 
@@ -44,13 +46,20 @@ const idOf = (segment: string): number | null => {
   return Number.isSafeInteger(id) ? id : null
 }
 
+const allOperations: ReadonlyArray<Operation> = ["L", "C", "B", "R", "U", "D"]
+
+/** What may be done with a resource; the other reading opens everything (I-01). */
+export const operationsOf = (resource: Resource, isEverything: boolean): ReadonlyArray<Operation> =>
+  isEverything ? allOperations : resource.operations
+
 const routeOf = (
   resource: Resource,
+  operations: ReadonlyArray<Operation>,
   handled: ReadonlyArray<readonly [operation: Operation, method: string, action: Action]>
 ): Route => {
   const access = (operation: Operation) =>
     operation === "L" || operation === "R" ? "read" : operation === "D" ? "cancel" : "write"
-  const offered = handled.filter(([operation]) => resource.operations.includes(operation))
+  const offered = handled.filter(([operation]) => operations.includes(operation))
   return {
     feature: resource.feature,
     methods: new Map(
@@ -59,8 +68,15 @@ const routeOf = (
   }
 }
 
+const refuseFile = (): never => {
+  throw new ApiError("not_batchable", "a file cannot be asked for inside a batch")
+}
+
+/** A file below a record, asked for in a batch (G-07). */
+const fileBatch: SpecialRule = { refuse: refuseFile, run: refuseFile }
+
 /** The route of a path below the base address; null when there is none. */
-export const route = (catalogue: Catalogue, path: string): Route | null => {
+export const route = (catalogue: Catalogue, path: string, isEverything = false): Route | null => {
   const segments = segmentsOf(path)
   if (segments === null) return null
   const [first, second, third] = segments
@@ -70,26 +86,33 @@ export const route = (catalogue: Catalogue, path: string): Route | null => {
   if (first === "webhooks") return webhookRoute(segments.slice(1), second === undefined ? null : idOf(second))
   const resource = catalogue.resources.get(first ?? "")
   if (resource === undefined) return null
+  const operations = operationsOf(resource, isEverything)
   if (segments.length === 1) {
-    return routeOf(resource, [
+    return routeOf(resource, operations, [
       ["L", "GET", { kind: "list", resource }],
       ["C", "POST", { kind: "create", resource }]
     ])
   }
-  if (segments.length === 2 && second === "batch" && resource.operations.includes("B")) {
-    return routeOf(resource, [["B", "POST", { kind: "batch", resource }]])
+  if (segments.length === 2 && second === "batch" && operations.includes("B")) {
+    return routeOf(resource, operations, [["B", "POST", { kind: "batch", resource }]])
   }
   const id = idOf(second!)
   if (segments.length === 2) {
-    return routeOf(resource, [
+    return routeOf(resource, operations, [
       ["R", "GET", { kind: "retrieve", resource, id }],
       ["U", "PATCH", { kind: "update", resource, id }],
       ["D", "DELETE", { kind: "cancel", resource, id }]
     ])
   }
   const special = resource.specials.find(({ name }) => name === third)
-  const isBuilt = special !== undefined && rules.get(resource.path)?.specials?.[special.name] !== undefined
-  if (segments.length !== 3 || !isBuilt) return null
-  const action: Action = { kind: "special", resource, id, name: special.name }
-  return { feature: resource.feature, methods: new Map([[special.method, { action, scope: special.scope }]]) }
+  const rule = special === undefined ? undefined : rules.get(resource.path)?.specials?.[special.name]
+  if (special === undefined || rule === undefined) return null
+  const { feature } = resource
+  const one = (method: string, action: Action): Route => ({
+    feature,
+    methods: new Map([[method, { action, scope: special.scope }]])
+  })
+  if (segments.length === 3) return one(special.method, { kind: "special", resource, id, rule })
+  const isFileBatch = segments.length === 4 && segments[3] === "batch" && rule.isFile === true
+  return isFileBatch ? one("POST", { kind: "special", resource, id, rule: fileBatch }) : null
 }

@@ -8,22 +8,22 @@
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import { limits } from "../../catalogue/limits.ts"
 import { ApiError, printEnvelope, printError } from "../ApiError.ts"
-import { isTestCall, webhooks } from "../events/webhooks.ts"
+import { isTestCall, webhookOperations, webhooks } from "../events/webhooks.ts"
 import { isObject, parseExactly } from "../json.ts"
 import { openApi } from "../openapi/document.ts"
 import type { Context } from "../rules/Context.ts"
 import { cancel, create, special, update } from "../rules/operations.ts"
-import type { Written } from "../rules/Rules.ts"
+import type { Shown, Written } from "../rules/Rules.ts"
 import type { Version } from "../store/Version.ts"
 import { microsPerSecond, printHttpDate, printInstant } from "../time.ts"
 import type { World } from "../World.ts"
 import { fingerprint, isKept, keyOf } from "./idempotency.ts"
-import { list } from "./list.ts"
+import { envelope, list } from "./list.ts"
 import type { Answer, Request } from "./Message.ts"
 import { json } from "./Message.ts"
 import { readInclude, readParameters } from "./parameters.ts"
 import type { Action } from "./router.ts"
-import { route } from "./router.ts"
+import { operationsOf, route } from "./router.ts"
 import type { Token } from "./tokens.ts"
 import { authenticate } from "./tokens.ts"
 
@@ -46,6 +46,8 @@ export interface Result {
   readonly status: number
   readonly body: string
   readonly headers?: Readonly<Record<string, string>>
+  /** The body where it is no text. */
+  readonly bytes?: Uint8Array
   /** The result itself, where a receiver must be waited for. */
   readonly pending?: Promise<Result>
 }
@@ -94,7 +96,8 @@ const settled = (world: World, pending: Promise<Result>): Promise<Result> =>
   pending.catch((error: unknown) => refusal(world, error))
 
 /** The headers that every answer carries. */
-export const finish = (world: World, { status, body, headers, pending }: Result, requestId: string): Answer => ({
+export const finish = (world: World, { status, body, headers, bytes, pending }: Result, requestId: string): Answer => ({
+  ...(bytes === undefined ? {} : { bytes }),
   ...(pending === undefined ? {} : { pending: settled(world, pending).then((late) => finish(world, late, requestId)) }),
   status,
   headers: {
@@ -137,7 +140,7 @@ const countIn = (world: World, token: Token, isTest: boolean): number | null => 
 const admit = (world: World, request: Request, token: Token, base: string): Result => {
   const { path, query } = below(request.url)
   const wait = countIn(world, token, isTestCall(request.method, path))
-  const found = path === null ? null : route(world.store.catalogue, path)
+  const found = path === null ? null : route(world.store.catalogue, path, world.dialect.allOperations)
   if (found === null) throw new ApiError("not_found", "there is nothing at this path")
   const handled = found.methods.get(request.method)
   if (handled === undefined) {
@@ -245,21 +248,42 @@ const perform = (
     }
     case "cancel":
       readParameters(query, [])
-      return shown(world, 200, cancel(context, find(context, action.resource, action.id)))
+      return shown(world, 200, cancel(context, find(context, action.resource, action.id, unknownOnDelete(world))))
     case "special": {
       readParameters(query, [])
+      const { resource, id, rule } = action
+      rule.refuse?.(context)
       const body = request.body === null || request.body.length === 0 ? undefined : readJson(request)
-      const version = find(context, action.resource, action.id)
-      const written = special(context, version, action.name, body)
-      return shown(world, written.status ?? 200, written)
+      const outcome = special(context, find(context, resource, id, rule.unknownId), rule, body)
+      return "kind" in outcome ? told(world, outcome) : shown(world, outcome.status ?? 200, outcome)
+    }
+  }
+}
+
+const unknownOnDelete = ({ dialect }: World): string => (dialect.deleteUnknown === 422 ? "unknown_value" : "not_found")
+
+/** What an operation below a record answers when it is no record. */
+const told = (world: World, outcome: Shown): Result => {
+  switch (outcome.kind) {
+    case "object":
+      return { status: 200, body: outcome.text }
+    case "entries":
+      return { status: 200, ...envelope(world.dialect, outcome.entries) }
+    case "file": {
+      const headers = { "Content-Type": "application/pdf", "Content-Disposition": `inline; filename="${outcome.name}"` }
+      return {
+        status: 200,
+        body: "",
+        pending: outcome.bytes.then((bytes) => ({ status: 200, body: "", bytes, headers }))
+      }
     }
   }
 }
 
 /** A record of the token's company. */
-const find = ({ store, company }: Context, resource: Resource, id: number | null): Version => {
+const find = ({ store, company }: Context, resource: Resource, id: number | null, code = "not_found"): Version => {
   const version = id === null ? undefined : store.table(company, resource.path).get(id)
-  if (version === undefined) throw new ApiError("not_found", `there is no such record of ${resource.path}`)
+  if (version === undefined) throw new ApiError(code, `there is no such record of ${resource.path}`)
   return version
 }
 
@@ -313,15 +337,17 @@ const batch = (world: World, context: Context, resource: Resource, body: unknown
   if (items.some((item) => isObject(item) && (isFilePath(item["path"]) || isFilePath(item["url"])))) {
     throw new ApiError("not_batchable", "a file cannot be asked for inside a batch")
   }
+  const statusText = (status: number) =>
+    world.dialect.batchStatus === "integer" ? String(status) : status < 300 ? '"created"' : '"error"'
   const results = items.map((item, index) => {
     try {
       const { version, more } = create(context, resource, item)
       const record = world.renderer.renderWith(version, more ?? [])
-      return `{"index":${index},"status":201,"record":${record}}`
+      return `{"index":${index},"status":${statusText(201)},"record":${record}}`
     } catch (error) {
       const told = error instanceof ApiError ? error : new ApiError("server_error", "this record was not written")
       if (told !== error) world.onDefect(error)
-      return `{"index":${index},"status":${told.status},"error":${printError(told)}}`
+      return `{"index":${index},"status":${statusText(told.status)},"error":${printError(told)}}`
     }
   })
   return `{"results":[${results.join(",")}]}`
@@ -339,6 +365,14 @@ const me = (world: World, token: Token): string => {
     scopes: [...token.scopes],
     expires: token.expires === null ? null : printInstant(token.expires),
     features: catalogue.features.filter((feature) => !unlicensed.has(feature)),
-    resources: Object.fromEntries([...catalogue.resources.values()].map(({ path, operations }) => [path, operations]))
+    resources: {
+      ...Object.fromEntries(
+        [...catalogue.resources.values()].map((resource) => [
+          resource.path,
+          operationsOf(resource, world.dialect.allOperations)
+        ])
+      ),
+      webhooks: webhookOperations
+    }
   })
 }

@@ -45,7 +45,10 @@ const envelope = (codes: ReadonlyArray<string>, current: Schema | null): Schema 
   const plain = (named: ReadonlyArray<string>) => exactly({ error: errorOf(named) })
   if (current === null) return plain(codes)
   return {
-    oneOf: [plain(codes.filter((code) => code !== staleRecord)), exactly({ error: errorOf([staleRecord], { current }) })]
+    oneOf: [
+      plain(codes.filter((code) => code !== staleRecord)),
+      exactly({ error: errorOf([staleRecord], { current }) })
+    ]
   }
 }
 

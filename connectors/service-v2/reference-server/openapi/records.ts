@@ -67,7 +67,10 @@ export const created = (catalogue: Catalogue, resource: Resource): Schema | null
   if (names === undefined) return null
   const fields = shownFields(catalogue, resource)
   const more = Object.fromEntries(
-    names.map((name) => [name, described(nullable(shownDecimal(4)), "of the document that the record belongs to (I-05)")])
+    names.map((name) => [
+      name,
+      described(nullable(shownDecimal(4)), "of the document that the record belongs to (I-05)")
+    ])
   )
   return { ...exactly({ ...fields, ...more }), description: `${resource.purpose}, just created` }
 }
@@ -95,7 +98,10 @@ const sentField = (field: WriteField, fields: ReadonlyArray<WriteField>, needed:
   }
   // A required reference may be empty where the other half is given.
   const mayBeNull = !required || pairedWith(field, fields) !== null
-  return described(mayBeNull ? nullable(schema) : schema, field.note)
+  const told = described(mayBeNull ? nullable(schema) : schema, field.note)
+  if (field.refers === null) return told
+  const { resource, by } = field.refers
+  return { ...told, "x-reference": { resource, ...(by === null ? {} : { by }) } }
 }
 
 const given = (name: string): Schema => ({ required: [name], properties: { [name]: { not: { type: "null" } } } })
@@ -152,7 +158,10 @@ export const page = (items: Schema, withSyncedThrough: boolean): Schema =>
     _meta: exactly({
       limit: { type: "integer", minimum: 1, maximum: limits.pageRecordsMax, description: "records of a page" },
       has_more: { type: "boolean" },
-      next_cursor: { type: ["string", "null"], description: "send it as cursor to get the next page; null on the last" },
+      next_cursor: {
+        type: ["string", "null"],
+        description: "send it as cursor to get the next page; null on the last"
+      },
       ...(withSyncedThrough
         ? { synced_through: described(shownInstant, "send it as modifiedsince next time, once every page was read") }
         : {})

@@ -85,10 +85,7 @@ const known: Readonly<Record<string, SpecialShape>> = {
   "invoices/pdf": pdf(["not_posted"]),
   // J-05
   "invoicelines/tax": shape(
-    page(
-      exactly({ authority: text, rate: qty, taxableamount: money, exemptamount: money, taxamount: money }),
-      false
-    ),
+    page(exactly({ authority: text, rate: qty, taxableamount: money, exemptamount: money, taxamount: money }), false),
     { codes: ["unknown_value"] }
   ),
   // J-06

@@ -46,7 +46,11 @@ export const subscriptionSchemas = (catalogue: Catalogue): Readonly<Record<strin
     webhooks_created: {
       ...exactly({
         ...shown,
-        secret: { type: "string", minLength: 1, description: "deliveries are signed with it; shown here and never again" },
+        secret: {
+          type: "string",
+          minLength: 1,
+          description: "deliveries are signed with it; shown here and never again"
+        },
         secret_note: { type: "string" }
       }),
       "x-basis": "documented"
@@ -54,7 +58,10 @@ export const subscriptionSchemas = (catalogue: Catalogue): Readonly<Record<strin
     webhooks_create: { ...exactly(sent(events), ["url", "events"]), "x-basis": "documented" },
     webhooks_update: {
       ...exactly(
-        { ...sent(events), secret: { type: "string", minLength: 16, maxLength: 255, description: "rotates the secret" } },
+        {
+          ...sent(events),
+          secret: { type: "string", minLength: 16, maxLength: 255, description: "rotates the secret" }
+        },
         []
       ),
       anyOf: writable.map((name) => ({ required: [name] })),

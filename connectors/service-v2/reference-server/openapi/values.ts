@@ -19,11 +19,10 @@ const safeInteger: Schema = {
 export const recordId: Schema = { type: "integer", format: "int64", minimum: 1, maximum: Number.MAX_SAFE_INTEGER }
 
 const dayPattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-const instantInputPattern =
-  "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\\.[0-9]+)?(?:[Zz]|[+-]00:00)$"
+const instantInputPattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\\.[0-9]+)?(?:[Zz]|[+-]00:00)$"
 /** A day or an instant: every date field takes both (F-01). */
 const eitherInputPattern =
-  "^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\\.[0-9]+)?(?:[Zz]|[+-]00:00))?$"
+  "^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\\.[0-9]+)?(?:[Zz]|[+-]00:00))?$"
 
 /** A time as answers show it: microseconds, UTC. */
 export const shownInstant: Schema = {

@@ -15,10 +15,17 @@ export interface CompanySettings {
 
 export const openSettings: CompanySettings = { unlicensed: new Set(), recordLimits: new Map(), closedThrough: null }
 
+/** The other readings of the documents that concern rules; see http/dialect.ts. */
+export interface Readings {
+  readonly uniqueExternalid: boolean
+  readonly enableShipmentInvoice: boolean
+}
+
 export interface Context {
   readonly store: Store
   readonly company: number
   readonly settings: CompanySettings
+  readonly readings: Readings
   /** What a document adds to the plain writes, by resource. */
   readonly rules: ReadonlyMap<string, Rules>
   /** The user behind the token. */

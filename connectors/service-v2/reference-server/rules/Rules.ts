@@ -18,12 +18,34 @@ export interface Written {
   readonly status?: number
 }
 
+/** What an operation below a record answers when it is no record. */
+export type Shown =
+  /** Entries of a list, as JSON text each. */
+  | { readonly kind: "entries"; readonly entries: ReadonlyArray<string> }
+  /** JSON text of one object. */
+  | { readonly kind: "object"; readonly text: string }
+  /** A PDF document. */
+  | { readonly kind: "file"; readonly name: string; readonly bytes: Promise<Uint8Array> }
+
+/** An operation below a record. */
+export interface SpecialRule {
+  readonly run: (context: Context, version: Version, body: unknown) => Written | Shown
+  /** The code that answers an id which is no record; not_found when not said (I-14). */
+  readonly unknownId?: string
+  /** Throws what refuses every call, before the record is looked for (J-02, G-07). */
+  readonly refuse?: (context: Context) => void
+  /** Whether it answers a file, which no batch carries (G-07). */
+  readonly isFile?: boolean
+}
+
 export interface Rules {
+  /** Scopes that a create body needs beside the resource's own (C-12). */
+  readonly scopesOf?: (given: unknown) => ReadonlyArray<string>
   readonly create?: (context: Context, resource: Resource, body: Body) => Written
   readonly update?: (context: Context, version: Version, body: Body) => Written
   readonly cancel?: (context: Context, version: Version) => Written
   /** After a code shown in the record changed: bring what is derived from it up to date. */
   readonly followUp?: (context: Context, version: Version) => void
   /** The operations below a record, by the name in the path. */
-  readonly specials?: Readonly<Record<string, (context: Context, version: Version, body: unknown) => Written>>
+  readonly specials?: Readonly<Record<string, SpecialRule>>
 }

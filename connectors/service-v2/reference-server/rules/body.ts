@@ -318,6 +318,15 @@ const readCustom = (context: Context, resource: Resource, given: unknown): Body[
   return custom
 }
 
+/** Refuses what is sent where nothing is taken: no body, null or `{}` may come (J-07). */
+export const refuseContent = (body: unknown): void => {
+  if (body === undefined || body === null) return
+  if (!isObject(body)) throw new ApiError("invalid_request", "the body must be empty or {}")
+  const [name] = Object.keys(body)
+  if (name === undefined) return
+  throw new ApiError("unknown_parameter", `${name} is no field here; none is`, { field: name })
+}
+
 /** What a body changes in the record: write names become field names, `taxable` becomes the flag it sets. */
 export const patchOf = (resource: Resource, mode: "create" | "update", body: Body): Record<string, Value> => {
   const patch: Record<string, Value> = {}

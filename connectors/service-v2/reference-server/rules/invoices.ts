@@ -7,17 +7,18 @@
 import { ApiError } from "../ApiError.ts"
 import { format, lineTotal, rescale, units } from "../decimal.ts"
 import type { Value } from "../json.ts"
-import { isObject } from "../json.ts"
 import type { Version } from "../store/Version.ts"
 import type { Body } from "./body.ts"
-import { missing, patchOf } from "./body.ts"
+import { missing, patchOf, refuseContent } from "./body.ts"
 import type { Context } from "./Context.ts"
 import { today } from "./Context.ts"
+import { invoicePdf } from "../documents/invoice.ts"
 import { isClosed, makeVoucher, refuseClosed } from "./ledger.ts"
+import { lineTax } from "./lineTax.ts"
 import { byLineNumber, embedLines, money } from "./lines.ts"
 import { defaultLocation, refreshOrder } from "./orderState.ts"
 import { active, change, current, insert, violation } from "./records.ts"
-import type { Rules, Written } from "./Rules.ts"
+import type { Rules, Shown, Written } from "./Rules.ts"
 
 export const isPosted = (invoice: Version): boolean => (invoice.values["voucherid"] ?? null) !== null
 
@@ -203,12 +204,7 @@ const unbill = (context: Context, invoice: Version, orderId: number) => {
 
 /** POST /invoices/{id}/post (J-07). */
 const post = (context: Context, invoice: Version, body: unknown): Written => {
-  if (body !== undefined && body !== null) {
-    if (!isObject(body)) throw new ApiError("invalid_request", "the body must be empty or {}")
-    const [name] = Object.keys(body)
-    if (name !== undefined)
-      throw new ApiError("unknown_parameter", `${name} is no field here; none is`, { field: name })
-  }
+  refuseContent(body)
   if (isPosted(invoice)) throw new ApiError("invoice_already_posted", `invoice ${invoice.id} is posted already`)
   if (invoice.cancelled) throw violation(`invoice ${invoice.id} is cancelled`)
   const day = String(invoice.values["invoicedate"])
@@ -216,7 +212,22 @@ const post = (context: Context, invoice: Version, body: unknown): Written => {
   return { version: change(context, invoice, { voucherid: makeVoucher(context, "AR", day).id }), status: 200 }
 }
 
-export const invoices: Rules = { create, update, cancel, specials: { post } }
+/** GET /invoices/{id}/pdf: a draft has nothing to print (J-11). */
+const print = (context: Context, invoice: Version): Shown => {
+  if (!isPosted(invoice)) throw new ApiError("not_posted", `invoice ${invoice.id} is a draft: post it first`)
+  return {
+    kind: "file",
+    name: `invoice-${invoice.id}.pdf`,
+    bytes: invoicePdf(context, invoice, linesOf(context, invoice.id))
+  }
+}
+
+export const invoices: Rules = {
+  create,
+  update,
+  cancel,
+  specials: { post: { run: post }, pdf: { run: print, isFile: true } }
+}
 
 const createLine = (context: Context, resource: Version["table"]["resource"], body: Body): Written => {
   const { invoiceid, ...given } = patchOf(resource, "create", body)
@@ -231,8 +242,22 @@ const createLine = (context: Context, resource: Version["table"]["resource"], bo
   return { version: line, more: [["invoicetotal", JSON.stringify(values["invoicetotal"])]] }
 }
 
+/** A line is changed in the other reading of its operations only (I-01); its invoice follows. */
+const updateLine = (context: Context, line: Version, body: Body): Written => {
+  const invoice = current(context, "invoices", line.values["invoiceid"])
+  if (isPosted(invoice)) throw new ApiError("invoice_already_posted", `invoice ${invoice.id} is posted`)
+  const patch = patchOf(line.table.resource, "update", body)
+  const priced = { ...line.values, ...patch }
+  const total = lineTotal(units(priced["qty"], 6), units(priced["priceach"], 6))
+  const after = change(context, line, { ...patch, totalprice: money(total, "the line's total") }, body)
+  refreshInvoice(context, invoice.id)
+  return { version: after }
+}
+
 export const invoicelines: Rules = {
   create: createLine,
+  update: updateLine,
+  specials: { tax: lineTax },
   followUp: (context, line) => {
     if (typeof line.values["invoiceid"] === "number") refreshInvoice(context, line.values["invoiceid"])
   }

@@ -26,7 +26,7 @@ export const refuseClosed = (context: Context, day: string, field?: string): voi
 }
 
 /** Writes a voucher; its text is unique in the company. */
-export const makeVoucher = (context: Context, prefix: "AR" | "PM" | "DP", day: string): Version => {
+export const makeVoucher = (context: Context, prefix: "AR" | "PM" | "DP" | "AP" | "GL", day: string): Version => {
   const number = context.store.draw(`${context.company}/vouchers/${prefix}`)
   return insert(context, "vouchers", { voucher: `${prefix}-${String(number).padStart(6, "0")}`, date: day })
 }

@@ -6,7 +6,7 @@ import type { Version } from "../store/Version.ts"
 import { violation } from "./records.ts"
 
 /** The lines as the document's `lines` field shows them. */
-export const embedLines = (document: Resource, lines: ReadonlyArray<Version>): Raw => {
+export const embedLines = (document: Resource, lines: ReadonlyArray<Pick<Version, "values">>): Raw => {
   const type = document.field.get("lines")?.type
   if (type?._tag !== "list") throw new Error(`${document.path} shows no lines`)
   const shown = lines.map(({ values }) => {

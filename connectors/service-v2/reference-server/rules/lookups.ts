@@ -5,6 +5,7 @@
  */
 import { ApiError } from "../ApiError.ts"
 import type { Context } from "./Context.ts"
+import { customerBalance } from "./customers.ts"
 import { active, change } from "./records.ts"
 import type { Rules } from "./Rules.ts"
 
@@ -17,6 +18,11 @@ const uses: Readonly<Record<string, ReadonlyArray<Use>>> = {
   invoiceterms: [{ resource: "customers", field: "invoicetermid" }],
   salesmen: [{ resource: "customers", field: "salesmanid" }],
   producttypetaxes: [{ resource: "invoicelines", field: "producttypetaxid" }],
+  teamprojecttemplateitems: [{ resource: "teamprojecttemplateitems", field: "parentitemid" }],
+  vendors: [
+    { resource: "purchaseorders", field: "vendorid" },
+    { resource: "apbills", field: "vendorid" }
+  ],
   customers: [
     { resource: "orders", field: "customerid" },
     { resource: "invoices", field: "customerid" }
@@ -38,6 +44,9 @@ const cancelUnused =
     return { version: change(context, version, { cancel: true }) }
   }
 
+/** What else some of them do. */
+const more: Readonly<Record<string, Rules>> = { customers: { specials: { balance: customerBalance } } }
+
 export const lookups: ReadonlyArray<readonly [path: string, rules: Rules]> = Object.entries(uses).map(
-  ([path, used]) => [path, { cancel: cancelUnused(path, used) }] as const
+  ([path, used]) => [path, { ...more[path], cancel: cancelUnused(path, used) }] as const
 )

@@ -11,22 +11,25 @@ import type { Body } from "./body.ts"
 import { patchOf, readBody } from "./body.ts"
 import type { Context } from "./Context.ts"
 import { change, insert, violation } from "./records.ts"
-import type { Written } from "./Rules.ts"
+import type { Shown, SpecialRule, Written } from "./Rules.ts"
 
-const refuseWithoutCancelScope = (context: Context, resource: Resource) => {
-  const scope = `${resource.area}:cancel`
+const refuseWithoutScope = (context: Context, scope: string, what: string) => {
   if (context.scopes.has(scope)) return
-  throw new ApiError("insufficient_scope", `cancelling needs the scope ${scope}`, {
+  throw new ApiError("insufficient_scope", `${what} needs the scope ${scope}`, {
     headers: { "WWW-Authenticate": `Bearer realm="api", error="insufficient_scope", scope="${scope}"` }
   })
 }
 
+const refuseWithoutCancelScope = (context: Context, resource: Resource) =>
+  refuseWithoutScope(context, `${resource.area}:cancel`, "cancelling")
+
 export const create = (context: Context, resource: Resource, given: unknown): Written =>
   context.store.transact(() => {
+    const rules = context.rules.get(resource.path)
+    for (const scope of rules?.scopesOf?.(given) ?? []) refuseWithoutScope(context, scope, "what is nested")
     const body = readBody(context, resource, "create", given)
     if (body.values["cancel"] === true) refuseWithoutCancelScope(context, resource)
-    const own = context.rules.get(resource.path)?.create
-    if (own !== undefined) return own(context, resource, body)
+    if (rules?.create !== undefined) return rules.create(context, resource, body)
     return { version: insert(context, resource.path, patchOf(resource, "create", body), body) }
   })
 
@@ -73,9 +76,5 @@ export const cancel = (context: Context, version: Version): Written =>
   context.store.transact(() => cancelInside(context, version))
 
 /** An operation below a record, such as posting. */
-export const special = (context: Context, version: Version, name: string, given: unknown): Written =>
-  context.store.transact(() => {
-    const own = context.rules.get(version.table.resource.path)?.specials?.[name]
-    if (own === undefined) throw new ApiError("not_found", `${version.table.resource.path} has no ${name}`)
-    return own(context, version, given)
-  })
+export const special = (context: Context, version: Version, rule: SpecialRule, given: unknown): Written | Shown =>
+  context.store.transact(() => rule.run(context, version, given))

@@ -6,6 +6,7 @@
  */
 import { ApiError } from "../ApiError.ts"
 import { units } from "../decimal.ts"
+import { isObject } from "../json.ts"
 import type { Value } from "../json.ts"
 import type { Version } from "../store/Version.ts"
 import type { Body } from "./body.ts"
@@ -16,6 +17,8 @@ import { invoiceOrder } from "./orderInvoice.ts"
 import { defaultLocation, linesOf, refreshOrder } from "./orderState.ts"
 import { active, change, current, insert, violation } from "./records.ts"
 import type { Rules, Written } from "./Rules.ts"
+import { insertHours } from "./serviceordertimes.ts"
+import { shipOrder } from "./shipments.ts"
 
 /** What a line takes over from its item. */
 const lineValues = (context: Context, given: Readonly<Record<string, Value>>): Record<string, Value> => {
@@ -70,8 +73,31 @@ const create = (context: Context, resource: Version["table"]["resource"], body: 
   for (const [index, line] of lines.entries()) {
     insertLine(context, order.id, index + 1, { ...line.values }, `lines[${index}].`)
   }
-  return { version: refreshOrder(context, order.id) }
+  refreshOrder(context, order.id)
+  for (const [index, { values }] of (body.lines["hours"] ?? []).entries()) {
+    insertHours(context, current(context, "orders", order.id), values, `hours[${index}].`)
+  }
+  for (const [index, shipment] of (body.lines["shipments"] ?? []).entries()) {
+    shipNested(context, order.id, shipment, `shipments[${index}].`)
+  }
+  return { version: current(context, "orders", order.id) }
 }
+
+/** A shipment inside its order names the order's lines by their place, because they have no ids yet. */
+const shipNested = (context: Context, orderId: number, { values, lines }: Body, at: string) => {
+  const orderLines = linesOf(context, orderId)
+  const shipped = (lines["lines"] ?? []).map(({ values: { linenumber, quantity } }, index) => {
+    const line = orderLines.find((one) => one.values["linenumber"] === linenumber)
+    if (line !== undefined) return { orderlineid: line.id, quantity: quantity ?? null }
+    const field = `${at}lines[${index}].linenumber`
+    throw new ApiError("unknown_value", `the order has no line ${String(linenumber)}`, { field })
+  })
+  shipOrder(context, current(context, "orders", orderId), values, shipped, at)
+}
+
+/** Nested shipments are shipments: the token must be allowed to write them (C-12). */
+const scopesOf = (given: unknown): ReadonlyArray<string> =>
+  isObject(given) && given["shipments"] !== undefined && given["shipments"] !== null ? ["shipments:write"] : []
 
 /** What an invoice takes from its order's header (K-04). */
 const billedHeader = ["customerid", "shiptoid", "ordertype"]
@@ -108,10 +134,11 @@ const cancel = (context: Context, order: Version): Written => {
 }
 
 export const orders: Rules = {
+  scopesOf,
   create,
   update,
   cancel,
-  specials: { invoice: invoiceOrder }
+  specials: { invoice: { run: invoiceOrder } }
 }
 
 const createLine = (context: Context, resource: Version["table"]["resource"], body: Body): Written => {

@@ -5,6 +5,7 @@
  */
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
+import { print } from "../json.ts"
 import type { Version } from "../store/Version.ts"
 import type { Body } from "./body.ts"
 import { patchOf } from "./body.ts"
@@ -13,7 +14,7 @@ import { today } from "./Context.ts"
 import { isPosted, openBalance, refreshPaid } from "./invoices.ts"
 import { isClosed, makeVoucher, refuseClosed } from "./ledger.ts"
 import { change, current, insert, violation } from "./records.ts"
-import type { Rules, Written } from "./Rules.ts"
+import type { Rules, Shown, Written } from "./Rules.ts"
 
 /** The currency of companies that say nothing else. */
 export const companyCurrency = "USD"
@@ -67,4 +68,11 @@ const cancel = (context: Context, payment: Version): Written => {
   return { version: cancelled }
 }
 
-export const payments: Rules = { create, update, cancel }
+/** GET /payments/{id}/receipt (J-06). */
+const receipt = (_context: Context, { id, values }: Version): Shown => {
+  const fields = ["invoiceid", "invoice", "customerid", "amount", "datereceived", "paymeth", "checkid", "voucher"]
+  const members = fields.map((name) => `,${JSON.stringify(name)}:${print(values[name])}`)
+  return { kind: "object", text: `{"paymentid":${id}${members.join("")}}` }
+}
+
+export const payments: Rules = { create, update, cancel, specials: { receipt: { run: receipt } } }

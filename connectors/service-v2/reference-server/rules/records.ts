@@ -24,6 +24,17 @@ const refuseDuplicate = (table: Table, values: Values, except: number | null) =>
   throw new ApiError("duplicate", `${key.field} is already used by ${path} ${other.id}`, { field: key.field })
 }
 
+/** In the other reading of F-04 an externalid is unique in its company and resource. */
+const refuseSecondExternalid = ({ readings }: Context, table: Table, values: Values, except: number | null) => {
+  const { externalid } = values
+  if (!readings.uniqueExternalid || typeof externalid !== "string") return
+  const other = table.where("externalid", externalid).find((version) => version.id !== except)
+  if (other === undefined) return
+  throw new ApiError("duplicate", `externalid is already used by ${table.resource.path} ${other.id}`, {
+    field: "externalid"
+  })
+}
+
 const refuseBeyondLimit = ({ settings }: Context, table: Table) => {
   const limit = table.resource.capped ? settings.recordLimits.get(table.resource.path) : undefined
   if (limit === undefined) return
@@ -56,6 +67,7 @@ export const insert = (
   for (const [name, value] of Object.entries(values)) if (value !== null) patch[name] = value
   completePairs(context.store, context.company, table.resource, patch)
   refuseDuplicate(table, patch, null)
+  refuseSecondExternalid(context, table, patch, null)
   refuseBeyondLimit(context, table)
   return context.store.put(table, null, { values: patch, ...customOf(undefined, body) })
 }
@@ -71,6 +83,7 @@ export const change = (
   const patch: Record<string, Value> = { ...values }
   completePairs(context.store, context.company, table.resource, patch)
   refuseDuplicate(table, patch, version.id)
+  refuseSecondExternalid(context, table, patch, version.id)
   const after = context.store.put(table, version.id, { values: patch, ...customOf(version, body) })
   if (after !== version) {
     for (const shown of carryCodes(context, version, after)) {

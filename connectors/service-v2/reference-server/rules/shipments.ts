@@ -2,10 +2,11 @@
  * Shipments against an order (I-08..I-13).
  *
  * Promise: what ships on a line, over all shipments that are not cancelled, never exceeds what was ordered; qtyship of
- * a line is always the sum of its shipment lines.
+ * a line is always the sum of its shipment lines, unless the line was made of hours (serviceordertimes.ts).
  */
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
+import type { Value } from "../json.ts"
 import type { Version } from "../store/Version.ts"
 import type { Body } from "./body.ts"
 import { patchOf } from "./body.ts"
@@ -15,6 +16,7 @@ import { isClosed } from "./ledger.ts"
 import { refreshOrder } from "./orderState.ts"
 import { active, change, current, insert, violation } from "./records.ts"
 import type { Rules, Written } from "./Rules.ts"
+import { shipmentSpecials } from "./shipmentSpecials.ts"
 
 /** Ships one line; repeats of a line in one shipment are summed against what is left, because each raises qtyship. */
 const shipLine = (context: Context, order: Version, shipment: Version, values: Body["values"], at: string) => {
@@ -35,9 +37,15 @@ const shipLine = (context: Context, order: Version, shipment: Version, values: B
   change(context, line, { qtyship: format(shipped + quantity, 6) })
 }
 
-const create = (context: Context, resource: Version["table"]["resource"], body: Body): Written => {
-  const patch = patchOf(resource, "create", body)
-  const order = current(context, "orders", patch["orderid"])
+/** Ships lines of an order: the one way, whether sent alone or inside its order (RES-16). */
+export const shipOrder = (
+  context: Context,
+  order: Version,
+  patch: Readonly<Record<string, Value>>,
+  lines: ReadonlyArray<Body["values"]>,
+  at: string,
+  body: Body | null = null
+): Version => {
   const { status, inventorylocationid, shiptoid } = order.values
   if (status === "quote") {
     throw new ApiError("cannot_ship_quote", `order ${order.id} is a quote`, { field: "orderid" })
@@ -47,14 +55,25 @@ const create = (context: Context, resource: Version["table"]["resource"], body: 
   const shipment = insert(
     context,
     "shipments",
-    { ...patch, shipdate: today(context), locationid: inventorylocationid ?? null, shiptoid: shiptoid ?? null },
+    {
+      ...patch,
+      orderid: order.id,
+      shipdate: patch["shipdate"] ?? today(context),
+      locationid: inventorylocationid ?? null,
+      shiptoid: shiptoid ?? null
+    },
     body
   )
-  for (const [index, line] of body.lines["lines"]!.entries()) {
-    shipLine(context, order, shipment, line.values, `lines[${index}]`)
-  }
+  for (const [index, line] of lines.entries()) shipLine(context, order, shipment, line, `${at}lines[${index}]`)
   refreshOrder(context, order.id)
-  return { version: shipment }
+  return shipment
+}
+
+const create = (context: Context, resource: Version["table"]["resource"], body: Body): Written => {
+  const patch = patchOf(resource, "create", body)
+  const order = current(context, "orders", patch["orderid"])
+  const lines = body.lines["lines"]!.map(({ values }) => values)
+  return { version: shipOrder(context, order, patch, lines, "", body) }
 }
 
 const isInvoiced = ({ values }: Version) => (values["invoiceid"] ?? null) !== null
@@ -92,4 +111,4 @@ const cancel = (context: Context, shipment: Version): Written => {
   return { version: cancelled }
 }
 
-export const shipments: Rules = { create, update, cancel }
+export const shipments: Rules = { create, update, cancel, specials: shipmentSpecials }

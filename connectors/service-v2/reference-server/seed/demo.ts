@@ -14,6 +14,10 @@ import type { Version } from "../store/Version.ts"
 import { addDays, microsPerDay, microsPerSecond, printDay } from "../time.ts"
 import type { World } from "../World.ts"
 import { ensureCompany } from "./install.ts"
+import { lookups } from "./lookups.ts"
+import { projects } from "./projects.ts"
+import { purchases } from "./purchases.ts"
+import { works } from "./works.ts"
 import { cities, companyNames, people, products, streets } from "./names.ts"
 
 const daysBack = 150
@@ -24,6 +28,7 @@ interface Size {
   readonly customers: number
   readonly items: number
   readonly orders: number
+  readonly purchases: number
 }
 
 /** Something that happens at its time. */
@@ -33,7 +38,7 @@ interface Event {
 }
 
 /** The business of one company while it is being made. */
-class Business {
+export class Business {
   readonly world: World
   readonly context: Context
   readonly chance: Random
@@ -95,7 +100,10 @@ class Business {
   }
 
   special(version: Version, name: string): Version {
-    return special(this.context, this.fresh(version), name, undefined).version
+    const rule = this.context.rules.get(version.table.resource.path)!.specials![name]!
+    const outcome = special(this.context, this.fresh(version), rule, undefined)
+    if ("kind" in outcome) throw new Error(`${name} writes nothing`)
+    return outcome.version
   }
 
   all(path: string): ReadonlyArray<Version> {
@@ -216,7 +224,19 @@ const orderStory = (business: Business, customers: ReadonlyArray<Version>, items
     return
   }
   if (chance.chance(0.15)) deposit(business, order)
+  if (ordertype === "service") serve(business, order)
   business.plan(business.later(1, 6), () => ship(business, order))
+}
+
+/** Hours that somebody works on a service order before it is billed. */
+const serve = (business: Business, order: Version) => {
+  business.make("serviceordertimes", {
+    orderid: order.id,
+    hours: `${1 + (order.id % 4)}.5`,
+    worktypeid: business.all("worktypes")[order.id % 3]!.id,
+    genuserid: business.context.userId,
+    note: "On site"
+  })
 }
 
 const confirm = (business: Business, order: Version) => {
@@ -354,6 +374,10 @@ const company = (world: World, number: number, chance: Random, size: Size, end: 
     corners(business)
     const { customers, items } = masters(business, size)
     const trading = customers.slice(0, -1)
+    lookups(business)
+    purchases(business, items.slice(0, -1), size.purchases)
+    works(business, trading)
+    projects(business, number === 1 ? 3 : 1)
     for (let index = 0; index < size.orders; index++) {
       const at = begin + Math.floor(((index + chance.next()) / size.orders) * (daysBack - 1) * microsPerDay)
       business.plan(at, () => orderStory(business, trading, items))
@@ -369,6 +393,6 @@ const company = (world: World, number: number, chance: Random, size: Size, end: 
 
 export const demo = (world: World, seed: number): void => {
   const end = world.clock.now() - 60 * microsPerSecond
-  company(world, 1, random(seed), { customers: 40, items: 60, orders: 150 }, end)
-  company(world, 2, random(seed + 1), { customers: 10, items: 20, orders: 30 }, end)
+  company(world, 1, random(seed), { customers: 40, items: 60, orders: 150, purchases: 24 }, end)
+  company(world, 2, random(seed + 1), { customers: 10, items: 20, orders: 30, purchases: 6 }, end)
 }

@@ -54,8 +54,86 @@ const companyTables = (today: string): ReadonlyArray<readonly [path: string, row
       { name: "Overtime", code: "OT" }
     ]
   ],
+  [
+    "taxjurisdictions",
+    [
+      { authority: "State", rate: "6.500000" },
+      { authority: "County", rate: "1.750000" }
+    ]
+  ],
+  ["taxusecodes", [{ name: "Resale", rate: "0.000000" }]],
+  ["stagetypes", named("name", "Order", "Job")],
+  [
+    "glcategories",
+    [
+      { code: "OPS", name: "Operations" },
+      { code: "ADM", name: "Administration" }
+    ]
+  ],
+  [
+    "costcenters",
+    [
+      { code: "100", name: "Warehouse" },
+      { code: "200", name: "Office" }
+    ]
+  ],
+  ["bankaccounts", named("name", "Operating", "Payroll")],
+  [
+    "departments",
+    [
+      { name: "Warehouse", code: "WH" },
+      { name: "Office", code: "OF" },
+      { name: "Service", code: "SV" }
+    ]
+  ],
+  ["teamprojectstatuses", named("name", "To do", "In progress", "Done")],
   ["ledgerperiods", [{ startdate: addDays(today, -400), enddate: addDays(today, 800), closed: false }]]
 ]
+
+/** Tables that nobody writes: every company has the same records under the same numbers (SCOPE-23). */
+const staticTables: ReadonlyArray<readonly [path: string, rows: Rows]> = [
+  [
+    "countries",
+    [
+      { code: "US", name: "United States" },
+      { code: "CA", name: "Canada" },
+      { code: "MX", name: "Mexico" },
+      { code: "GB", name: "United Kingdom" },
+      { code: "DE", name: "Germany" }
+    ]
+  ],
+  [
+    "zones",
+    [
+      { code: "US-OR", name: "Oregon" },
+      { code: "US-WA", name: "Washington" },
+      { code: "US-ID", name: "Idaho" },
+      { code: "US-NV", name: "Nevada" },
+      { code: "CA-BC", name: "British Columbia" }
+    ]
+  ],
+  [
+    "timezones",
+    [
+      { code: "UTC", name: "Coordinated Universal Time" },
+      { code: "America/Los_Angeles", name: "Pacific Time" },
+      { code: "America/Boise", name: "Mountain Time" },
+      { code: "America/New_York", name: "Eastern Time" }
+    ]
+  ],
+  ["ccprocessors", named("name", "Authorize.Net", "Elavon", "Worldpay")]
+]
+
+const staticSince = "2020-01-01T00:00:00.000000Z"
+
+const putStatic = ({ store }: World, company: number) => {
+  for (const [path, rows] of staticTables) {
+    const table = store.table(company, path)
+    for (const [index, row] of rows.entries()) {
+      store.put(table, index + 1, { values: { cancel: false, entrydate: staticSince, ...row } })
+    }
+  }
+}
 
 const put = (world: World, company: number, path: string, rows: Rows) => {
   const table = world.store.table(company, path)
@@ -72,6 +150,7 @@ export const ensureCompany = (world: World, company: number): void => {
   const { store } = world
   if (store.table(company, "qtyunits").size > 0) return
   store.transact(() => {
+    putStatic(world, company)
     for (const [path, rows] of companyTables(printDay(world.clock.now()))) put(world, company, path, rows)
   })
 }

@@ -272,6 +272,10 @@ const indexedFields = (catalogue: Catalogue): ReadonlyMap<string, ReadonlyArray<
   }
   for (const resource of catalogue.resources.values()) {
     for (const filter of resource.filters) if (filter.match === "exact") add(resource.path, filter.field)
+    // What a record cannot be made without is what it belongs to: rules look it up from there.
+    for (const { required, refers, sets } of resource.create?.fields ?? []) {
+      if (required && refers?.by === null && sets !== null) add(resource.path, sets)
+    }
     if (resource.field.has("externalid")) add(resource.path, "externalid")
     if (resource.key !== null) add(resource.path, resource.key.field)
     for (const { reference } of resource.fields) {

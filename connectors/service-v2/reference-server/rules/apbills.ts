@@ -1,0 +1,55 @@
+/**
+ * Vendor bills.
+ *
+ * Promise: what of a bill is distributed is the sum of its coding lines at every moment; a bill is posted once, with a
+ * voucher of its own.
+ */
+import { ApiError } from "../ApiError.ts"
+import { format, units } from "../decimal.ts"
+import type { Version } from "../store/Version.ts"
+import type { Body } from "./body.ts"
+import { patchOf, refuseContent } from "./body.ts"
+import type { Context } from "./Context.ts"
+import { today } from "./Context.ts"
+import { isPosted } from "./invoices.ts"
+import { makeVoucher, refuseClosed } from "./ledger.ts"
+import { money } from "./lines.ts"
+import { change, current, insert, violation } from "./records.ts"
+import type { Rules, Written } from "./Rules.ts"
+
+export const distributedOf = ({ store, company }: Context, billId: number): bigint => {
+  let sum = 0n
+  for (const { values } of store.table(company, "apbilllines").where("apbillid", billId)) {
+    sum += units(values["amount"], 4)
+  }
+  return sum
+}
+
+/** Brings the distributed part of a bill up to date with its lines. */
+export const refreshBill = (context: Context, billId: number): Version => {
+  const bill = current(context, "apbills", billId)
+  const distributed = distributedOf(context, billId)
+  return change(context, bill, {
+    distributed: format(distributed, 4),
+    undistributed: money(units(bill.values["billtotal"], 4) - distributed, "what is not distributed")
+  })
+}
+
+const create = (context: Context, resource: Version["table"]["resource"], body: Body): Written => {
+  const patch = patchOf(resource, "create", body)
+  const bill = insert(context, "apbills", { ...patch, billdate: patch["billdate"] ?? today(context) }, body)
+  return { version: refreshBill(context, bill.id) }
+}
+
+/** POST /apbills/{id}/post (J-07). */
+const post = (context: Context, bill: Version, body: unknown): Written => {
+  refuseContent(body)
+  if (isPosted(bill)) throw new ApiError("apbill_already_posted", `bill ${bill.id} is posted already`)
+  if (bill.cancelled) throw violation(`bill ${bill.id} is cancelled`)
+  const { billdate } = bill.values
+  const day = typeof billdate === "string" ? billdate : today(context)
+  refuseClosed(context, day, "billdate")
+  return { version: change(context, bill, { voucherid: makeVoucher(context, "AP", day).id }), status: 200 }
+}
+
+export const apbills: Rules = { create, specials: { post: { run: post } } }

@@ -1,0 +1,311 @@
+/**
+ * The wire tests through a validating proxy that knows nothing but the OpenAPI document.
+ *
+ *   npm run conformance:proxy            Stoplight Prism judges (from the npm registry)
+ *   npm run conformance:proxy -- --own   the checker of test/support/contract.ts judges
+ *   … -- lists payments                  only the test files whose names contain one of these
+ *
+ * A proxy that rewrites what passes through it would test the proxy: Prism parses bodies and writes them anew, so that
+ * malformed JSON, numbers and keys do not arrive as they were sent. The suite therefore talks to a recorder that passes
+ * every byte on to the server and back, and then shows the same exchange to the judge, whose upstream is a replay of the
+ * answer that was recorded. Violations of requests are what the suite provokes on purpose; violations of answers are
+ * bugs, of the server or of its document, and make the run fail.
+ */
+import { spawn } from "node:child_process"
+import type { ChildProcess } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import type { IncomingMessage } from "node:http"
+import { createServer, request as httpRequest } from "node:http"
+import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { setTimeout as sleep } from "node:timers/promises"
+import { fileURLToPath } from "node:url"
+import { contract } from "../support/contract.ts"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const node = join(root, "node_modules/.bin/node")
+const isOwn = process.argv.includes("--own")
+const chosen = process.argv.slice(2).filter((argument) => !argument.startsWith("--"))
+
+interface Exchange {
+  readonly method: string
+  /** Below the base address. */
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+  readonly status: number
+  readonly answerHeaders: Readonly<Record<string, string>>
+  readonly answer: Buffer
+}
+
+interface Violation {
+  readonly side: "request" | "response"
+  readonly where: string
+  readonly message: string
+}
+
+type Judge = (exchange: Exchange) => Promise<ReadonlyArray<Violation>>
+
+const children: Array<ChildProcess> = []
+const start = (command: string, args: ReadonlyArray<string>, env: NodeJS.ProcessEnv = process.env): ChildProcess => {
+  const child = spawn(command, args, { cwd: root, env, stdio: ["ignore", "pipe", "inherit"], detached: true })
+  children.push(child)
+  return child
+}
+const end = () => {
+  for (const { pid } of children) {
+    try {
+      if (pid !== undefined) process.kill(-pid, "SIGKILL")
+    } catch {
+      // It has ended already.
+    }
+  }
+}
+
+const bytesOf = async (message: IncomingMessage): Promise<Buffer> => {
+  const chunks: Array<Buffer> = []
+  for await (const chunk of message) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks)
+}
+
+const plain = (headers: IncomingMessage["headers"]): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : String(value)])
+  )
+
+/** Headers that belong to one connection. */
+const passing = new Set([
+  "host",
+  "connection",
+  "keep-alive",
+  "transfer-encoding",
+  "content-length",
+  "expect",
+  "upgrade"
+])
+const carried = (headers: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !passing.has(name)))
+
+interface Got {
+  readonly status: number
+  readonly headers: Record<string, string>
+  readonly body: Buffer
+}
+
+const send = (
+  base: string,
+  method: string,
+  path: string,
+  headers: Record<string, string>,
+  body: Buffer
+): Promise<Got> =>
+  new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(base)
+    const length = body.length > 0 ? { "content-length": String(body.length) } : {}
+    const request = httpRequest({ hostname, port, method, path, headers: { ...headers, ...length } }, (response) => {
+      bytesOf(response).then(
+        (got) => resolve({ status: response.statusCode ?? 0, headers: plain(response.headers), body: got }),
+        reject
+      )
+    })
+    request.on("error", reject)
+    request.end(body)
+  })
+
+const listening = async (server: ReturnType<typeof createServer>): Promise<string> => {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** Prism in front of a replay of the recorded answer. */
+const prism = async (document: Record<string, unknown>, basePath: string): Promise<Judge> => {
+  let current: Exchange | null = null
+  const replay = createServer((request, response) => {
+    request.resume()
+    if (current === null) {
+      response.writeHead(500).end()
+      return
+    }
+    response.writeHead(current.status, carried(current.answerHeaders)).end(current.answer)
+  })
+  const upstream = await listening(replay)
+  const folder = mkdtempSync(join(tmpdir(), "tributary-prism-"))
+  const file = join(folder, "openapi.json")
+  writeFileSync(file, JSON.stringify({ ...document, servers: [{ url: `${upstream}${basePath}` }] }))
+  const port = 20_000 + (process.pid % 20_000)
+  const args = ["-y", "@stoplight/prism-cli@5", "proxy", file, `${upstream}${basePath}`, "--port", String(port)]
+  const child = start("npx", [...args, "--host", "127.0.0.1"], { ...process.env, FORCE_COLOR: "0" })
+  const lines = createInterface({ input: child.stdout! })
+  await new Promise<void>((resolve, reject) => {
+    lines.on("line", (line) => {
+      if (line.includes("Prism is listening")) resolve()
+    })
+    child.once("exit", (code) => reject(new Error(`Prism ended with ${code}`)))
+  })
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }))
+  let turn: Promise<unknown> = Promise.resolve()
+  const ask = async (exchange: Exchange): Promise<ReadonlyArray<Violation>> => {
+    current = exchange
+    const { method, url, headers, body } = exchange
+    const { headers: told } = await send(`http://127.0.0.1:${port}`, method, url, carried(headers), body)
+    const violations = told["sl-violations"]
+    if (violations === undefined) return []
+    const listed = JSON.parse(violations) as ReadonlyArray<{ location?: ReadonlyArray<string>; message: string }>
+    return listed.map(({ location = [], message }) => ({
+      side: location[0] === "response" ? "response" : "request",
+      where: location.slice(1).join("."),
+      message
+    }))
+  }
+  return (exchange) => {
+    const done = turn.then(() => ask(exchange))
+    turn = done.catch(() => {})
+    return done
+  }
+}
+
+const own = (document: Record<string, unknown>): Judge => {
+  const { answerProblems, requestProblems } = contract(document)
+  return async ({ method, url, headers, body, status, answerHeaders, answer }) => {
+    const text = answer.toString("utf8")
+    const wrong = method === "HEAD" ? [] : answerProblems({ method, url }, { status, headers: answerHeaders, text })
+    const asked = requestProblems({ method, url, headers, text: body.length === 0 ? null : body.toString("utf8") })
+    return [
+      ...wrong.map((message): Violation => ({ side: "response", where: "", message })),
+      ...asked.map((message): Violation => ({ side: "request", where: "", message }))
+    ]
+  }
+}
+
+const main = async () => {
+  const launched = start(node, [
+    "src/cli/launch.js",
+    "reference-server",
+    "--port",
+    "0",
+    "--control-port",
+    "0",
+    "--data",
+    "empty"
+  ])
+  const ready = await new Promise<{ baseUrl: string; controlUrl: string }>((resolve) => {
+    createInterface({ input: launched.stdout! }).once("line", (line) => resolve(JSON.parse(line) as never))
+  })
+  const { pathname: basePath } = new URL(ready.baseUrl)
+  const document = JSON.parse(
+    (await send(ready.baseUrl, "GET", `${basePath}/openapi.json`, {}, Buffer.alloc(0))).body.toString("utf8")
+  ) as Record<string, unknown>
+  const judge = isOwn ? own(document) : await prism(document, basePath)
+
+  const counts = { exchanges: 0, request: 0, response: 0, outside: 0, unjudged: 0 }
+  const found = new Map<string, { count: number; example: string }>()
+  const judged: Array<Promise<void>> = []
+  // What the control plane changes is the server's other readings and faults, which the document does not describe.
+  let isPlain = true
+  const weigh = async (exchange: Exchange) => {
+    counts.exchanges++
+    let violations: ReadonlyArray<Violation> = []
+    try {
+      violations = await judge(exchange)
+    } catch (error) {
+      counts.unjudged++
+      if (process.env["PROXY_DEBUG"] !== undefined) process.stderr.write(`unjudged: ${String(error)}\n`)
+      return
+    }
+    if (violations.some(({ side }) => side === "request")) counts.request++
+    const wrong = violations.filter(({ side }) => side === "response")
+    if (wrong.length > 0) counts.response++
+    for (const { where, message } of wrong) {
+      const path = exchange.url.split("?")[0]!.replace(/\d+/g, "{id}")
+      const key = `${exchange.method} ${path} ${exchange.status}: ${where} ${message}`.slice(0, 300)
+      const known = found.get(key)
+      if (known === undefined) {
+        found.set(key, {
+          count: 1,
+          example: `${exchange.url.slice(0, 200)} → ${exchange.answer.toString("utf8").slice(0, 400)}`
+        })
+      } else known.count++
+    }
+  }
+
+  const recorder = createServer((message, response) => {
+    const pass = async () => {
+      const body = await bytesOf(message)
+      const method = message.method ?? "GET"
+      const url = message.url ?? "/"
+      const headers = plain(message.headers)
+      const wasPlain = isPlain
+      const got = await send(ready.baseUrl, method, url, { ...headers, host: new URL(ready.baseUrl).host }, body)
+      response.writeHead(got.status, got.headers).end(got.body)
+      const inside = url.startsWith(`${basePath}/`) ? url.slice(basePath.length) : null
+      if (inside === null || !wasPlain || !isPlain) {
+        counts.outside++
+        return
+      }
+      judged.push(
+        weigh({ method, url: inside, headers, body, status: got.status, answerHeaders: got.headers, answer: got.body })
+      )
+    }
+    // A connection that the server cut is cut here too.
+    pass().catch(() => response.destroy())
+  })
+  const control = createServer((message, response) => {
+    const pass = async () => {
+      const body = await bytesOf(message)
+      const url = message.url ?? "/"
+      const got = await send(
+        ready.controlUrl,
+        message.method ?? "GET",
+        url,
+        { ...plain(message.headers), host: "127.0.0.1" },
+        body
+      )
+      if (url === "/reset" || (url === "/faults" && message.method === "DELETE")) isPlain = true
+      if (url === "/dialect") isPlain = false
+      if (url === "/faults" && message.method === "POST") isPlain = false
+      if (url === "/records" && message.method === "POST") oddRecords++
+      response.writeHead(got.status, got.headers).end(got.body)
+    }
+    pass().catch(() => response.destroy())
+  })
+  let oddRecords = 0
+  const env = {
+    ...process.env,
+    CONFORMANCE_BASE_URL: `${await listening(recorder)}${basePath}`,
+    CONFORMANCE_CONTROL_URL: await listening(control)
+  }
+  const files = chosen.length === 0 ? ["test/conformance/"] : chosen.map((name) => `test/conformance/${name}`)
+  const suite = spawn(
+    "npx",
+    ["vitest", "run", "--config", "config/vitest.config.ts", "--no-file-parallelism", "--reporter=default", ...files],
+    { cwd: root, env, stdio: "inherit" }
+  )
+  const code = await new Promise<number | null>((resolve) => suite.once("exit", resolve))
+  await Promise.race([Promise.all(judged), sleep(120_000)])
+  const listed = [...found].toSorted((a, b) => b[1].count - a[1].count)
+  for (const [key, { count, example }] of listed) process.stdout.write(`${count}× ${key}\n    ${example}\n`)
+  process.stdout.write(
+    `judge: ${isOwn ? "test/support/contract.ts" : "Prism"}; ${counts.exchanges} exchanges judged, ` +
+      `${counts.outside} outside of the document (another dialect, faults, other paths), ${counts.unjudged} the judge could not take; ` +
+      `${oddRecords} calls put records in past the rules\n` +
+      `requests that violate the document (the suite provokes them): ${counts.request}\n` +
+      `answers that violate the document: ${counts.response} in ${found.size} kinds\n` +
+      `suite: ${code === 0 ? "passed" : `ended with ${code}`}\n`
+  )
+  recorder.close()
+  control.close()
+  end()
+  process.exit(code === 0 && counts.response === 0 ? 0 : 1)
+}
+
+process.once("SIGINT", () => {
+  end()
+  process.exit(130)
+})
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+  end()
+  process.exit(1)
+})

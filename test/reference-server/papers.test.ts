@@ -1,0 +1,95 @@
+import { inflateSync } from "node:zlib"
+import { assert, describe, it } from "vitest"
+import { basePath } from "../../connectors/service-v2/reference-server/http/serve.ts"
+import { codeOf, order, postedInvoice, server } from "./support.ts"
+import type { Server } from "./support.ts"
+
+/** The text on the pages of a PDF. */
+const textOf = (pdf: Uint8Array): string => {
+  const bytes = Buffer.from(pdf)
+  let text = ""
+  for (let at = bytes.indexOf("stream\n"); at >= 0; at = bytes.indexOf("stream\n", at + 1)) {
+    if (bytes.subarray(at - 3, at).toString() === "end") continue
+    try {
+      const drawn = inflateSync(bytes.subarray(at + 7)).toString("latin1")
+      for (const [, shown] of drawn.matchAll(/\[(.*?)\] TJ/g)) {
+        for (const [, hex] of shown!.matchAll(/<([0-9a-f]+)>/g)) text += Buffer.from(hex!, "hex").toString("latin1")
+        text += "\n"
+      }
+    } catch {
+      // No page, or none that is packed.
+    }
+  }
+  return text
+}
+
+const file = async ({ served, token }: Server, path: string) => {
+  const authorization = `Bearer ${token()}`
+  const request = { method: "GET", url: `${basePath}${path}`, headers: { authorization }, body: null }
+  const answer = await served.handle(request).pending!
+  assert.strictEqual(answer.status, 200)
+  assert.strictEqual(answer.headers["Content-Type"], "application/pdf")
+  assert.isDefined(answer.headers["Svc-Request-Id"])
+  assert.strictEqual(Buffer.from(answer.bytes!.subarray(0, 5)).toString(), "%PDF-")
+  return { bytes: answer.bytes!, text: textOf(answer.bytes!) }
+}
+
+const shipped = (world: Server) => {
+  const { id, lines } = order(world.call)
+  const told = world.call("POST", "/shipments", {
+    orderid: id,
+    lines: [{ orderlineid: lines[0]!["id"], quantity: "7" }]
+  })
+  assert.strictEqual(told.status, 201, told.text)
+  return String(told.body["id"])
+}
+
+describe("papers", () => {
+  it("are a packing slip that tells what was shipped and no price", async () => {
+    const world = server()
+    const { text } = await file(world, `/shipments/${shipped(world)}/pdf`)
+    assert.include(text, "Bolt")
+    assert.include(text, "7.000000")
+    assert.notInclude(text, "2.5")
+  })
+
+  it("are one label for each carton", async () => {
+    const world = server()
+    const id = shipped(world)
+    const { text } = await file(world, `/shipments/${id}/boxlabels`)
+    assert.include(text, "Carton 1 of 1")
+    assert.include(text, `Shipment: ${id}`)
+  })
+
+  it("are an invoice with its lines and total, once it is posted", async () => {
+    const world = server()
+    const { id, invoicenumber } = postedInvoice(world.call, "123.45")
+    const { text } = await file(world, `/invoices/${String(id)}/pdf`)
+    for (const shown of [String(invoicenumber), "Work", "123.4500"]) assert.include(text, shown)
+    const draft = world.call("POST", "/invoices", { customer: "CUST1" }).body
+    assert.strictEqual(codeOf(world.call("GET", `/invoices/${String(draft["id"])}/pdf`)), "not_posted")
+  })
+
+  it("are the same bytes for the same record", async () => {
+    const world = server()
+    const id = shipped(world)
+    const first = await file(world, `/shipments/${id}/pdf`)
+    world.control("POST", "/clock", { advanceSeconds: 3600 })
+    assert.deepStrictEqual((await file(world, `/shipments/${id}/pdf`)).bytes, first.bytes)
+  })
+
+  it("have no answer of their own for what is not there, nor in a batch", () => {
+    const { call, caller, token } = server()
+    assert.strictEqual(codeOf(call("GET", "/shipments/99/pdf")), "not_found")
+    assert.strictEqual(codeOf(call("GET", "/invoices/99/pdf")), "not_found")
+    for (const path of ["/shipments/99/pdf", "/shipments/99/boxlabels", "/invoices/99/pdf"]) {
+      const told = call("POST", `${path}/batch`, [])
+      assert.strictEqual(told.status, 415)
+      assert.strictEqual(codeOf(told), "not_batchable")
+      assert.strictEqual(codeOf(call("GET", `${path}/batch`)), "method_not_allowed")
+    }
+    assert.strictEqual(codeOf(call("POST", "/shipments/1/packages/batch", [])), "not_found")
+    const reader = caller(token({ scopes: ["orders:read"] }))
+    assert.strictEqual(codeOf(reader("POST", "/shipments/1/pdf/batch", [])), "insufficient_scope")
+  })
+})
