@@ -383,7 +383,7 @@ for (const { path, area, ops, fields, body, fixed, facts = "" } of CATALOGUE) {
     })
 
     if (fixed === true) {
-      it(`${facts} ${path} is filled from the start, for every company alike`, async () => {
+      it(`${facts}[SCOPE-23] ${path} is filled from the start, for every company alike`, async () => {
         const a = await (await newCompany()).list(`/${path}`)
         assert.isNotEmpty(a)
         assert.deepEqual(await (await newCompany()).list(`/${path}`), a)
@@ -542,7 +542,7 @@ describe("single promises", () => {
     assert.isTrue(isRow(resources))
   })
 
-  it(" there are many resources, one under each area", async () => {
+  it("[SCOPE-05] there are many resources, one under each area", async () => {
     assert.isAtLeast(CATALOGUE.length + RESOURCES.length, 70)
     const areas = new Set([...CATALOGUE, ...RESOURCES].map((each) => each.area))
     assert.strictEqual(areas.size, 22)

@@ -83,6 +83,25 @@ const pairedWith = (field: WriteField, fields: ReadonlyArray<WriteField>): strin
   return found?.refers?.resource === field.refers.resource ? other : null
 }
 
+/** Whole numbers that stand for a day (I-28). */
+const ranges: Readonly<Record<string, Readonly<Record<string, Schema>>>> = {
+  teamprojectrecurringtasks: {
+    dayofweek: { minimum: 0, maximum: 6 },
+    dayofmonth: { minimum: 1, maximum: 31 }
+  }
+}
+
+/** The body with the ranges of its resource. */
+const ranged = (path: string, schema: Schema): Schema => {
+  const within = ranges[path]
+  if (within === undefined) return schema
+  const properties = Object.entries(schema["properties"] as Readonly<Record<string, Schema>>)
+  return {
+    ...schema,
+    properties: Object.fromEntries(properties.map(([name, one]) => [name, { ...one, ...within[name] }]))
+  }
+}
+
 const ignoredField: Schema = { description: "read-only: a value sent for it is accepted and ignored" }
 
 const isNeeded = ({ name, required }: WriteField, needed: ReadonlyArray<string>) => required || needed.includes(name)
@@ -145,7 +164,7 @@ export const body = (resource: Resource, mode: "create" | "update"): Schema => {
   const needed = shape === null ? resource.required : []
   const more = { custom_fields: sentCustomFields }
   return {
-    ...sentFields(fields, readOnly, mode === "create", needed, more),
+    ...ranged(resource.path, sentFields(fields, readOnly, mode === "create", needed, more)),
     description: mode === "create" ? `makes one of ${resource.path}` : `changes one of ${resource.path}: what is sent`,
     "x-basis": resource.basis
   }
