@@ -126,7 +126,7 @@ const overSocket = (port: number, { method, url, headers, body }: Draft): Promis
     } catch (error) {
       if (["ERR_INVALID_CHAR", "ERR_UNESCAPED_CHARACTERS"].includes((error as NodeJS.ErrnoException).code ?? "")) {
         resolve(null)
-      } else reject(error as Error)
+      } else reject(error)
     }
   })
 

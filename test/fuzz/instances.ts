@@ -103,7 +103,7 @@ const textFor = (chance: Chance, schema: Node): string => {
     [1, "m".repeat(Math.min(maxLength, 300))],
     [1, "👍".repeat(Math.min(maxLength, 200))]
   ])
-  const cut = [...text].slice(0, maxLength).join("")
+  const cut = Array.from(text).slice(0, maxLength).join("")
   return cut.length >= minLength ? cut : "a".repeat(minLength)
 }
 

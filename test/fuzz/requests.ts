@@ -112,7 +112,7 @@ export class Requests implements Known {
       if (typeof record !== "object" || record === null || !("id" in record)) return
       let bag = this.records.get(resource)
       if (bag === undefined) this.records.set(resource, (bag = new Bag<Node>()))
-      bag.add(this.chance, record as Node)
+      bag.add(this.chance, record)
     }
     if (Array.isArray(data) && path === `/${resource}`)
       for (const record of data as ReadonlyArray<unknown>) take(record)
@@ -137,7 +137,7 @@ export class Requests implements Known {
     const { chance } = this
     if (chance.is(0.02)) {
       const again = this.keyed.pick(chance)
-      if (again !== null) return chance.is(0.6) ? again : { ...again, body: this.bodyBytes({ odd: true }) }
+      if (again !== null) return chance.is(0.6) ? again : { ...again, body: this.bodyBytes() }
     }
     const endpoint = chance.pick(this.endpoints)
     const method = chance.is(0.03)
@@ -200,7 +200,7 @@ export class Requests implements Known {
         [3, () => (typeof filter === "object" || filter === undefined ? fits : filter)],
         [1, () => odd(chance)]
       ])()
-      add(name, encoded(typeof value === "object" ? JSON.stringify(value) : String(value)))
+      add(name, encoded(typeof value === "string" ? value : (JSON.stringify(value) ?? "")))
     }
     if (chance.is(0.03)) {
       add(chance.pick(["colour", "__proto__", "limit", "cancel", "", "constructor", "page", "offset", "Cancel"]), "1")
@@ -274,7 +274,7 @@ export class Requests implements Known {
     const { chance } = this
     const content = (operation["requestBody"] as Node | undefined)?.["content"] as Node | undefined
     const schema = (content?.["application/json"] as Node | undefined)?.["schema"] as Node | undefined
-    if (schema === undefined) return chance.is(0.9) ? null : this.bodyBytes({ odd: true })
+    if (schema === undefined) return chance.is(0.9) ? null : this.bodyBytes()
     let value = instance(chance, this.contract.document, schema, this)
     if (schema["type"] === "array" && chance.is(0.02)) {
       value = Array.from(
@@ -296,7 +296,7 @@ export class Requests implements Known {
     return chance.is(0.97) ? bytes : this.broken(bytes)
   }
 
-  private bodyBytes(_: { readonly odd: true }): Uint8Array {
+  private bodyBytes(): Uint8Array {
     const { chance } = this
     return chance.is(0.5) ? this.broken(textOf({ externalid: "a" })) : textOf(odd(chance))
   }

@@ -39,7 +39,7 @@ describe("the OpenAPI document", () => {
     assert.strictEqual(status, 200)
     assert.strictEqual(headers["Content-Type"], "application/json")
     assert.strictEqual(textOf(plain, { authorization: "Bearer nobody" }).body, body)
-    const { valid, errors } = await new Validator().validate(body)
+    const { valid, errors } = await new Validator().validate(JSON.parse(body) as Record<string, unknown>)
     assert.deepStrictEqual(errors ?? [], [])
     assert.isTrue(valid)
     const { served } = plain

@@ -99,7 +99,7 @@ export const contract = (document: Node): Contract => {
     const key = pointer.map(escape).join("/")
     let validate = compiled.get(key)
     if (validate === undefined) compiled.set(key, (validate = ajv.compile({ $ref: `api#/${key}` })))
-    if (validate(value) === true) return []
+    if (validate(value)) return []
     return (validate.errors ?? []).map(
       ({ instancePath, message, params }) => `${instancePath} ${message ?? ""} ${JSON.stringify(params)}`
     )
@@ -151,7 +151,7 @@ export const contract = (document: Node): Contract => {
     const response = at(pointer)
     const problems: Array<string> = []
     const given = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
-    for (const name of Object.keys((response["headers"] ?? {}) as Node)) {
+    for (const name of Object.keys(response["headers"] ?? {})) {
       const header = real([...pointer, "headers", name])
       const value = given.get(name.toLowerCase())
       const { required, schema } = at(header)
@@ -187,7 +187,7 @@ export const contract = (document: Node): Contract => {
       query.set(name, [...(query.get(name) ?? []), value])
     }
     const known = new Set<string>()
-    for (const index of Object.keys((operation["parameters"] ?? []) as ReadonlyArray<unknown>)) {
+    for (const index of Object.keys(operation["parameters"] ?? [])) {
       const pointer = real([...place, "parameters", index])
       const { name, in: where, schema } = at(pointer) as { name: string; in: string; schema: Node }
       if (where === "query") known.add(name)

@@ -76,7 +76,7 @@ export const endpointsOf = (catalogue: Catalogue): ReadonlyArray<Endpoint> =>
     return [...found.methods].map(([method, { action, scope }]) => ({
       ...candidate,
       method,
-      call: action.kind as Call,
+      call: action.kind,
       scope,
       feature: found.feature
     }))
