@@ -52,6 +52,8 @@ interface Cursor {
 const printCursor = ({ after, synced, query }: Cursor): string =>
   Buffer.from(JSON.stringify([1, after.stamp, after.id, synced, Object.fromEntries(query)])).toString("base64url")
 
+const isStamp = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z$/
+
 const readCursor = (text: string): Cursor => {
   try {
     const [version, stamp, id, synced, query] = JSON.parse(Buffer.from(text, "base64url").toString()) as Array<unknown>
@@ -59,7 +61,7 @@ const readCursor = (text: string): Cursor => {
       version === 1 &&
       (stamp === null || Number.isInteger(stamp)) &&
       Number.isSafeInteger(id) &&
-      (synced === null || typeof synced === "string") &&
+      (synced === null || (typeof synced === "string" && isStamp.test(synced))) &&
       typeof query === "object" &&
       query !== null &&
       Object.values(query).every((value) => typeof value === "string")

@@ -28,6 +28,8 @@ const text: Schema = { type: ["string", "null"] }
 const whole: Schema = { type: ["integer", "null"] }
 const money = nullable(shownDecimal(4))
 const qty = nullable(shownDecimal(6))
+/** What is added up over records may have more digits than any one of them. */
+const sum = (scale: number): Schema => ({ type: "string", pattern: `^-?(?:0|[1-9][0-9]*)\\.[0-9]{${scale}}$` })
 const day: Schema = { type: ["string", "null"], format: "date" }
 
 const shape = (answer: Schema, more: Partial<SpecialShape> = {}): SpecialShape => ({
@@ -109,7 +111,7 @@ const known: Readonly<Record<string, SpecialShape>> = {
   "customers/balance": shape(
     exactly({
       customerid: recordId,
-      balance: money,
+      balance: sum(4),
       openinvoices: { type: "integer", minimum: 0 },
       creditlimit: money
     })
@@ -123,9 +125,9 @@ const known: Readonly<Record<string, SpecialShape>> = {
         items: exactly({
           inventorylocationid: recordId,
           inventorylocation: text,
-          onhand: qty,
-          committed: qty,
-          available: qty
+          onhand: sum(6),
+          committed: sum(6),
+          available: sum(6)
         })
       }
     })

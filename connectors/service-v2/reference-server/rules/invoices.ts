@@ -106,7 +106,7 @@ export const insertInvoiceLine = (
       linenumber,
       description,
       totalprice: money(total, "the line's total"),
-      extended_price: format(rescale(total, 4, 5), 5),
+      extended_price: money(rescale(total, 4, 5), "the line's extended price", 5),
       orig_priceach: format(rescale(units(listPrice, 6), 6, 5), 5),
       price_override: listPrice === given["priceach"] ? 0 : 1,
       taxflag: given["taxflag"] ?? (item?.values["taxable"] === true ? 1 : 0),

@@ -23,7 +23,7 @@ export const byLineNumber = (lines: ReadonlyArray<Version>): ReadonlyArray<Versi
 const wholeMoneyMax = 10n ** 20n
 
 /** A total as money; a total beyond what a field holds is refused. */
-export const money = (units: bigint, what: string): string => {
+export const money = (units: bigint, what: string, scale = 4): string => {
   if (units >= wholeMoneyMax || units <= -wholeMoneyMax) throw violation(`${what} is larger than a field can hold`)
-  return format(units, 4)
+  return format(units, scale)
 }

@@ -118,6 +118,9 @@ const update = (context: Context, order: Version, body: Body): Written => {
   ) {
     throw violation(`status cannot be moved from ${String(before["status"])} to ${String(patch["status"])}`, "status")
   }
+  if (differs("ordertype") && active(context, "serviceordertimes", "orderid", order.id).length > 0) {
+    throw violation(`order ${order.id} has hours, which only a service order can have`, "ordertype")
+  }
   if ("customerid" in patch && patch["customerid"] === null) throw violation("an order needs a customer", "customerid")
   refuseForeignShipto(context, patch["customerid"] ?? before["customerid"], patch["shiptoid"] ?? before["shiptoid"])
   return { version: change(context, order, patch, body) }
