@@ -193,6 +193,25 @@ describe("other readings", () => {
     assert.notStrictEqual(dataOf(world.call("GET", "/salesmen?cancel=any&limit=10")).length, 10)
   })
 
+  it("shuffles records of the same stamp by seed, and still reads each once", () => {
+    const world = server()
+    const tied = terms(world, 23, "2026-03-01T00:00:00Z")
+    const before = terms(world, 3, "2026-02-01T00:00:00Z")
+    const read = (limit: number) =>
+      idsOf(readAll(world.call, `/salesmen?modifiedsince=2026-02-01T00:00:00Z&limit=${limit}`).records)
+    assert.deepStrictEqual(read(5), [...before, ...tied])
+    world.control("PUT", "/dialect", { tieOrder: 11 })
+    const shuffled = read(4)
+    assert.notDeepEqual(shuffled.slice(3), tied)
+    assert.deepStrictEqual(
+      shuffled.toSorted((a, b) => Number(a) - Number(b)),
+      [...tied, ...before].toSorted((a, b) => Number(a) - Number(b))
+    )
+    for (const limit of [1, 7, 250]) assert.deepStrictEqual(read(limit), shuffled)
+    world.control("PUT", "/dialect", { tieOrder: 12 })
+    assert.notDeepEqual(read(4), shuffled)
+  })
+
   it("adds unknown fields and shuffles keys without changing values", () => {
     const world = server({ data: "demo" })
     const plain = dataOf(world.call("GET", "/orders?limit=20"))

@@ -22,6 +22,7 @@
  * | `deleteUnknown` | 404 (not_found) · 422 (unknown_value): DELETE on an unknown id | 404 | I-14, X-09 |
  * | `enableShipmentInvoice` | whether POST /shipments/{id}/invoice does what it is designed to do | false: 501 | J-02 |
  * | `extraFields` | seed: unknown fields on some records; null is off | null | |
+ * | `tieOrder` | seed: records of the same lastchangedate in another order than by id; null is off | null | A-04 |
  * | `keyOrder` | seed: fields in another order on every record; null is off | null | |
  *
  * With `bare` there is no `_meta`: the continuation goes into the Link header in every paging style, and there is no
@@ -38,6 +39,7 @@ export interface Dialect extends Look, Readings {
   readonly pageDefault: number
   readonly pageMax: number
   readonly pageSizes: number | null
+  readonly tieOrder: number | null
   readonly syncedThrough: boolean
   readonly modifiedSince: "inclusive" | "exclusive"
   readonly cancelTrue: "catalogue" | "includes" | "only"
@@ -56,6 +58,7 @@ export const plainDialect: Dialect = {
   pageDefault: limits.pageRecordsDefault,
   pageMax: limits.pageRecordsMax,
   pageSizes: null,
+  tieOrder: null,
   syncedThrough: true,
   modifiedSince: "inclusive",
   cancelTrue: "catalogue",
@@ -91,6 +94,7 @@ const checks: Readonly<Record<keyof Dialect, readonly [check: Check, allowed: st
   pageDefault: [count, "a number of records"],
   pageMax: [count, "a number of records"],
   pageSizes: [seed, "a seed or null"],
+  tieOrder: [seed, "a seed or null"],
   syncedThrough: [flag, "true, false"],
   modifiedSince: [oneOf("inclusive", "exclusive"), "inclusive, exclusive"],
   cancelTrue: [oneOf("catalogue", "includes", "only"), "catalogue, includes, only"],

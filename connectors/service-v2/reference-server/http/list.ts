@@ -201,8 +201,32 @@ const readSkip = (parameters: ReadonlyMap<string, string>, style: string, limit:
   return style === "page" ? (value - 1) * limit : value
 }
 
+/**
+ * Changed records in the order of their stamps, and within one stamp in an order drawn by `seed`: a total order too, so
+ * that a position in it means the same whatever changes meanwhile.
+ */
+function* shuffledTies(
+  changed: ReadonlyArray<Version>,
+  since: number,
+  after: Position | null,
+  seed: number
+): Generator<Version> {
+  const comesFirst = (a: number, b: number) => hash(seed, a) - hash(seed, b) || a - b
+  const from = after?.stamp ?? since
+  let index = place(changed, ({ stamp }) => stamp! < from)
+  while (index < changed.length) {
+    const { stamp } = changed[index]!
+    const tied: Array<Version> = []
+    while (index < changed.length && changed[index]!.stamp === stamp) tied.push(changed[index++]!)
+    yield* tied
+      .filter(({ id }) => after === null || stamp !== after.stamp || comesFirst(after.id, id) < 0)
+      .toSorted((a, b) => comesFirst(a.id, b.id))
+  }
+}
+
 /** The records of a query from its position on, in its order. */
-function* recordsOf(table: Table, { since, after, candidates, tests }: Query): Generator<Version> {
+function* recordsOf(table: Table, query: Query, tieOrder: number | null): Generator<Version> {
+  const { since, after, candidates, tests } = query
   const passes = (version: Version) => tests.every((test) => test(version))
   if (since !== null) {
     const changed =
@@ -211,6 +235,12 @@ function* recordsOf(table: Table, { since, after, candidates, tests }: Query): G
         : candidates
             .filter((version) => version.stamp !== null)
             .toSorted((a, b) => (isBefore(a.stamp!, a.id, b.stamp!, b.id) ? -1 : 1))
+    if (tieOrder !== null) {
+      for (const version of shuffledTies(changed, since, after, tieOrder)) {
+        if (table.isCurrent(version) && passes(version)) yield version
+      }
+      return
+    }
     const start = place(changed, ({ stamp, id }) =>
       after === null ? stamp! < since : !isBefore(after.stamp!, after.id, stamp!, id)
     )
@@ -244,7 +274,7 @@ const takePage = (table: Table, query: Query, dialect: Dialect): Page => {
   const size = pageSize(query, dialect)
   const versions: Array<Version> = []
   let seen = 0
-  for (const version of recordsOf(table, query)) {
+  for (const version of recordsOf(table, query, dialect.tieOrder)) {
     seen++
     if (seen <= query.skip) continue
     if (versions.length < size) versions.push(version)
