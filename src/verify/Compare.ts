@@ -56,6 +56,9 @@ const plainInstant = (text: string): string => {
   return match === null ? text : `${match[1]}T${match[2] ?? "00:00:00"}.${(match[3] ?? "").padEnd(6, "0").slice(0, 6)}Z`
 }
 
+/** A day is a day, also where it is told as its midnight. */
+const plainDay = (text: string): string => (text.length > 10 ? plainInstant(text).replace(/T00:00:00\.0+Z$/, "") : text)
+
 /** A value in a form in which equal things are equal texts. */
 const canonical = (field: Field | undefined, value: unknown): string => {
   if (value === null || value === undefined) return "null"
@@ -68,7 +71,7 @@ const canonical = (field: Field | undefined, value: unknown): string => {
     case "timestamp":
       return text === undefined ? JSON.stringify(value) : plainInstant(text)
     case "date":
-      return text === undefined ? JSON.stringify(value) : text.length > 10 ? plainInstant(text) : text
+      return text === undefined ? JSON.stringify(value) : plainDay(text)
     default:
       return JSON.stringify(value, (_key, item: unknown) => (isPlainObject(item) ? sorted(item) : item))
   }

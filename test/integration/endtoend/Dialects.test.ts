@@ -1,0 +1,65 @@
+/**
+ * The same pipeline against servers that read the documents differently where they leave something open: by itself where
+ * it can tell, by configuration where it cannot, and never short of a record.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { makeWorld } from "../../support/world.ts"
+
+const resources = ["salesmen", "invoiceterms", "orders", "invoicelines", "payments", "shipments"]
+
+const dialects: ReadonlyArray<readonly [title: string, dialect: object, configuration: string]> = [
+  [
+    "odd page sizes, shuffled ties and keys, unknown fields",
+    { pageSizes: 7, tieOrder: 3, keyOrder: 5, extraFields: 9 },
+    ""
+  ],
+  ["a bare array", { itemsKey: "bare" }, ""],
+  ["another key and links", { itemsKey: "records", paging: "link" }, ""],
+  ["numbered pages", { paging: "page" }, "paging: { mode: page }\n"],
+  ["offsets", { paging: "offset" }, "paging: { mode: offset }\n"],
+  ["days as timestamps", { dateForm: "timestamp" }, ""],
+  ["times in whole seconds", { dateForm: "seconds" }, ""],
+  ["an exclusive modifiedsince, no ETag", { modifiedSince: "exclusive", etag: false }, ""],
+  ["no synced_through", { syncedThrough: false }, ""]
+]
+
+describe("the pipeline", () => {
+  it.live(
+    "ends equal whatever the dialect of the server",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          for (const [title, dialect, configuration] of dialects) {
+            yield* Effect.scoped(
+              Effect.gen(function* () {
+                const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+                yield* world.control("PUT", "/dialect", dialect)
+                world.configure(`budget: { requests_per_minute: unlimited }\n${configuration}`)
+                const sync = Effect.gen(function* () {
+                  const { code, stderr } = yield* world.run(["sync", ...resources])
+                  assert.strictEqual(code, 0, `${title}: ${stderr}`)
+                  for (const resource of resources) {
+                    const { differences, source } = yield* world.compare(resource)
+                    assert.deepStrictEqual(differences.slice(0, 3), [], `${title}: ${resource}`)
+                    assert.isAbove(source, 3, `${title}: ${resource}`)
+                  }
+                })
+                yield* sync
+                yield* world.control("POST", "/records", {
+                  company: 1,
+                  resource: "salesmen",
+                  records: [
+                    { id: 1, phone1: "changed" },
+                    { name: `new in ${title}`.slice(0, 50), cancel: true }
+                  ]
+                })
+                yield* sync
+              })
+            )
+          }
+        })
+      ),
+    { timeout: 180_000 }
+  )
+})
