@@ -11,9 +11,10 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import type { Client, QueryResultRow } from "pg"
+import type { QueryResultRow } from "pg"
 import type { Page, Rejected, SourceRecord } from "../connector/Connector.ts"
 import type { Table } from "../model/Table.ts"
+import { execute } from "../postgres/Connection.ts"
 import { copyIn } from "../postgres/Copy.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -97,17 +98,6 @@ const goneShareMax = 0.5
 const goneAlways = 100
 
 const iso = (milliseconds: number): string => new Date(milliseconds).toISOString()
-
-const execute = <Row extends QueryResultRow>(
-  client: Client,
-  operation: string,
-  text: string,
-  values?: ReadonlyArray<unknown>
-): Effect.Effect<{ readonly rows: ReadonlyArray<Row>; readonly affected: number }, DatabaseError> =>
-  Effect.tryPromise({
-    try: () => client.query<Row>(text, values === undefined ? undefined : [...values]),
-    catch: DatabaseError.from(operation)
-  }).pipe(Effect.map((result) => ({ rows: result.rows, affected: result.rowCount ?? 0 })))
 
 /** A record and the page that brought it. */
 interface Carried {

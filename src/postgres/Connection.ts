@@ -112,13 +112,16 @@ export const connect = (server: Server): Effect.Effect<Client, DatabaseError, Sc
     interruptible: true
   }).pipe(Effect.tap(session))
 
-/** Runs one statement on a dedicated connection, or several without parameters (the rows are the last one's). */
-export const query = <Row extends QueryResultRow>(
+/**
+ * Runs one statement on a dedicated connection, or several without parameters (the answer is the last one's).
+ * `affected` counts the rows read or written.
+ */
+export const execute = <Row extends QueryResultRow>(
   client: Client,
   operation: string,
   text: string,
   values?: ReadonlyArray<unknown>
-): Effect.Effect<ReadonlyArray<Row>, DatabaseError> =>
+): Effect.Effect<{ readonly rows: ReadonlyArray<Row>; readonly affected: number }, DatabaseError> =>
   Effect.tryPromise({
     try: () => client.query<Row>(text, values === undefined ? undefined : [...values]),
     catch: DatabaseError.from(operation)
@@ -126,9 +129,19 @@ export const query = <Row extends QueryResultRow>(
     Effect.map((result) => {
       // The types of `pg` do not know that several statements give several results.
       const results: ReadonlyArray<QueryResult<Row>> = Array.isArray(result) ? result : [result]
-      return results.at(-1)?.rows ?? []
+      const last = results.at(-1)
+      return { rows: last?.rows ?? [], affected: last?.rowCount ?? 0 }
     })
   )
+
+/** {@link execute}, for the rows alone. */
+export const query = <Row extends QueryResultRow>(
+  client: Client,
+  operation: string,
+  text: string,
+  values?: ReadonlyArray<unknown>
+): Effect.Effect<ReadonlyArray<Row>, DatabaseError> =>
+  Effect.map(execute<Row>(client, operation, text, values), ({ rows }) => rows)
 
 /** Says which server, why, and what to do about it. Takes the error of `pg` or of the `SqlClient`. */
 export const connectError =
