@@ -9,11 +9,13 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { serviceV2 } from "../connectors/service-v2/catalogue/index.ts"
-import * as Budget from "./budget/Budget.ts"
+import { Budget } from "./budget/Budget.ts"
+import { Budgets } from "./budget/Budgets.ts"
 import { ReferenceFailed, Source } from "./cli/Source.ts"
 import * as Output from "./cli/Output.ts"
 import * as Program from "./cli/Program.ts"
 import { ConfigurationError } from "./configuration/Configuration.ts"
+import * as Overlay from "./model/Overlay.ts"
 
 const packageJson = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }
 
@@ -21,12 +23,22 @@ const source = Layer.succeed(Source, {
   catalogue: serviceV2,
   connect: Effect.fnUntraced(function* (company, configuration) {
     const { ServiceClient, Transport } = yield* Effect.promise(() => import("../connectors/service-v2/client/index.ts"))
-    const budget = yield* Budget.make(configuration.requestsPerMinute)
+    const budgets = yield* Budgets
+    const budget = yield* budgets.of({
+      baseUrl: company.url,
+      token: company.token,
+      scope: configuration.budgetScope,
+      requestsPerMinute: configuration.requestsPerMinute,
+      heldMaxMs: configuration.retryAfterMaxMs
+    })
     const http = yield* Layer.build(Transport.layerUndici())
+    const catalogue = yield* Overlay.named(serviceV2, configuration.resources).pipe(
+      Effect.mapError(({ problems }) => new ConfigurationError({ problems }))
+    )
     return yield* ServiceClient.make({
       baseUrl: company.url,
       token: company.token,
-      catalogue: serviceV2,
+      catalogue,
       companyId: company.companyId,
       pageSize: configuration.pageSize,
       paging: { mode: configuration.pagingMode },
@@ -38,7 +50,7 @@ const source = Layer.succeed(Source, {
       rateLimitedWaitMaxMs: configuration.retryAfterMaxMs,
       allowHttp: configuration.allowHttp
     }).pipe(
-      Effect.provideService(Budget.Budget, budget),
+      Effect.provideService(Budget, budget),
       Effect.provide(http),
       Effect.mapError((error) => new ConfigurationError({ problems: [`company ${company.name}: ${error.message}`] }))
     )
@@ -52,6 +64,10 @@ const source = Layer.succeed(Source, {
   demo: Effect.map(
     Effect.promise(() => import("../connectors/service-v2/demo/Demo.ts")),
     ({ demo }) => demo
+  ),
+  models: Effect.map(
+    Effect.promise(() => import("../connectors/service-v2/models/index.ts")),
+    ({ readModels }) => readModels()
   )
 })
 

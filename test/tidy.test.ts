@@ -40,10 +40,11 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/land": ["src/catalogue", "src/connector", "src/model", "src/postgres"],
   "src/extract": ["src/catalogue", "src/connector", "src/land"],
   "src/pipeline": ["src/catalogue", "src/connector", "src/extract", "src/land", "src/model", "src/postgres"],
-  "src/verify": ["src/catalogue", "src/model", "src/postgres"],
+  "src/verify": ["src/catalogue", "src/connector", "src/model", "src/postgres"],
   "src/configuration": ["src/model", "src/pipeline"],
   "src/cli/launch.js": ["src/main.ts"],
   "src/cli": [
+    "src/budget",
     "src/catalogue",
     "src/configuration",
     "src/connector",
@@ -62,6 +63,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/connector",
     "src/cli/Source.ts"
   ],
+  "connectors/service-v2/models": ["src/model"],
   "test/conformance": []
 }
 

@@ -2,22 +2,64 @@
  * The one request budget of a token.
  *
  * Promise: whoever talks to the API takes a permit first; no permit is given before a Retry-After has passed, whoever
- * was told to wait, and no more than `requestsPerMinute` are given in any minute.
+ * was told to wait, and no more than the limit are given in any minute, by all processes of the ledger together. Who
+ * waits is served urgent work first, then live by what is due first, then backfills; of every ten permits one is for
+ * a backfill that waits. Where the ledger cannot be reached no permit is given: who waits learns it after a while.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import * as Data from "effect/Data"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Semaphore from "effect/Semaphore"
+import type * as Scope from "effect/Scope"
+import { type Ledger, type LedgerError, memory } from "./Ledger.ts"
+import { classes, type Grant, type PriorityClass, type Settled } from "./Rule.ts"
 
-const windowMs = 60_000
+/** For whom a request is made. */
+export interface Priority {
+  /** urgent: somebody waits for it; live: follows the source; backfill: everything else. */
+  readonly class: PriorityClass
+  /** When the promised freshness is broken, in milliseconds since 1970; earlier ones go first within a class. */
+  readonly dueAt: number
+}
+
+/** The priority of what a fiber asks for; whoever starts the work provides it. */
+export const Priority = Context.Reference<Priority>("tributary/budget/Priority", {
+  defaultValue: () => ({ class: "live", dueAt: Number.POSITIVE_INFINITY })
+})
+
+/** The ledger did not answer for a while, and without a permit nothing is sent. May be tried again. */
+export class BudgetUnavailable extends Data.TaggedError("BudgetUnavailable")<{ readonly detail: string }> {
+  override get message(): string {
+    return `no permit to send, since the warehouse that keeps the request budget does not answer (${this.detail})`
+  }
+}
+
+/** The source asked everybody to wait for longer than anybody here waits. */
+export class BudgetHeld extends Data.TaggedError("BudgetHeld")<{ readonly retryAfterMs: number }> {
+  override get message(): string {
+    return `the source asked to wait, still for ${Math.ceil(this.retryAfterMs / 1000)} s`
+  }
+}
+
+export type BudgetError = BudgetUnavailable | BudgetHeld
 
 export interface BudgetShape {
-  /** Waits until a request may be sent. */
-  readonly take: Effect.Effect<void>
-  /** Nobody sends for this long: the source said so. */
-  readonly hold: (durationMs: number) => Effect.Effect<void>
+  /** Waits, by the fiber's {@link Priority}, until a request may be sent; it is to be sent at once. */
+  readonly take: Effect.Effect<void, BudgetError>
+  /**
+   * Nobody sends for this long: the source said so. `limit` when it did with a 429: then somebody else uses the token,
+   * and the rate is lowered for a while. In force for this process at once, even where the ledger is away.
+   */
+  readonly hold: (durationMs: number, cause?: "limit" | "fault") => Effect.Effect<void>
+}
+
+export interface BudgetOptions {
+  /** Whoever would have to wait longer than this for a hold to pass fails instead; default: nobody. */
+  readonly heldMaxMs?: number | undefined
+  /** How long the ledger may be away before those who wait are told; default 30 s. */
+  readonly unavailableMaxMs?: number | undefined
 }
 
 export class Budget extends Context.Service<Budget, BudgetShape>()("tributary/budget/Budget") {
@@ -28,39 +70,272 @@ export class Budget extends Context.Service<Budget, BudgetShape>()("tributary/bu
   )
 
   /** At most `requestsPerMinute` permits in any sliding minute, in this process. */
-  static readonly layerMemory = (requestsPerMinute: number) => Layer.effect(Budget, make(requestsPerMinute))
+  static readonly layerMemory = (requestsPerMinute: number) =>
+    Layer.effect(
+      Budget,
+      Effect.suspend(() => make(requestsPerMinute))
+    )
 }
 
-/** A budget for this process; `null` for no limit but Retry-After. */
-export const make = Effect.fnUntraced(function* (requestsPerMinute: number | null) {
-  const clock = yield* Clock.Clock
-  const turn = yield* Semaphore.make(1)
-  /** Times at which the permits of the last minute were given, oldest first; a ring as long as the limit. */
-  const given: Array<number> = []
-  let heldUntil = 0
+/** A budget for this process alone; `null` for no limit but Retry-After. */
+export const make = Effect.fnUntraced(function* (requestsPerMinute: number | null, options: BudgetOptions = {}) {
+  const { budget, serve } = dispatch(yield* memory({ perMinute: requestsPerMinute }), yield* Clock.Clock, options)
+  // Nothing to give back at the end; idle it only waits to be woken.
+  yield* Effect.forkDetach(serve)
+  return Budget.of(budget)
+})
 
-  const nowMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+/** A budget that is counted in a ledger; what it holds is given back with the scope. */
+export const fromLedger = (
+  ledger: Ledger,
+  options: BudgetOptions = {}
+): Effect.Effect<BudgetShape, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { budget, serve, end } = dispatch(ledger, yield* Clock.Clock, options)
+    yield* Effect.addFinalizer(() => end)
+    yield* Effect.forkScoped(serve)
+    return Budget.of(budget)
+  })
 
-  const waitMs = () => {
-    const now = nowMs()
-    const held = heldUntil - now
-    if (requestsPerMinute === null) return held
-    while (given.length > 0 && given[0]! <= now - windowMs) given.shift()
-    const full = given.length >= requestsPerMinute ? given[0]! + windowMs - now : 0
-    return Math.max(held, full)
+// ------------------------------------------------------------------------------------------------------- who is served
+
+const unavailableMaxMsDefault = 30_000
+const retryMinMs = 250
+const retryMaxMs = 5_000
+/** A lease is for those who wait, at once; this is for an answer that takes its time. */
+const validMinMs = 1_000
+const validMaxMs = 15_000
+/** Takers of so short a time before are expected again: where limits are high, their permits are leased ahead. */
+const aheadMs = 100
+/** Leased ahead is at most what a minute's limit allows in a tenth of a second. */
+const aheadShare = 600
+
+interface Waiter {
+  readonly dueAt: number
+  readonly resume: (effect: Effect.Effect<void, BudgetError>) => void
+}
+
+/** Permits at hand. */
+interface Held {
+  readonly leaseId: bigint | null
+  left: number
+  used: number
+  usedAt: number
+  /** Beyond this the permits must not be used. */
+  readonly until: number
+}
+
+const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) => {
+  const heldMaxMs = options.heldMaxMs ?? Number.POSITIVE_INFINITY
+  const unavailableMaxMs = options.unavailableMaxMs ?? unavailableMaxMsDefault
+  const aheadMax = ledger.perMinute === null ? 0 : Math.floor(ledger.perMinute / aheadShare)
+  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+
+  const waiting: Record<PriorityClass, Array<Waiter>> = { urgent: [], live: [], backfill: [] }
+  /** Not before this is it worth asking for the class again. */
+  const askAt: Record<PriorityClass, number> = { urgent: 0, live: 0, backfill: 0 }
+  let held: Held = { leaseId: null, left: 0, used: 0, usedAt: 0, until: 0 }
+  let holdUntil = 0
+  /** A hold that the ledger does not know yet. */
+  let untold: { readonly until: number; readonly limited: boolean } | null = null
+  let validMs = validMinMs
+  let askedAt = Number.NEGATIVE_INFINITY
+  let takenSince = 0
+  let failingSince: number | null = null
+  let failures = 0
+  let isWoken = false
+  let wakeUp: (() => void) | null = null
+
+  const wake = () => {
+    isWoken = true
+    wakeUp?.()
+  }
+  /** Until somebody comes, or the time is over. */
+  const pause = (ms: number) => {
+    const woken = Effect.callback<void>((resume) => {
+      if (isWoken) return resume(Effect.void)
+      wakeUp = () => resume(Effect.void)
+      return Effect.sync(() => {
+        wakeUp = null
+      })
+    })
+    const over = ms === Number.POSITIVE_INFINITY ? woken : Effect.timeoutOption(woken, Duration.millis(Math.ceil(ms)))
+    return Effect.ensuring(
+      over,
+      Effect.sync(() => {
+        wakeUp = null
+        isWoken = false
+      })
+    )
   }
 
-  const take = turn.withPermits(1)(
-    Effect.gen(function* () {
-      for (let wait = waitMs(); wait > 0; wait = waitMs()) yield* Effect.sleep(Duration.millis(wait))
-      if (requestsPerMinute !== null) given.push(nowMs())
+  const someWait = () => waiting.urgent.length + waiting.live.length + waiting.backfill.length > 0
+  const consume = (at: number) => {
+    held.left -= 1
+    held.used += 1
+    held.usedAt = at
+    takenSince += 1
+  }
+  const isAtHand = (at: number) => held.left > 0 && at < held.until && at >= holdUntil
+  const handOut = () => {
+    const at = now()
+    while (isAtHand(at)) {
+      const next = waiting.urgent.shift() ?? waiting.live.shift() ?? waiting.backfill.shift()
+      if (next === undefined) return
+      consume(at)
+      next.resume(Effect.void)
+    }
+  }
+  const failAll = (error: BudgetError) => {
+    for (const one of classes) for (const waiter of waiting[one].splice(0)) waiter.resume(Effect.fail(error))
+  }
+
+  const take = Effect.flatMap(Priority, (priority) =>
+    Effect.callback<void, BudgetError>((resume) => {
+      const at = now()
+      if (!someWait() && isAtHand(at)) {
+        consume(at)
+        return resume(Effect.void)
+      }
+      const queue = waiting[priority.class]
+      const waiter: Waiter = { dueAt: priority.dueAt, resume }
+      let place = queue.length
+      while (place > 0 && queue[place - 1]!.dueAt > waiter.dueAt) place -= 1
+      queue.splice(place, 0, waiter)
+      wake()
+      return Effect.sync(() => {
+        const index = queue.indexOf(waiter)
+        if (index >= 0) queue.splice(index, 1)
+      })
     })
   )
 
-  const hold = (durationMs: number) =>
-    Effect.sync(() => {
-      heldUntil = Math.max(heldUntil, nowMs() + durationMs)
+  /** Tells the ledger of a hold that it does not know. */
+  const tell: Effect.Effect<void, LedgerError> = Effect.suspend(() => {
+    const telling = untold
+    if (telling === null) return Effect.void
+    return Effect.andThen(
+      ledger.hold(Math.max(0, telling.until - now()), telling.limited),
+      Effect.sync(() => {
+        if (untold === telling) untold = null
+      })
+    )
+  })
+
+  const hold: BudgetShape["hold"] = (durationMs, cause = "fault") =>
+    Effect.suspend(() => {
+      holdUntil = Math.max(holdUntil, now() + durationMs)
+      untold = { until: holdUntil, limited: cause === "limit" || (untold?.limited ?? false) }
+      wake()
+      // Where the ledger is away, it is told before anything is asked of it.
+      return Effect.ignore(tell)
     })
 
-  return Budget.of({ take, hold })
-})
+  const settled = (): Settled | null =>
+    held.leaseId === null ? null : { id: held.leaseId, used: held.used, ageMs: Math.max(0, now() - held.usedAt) }
+
+  /** What was answered, at hand; a stale answer is none: its permits are given back with the next question. */
+  const accept = (grant: Grant, at: number, askedValidMs: number) => {
+    const permits = grant.granted.urgent + grant.granted.live + grant.granted.backfill
+    const arrived = now()
+    validMs = Math.min(validMaxMs, Math.max(validMinMs, 4 * (arrived - at)))
+    holdUntil = Math.max(holdUntil, grant.heldMs > 0 ? arrived + grant.heldMs : 0)
+    const isOpen = ledger.perMinute === null && grant.heldMs <= 0
+    const isStale = arrived >= at + (isOpen ? ledger.reliedUponMs : askedValidMs)
+    if (isOpen) {
+      held = { leaseId: null, left: Number.POSITIVE_INFINITY, used: 0, usedAt: 0, until: at + ledger.reliedUponMs }
+    } else {
+      const until = isStale ? 0 : at + Math.min(askedValidMs, ledger.reliedUponMs)
+      held = { leaseId: grant.leaseId, left: permits, used: 0, usedAt: arrived, until }
+    }
+    // Those who waited are served even where the answer took longer than anything is relied upon.
+    if (arrived < at + askedValidMs && arrived >= holdUntil) {
+      const kept = isOpen ? [] : waiting.backfill.splice(0, grant.granted.backfill)
+      const others: Array<Waiter> = []
+      while (isOpen || others.length < permits - kept.length) {
+        const next = waiting.urgent.shift() ?? waiting.live.shift() ?? waiting.backfill.shift()
+        if (next === undefined) break
+        others.push(next)
+      }
+      for (const waiter of [...others, ...kept]) {
+        consume(arrived)
+        waiter.resume(Effect.void)
+      }
+    }
+  }
+
+  const ask = Effect.gen(function* () {
+    yield* tell
+    const at = now()
+    const top = classes.find((one) => waiting[one].length > 0)
+    const ahead = aheadMax < 2 || at - askedAt > aheadMs ? 0 : Math.min(aheadMax, takenSince)
+    const wanted = {
+      urgent: waiting.urgent.length + (top === "urgent" ? ahead : 0),
+      live: waiting.live.length + (top === "live" ? ahead : 0),
+      backfill: waiting.backfill.length + (top === "backfill" ? ahead : 0)
+    }
+    askedAt = at
+    takenSince = 0
+    const grant = yield* ledger.lease({ wanted, validMs, settled: settled() })
+    failingSince = null
+    failures = 0
+    accept(grant, at, validMs)
+    if (grant.heldMs > 0) return
+    let isRefused = false
+    for (const one of classes) {
+      isRefused ||= wanted[one] > 0 && grant.granted[one] < wanted[one]
+      if (isRefused) askAt[one] = now() + grant.waitMs
+    }
+  })
+
+  const askOrWait = Effect.catch(ask, (error) =>
+    Effect.gen(function* () {
+      failures += 1
+      if (failingSince === null) {
+        failingSince = now()
+        yield* Effect.logWarning(
+          `The request budget cannot be asked (${error.detail}); nothing is sent until it answers again`
+        )
+      }
+      if (now() - failingSince >= unavailableMaxMs) failAll(new BudgetUnavailable({ detail: error.detail }))
+      const again = now() + Math.min(retryMaxMs, retryMinMs * 2 ** Math.min(failures - 1, 10))
+      for (const one of classes) askAt[one] = again
+    })
+  )
+
+  const giveBack = Effect.suspend(() => {
+    const giving = settled()
+    held = { leaseId: null, left: 0, used: 0, usedAt: 0, until: 0 }
+    if (giving === null) return Effect.void
+    // If it fails, the permits count until their time is over.
+    return Effect.ignore(ledger.lease({ wanted: { urgent: 0, live: 0, backfill: 0 }, validMs, settled: giving }))
+  })
+
+  const serve = Effect.gen(function* () {
+    for (;;) {
+      handOut()
+      if (!someWait()) {
+        if (held.leaseId === null || held.left <= 0) yield* pause(Number.POSITIVE_INFINITY)
+        else if (now() < held.until) yield* pause(held.until - now())
+        else yield* giveBack
+        continue
+      }
+      const holdMs = holdUntil - now()
+      if (holdMs > 0) {
+        if (holdMs > heldMaxMs) failAll(new BudgetHeld({ retryAfterMs: holdMs }))
+        else yield* pause(holdMs)
+        continue
+      }
+      const soonest = Math.min(...classes.map((one) => (waiting[one].length > 0 ? askAt[one] : Infinity)))
+      if (soonest > now()) yield* pause(soonest - now())
+      else yield* askOrWait
+    }
+  })
+
+  /** What is left of it is given back, and a hold that nobody else knows is told. */
+  const end = Effect.suspend(() =>
+    Effect.andThen(Effect.ignore(tell), held.left > 0 && held.leaseId !== null ? giveBack : Effect.void)
+  )
+
+  return { budget: { take, hold }, serve, end }
+}

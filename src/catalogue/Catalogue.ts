@@ -155,6 +155,24 @@ export const catalogue = (spec: CatalogueSpec): Catalogue => {
     }
   }
 
+  const checkParent = (resource: Resource) => {
+    if (resource.parent === null) return
+    const { resource: name, field } = resource.parent
+    const place = `${resource.path}, parent "${name}"`
+    const parent = resources.get(name)
+    if (parent === undefined) wrong(place, "is not in the catalogue")
+    else if (!parent.modifiedSince) wrong(place, "offers no modifiedsince, so that nobody sees it change")
+    if (resource.modifiedSince) wrong(place, "is of no use: the resource itself offers modifiedsince")
+    const reference = resource.field.get(field)?.reference
+    if (!resource.field.has(field)) wrong(place, `is found by "${field}", which is no field of ${resource.path}`)
+    else if (reference?.resource !== name || reference.half !== "id") {
+      wrong(place, `is found by "${field}", which holds no number of ${name}`)
+    }
+    if (!resource.filters.some((filter) => filter.field === field && filter.match === "exact")) {
+      wrong(place, `is found by "${field}", which lists cannot be filtered by exactly`)
+    }
+  }
+
   for (const resource of resources.values()) {
     const { path } = resource
     if (!/^[a-z][a-z0-9]*$/.test(path)) wrong(path, "is no usable path (lower-case letters and digits)")
@@ -184,6 +202,7 @@ export const catalogue = (spec: CatalogueSpec): Catalogue => {
       else if (filter.match === "partial" && field.type._tag !== "string") wrong(place, "is partial but no text")
       if (common.has(filter.field)) wrong(place, "is common to all resources and need not be stated")
     }
+    checkParent(resource)
     if (resource.key !== null && resource.field.get(resource.key.field)?.type._tag !== "string") {
       wrong(path, `has the key "${resource.key.field}", which is no string field of it`)
     }

@@ -48,6 +48,19 @@ export interface Reference {
   readonly by: string | null
 }
 
+/**
+ * The type of a column that was made for a field that no catalogue states, from the values seen: text unless all of them
+ * fit better. `number` is a JSON number with any decimals, `decimal` a plain numeral in a string, `json` anything.
+ */
+export type LearntType = "integer" | "number" | "decimal" | "boolean" | "text" | "date" | "timestamp" | "json"
+
+/** What is known of a field only because records carried it. */
+export interface Learnt {
+  readonly type: LearntType
+  /** The column's name in the warehouse: the field's own where a database can have it. */
+  readonly column: string
+}
+
 /** One field of a record. */
 export interface Field {
   readonly name: string
@@ -60,6 +73,11 @@ export interface Field {
   readonly reference: Reference | null
   /** False where the documents name the field without giving its type, so that readers are lenient. */
   readonly typed: boolean
+  /**
+   * Null for a field that a catalogue states. The type of a learnt field is a guess, so that a value which does not fit
+   * it is no fault of the record: the value stays beside the columns, under the field's name.
+   */
+  readonly learnt: Learnt | null
 }
 
 /** What may be said of a field beside its name and type. */
@@ -77,7 +95,26 @@ const field = (name: string, type: FieldType, options: FieldOptions = {}): Field
   readOnly: options.readOnly ?? false,
   values: options.values ?? null,
   reference: null,
-  typed: options.typed ?? true
+  typed: options.typed ?? true,
+  learnt: null
+})
+
+/** The nearest type that a catalogue would have stated. */
+const typeLearnt: Readonly<Record<LearntType, FieldType>> = {
+  integer: { _tag: "integer" },
+  number: { _tag: "decimal", kind: "number", scale: 18, shown: 18 },
+  decimal: { _tag: "decimal", kind: "number", scale: 18, shown: 18 },
+  boolean: { _tag: "boolean" },
+  text: { _tag: "string", maxLength: null },
+  date: { _tag: "date" },
+  timestamp: { _tag: "timestamp" },
+  json: { _tag: "list", of: [] }
+}
+
+/** A field that records were seen to carry. */
+export const learntField = (name: string, learnt: Learnt): Field => ({
+  ...field(name, typeLearnt[learnt.type], { note: "learnt from the records" }),
+  learnt
 })
 
 /** `values({ 1: "cash", 2: "check" })`: the closed set of an integer field. */

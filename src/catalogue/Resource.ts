@@ -11,9 +11,9 @@ export type Operation = "L" | "C" | "B" | "R" | "U" | "D"
 
 /**
  * How far the API's documents back a resource: `documented` in full, `named` without its fields, or `inferred` from
- * what refers to it. Shown wherever the resource is shown.
+ * what refers to it; `configured` is one that only the configuration names. Shown wherever the resource is shown.
  */
-export type Basis = "documented" | "named" | "inferred"
+export type Basis = "documented" | "named" | "inferred" | "configured"
 
 /** A list parameter. `partial` is a case-insensitive substring match, `exact` compares the whole value. */
 export interface Filter {
@@ -93,6 +93,13 @@ export interface Special {
   readonly purpose: string
 }
 
+/** A resource whose change shows that records of this one may have changed, and the filter that lists those. */
+export interface Parent {
+  readonly resource: string
+  /** The field of this resource that holds the parent's id; lists can be filtered by it. */
+  readonly field: string
+}
+
 export interface Resource {
   readonly path: string
   readonly area: string
@@ -120,6 +127,10 @@ export interface Resource {
   /** Counted against the licensed record limit. */
   readonly capped: boolean
   readonly specials: ReadonlyArray<Special>
+  /** Whose changes announce changes here; null when nobody's do. */
+  readonly parent: Parent | null
+  /** The table's name in the warehouse where it is not the path. */
+  readonly table: string | null
   /** Fields by name. */
   readonly field: ReadonlyMap<string, Field>
 }
@@ -144,6 +155,7 @@ export interface ResourceSpec {
   readonly feature?: string
   readonly capped?: boolean
   readonly specials?: ReadonlyArray<Special>
+  readonly parent?: Parent
 }
 
 const flat = <A>(items: ReadonlyArray<A | ReadonlyArray<A>>): ReadonlyArray<A> => items.flat() as Array<A>
@@ -176,9 +188,18 @@ export const resource = (spec: ResourceSpec): Resource => {
     feature: spec.feature ?? null,
     capped: spec.capped ?? false,
     specials: spec.specials ?? [],
+    parent: spec.parent ?? null,
+    table: null,
     field: new Map(fields.map((field) => [field.name, field]))
   }
 }
 
-/** Whether a record of the resource can carry the cancel flag. */
-export const isCancellable = (resource: Resource): boolean => resource.field.has("cancel")
+/** The resource with other fields. */
+export const withFields = (resource: Resource, fields: ReadonlyArray<Field>): Resource => ({
+  ...resource,
+  fields,
+  field: new Map(fields.map((field) => [field.name, field]))
+})
+
+/** Whether a record of the resource can carry the cancel flag: stated, since a list is asked otherwise then. */
+export const isCancellable = (resource: Resource): boolean => resource.field.get("cancel")?.learnt === null

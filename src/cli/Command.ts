@@ -45,8 +45,12 @@ const failed = (error: Failure): CommandFailed => {
   switch (error._tag) {
     case "CommandFailed":
       return error
-    case "ConfigurationError":
     case "TableConflict":
+      return new CommandFailed({
+        code: error.isRetryable === true ? exitCode.fault : exitCode.configuration,
+        message: error.message
+      })
+    case "ConfigurationError":
       return new CommandFailed({ code: exitCode.configuration, message: error.message })
     case "DatabaseError":
       return new CommandFailed({

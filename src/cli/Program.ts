@@ -7,15 +7,27 @@ import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import * as demo from "./demo.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
+import * as explain from "./explain.ts"
 import * as Output from "./Output.ts"
 import * as query from "./query.ts"
 import * as referenceServer from "./referenceServer.ts"
+import * as schema from "./schema.ts"
 import * as status from "./status.ts"
 import * as sync from "./sync.ts"
+import * as verify from "./verify.ts"
 
 const root = Command.make("tributary").pipe(
   Command.withDescription("Keeps a Postgres warehouse equal to an ERP"),
-  Command.withSubcommands([demo.command, sync.command, status.command, query.command, referenceServer.command])
+  Command.withSubcommands([
+    demo.command,
+    sync.command,
+    status.command,
+    verify.command,
+    explain.command,
+    query.command,
+    schema.command,
+    referenceServer.command
+  ])
 )
 
 /** Runs a command line. Help goes to standard output; the help that comes with a mistake goes to standard error. */

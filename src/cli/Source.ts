@@ -9,6 +9,7 @@ import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { CompanyConfiguration, Configuration, ConfigurationError } from "../configuration/Configuration.ts"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
+import type { Model } from "../model/Model.ts"
 import type * as Redacted from "effect/Redacted"
 
 export interface ReferenceOptions {
@@ -61,5 +62,7 @@ export class Source extends Context.Service<
     ) => Effect.Effect<ConnectorShape, ConfigurationError, Scope.Scope>
     readonly reference: (options: ReferenceOptions) => Effect.Effect<Reference, ReferenceFailed, Scope.Scope>
     readonly demo: Effect.Effect<Demo>
+    /** The views that people ask of this source's records. */
+    readonly models: Effect.Effect<ReadonlyArray<Model>>
   }
 >()("tributary/cli/Source") {}

@@ -6,6 +6,7 @@ import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as SqlClient from "effect/sql/SqlClient"
+import { layerPostgres } from "../budget/Budgets.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { Database, sqlLayer } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -14,7 +15,10 @@ import * as Migrations from "../postgres/Migrations.ts"
 
 export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.MigrationError
 
-/** Connects, starting the embedded Postgres when no other is named, and migrates. */
+/**
+ * Connects, starting the embedded Postgres when no other is named, and migrates. Whoever connects to a source within it
+ * shares the token's budget with every process on the same warehouse.
+ */
 export const layer = (
   configuration: Pick<Configuration, "databaseUrl" | "home">
 ): Layer.Layer<Database | PgClient.PgClient | SqlClient.SqlClient, WarehouseError> => {
@@ -23,7 +27,8 @@ export const layer = (
       ? Database.layerEmbedded({ root: join(configuration.home, "postgres") })
       : Database.layerUrl(configuration.databaseUrl)
   const migrated = Layer.effectDiscard(Migrations.migrate())
-  return sqlLayer.pipe(Layer.provideMerge(migrated.pipe(Layer.provideMerge(database))))
+  const sql = sqlLayer.pipe(Layer.provideMerge(migrated.pipe(Layer.provideMerge(database))))
+  return layerPostgres.pipe(Layer.provideMerge(sql))
 }
 
 /** Where the demo keeps its own warehouse, apart from real records. */

@@ -13,6 +13,7 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import { isNode, LineCounter, parseDocument } from "yaml"
+import type { ConfiguredResource } from "../model/Overlay.ts"
 import { type Datasets, datasetsDefault } from "../model/Table.ts"
 import { batchRecordsMaxDefault } from "../pipeline/SyncResource.ts"
 import { allowedKeys, type CompanySettings, Settings } from "./Settings.ts"
@@ -43,9 +44,13 @@ export interface Configuration {
   /** Where the embedded Postgres and other local files live. */
   readonly home: string
   readonly companies: ReadonlyArray<CompanyConfiguration>
+  /** Resources beside the catalogue's. */
+  readonly resources: ReadonlyArray<ConfiguredResource>
   readonly datasets: Datasets
-  /** Null is no limit but the service's own. */
+  /** What may be used, the reserve taken off; null is no limit but the service's own. */
   readonly requestsPerMinute: number | null
+  /** What the service's limit is counted by. */
+  readonly budgetScope: "token" | "install"
   readonly requestTimeoutMs: number
   readonly attemptsMax: number
   readonly retryAfterMaxMs: number
@@ -101,7 +106,7 @@ const readSettings = (file: string): Effect.Effect<Settings, ConfigurationError>
       }
       const place = keys.join(".")
       const parent = keys.slice(0, -1).filter((key) => typeof key !== "number")
-      const allowed = allowedKeys.get(parent.join("."))
+      const allowed = allowedKeys.get(parent[0] === "resources" && parent.length === 2 ? "resources.*" : parent.join("."))
       const told =
         message === "Expected no excess property"
           ? `there is no such setting${allowed === undefined ? "" : `; allowed: ${allowed.join(", ")}`}`
@@ -160,15 +165,25 @@ export const load = Effect.fn("Configuration.load")(function* (
 
   const databaseUrl = variable("DATABASE_URL")
   const perMinute = settings.budget?.requests_per_minute
+  const reserved = (allowed: number) =>
+    Math.max(1, Math.floor((allowed * (100 - (settings.budget?.reserve_percent ?? 0))) / 100))
   return {
     databaseUrl: databaseUrl === undefined ? null : Redacted.make(databaseUrl, { label: "DATABASE_URL" }),
     home: resolve(variable("TRIBUTARY_HOME") ?? homeDefault),
     companies,
+    resources: Object.entries(settings.resources ?? {}).map(([path, one]) => ({
+      path,
+      area: one.area ?? null,
+      modifiedSince: one.modifiedsince ?? false,
+      cancel: one.cancel ?? false,
+      key: one.key ?? null
+    })),
     datasets: {
       current: settings.warehouse?.current ?? datasetsDefault.current,
       history: settings.warehouse?.history ?? datasetsDefault.history
     },
-    requestsPerMinute: perMinute === "unlimited" ? null : (perMinute ?? requestsPerMinuteDefault),
+    requestsPerMinute: perMinute === "unlimited" ? null : reserved(perMinute ?? requestsPerMinuteDefault),
+    budgetScope: settings.budget?.scope ?? "token",
     requestTimeoutMs: (settings.requests?.timeout_seconds ?? 60) * 1000,
     attemptsMax: settings.requests?.attempts_max ?? 8,
     retryAfterMaxMs: (settings.requests?.retry_after_max_seconds ?? 900) * 1000,

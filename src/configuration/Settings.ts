@@ -23,8 +23,35 @@ export const Company = Schema.Struct({
   resources: described(Schema.Array(Schema.String), "resources to sync; default: every resource of the catalogue")
 })
 
+/** Where a list is below the base address. */
+const resourcePath = Schema.String.check(
+  Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9_-]*(?:\/[A-Za-z0-9][A-Za-z0-9_-]*)*$/u)
+)
+
+export const ResourceSettings = Schema.Struct({
+  area: described(
+    Schema.String.check(
+      Schema.isPattern(/^[a-z0-9_]{1,64}$/u, { message: "Expected lower-case letters, digits and _ (at most 64)" })
+    ),
+    "the area of its scope, so that a token without it is told beforehand; default: not known, the service says"
+  ),
+  modifiedsince: described(
+    Schema.Boolean,
+    "whether its list offers modifiedsince and its records carry lastchangedate; default false: every sync reads all of it"
+  ),
+  cancel: described(
+    Schema.Boolean,
+    "whether its records carry the flag cancel and its list takes cancel=any; default false"
+  ),
+  key: described(Schema.String, "the text field by which people know a record")
+})
+
 export const Settings = Schema.Struct({
   companies: described(Schema.Array(Company), "the companies to sync, a token each"),
+  resources: described(
+    Schema.Record(resourcePath, ResourceSettings),
+    "resources that the catalogue does not know, by the path of their list; their columns are learnt from the records"
+  ),
   warehouse: described(
     Schema.Struct({
       current: described(dataset, "dataset of the current records; default erp"),
@@ -37,6 +64,14 @@ export const Settings = Schema.Struct({
       requests_per_minute: described(
         Schema.Union([positive, Schema.Literal("unlimited")]),
         "requests per minute for one token; default 500, which leaves some of the service's 600 to other programs"
+      ),
+      reserve_percent: described(
+        Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 90 })),
+        "how much of requests_per_minute is left to other programs; default 0"
+      ),
+      scope: described(
+        Schema.Literals(["token", "install"]),
+        "what the service counts its limit by; install: all tokens of one address share one budget; default token"
       )
     }),
     "how much of the service's request limit may be used"
@@ -81,8 +116,10 @@ export type CompanySettings = typeof Company.Type
 export const allowedKeys: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ["", Object.keys(Settings.fields)],
   ["companies", Object.keys(Company.fields)],
+  ["resources", ["the path of a list: letters, digits, _ and -, with / between its parts"]],
+  ["resources.*", Object.keys(ResourceSettings.fields)],
   ["warehouse", ["current", "history"]],
-  ["budget", ["requests_per_minute"]],
+  ["budget", ["requests_per_minute", "reserve_percent", "scope"]],
   ["requests", ["timeout_seconds", "attempts_max", "retry_after_max_seconds"]],
   ["paging", ["mode", "page_size"]],
   ["list", ["items_key"]],

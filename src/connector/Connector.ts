@@ -56,6 +56,14 @@ export interface PageRequest {
   readonly since: string | null
   /** The mark of the page as the page before gave it; null is the first page. */
   readonly token: string | null
+  /** Only the records whose field has this value exactly: the children of a parent. Null is no filter. */
+  readonly where?: Where | null
+}
+
+/** A filter that the source offers for the field. */
+export interface Where {
+  readonly field: string
+  readonly value: string
 }
 
 /** One response of a scan. */
@@ -66,13 +74,26 @@ export interface Page {
   readonly next: string | null
   /** The incremental position that a completed scan may store, byte for byte; null when the page carries none. */
   readonly syncedThrough: string | null
-  /** When the read began, in milliseconds since 1970 by the program's clock. */
+  /**
+   * When the read began (the attempt that was answered), in milliseconds on the program's monotonic clock: nobody's
+   * wall clock decides which of two reads is the later one.
+   */
   readonly beganAt: number
+  /** The source's own time when it answered, RFC 3339 in UTC; null when it does not tell. */
+  readonly answeredAt?: string | null
   /** What brought the records, for people: the request and its id. */
   readonly source: string
   /** Size of the answer. */
   readonly bytes: number
   /** Requests that it took, retries included; at least 1. */
+  readonly attempts: number
+}
+
+/** A page as it was sent, for comparing without trusting what reads records. */
+export interface RawPage {
+  /** JSON text of each record, byte for byte. */
+  readonly records: ReadonlyArray<string>
+  readonly next: string | null
   readonly attempts: number
 }
 
@@ -82,6 +103,7 @@ export interface Reading {
   readonly rejected: Rejected | null
   /** Precondition for a later update; null when the source gives none. */
   readonly version: string | null
+  /** As {@link Page.beganAt}. */
   readonly beganAt: number
   readonly source: string
 }
@@ -122,6 +144,8 @@ export interface ConnectorShape {
   readonly catalogue: Catalogue
   readonly identify: Effect.Effect<Identity, SourceError>
   readonly page: (request: PageRequest) => Effect.Effect<Page, SourceError>
+  /** The same page as its bytes say it: no field is looked at. */
+  readonly rawPage: (request: PageRequest) => Effect.Effect<RawPage, SourceError>
   /** A record by its number; `record` is null when the source has none in this company. */
   readonly get: (resource: Resource, id: string) => Effect.Effect<Reading, SourceError>
   readonly write: (request: WriteRequest) => Effect.Effect<WriteAnswer, SourceError>

@@ -132,6 +132,13 @@ export class PageTokenRefused extends Data.TaggedClass("PageTokenRefused")<{ rea
   readonly remedy = "the scan begins again by itself"
 }
 
+/** Records moved from page to page while the pages were read, so that some may have been passed by. */
+export class PageDrift extends Data.TaggedClass("PageDrift")<{ readonly detail: string }> {
+  readonly isRetryable = false
+  readonly stops = "resource"
+  readonly remedy = "the scan begins again by itself; if that keeps failing, sync when fewer people work, or use larger pages"
+}
+
 /** 501: declared, and not built in this installation. */
 export class NotBuilt extends Data.TaggedClass("NotBuilt")<{ readonly detail: string }> {
   readonly isRetryable = false
@@ -174,6 +181,7 @@ export type SourceReason =
   | NotFound
   | Refused
   | PageTokenRefused
+  | PageDrift
   | NotBuilt
   | TooLarge
   | Redirected
@@ -213,6 +221,8 @@ const told = (reason: SourceReason): string => {
       return `refused (${reason.status} ${reason.code}${reason.field === null ? "" : `, field ${reason.field}`}): ${reason.detail}`
     case "PageTokenRefused":
       return `the page token was refused: ${reason.detail}`
+    case "PageDrift":
+      return `records moved between pages while they were read: ${reason.detail}`
     case "NotBuilt":
       return `not built (501): ${reason.detail}`
     case "TooLarge":

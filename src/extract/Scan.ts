@@ -3,19 +3,40 @@
  *
  * Promise: a scan reads from its first page to its last, one page after the other; a page token that repeats stops it.
  * What a completed scan may store as cursor comes from its first page, and is the earliest of those that its pages
- * carried, so that nothing that changed while the pages were read can be missed by the next one.
+ * carried, so that nothing that changed while the pages were read can be missed by the next one. An incremental scan
+ * begins before the stored cursor by the overlap, so that rows which became visible after their own stamp are met.
  */
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type { ConnectorShape, Page } from "../connector/Connector.ts"
 import { PagingBroken, SourceError } from "../connector/SourceError.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { Checkpoint, OpenScan } from "../land/Checkpoint.ts"
+import { before, earlier, isAfter, millisecondsOf } from "./Instant.ts"
 
 /** One page, the scan as it stands after it, and whether it was the last. */
 export interface ScannedPage {
   readonly page: Page
+  /** When its read began by the warehouse's clock, in milliseconds since 1970. */
+  readonly observedAt: number
   readonly scan: OpenScan
   readonly complete: boolean
+}
+
+/** How the resources of an installation are to be read; from its configuration. */
+export interface ScanSettings {
+  /** How far before the cursor a scan begins at least, in milliseconds (spec A-05). */
+  readonly overlapMs: number
+  /** A resource with a cursor is read in full when its last full scan began longer ago than this; null never. */
+  readonly fullEveryMs: number | null
+  /** A resource without a cursor is read in full when its last full scan began longer ago than this. */
+  readonly sweepEveryMs: number
+}
+
+export const settingsDefault: ScanSettings = {
+  overlapMs: 300_000,
+  fullEveryMs: 7 * 24 * 60 * 60 * 1000,
+  sweepEveryMs: 0
 }
 
 export interface ScanWish {
@@ -27,47 +48,124 @@ export interface ScanWish {
 export interface ScanPlan {
   readonly kind: OpenScan["kind"]
   readonly since: string | null
+  readonly until: string | null
   /** Null begins at the first page. */
   readonly resume: OpenScan | null
+  /** The cursor that the scan goes on from, as stored; null where there is none. */
+  readonly cursor: string | null
+  /** How far before the cursor it begins, in milliseconds. */
+  readonly overlapMs: number
+  /** Why it is a full scan although nobody asked for one; null otherwise. */
+  readonly because: string | null
 }
 
-/** Chooses the scan. A scan in progress goes on, unless a full one is wished and it is none. */
-export const plan = (resource: Resource, checkpoint: Checkpoint, wish: ScanWish): ScanPlan => {
-  const { scan, cursor } = checkpoint
-  const incremental = resource.modifiedSince && cursor !== null && !wish.full
+/** Only the children of parents that changed are read: between two full scans of a resource without cursor. */
+export interface ChildrenPlan {
+  readonly kind: "children"
+}
+
+export const overlapOf = (checkpoint: Checkpoint, settings: ScanSettings): number =>
+  Math.max(settings.overlapMs, checkpoint.overlapMs)
+
+/** Chooses what a run reads. A scan in progress goes on, unless a full one is wished and it is none. */
+export const plan = (
+  resource: Resource,
+  checkpoint: Checkpoint,
+  wish: ScanWish,
+  settings: ScanSettings,
+  nowMs: number
+): ScanPlan | ChildrenPlan => {
+  const { scan, cursor, fullScanAt, fullWanted } = checkpoint
+  const overlapMs = overlapOf(checkpoint, settings)
+  const ageMs = fullScanAt === null ? Infinity : nowMs - fullScanAt
+  const isOld = settings.fullEveryMs !== null && fullScanAt !== null && ageMs >= settings.fullEveryMs
+  const incremental = resource.modifiedSince && cursor !== null && !wish.full && fullWanted === null && !isOld
+  const common = { until: null, cursor, overlapMs }
   if (scan !== null && (scan.kind === "full" || incremental)) {
-    return { kind: scan.kind, since: scan.since, resume: scan }
+    return { ...common, kind: scan.kind, since: scan.since, resume: scan, because: null }
   }
-  return { kind: incremental ? "incremental" : "full", since: incremental ? cursor : null, resume: null }
+  if (incremental) {
+    return { ...common, kind: "incremental", since: before(cursor, overlapMs), resume: null, because: null }
+  }
+  const { sweepEveryMs } = settings
+  const isSwept = !resource.modifiedSince && sweepEveryMs > 0 && ageMs < sweepEveryMs
+  if (isSwept && !wish.full && fullWanted === null) return { kind: "children" }
+  const because = wish.full ? null : (fullWanted ?? (isOld ? "the last full scan is old" : null))
+  return { ...common, kind: "full", since: null, resume: null, because }
 }
 
-/** A cursor that reads as an instant, in a form whose order is the order in time; undefined when it is none. */
-const instant = (cursor: string): string | undefined => {
-  const match = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d+))?Z$/.exec(cursor)
-  return match === null ? undefined : `${match[1]}.${(match[2] ?? "").padEnd(12, "0")}`
+/** What a backfill reads: everything, or what changed since an instant, up to another. */
+export const planBackfill = (
+  resource: Resource,
+  checkpoint: Checkpoint,
+  range: { readonly since: string | null; readonly until: string | null }
+): ScanPlan => {
+  const since = resource.modifiedSince ? range.since : null
+  const { until } = range
+  const kind = since === null ? "full" : "incremental"
+  const { scan } = checkpoint
+  const resume = scan !== null && scan.since === since && scan.until === until ? scan : null
+  return { kind, since, until, resume, cursor: null, overlapMs: 0, because: null }
 }
 
-/** The earlier of two cursors; the first one when they cannot be compared. */
-export const earlier = (first: string | null, second: string | null): string | null => {
-  if (first === null || second === null) return first
-  const [a, b] = [instant(first), instant(second)]
-  return a === undefined || b === undefined || a <= b ? first : second
+/** The time of the answer stands in for a `synced_through` that the source does not give (spec A-05). */
+const cursorOf = (resource: Resource, page: Page, overlapMs: number): string | null => {
+  if (page.syncedThrough !== null) return page.syncedThrough
+  const answeredAt = page.answeredAt ?? null
+  return !resource.modifiedSince || answeredAt === null ? null : before(answeredAt, overlapMs)
+}
+
+/** The records of a page that a backfill may land: those that changed at its end or before. */
+const upTo = (resource: Resource, page: Page, until: string): Page => {
+  const stamp = resource.fields.findIndex((field) => field.name === "lastchangedate")
+  return stamp === -1
+    ? page
+    : {
+        ...page,
+        records: page.records.filter(({ columns }) => {
+          const changed = columns[stamp]
+          return changed === null || changed === undefined || isAfter(changed, until) !== true
+        })
+      }
+}
+
+/** The source's time went back: it may show changes again under stamps that were read already. */
+export class SourceWentBack extends Data.TaggedError("SourceWentBack")<{
+  readonly from: string
+  readonly to: string
+}> {
+  override get message(): string {
+    return `the source says it is synced through ${this.to}, and said ${this.from} before: its clock was set back, or it was restored`
+  }
+}
+
+/** Whether a scan's first page takes back what an earlier scan was told, by more than the overlap covers. */
+export const wentBack = (plan: ScanPlan, page: Page): SourceWentBack | null => {
+  const { cursor, overlapMs } = plan
+  if (cursor === null || page.syncedThrough === null) return null
+  const [had, has] = [millisecondsOf(cursor), millisecondsOf(page.syncedThrough)]
+  return had !== undefined && has !== undefined && has < had - overlapMs
+    ? new SourceWentBack({ from: cursor, to: page.syncedThrough })
+    : null
 }
 
 /**
  * Reads a scan to its end, handing every page over in order. Waits when `offer` waits, so that pages do not pile up.
+ * `timeOf` gives the warehouse's time of an instant on the program's monotonic clock.
  */
 export const scan = Effect.fnUntraced(function* <E, R>(
   connector: ConnectorShape,
   resource: Resource,
   from: ScanPlan,
+  timeOf: (monotonicMs: number) => number,
   offer: (page: ScannedPage) => Effect.Effect<unknown, E, R>
 ): Effect.fn.Return<void, SourceError | E, R> {
   const tokens = new Set<string>()
   let state = from.resume
   for (;;) {
     const token = state?.token ?? null
-    const page = yield* connector.page({ resource, since: from.since, token })
+    const read = yield* connector.page({ resource, since: from.since, token })
+    const page = from.until === null ? read : upTo(resource, read, from.until)
     if (page.next !== null) {
       if (page.next === token || tokens.has(page.next)) {
         return yield* new SourceError({
@@ -77,16 +175,42 @@ export const scan = Effect.fnUntraced(function* <E, R>(
       }
       tokens.add(page.next)
     }
+    const observedAt = timeOf(page.beganAt)
+    const cursor = cursorOf(resource, page, from.overlapMs)
     state = {
       kind: from.kind,
       since: from.since,
+      until: from.until,
       token: page.next,
       pages: (state?.pages ?? 0) + 1,
-      syncedThrough: state === null ? page.syncedThrough : earlier(state.syncedThrough, page.syncedThrough),
-      beganAt: state?.beganAt ?? page.beganAt
+      syncedThrough: state === null ? cursor : earlier(state.syncedThrough, cursor),
+      beganAt: state?.beganAt ?? observedAt
     }
     const complete = page.next === null
-    yield* offer({ page, scan: state, complete })
+    yield* offer({ page, observedAt, scan: state, complete })
     if (complete) return
+  }
+})
+
+/** Reads every record whose field has a value: the children of one parent. */
+export const children = Effect.fnUntraced(function* (
+  connector: ConnectorShape,
+  resource: Resource,
+  where: { readonly field: string; readonly value: string }
+): Effect.fn.Return<ReadonlyArray<Page>, SourceError> {
+  const pages: Array<Page> = []
+  const tokens = new Set<string>()
+  for (let token: string | null = null; ;) {
+    const page: Page = yield* connector.page({ resource, since: null, token, where })
+    pages.push(page)
+    if (page.next === null) return pages
+    if (tokens.has(page.next)) {
+      return yield* new SourceError({
+        reason: new PagingBroken({ detail: `page ${pages.length} leads back to a page already read` }),
+        request: { method: "GET", path: `/${resource.path}?${where.field}=${where.value}`, requestId: null }
+      })
+    }
+    tokens.add(page.next)
+    token = page.next
   }
 })

@@ -6,20 +6,31 @@
  */
 import type { QueryResultRow } from "pg"
 
+/**
+ * Who reads. `live` follows the source; `backfill` reads a past range beside it; `records` reads single records. Each
+ * has its own checkpoint and fence, and all of them land in turns.
+ */
+export type Lane = "live" | "backfill" | "records"
+
 export type ScanKind = "full" | "incremental"
+
+/** What a run does: a scan, the children of parents that changed, or single records by their numbers. */
+export type RunKind = ScanKind | "children" | "records"
 
 /** A scan that was begun and not completed: where it goes on. */
 export interface OpenScan {
   readonly kind: ScanKind
-  /** The cursor it reads from; null for a full scan. */
+  /** What is sent as the cursor, byte for byte; null for a scan of everything. */
   readonly since: string | null
+  /** The latest change that a backfill lands, RFC 3339; null for all. */
+  readonly until: string | null
   /** The next page; null is its first page. */
   readonly token: string | null
   /** Pages landed so far. */
   readonly pages: number
   /** What the completed scan will store, from its first page. */
   readonly syncedThrough: string | null
-  /** When its first page was read, in milliseconds since 1970. */
+  /** When its first page was read, in milliseconds since 1970 by the warehouse's clock. */
   readonly beganAt: number
 }
 
@@ -27,8 +38,12 @@ export interface Checkpoint {
   readonly fence: bigint
   /** `synced_through` of the last completed scan; null when there is none. */
   readonly cursor: string | null
-  /** When the last completed full scan began; null when there was none. */
+  /** When the last completed full scan began, by the warehouse's clock; null when there was none. */
   readonly fullScanAt: number | null
+  /** How far before the cursor scans must begin, as learnt from rows that became visible late. */
+  readonly overlapMs: number
+  /** Why the next run must read every record; null when it need not. */
+  readonly fullWanted: string | null
   readonly scan: OpenScan | null
 }
 
@@ -37,24 +52,35 @@ export interface CheckpointRow extends QueryResultRow {
   readonly fence: bigint
   readonly cursor: string | null
   readonly full_scan_at: Date | null
+  readonly overlap_ms: bigint
+  readonly full_wanted: string | null
   readonly scan_kind: ScanKind | null
   readonly scan_since: string | null
+  readonly scan_until: string | null
   readonly scan_token: string | null
   readonly scan_pages: bigint | null
   readonly scan_synced_through: string | null
   readonly scan_began_at: Date | null
 }
 
+/** The columns of {@link CheckpointRow}. */
+export const checkpointColumns =
+  "fence, cursor, full_scan_at, overlap_ms, full_wanted, scan_kind, scan_since, scan_until, scan_token, scan_pages, " +
+  "scan_synced_through, scan_began_at"
+
 export const fromRow = (row: CheckpointRow): Checkpoint => ({
   fence: row.fence,
   cursor: row.cursor,
   fullScanAt: row.full_scan_at === null ? null : row.full_scan_at.getTime(),
+  overlapMs: Number(row.overlap_ms),
+  fullWanted: row.full_wanted,
   scan:
     row.scan_kind === null || row.scan_began_at === null
       ? null
       : {
           kind: row.scan_kind,
           since: row.scan_since,
+          until: row.scan_until,
           token: row.scan_token,
           pages: Number(row.scan_pages ?? 0n),
           syncedThrough: row.scan_synced_through,

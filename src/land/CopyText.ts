@@ -5,35 +5,68 @@
  * carriage return need escaping, and an empty value is told from an empty string.
  */
 import type { SourceRecord } from "../connector/Connector.ts"
+import { ReadyRecord } from "../connector/ReadyRecord.ts"
 import { escapeCopyText } from "../postgres/Copy.ts"
 
-/** Lines are handed over in pieces of about this many characters, so that no page is held twice. */
-const pieceCharactersMax = 128 * 1024
+/** Lines are handed over in pieces of about this many bytes, so that no page is held twice. */
+const pieceBytesMax = 128 * 1024
 
 /** `null` in COPY text. */
 export const copyNull = "\\N"
 
 export const copyValue = (value: string | null): string => (value === null ? copyNull : escapeCopyText(value))
 
-/** COPY text of records: their fields, custom fields and extra, then what `lineEnd` adds. */
+/**
+ * COPY text of records: their fields, custom fields and extra, then what `lineEnd` adds. A record that comes with its
+ * text is copied as it is.
+ */
 export const copyLines = function* (
   records: Iterable<readonly [record: SourceRecord, lineEnd: string]>,
   lineStart: string
-): Generator<string> {
-  let piece = ""
+): Generator<Uint8Array> {
+  let piece = Buffer.allocUnsafeSlow(pieceBytesMax)
+  let used = 0
+  /** Ends of lines are the same for all records of a page: each is made into bytes once. */
+  let knownEnd: string | null = null
+  let endBytes = Buffer.alloc(0)
+  const startBytes = Buffer.from(lineStart)
   for (const [record, lineEnd] of records) {
+    if (record instanceof ReadyRecord && record.customFields === null && record.extra === null) {
+      if (lineEnd !== knownEnd) {
+        knownEnd = lineEnd
+        endBytes = Buffer.from(`\t${copyNull}\t${copyNull}\t${lineEnd}\n`)
+      }
+      const length = startBytes.length + (record.to - record.from) + endBytes.length
+      if (used > 0 && used + length > piece.length) {
+        yield piece.subarray(0, used)
+        piece = Buffer.allocUnsafeSlow(Math.max(pieceBytesMax, length))
+        used = 0
+      } else if (length > piece.length) piece = Buffer.allocUnsafeSlow(length)
+      piece.set(startBytes, used)
+      used += startBytes.length
+      used += record.bytes.copy(piece, used, record.from, record.to)
+      piece.set(endBytes, used)
+      used += endBytes.length
+      continue
+    }
     let line = lineStart
-    for (const value of record.columns) {
-      line += value === null || value === undefined ? "\\N\t" : escapeCopyText(value) + "\t"
+    if (record instanceof ReadyRecord) line += record.bytes.toString("utf8", record.from, record.to) + "\t"
+    else {
+      for (const value of record.columns) {
+        line += value === null || value === undefined ? "\\N\t" : escapeCopyText(value) + "\t"
+      }
     }
     line += copyValue(record.customFields) + "\t" + copyValue(record.extra) + "\t" + lineEnd + "\n"
-    piece += line
-    if (piece.length >= pieceCharactersMax) {
-      yield piece
-      piece = ""
-    }
+    // A character of a string takes at most three bytes.
+    const lengthMax = line.length * 3
+    if (used > 0 && used + lengthMax > piece.length) {
+      yield piece.subarray(0, used)
+      piece = Buffer.allocUnsafeSlow(Math.max(pieceBytesMax, lengthMax))
+      used = 0
+    } else if (lengthMax > piece.length) piece = Buffer.allocUnsafeSlow(lengthMax)
+    used += piece.write(line, used)
   }
-  if (piece !== "") yield piece
+  if (used > 0) yield piece.subarray(0, used)
 }
 
 /** `{3,5}`: positions of the fields that a partial record did not carry; null for a whole one. */

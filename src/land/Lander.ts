@@ -2,42 +2,23 @@
  * Writing pages down.
  *
  * Promise: {@link Lander.land} writes the records of some pages, their quarantine, the run's counts and the checkpoint
- * that covers them in one transaction, or nothing. The transaction begins by locking the checkpoint and ends by moving
- * it, both under the run's fence: a process that was taken over can no longer write. Landing the same pages again
- * changes nothing. One record that Postgres refuses goes to quarantine and holds nothing else up.
+ * that covers them in one transaction under the fence (see Turn.ts), or nothing. Landing the same pages again changes
+ * nothing. One record that Postgres refuses goes to quarantine and holds nothing else up. Absence is believed only when
+ * a full scan is complete, every page of it was landed, and what would vanish is not most of the table.
  */
-import * as Clock from "effect/Clock"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import type { QueryResultRow } from "pg"
 import type { Page, Rejected, SourceRecord } from "../connector/Connector.ts"
 import type { Table } from "../model/Table.ts"
-import { execute } from "../postgres/Connection.ts"
-import { copyIn } from "../postgres/Copy.ts"
-import { Database } from "../postgres/Database.ts"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
-import { type Checkpoint, type CheckpointRow, fromRow, type OpenScan, type ScanKind } from "./Checkpoint.ts"
-import { absentPositions, copyLines, copyValue } from "./CopyText.ts"
-import { mergeSql, planForAll, planForKeys } from "./MergeSql.ts"
+import type { Database } from "../postgres/Database.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { Checkpoint, Lane, OpenScan, RunKind } from "./Checkpoint.ts"
+import * as Drift from "./Drift.ts"
+import * as Load from "./Load.ts"
+import { type Authority, mergeSql, planForAll } from "./MergeSql.ts"
+import { type AlreadyRunning, type FencedOff, instantText, take } from "./Turn.ts"
 
-/** Another run has taken the resource over; this one must stop and has written nothing since. */
-export class FencedOff extends Data.TaggedError("FencedOff")<{
-  readonly resource: string
-  readonly fence: bigint
-}> {
-  override get message(): string {
-    return `${this.resource}: another run took over (this one held fence ${this.fence}); nothing more was written`
-  }
-}
-
-/** Another process is syncing the same resource right now. */
-export class AlreadyRunning extends Data.TaggedError("AlreadyRunning")<{ readonly resource: string }> {
-  override get message(): string {
-    return `${this.resource}: another process is syncing it right now; wait for it, or stop it, and run again`
-  }
-}
+export { AlreadyRunning, FencedOff } from "./Turn.ts"
 
 export type LandingError = DatabaseError | FencedOff
 
@@ -55,429 +36,472 @@ export interface Landed {
   readonly unchanged: number
   readonly deleted: number
   readonly quarantined: number
+  /** Rows that an earlier scan should have shown: their own stamp is older than its cursor. */
+  readonly late: number
+  /** How late the latest of them was, in milliseconds. */
+  readonly lateMs: number
+  /** Records that the source showed in an older version than the warehouse holds. */
+  readonly wentBack: number
+  /** What is to be told of fields that nobody has described; null when there is nothing new. */
+  readonly drift: string | null
   readonly disbelieved: DisbelievedDeletions | null
+}
+
+/** A page and when its read began by the warehouse's clock, in milliseconds since 1970. */
+export interface ObservedPage {
+  readonly page: Page
+  readonly observedAt: number
+}
+
+/** A record that the source says it does not have. */
+export interface Absent {
+  readonly id: string
+  readonly observedAt: number
+  readonly source: string
+}
+
+/** A question of `tributary.rereads`, as it stood when it was read. */
+export interface Reread {
+  readonly field: string
+  readonly value: string
+  readonly asks: bigint
 }
 
 /** What to land. */
 export interface Landing {
   /** Pages in the order in which they were read. */
-  readonly pages: ReadonlyArray<Page>
-  /** The scan as it stands after these pages. */
-  readonly scan: OpenScan
+  readonly pages: ReadonlyArray<ObservedPage>
+  /** The scan as it stands after these pages; null when they belong to none (children, single records). */
+  readonly scan: OpenScan | null
   /** Whether the last of these pages ends the scan. */
   readonly complete: boolean
+  /** Records found to be gone one by one. */
+  readonly absent?: ReadonlyArray<Absent>
+  /** Questions that these pages answer in full. */
+  readonly answered?: ReadonlyArray<Reread>
+}
+
+/** How late rows are told from those in time. */
+export interface Lateness {
+  /** The cursor as an instant: what the last completed scan claimed to have shown, milliseconds since 1970. */
+  readonly cursorMs: number
+  /** What the scan reads again before it: a full scan reads everything, so that only rows beyond this are news. */
+  readonly toleratedMs: number
 }
 
 export interface OpenOptions {
   readonly table: Table
   readonly companyId: bigint
-  /** Whether a completed full scan may delete more than {@link goneShareMax} of the rows. */
+  readonly lane: Lane
+  /** What is written into `_origin`. */
+  readonly origin: "scan" | "webhook" | "push"
+  readonly authority: Authority
+  /** Whether a completed full scan may delete more than {@link OpenOptions.deletionsShareMax} of the rows. */
   readonly acceptDeletions: boolean
+  /** From 0 to 1. */
+  readonly deletionsShareMax: number
+  /** Whose records are read again when a row changes here. */
+  readonly children: ReadonlyArray<{ readonly resource: string; readonly field: string }>
+}
+
+/** What a run may look at before it decides what to do. */
+export interface Look {
+  /** The warehouse's time, in milliseconds since 1970. */
+  readonly nowMs: number
+  /** The oldest questions that wait for an answer here. */
+  readonly rereads: (atMost: number) => Effect.Effect<ReadonlyArray<Reread>, DatabaseError>
+  /** How many live rows the company has. */
+  readonly countLive: Effect.Effect<number, DatabaseError>
 }
 
 export interface RunStart {
-  readonly kind: ScanKind
+  readonly kind: RunKind
   readonly resumed: boolean
   readonly cursorFrom: string | null
+  readonly lateness: Lateness | null
 }
 
 export interface Lander {
   /** The checkpoint as it was when the resource was taken over; its fence is ours. */
   readonly checkpoint: Checkpoint
   readonly runId: bigint
+  /** The warehouse's time of an instant on the program's monotonic clock, both in milliseconds. */
+  readonly timeOf: (monotonicMs: number) => number
   readonly land: (landing: Landing) => Effect.Effect<Landed, LandingError>
-  /** Forgets a scan in progress, so that the next one begins at its first page. */
-  readonly restart: Effect.Effect<void, DatabaseError | FencedOff>
+  /** Forgets a scan in progress, so that the next one begins at its first page; `fullWanted` says that it reads all. */
+  readonly restart: (fullWanted?: string) => Effect.Effect<void, LandingError>
+  readonly rereads: Look["rereads"]
 }
 
-/** Postgres refuses the value, not the statement: the row is looked for and set aside. */
-const isValueError = (error: DatabaseError) => error.code?.startsWith("22") === true
+/** Fewer deletions than this are believed whatever their share. */
+const deletionsAlways = 20
+/** However late a row was, no scan begins more than this before its cursor because of it. */
+const overlapMaxMs = 24 * 60 * 60 * 1000
 
-/** A full scan that misses more than this share of the rows, and more than a handful, is not believed. */
-const goneShareMax = 0.5
-const goneAlways = 100
-
-const iso = (milliseconds: number): string => new Date(milliseconds).toISOString()
-
-/** A record and the page that brought it. */
-interface Carried {
-  readonly record: SourceRecord
-  readonly page: Page
-}
-
-/** Splits records so that no id stands twice in a round: a later version must meet the earlier one in the table. */
-const rounds = (pages: ReadonlyArray<Page>): ReadonlyArray<ReadonlyArray<Carried>> => {
-  const result: Array<Array<Carried>> = []
-  let round: Array<Carried> = []
-  let ids = new Set<string>()
-  for (const page of pages) {
-    for (const record of page.records) {
-      if (ids.has(record.id)) {
-        result.push(round)
-        round = []
-        ids = new Set()
-      }
-      ids.add(record.id)
-      round.push({ record, page })
-    }
-  }
-  if (round.length > 0) result.push(round)
-  return result
-}
-
-/** How long a process waits for another one that is just ending. */
-const lockRetries = 40
-const lockRetryEveryMs = 250
-
-/**
- * Takes a resource over: locks it for this process, raises the fence, and answers a lander that ends with the scope.
- */
+/** Takes a resource over and answers a lander that ends with the scope. */
 export const open = Effect.fn("Lander.open")(function* (
   options: OpenOptions,
-  start: (checkpoint: Checkpoint) => RunStart
+  start: (checkpoint: Checkpoint, look: Look) => Effect.Effect<RunStart, DatabaseError>
 ): Effect.fn.Return<Lander, DatabaseError | AlreadyRunning, Database | Scope.Scope> {
-  const { table, companyId } = options
+  const { table, companyId, lane, origin } = options
   const resource = table.resource.path
-  const database = yield* Database
-  const client = yield* database.connect
-  const sql = mergeSql(table)
-
-  const run = <Row extends QueryResultRow>(operation: string, text: string, values?: ReadonlyArray<unknown>) =>
-    execute<Row>(client, `${operation} ${resource}`, text, values)
-
-  yield* run<{ locked: boolean }>("lock", `select pg_try_advisory_lock(hashtextextended($1, 0)) as locked`, [
-    `tributary:${companyId}:${resource}`
-  ]).pipe(
-    Effect.filterOrFail(
-      ({ rows }) => rows[0]?.locked === true,
-      () => new AlreadyRunning({ resource })
-    ),
-    // A process that was just killed holds its lock until the server has noticed.
-    Effect.retry({
-      while: (error) => error._tag === "AlreadyRunning",
-      times: lockRetries,
-      schedule: Schedule.spaced(lockRetryEveryMs)
-    })
-  )
-
-  const now = yield* Clock.currentTimeMillis
-  const { rows: taken } = yield* run<CheckpointRow>(
-    "take over",
-    `insert into tributary.checkpoints as c (company_id, resource, fence, updated_at) values ($1, $2, 1, $3)
-     on conflict (company_id, resource) do update set fence = c.fence + 1, updated_at = $3
-     returning fence, cursor, full_scan_at, scan_kind, scan_since, scan_token, scan_pages, scan_synced_through, scan_began_at`,
-    [companyId, resource, iso(now)]
-  )
-  const checkpoint = fromRow(taken[0]!)
+  const sql = mergeSql(table, options.authority)
+  const turn = yield* take({ resource, companyId, lane })
+  const { run, checkpoint } = turn
   const { fence } = checkpoint
-  const begun = start(checkpoint)
-
-  // Whoever held the resource before is gone: we have its lock.
-  yield* run(
-    "close abandoned runs of",
-    `update tributary.runs set status = 'abandoned', ended_at = $3 where company_id = $1 and resource = $2 and status = 'running'`,
-    [companyId, resource, iso(now)]
+  const rereads: Look["rereads"] = (atMost) =>
+    run<{ field: string; value: string; asks: bigint }>(
+      "look for questions about",
+      `select field, value, asks from tributary.rereads where company_id = $1 and resource = $2
+        order by asked_at, field, value limit $3`,
+      [companyId, resource, atMost]
+    ).pipe(Effect.map(({ rows }) => rows))
+  const countLive = run<{ live: number }>("count", sql.countLive, [companyId]).pipe(
+    Effect.map(({ rows }) => rows[0]!.live)
   )
-  const { rows: opened } = yield* run<{ id: bigint }>(
+  const begun = yield* start(checkpoint, { nowMs: yield* turn.now, rereads, countLive })
+
+  // Whoever held the lane before is gone: we have its lock.
+  const { rows: opened } = yield* run<{ id: bigint; quarantined: boolean; has_rows: boolean }>(
     "open a run of",
-    `insert into tributary.runs (company_id, resource, kind, fence, resumed, began_at, cursor_from)
-     values ($1, $2, $3, $4, $5, $6, $7) returning id`,
-    [companyId, resource, begun.kind, fence, begun.resumed, iso(now), begun.cursorFrom]
+    `with abandoned as (
+       update tributary.runs set status = 'abandoned', ended_at = tributary.now()
+        where company_id = $1 and resource = $2 and lane = $3 and status = 'running'
+     )
+     insert into tributary.runs (company_id, resource, lane, kind, fence, resumed, began_at, cursor_from)
+     values ($1, $2, $3, $4, $5, $6, tributary.now(), $7)
+     returning id,
+       exists (select 1 from tributary.quarantine where company_id = $1 and resource = $2 and resolved_at is null) as quarantined,
+       exists (select 1 from ${table.current} where "_company_id" = $1) as has_rows`,
+    [companyId, resource, lane, begun.kind, fence, begun.resumed, begun.cursorFrom]
   )
   const runId = opened[0]!.id
-  const { rows: quarantines } = yield* run<{ open: boolean }>(
-    "look for quarantine of",
-    `select exists (select 1 from tributary.quarantine where company_id = $1 and resource = $2 and resolved_at is null) as open`,
-    [companyId, resource]
-  )
-
   /** Whether a landed record may have an open quarantine. */
-  let hasQuarantine = quarantines[0]?.open === true
-  /** Whether the table can be loaded without looking for existing rows: nothing was ever loaded completely. */
-  const neverLoaded = checkpoint.cursor === null && checkpoint.fullScanAt === null
-  let hasRows = true
-  if (neverLoaded) {
-    const { rows } = yield* run<{ has: boolean }>("look at", sql.hasRows, [companyId])
-    hasRows = rows[0]?.has === true
-  }
+  let hasQuarantine = opened[0]!.quarantined
+  /** Whether rows of earlier reads may stand in the table, which a full scan may find gone. */
+  let hasEarlierRows = opened[0]!.has_rows
+  const wasNeverLoaded = turn.live.cursor === null && turn.live.fullScanAt === null
+  const hadCursor = checkpoint.cursor !== null
+  /** Set when a landing of this run met older versions than the warehouse holds. */
+  let wentBack: string | null = null
 
-  const savepoint = <A>(attempt: Effect.Effect<A, DatabaseError>) =>
-    run("mark", "savepoint round").pipe(
-      Effect.andThen(attempt),
-      Effect.tap(() => run("release", "release savepoint round")),
-      Effect.tapError((error) =>
-        error.isRetryable ? Effect.void : run("undo", "rollback to savepoint round; release savepoint round")
-      )
-    )
-
-  interface Counts {
-    readonly inserted: number
-    readonly updated: number
-    readonly refused: ReadonlyArray<{ readonly carried: Carried; readonly error: DatabaseError }>
-  }
-
-  const direct = (round: ReadonlyArray<Carried>): Effect.Effect<Counts, DatabaseError> =>
-    Effect.suspend(() => {
-      const ends = new Map<Page, string>()
-      const lines = function* (): Generator<readonly [SourceRecord, string]> {
-        for (const { record, page } of round) {
-          let end = ends.get(page)
-          if (end === undefined) {
-            end = `${runId}\t${iso(page.beganAt)}\t${copyValue(page.source)}\tscan`
-            ends.set(page, end)
-          }
-          yield [record, end]
-        }
-      }
-      return copyIn(client, sql.copyDirect, copyLines(lines(), `${companyId}\t`)).pipe(
-        Effect.map((inserted) => ({ inserted, updated: 0, refused: [] }))
-      )
-    })
-
-  const merged = (round: ReadonlyArray<Carried>): Effect.Effect<Counts, DatabaseError> =>
-    Effect.gen(function* () {
-      yield* run("plan the merge of", planForKeys)
-      yield* run("create the stage of", sql.createStage)
-      yield* run("empty the stage of", sql.emptyStage)
-      let partial = false
-      const lines = function* (): Generator<readonly [SourceRecord, string]> {
-        for (const { record, page } of round) {
-          if (record.partial) partial = true
-          yield [record, `${absentPositions(record)}\t${iso(page.beganAt)}\t${copyValue(page.source)}`]
-        }
-      }
-      yield* copyIn(client, sql.copyStage, copyLines(lines(), ""))
-      if (partial) yield* run("complete", sql.fillAbsent, [companyId])
-      const { affected: updated } = yield* run("keep earlier versions of", sql.supersede, [companyId])
-      const { affected } = yield* run("merge", sql.merge, [companyId, "scan", runId])
-      return { inserted: affected - updated, updated, refused: [] }
-    })
-
-  /** Loads a round; halves it around a value that Postgres refuses until that record stands alone. */
-  const load = (round: ReadonlyArray<Carried>): Effect.Effect<Counts, DatabaseError> => {
-    if (round.length === 0) return Effect.succeed({ inserted: 0, updated: 0, refused: [] })
-    const wholeRecords = round.every(({ record }) => !record.partial)
-    const first = hasRows || !wholeRecords ? merged : direct
-    return savepoint(first(round)).pipe(
-      // A key that stands already: this is no first load any more.
-      Effect.catchIf(
-        (error) => first === direct && error.code === "23505",
-        () => savepoint(merged(round))
-      ),
-      Effect.catchIf(isValueError, (error) => {
-        if (round.length === 1) {
-          return Effect.succeed({ inserted: 0, updated: 0, refused: [{ carried: round[0]!, error }] })
-        }
-        const middle = Math.floor(round.length / 2)
-        return Effect.zipWith(load(round.slice(0, middle)), load(round.slice(middle)), (left, right) => ({
-          inserted: left.inserted + right.inserted,
-          updated: left.updated + right.updated,
-          refused: [...left.refused, ...right.refused]
-        }))
-      })
-    )
-  }
+  const { lateness } = begun
+  const lateBefore = lateness === null ? null : instantText(lateness.cursorMs - lateness.toleratedMs)
+  const loader = Load.make({
+    turn,
+    sql,
+    runId,
+    origin,
+    hasRows: hasEarlierRows || !wasNeverLoaded,
+    lateBefore,
+    children: options.children
+  })
+  const drift = Drift.make({ client: turn.client, table, companyId, runId })
 
   const quarantine = Effect.fnUntraced(function* (
     rejected: ReadonlyArray<{ readonly rejected: Rejected; readonly source: string }>
   ) {
     if (rejected.length === 0) return
     hasQuarantine = true
-    const at = iso(yield* Clock.currentTimeMillis)
     for (const { rejected: one, source } of rejected) {
       yield* run(
         "quarantine a record of",
         `insert into tributary.quarantine as q
            (company_id, resource, record_id, field, reason, bytes, run_id, source, first_seen_at, last_seen_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, tributary.now(), tributary.now())
          on conflict (company_id, resource, coalesce(record_id, ''), md5(bytes)) where resolved_at is null
          do update set last_seen_at = excluded.last_seen_at, times = q.times + 1, run_id = excluded.run_id,
                        reason = excluded.reason, field = excluded.field, source = excluded.source`,
-        [companyId, resource, one.id, one.field, one.reason, one.bytes, runId, source, at]
+        [companyId, resource, one.id, one.field, one.reason, one.bytes, runId, source]
       )
     }
   })
 
-  /** A record that was landed is no longer in quarantine, whatever stood there of it. */
-  const release = (landed: ReadonlyArray<string>) =>
-    Effect.gen(function* () {
-      if (!hasQuarantine || landed.length === 0) return
-      yield* run(
-        "release quarantine of",
-        `update tributary.quarantine set resolved_at = $4
-          where company_id = $1 and resource = $2 and resolved_at is null and record_id = any($3::text[])`,
-        [companyId, resource, landed, iso(yield* Clock.currentTimeMillis)]
-      )
-    })
+  /** A record that was landed, or is gone, is no longer in quarantine, whatever stood there of it. */
+  const release = (ids: ReadonlyArray<string>) =>
+    hasQuarantine && ids.length > 0
+      ? run(
+          "release quarantine of",
+          `update tributary.quarantine set resolved_at = tributary.now()
+            where company_id = $1 and resource = $2 and resolved_at is null and record_id = any($3::text[])`,
+          [companyId, resource, ids]
+        )
+      : Effect.void
+
+  const tombstone = Effect.fnUntraced(function* (deletedAt: string, source: string) {
+    yield* run("keep deleted versions of", sql.supersedeGone, [companyId, deletedAt])
+    yield* run("bury", sql.tombstone, [companyId, deletedAt, runId, source, origin])
+  })
 
   /** Absence from a completed full scan means deleted, unless so much is absent that it cannot be believed. */
   const bury = Effect.fnUntraced(function* (
-    scan: OpenScan,
-    unreadable: boolean
+    scan: OpenScan
   ): Effect.fn.Return<Pick<Landed, "deleted" | "disbelieved">, DatabaseError> {
-    // A record whose very number could not be read may be any of those that seem to be gone.
     const nothing = { deleted: 0, disbelieved: null }
-    if (unreadable || !hasRows) return nothing
-    const began = iso(scan.beganAt)
-    yield* run("plan the burial of", planForAll)
-    yield* run("prepare the burial of", sql.createGone)
-    yield* run("prepare the burial of", sql.emptyGone)
-    const { affected: gone } = yield* run("find what is gone of", sql.findGone, [companyId, resource, began])
+    if (!hasEarlierRows) return nothing
+    const began = instantText(scan.beganAt)
+    // A record whose very number could not be read may be any of those that seem to be gone.
+    const { rows: unreadable } = yield* run(
+      "look for unreadable records of",
+      `select 1 from tributary.quarantine where company_id = $1 and resource = $2
+         and resolved_at is null and record_id is null and last_seen_at >= $3 limit 1`,
+      [companyId, resource, began]
+    )
+    if (unreadable.length > 0) return nothing
+    yield* run("prepare the burial of", `${planForAll}; ${sql.createGone}; ${sql.emptyGone}`)
+    const { affected: gone } = yield* run("find what is gone of", sql.findGone, [companyId, resource, began, lane])
     if (gone === 0) return nothing
     const { rows } = yield* run<{ live: number }>("count", sql.countLive, [companyId])
-    const live = rows[0]!.live
-    if (!options.acceptDeletions && gone > goneAlways && gone > live * goneShareMax) {
+    const { live } = rows[0]!
+    if (!options.acceptDeletions && gone > deletionsAlways && gone > live * options.deletionsShareMax) {
       return { deleted: 0, disbelieved: { live, gone } }
     }
-    yield* run("keep deleted versions of", sql.supersedeGone, [companyId, began])
-    yield* run("bury", sql.tombstone, [companyId, began, runId, `absent from the full scan of run ${runId}`])
+    yield* tombstone(began, `absent from the full scan of run ${runId}`)
     return { deleted: gone, disbelieved: null }
   })
 
-  const checkFence = (affected: number) =>
-    affected === 1 ? Effect.void : Effect.fail(new FencedOff({ resource, fence }))
+  /** Records that the source, asked for exactly them, does not have. */
+  const buryAbsent = Effect.fnUntraced(function* (absent: ReadonlyArray<Absent>) {
+    let deleted = 0
+    for (const { id, observedAt, source } of absent) {
+      yield* run("prepare the burial of", `${sql.createGone}; ${sql.emptyGone}`)
+      const at = instantText(observedAt)
+      const { affected } = yield* run("find what is gone of", sql.findGoneAmong, [companyId, [id], at])
+      if (affected > 0) yield* tombstone(at, source)
+      deleted += affected
+    }
+    return deleted
+  })
 
-  const transaction = <A, E>(body: Effect.Effect<A, E>): Effect.Effect<A, E | DatabaseError | FencedOff> =>
-    Effect.gen(function* () {
-      yield* run("begin landing", "begin")
-      // Whoever lands into this resource stands in line here; who was taken over learns it before writing.
-      const { rows } = yield* run<{ fence: bigint }>(
-        "lock the checkpoint of",
-        "select fence from tributary.checkpoints where company_id = $1 and resource = $2 for update",
-        [companyId, resource]
-      )
-      yield* checkFence(rows[0]?.fence === fence ? 1 : 0)
-      const result = yield* body
-      yield* run("commit landing of", "commit")
-      return result
-    }).pipe(
-      Effect.tapError((error) =>
-        error instanceof DatabaseError && error.isRetryable
-          ? Effect.void
-          : Effect.ignore(run("roll back landing of", "rollback"))
-      )
-    )
+  const forgetSeen = run(
+    "forget ids of",
+    "delete from tributary.scan_seen where company_id = $1 and resource = $2 and lane = $3",
+    [companyId, resource, lane]
+  )
 
   const saveCheckpoint = Effect.fnUntraced(function* (change: {
     readonly scan: OpenScan | null
     readonly completed: OpenScan | null
+    readonly lateMs: number
+    /** Undefined leaves it as it stands. */
+    readonly fullWanted?: string | null
   }) {
-    const { scan, completed } = change
+    const { scan, completed, lateMs, fullWanted } = change
     const { affected } = yield* run(
       "move the checkpoint of",
       `update tributary.checkpoints set
-         cursor = coalesce($4, cursor), full_scan_at = coalesce($5, full_scan_at),
-         scan_run_id = $6, scan_kind = $7, scan_since = $8, scan_token = $9, scan_pages = $10,
-         scan_synced_through = $11, scan_began_at = $12, updated_at = $13
-       where company_id = $1 and resource = $2 and fence = $3`,
+         cursor = coalesce($5, cursor), cursor_at = coalesce($6, cursor_at), full_scan_at = coalesce($7, full_scan_at),
+         scan_run_id = $8, scan_kind = $9, scan_since = $10, scan_until = $11, scan_token = $12, scan_pages = $13,
+         scan_synced_through = $14, scan_began_at = $15,
+         late_ms = greatest(late_ms, $16), overlap_ms = greatest(overlap_ms, least(2 * $16, $17)),
+         full_wanted = case when $18 then $19 else full_wanted end,
+         updated_at = tributary.now()
+       where company_id = $1 and resource = $2 and lane = $3 and fence = $4`,
       [
         companyId,
         resource,
+        lane,
         fence,
         completed?.syncedThrough ?? null,
-        completed?.kind === "full" ? iso(completed.beganAt) : null,
+        completed === null || completed.syncedThrough === null ? null : instantText(completed.beganAt),
+        completed?.kind === "full" && completed.until === null ? instantText(completed.beganAt) : null,
         scan === null ? null : runId,
         scan?.kind ?? null,
         scan?.since ?? null,
+        scan?.until ?? null,
         scan?.token ?? null,
         scan?.pages ?? null,
         scan?.syncedThrough ?? null,
-        scan === null ? null : iso(scan.beganAt),
-        iso(yield* Clock.currentTimeMillis)
+        scan === null ? null : instantText(scan.beganAt),
+        Math.ceil(lateMs),
+        overlapMaxMs,
+        fullWanted !== undefined,
+        fullWanted ?? null
       ]
     )
-    yield* checkFence(affected)
+    yield* turn.checkFence(affected)
   })
 
-  const land = Effect.fnUntraced(function* ({ pages, scan, complete }: Landing) {
-    const landed = yield* transaction(
+  /** What a completed full scan settles: absence, questions that it has answered, and whether the next may be short. */
+  const completeFull = Effect.fnUntraced(function* (scan: OpenScan) {
+    const buried = yield* bury(scan)
+    yield* forgetSeen
+    yield* run(
+      "forget answered questions of",
+      "delete from tributary.rereads where company_id = $1 and resource = $2 and asked_at < $3",
+      [companyId, resource, instantText(scan.beganAt)]
+    )
+    if (options.children.length > 0 && wasNeverLoaded) {
+      // Their parents came in without a word about each; one scan is cheaper than a question for every parent.
+      yield* run(
+        "ask for the children of",
+        `update tributary.checkpoints set full_wanted = coalesce(full_wanted, $3)
+          where company_id = $1 and resource = any($2::text[]) and lane = 'live' and full_scan_at is not null`,
+        [companyId, options.children.map((child) => child.resource), `${resource} was loaded`]
+      )
+    }
+    if (lane === "backfill") {
+      // Everything was read: where nothing followed the source yet, it can be followed from here.
+      yield* run(
+        "let live syncing begin after the backfill of",
+        `update tributary.checkpoints set cursor = $3, cursor_at = $4, full_scan_at = $4
+          where company_id = $1 and resource = $2 and lane = 'live' and cursor is null and full_scan_at is null
+            and scan_kind is null`,
+        [companyId, resource, scan.syncedThrough, instantText(scan.beganAt)]
+      )
+    }
+    // A reason that came up while the scan was read holds for the next one too.
+    let fullWanted = begun.resumed ? checkpoint.fullWanted : wentBack
+    if (buried.disbelieved !== null) {
+      fullWanted = `${buried.disbelieved.gone} of ${buried.disbelieved.live} rows were absent and not believed deleted`
+    }
+    if (fullWanted === null && sql.countUnstamped !== null && table.resource.modifiedSince) {
+      const { rows } = yield* run<{ rows: number }>("look for unstamped rows of", sql.countUnstamped, [companyId])
+      const unstamped = rows[0]!.rows
+      if (unstamped > 0) fullWanted = `${unstamped} records carry no time of change, so that no cursor shows their changes`
+    }
+    return { ...buried, fullWanted }
+  })
+
+  const land = Effect.fnUntraced(function* (landing: Landing) {
+    const { scan, complete } = landing
+    const { pages } = landing
+    return yield* turn.transaction(
       Effect.gen(function* () {
-        let [records, inserted, updated] = [0, 0, 0]
-        const set: Array<{ rejected: Rejected; source: string }> = pages.flatMap((page) =>
+        const set: Array<{ rejected: Rejected; source: string }> = pages.flatMap(({ page }) =>
           page.rejected.map((rejected) => ({ rejected, source: page.source }))
         )
-        const refusedIds = new Set<string>()
-        for (const round of rounds(pages)) {
-          const counts = yield* load(round)
-          records += round.length
-          inserted += counts.inserted
-          updated += counts.updated
-          for (const { carried, error } of counts.refused) {
-            refusedIds.add(carried.record.id)
-            set.push({ rejected: refusal(table, carried.record, error), source: carried.page.source })
+        let records = 0
+        const carried = function* (): Generator<Load.Carried> {
+          for (const { page, observedAt } of pages) {
+            const at = instantText(observedAt)
+            for (const record of page.records) {
+              records += 1
+              yield { record, observedAt: at, source: page.source }
+            }
           }
         }
-        yield* release(pages.flatMap((page) => page.records.map(({ id }) => id)).filter((id) => !refusedIds.has(id)))
+        const loaded = yield* loader.load(carried())
+        const refusedIds = new Set<string>()
+        for (const { carried: one, error } of loaded.refused) {
+          refusedIds.add(one.record.id)
+          set.push({ rejected: refusal(table, one.record, error), source: one.source })
+        }
+        const extras = pages.flatMap(({ page }) => page.records.map(({ extra }) => extra))
+        const noted = yield* drift.note(extras, complete || scan === null)
+        const absent = landing.absent ?? []
+        const deletedOne = yield* buryAbsent(absent)
+        yield* release([
+          ...pages.flatMap(({ page }) => page.records.map(({ id }) => id)).filter((id) => !refusedIds.has(id)),
+          ...absent.map(({ id }) => id)
+        ])
         yield* quarantine(set)
-        if (scan.kind === "full" && pages.length > 0) {
-          const ids = pages.flatMap((page) => [
+        const evaluatesAbsence = scan !== null && scan.kind === "full" && scan.until === null
+        if (evaluatesAbsence && hasEarlierRows && pages.length > 0) {
+          const ids = pages.flatMap(({ page }) => [
             ...page.records.map(({ id }) => id),
             ...page.rejected.flatMap(({ id }) => (id === null || !/^-?\d{1,18}$/.test(id) ? [] : [id]))
           ])
           yield* run(
             "remember ids of",
-            `insert into tributary.scan_seen (company_id, resource, page, ids) values ($1, $2, $3, $4::bigint[])
-             on conflict (company_id, resource, page) do update set ids = excluded.ids`,
-            [companyId, resource, scan.pages, ids]
+            `insert into tributary.scan_seen (company_id, resource, lane, page, ids) values ($1, $2, $3, $4, $5::bigint[])
+             on conflict (company_id, resource, lane, page) do update set ids = excluded.ids`,
+            [companyId, resource, lane, scan.pages, ids]
           )
         }
-        let buried: Pick<Landed, "deleted" | "disbelieved"> = { deleted: 0, disbelieved: null }
-        if (complete && scan.kind === "full") {
-          const { rows } = yield* run<{ unreadable: boolean }>(
-            "look for unreadable records of",
-            `select exists (select 1 from tributary.quarantine where company_id = $1 and resource = $2
-               and resolved_at is null and record_id is null and last_seen_at >= $3) as unreadable`,
-            [companyId, resource, iso(scan.beganAt)]
-          )
-          buried = yield* bury(scan, rows[0]?.unreadable === true)
-          yield* run("forget ids of", "delete from tributary.scan_seen where company_id = $1 and resource = $2", [
-            companyId,
-            resource
-          ])
+        let completed: { deleted: number; disbelieved: DisbelievedDeletions | null; fullWanted?: string | null } = {
+          deleted: 0,
+          disbelieved: null
         }
-        const quarantined = set.length
-        const requests = pages.reduce((sum, page) => sum + page.attempts, 0)
-        const unchanged = records - inserted - updated - refusedIds.size
-        yield* run(
-          "count the run of",
-          `update tributary.runs set pages = pages + $2, bytes = bytes + $3, records = records + $4,
-             inserted = inserted + $5, updated = updated + $6, unchanged = unchanged + $7, deleted = deleted + $8,
-             quarantined = quarantined + $9, requests = requests + $10, retries = retries + $11,
-             cursor_to = coalesce($12, cursor_to)
-           where id = $1`,
-          [
-            runId,
-            pages.length,
-            pages.reduce((sum, page) => sum + page.bytes, 0),
-            records,
-            inserted,
-            updated,
-            unchanged,
-            buried.deleted,
-            quarantined,
-            requests,
-            requests - pages.length,
-            complete ? scan.syncedThrough : null
-          ]
-        )
-        yield* saveCheckpoint({ scan: complete ? null : scan, completed: complete ? scan : null })
-        return { records, inserted, updated, unchanged, ...buried, quarantined } satisfies Landed
+        if (complete && evaluatesAbsence) completed = yield* completeFull(scan)
+        for (const { field, value, asks } of landing.answered ?? []) {
+          yield* run(
+            "forget an answered question of",
+            `delete from tributary.rereads where company_id = $1 and resource = $2 and field = $3 and value = $4 and asks = $5`,
+            [companyId, resource, field, value, asks]
+          )
+        }
+        const lateMs =
+          loaded.late > 0 && loaded.earliestMs !== null && lateness !== null
+            ? Math.max(0, lateness.cursorMs - loaded.earliestMs)
+            : 0
+        const landed: Landed = {
+          records,
+          inserted: loaded.inserted,
+          updated: loaded.updated,
+          unchanged: records - loaded.inserted - loaded.updated - refusedIds.size,
+          deleted: completed.deleted + deletedOne,
+          quarantined: set.length,
+          late: loaded.late,
+          lateMs,
+          wentBack: loaded.wentBack,
+          drift: Drift.told(resource, noted),
+          disbelieved: completed.disbelieved
+        }
+        if (landed.wentBack > 0) wentBack = "the source showed older versions than the warehouse holds"
+        yield* count(landed, landing)
+        yield* saveCheckpoint({
+          scan: complete ? null : scan,
+          completed: complete ? scan : null,
+          lateMs: hadCursor ? lateMs : 0,
+          // A source that went back is read in full until a person has decided.
+          ...(wentBack !== null
+            ? { fullWanted: wentBack }
+            : completed.fullWanted === undefined
+              ? {}
+              : { fullWanted: completed.fullWanted })
+        })
+        return landed
       })
     )
-    return landed
   })
 
-  const restart = transaction(
-    Effect.gen(function* () {
-      yield* run("forget ids of", "delete from tributary.scan_seen where company_id = $1 and resource = $2", [
-        companyId,
-        resource
-      ])
-      yield* saveCheckpoint({ scan: null, completed: null })
-    })
-  )
+  const count = (landed: Landed, { pages, scan, complete }: Landing) => {
+    const requests = pages.reduce((sum, { page }) => sum + page.attempts, 0)
+    return run(
+      "count the run of",
+      `update tributary.runs set pages = pages + $2, bytes = bytes + $3, records = records + $4,
+         inserted = inserted + $5, updated = updated + $6, unchanged = unchanged + $7, deleted = deleted + $8,
+         quarantined = quarantined + $9, requests = requests + $10, retries = retries + $11,
+         cursor_to = coalesce($12, cursor_to), late = late + $13, late_ms = greatest(late_ms, $14),
+         went_back = went_back + $15
+       where id = $1`,
+      [
+        runId,
+        pages.length,
+        pages.reduce((sum, { page }) => sum + page.bytes, 0),
+        landed.records,
+        landed.inserted,
+        landed.updated,
+        landed.unchanged,
+        landed.deleted,
+        landed.quarantined,
+        requests,
+        requests - pages.length,
+        complete ? (scan?.syncedThrough ?? null) : null,
+        landed.late,
+        Math.ceil(landed.lateMs),
+        landed.wentBack
+      ]
+    )
+  }
 
-  return { checkpoint, runId, land, restart } satisfies Lander
+  const restart = (fullWanted?: string) =>
+    turn.transaction(
+      Effect.gen(function* () {
+        yield* forgetSeen
+        yield* saveCheckpoint({
+          scan: null,
+          completed: null,
+          lateMs: 0,
+          ...(fullWanted === undefined ? {} : { fullWanted })
+        })
+        // What was landed before may be gone when it is looked for again.
+        hasEarlierRows = true
+      })
+    )
+
+  return { checkpoint, runId, timeOf: turn.timeOf, land, restart, rereads } satisfies Lander
 })
 
 /** A record that passed the catalogue and that Postgres refuses all the same, kept field by field as it was read. */

@@ -2,8 +2,9 @@
  * The statements that land records of one table.
  *
  * Promise: newer wins. A version replaces the row only when its lastchangedate is later, or equal (or absent) and its
- * read did not begin earlier; a row that holds the same already is not written at all; the version that is replaced
- * stands in the history before the transaction ends.
+ * read did not begin earlier; where the source has the last word ({@link Authority}) only the time of the reads counts.
+ * A row that holds the same already is not written at all; the version that is replaced stands in the history before
+ * the transaction ends.
  */
 import type { Column, Table } from "../model/Table.ts"
 
@@ -30,10 +31,18 @@ const differs = (table: Table, kept: string, sent: string): string => {
   return `(${kept}."_deleted_at" is not null or (${side(kept)}) is distinct from (${side(sent)}))`
 }
 
+/**
+ * Who is believed. `newer`: the version changed last. `source`: the version read last, even where it is an older one,
+ * because a person said that the source was restored, or because exactly this record is being repaired.
+ */
+export type Authority = "newer" | "source"
+
+const isStamped = (table: Table): boolean => table.resource.field.has("lastchangedate")
+
 /** Whether the version sent wins over the one kept. `began` is when the read that brought it began. */
-const wins = (table: Table, kept: string, sent: string, began: string): string => {
+const wins = (table: Table, authority: Authority, kept: string, sent: string, began: string): string => {
   const later = `${began} >= ${kept}."_observed_at"`
-  if (!table.resource.field.has("lastchangedate")) return later
+  if (authority === "source" || !isStamped(table)) return later
   const [keptAt, sentAt] = [`${kept}."lastchangedate"`, `${sent}."lastchangedate"`]
   // A row that was found gone and is met again exists: only the time of the reads decides.
   return (
@@ -57,18 +66,32 @@ export interface MergeSql {
   readonly fillAbsent: string
   /** Writes the versions about to be replaced to the history. Parameters: company. */
   readonly supersede: string
-  /** Inserts and updates. Parameters: company, origin, run. */
+  /**
+   * Inserts and updates. Parameters: company, origin, run, and an instant: rows written that are stamped before it are
+   * counted as `late`, `earliest_ms` is the earliest of their stamps. Answers one row: written, late, earliest_ms.
+   */
   readonly merge: string
+  /** Counts records of the stage that are older than the row which was kept. Parameters: company. */
+  readonly wentBack: string | null
+  /** Counts live rows without a stamp. Parameters: company. */
+  readonly countUnstamped: string | null
+  /** Asks for the children of the rows that the round has written. Parameters: company, run, resources, fields. */
+  readonly askChildren: string
   /** Creates the session's table of rows that a completed full scan did not meet. */
   readonly createGone: string
   readonly emptyGone: string
-  /** Finds the live rows that the scan did not meet and nothing has seen since. Parameters: company, resource, began. */
+  /**
+   * Finds the live rows that the scan did not meet and nothing has seen since. Parameters: company, resource, began,
+   * lane.
+   */
   readonly findGone: string
   /** Parameters: company. */
   readonly countLive: string
+  /** Finds live rows among ids that nothing has seen since. Parameters: company, ids, began. */
+  readonly findGoneAmong: string
   /** Writes the rows about to be tombstoned to the history. Parameters: company, scan began. */
   readonly supersedeGone: string
-  /** Parameters: company, scan began, run, source. */
+  /** Parameters: company, scan began, run, source, origin. */
   readonly tombstone: string
   /** Whether the company has any row. Parameters: company. */
   readonly hasRows: string
@@ -85,7 +108,7 @@ export const planForKeys =
 export const planForAll =
   "set local enable_seqscan = on; set local enable_hashjoin = on; set local enable_mergejoin = on; set local enable_nestloop = off"
 
-export const mergeSql = (table: Table): MergeSql => {
+export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql => {
   const sent = carried(table)
   const own = [...table.columns, ...table.meta]
   const bare = (column: Column) => column.sqlType.split(" ")[0]
@@ -107,9 +130,9 @@ export const mergeSql = (table: Table): MergeSql => {
       .join(", ")} from ${table.current} t where t."_company_id" = $1 and t."id" = s."id" and s."_absent" is not null`,
     supersede:
       `${history} select t."_company_id", ${list(own, "t")}, s."_began" from ${table.current} t join ${stage} s on s."id" = t."id" ` +
-      `where t."_company_id" = $1 and ${wins(table, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")}`,
+      `where t."_company_id" = $1 and ${wins(table, authority, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")}`,
     merge:
-      `insert into ${table.current} as t ("_company_id", ${list(sent)}, "_origin", "_run_id", "_source", "_observed_at") ` +
+      `with merged as (insert into ${table.current} as t ("_company_id", ${list(sent)}, "_origin", "_run_id", "_source", "_observed_at") ` +
       `select $1::bigint, ${list(sent, "s")}, $2::text, $3::bigint, s."_source", s."_began" from ${stage} s ` +
       `on conflict ("_company_id", "id") do update set ${sent
         .filter((column) => column.name !== "id")
@@ -118,21 +141,43 @@ export const mergeSql = (table: Table): MergeSql => {
       `"_op" = case when t."_deleted_at" is null then 'update' else 'insert' end, "_deleted_at" = null, ` +
       `"_origin" = excluded."_origin", "_run_id" = excluded."_run_id", "_source" = excluded."_source", ` +
       `"_observed_at" = excluded."_observed_at" ` +
-      `where ${wins(table, "t", "excluded", `excluded."_observed_at"`)} and ${differs(table, "t", "excluded")}`,
+      `where ${wins(table, authority, "t", "excluded", `excluded."_observed_at"`)} and ${differs(table, "t", "excluded")} ` +
+      `returning ${isStamped(table) ? `t."lastchangedate"` : "null::timestamptz"} as stamp) ` +
+      `select count(*)::int as written, (count(*) filter (where stamp < $4::timestamptz))::int as late, ` +
+      `(extract(epoch from min(stamp)) * 1000)::float8 as earliest_ms from merged`,
+    wentBack:
+      isStamped(table) && authority === "newer"
+        ? `select count(*)::int as records from ${table.current} t join ${stage} s on s."id" = t."id" ` +
+          `where t."_company_id" = $1 and t."_deleted_at" is null and s."lastchangedate" < t."lastchangedate" ` +
+          `and s."_began" >= t."_observed_at"`
+        : null,
+    countUnstamped: isStamped(table)
+      ? `select count(*)::int as rows from ${table.current} where "_company_id" = $1 and "_deleted_at" is null and "lastchangedate" is null`
+      : null,
+    askChildren:
+      `insert into tributary.rereads as r (company_id, resource, field, value, asked_at) ` +
+      `select $1::bigint, child.resource, child.field, t."id"::text, tributary.now() ` +
+      `from ${table.current} t join ${stage} s on s."id" = t."id" ` +
+      `cross join unnest($3::text[], $4::text[]) child(resource, field) ` +
+      `where t."_company_id" = $1 and t."_run_id" = $2 and t."_observed_at" = s."_began" ` +
+      `on conflict (company_id, resource, field, value) do update set asks = r.asks + 1, asked_at = excluded.asked_at`,
     createGone: `create temp table if not exists ${goneRows} (id bigint primary key)`,
     emptyGone: `truncate ${goneRows}`,
     // An anti-join, so that Postgres can hash: this looks at every row of the table.
     findGone:
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
       `and t."_deleted_at" is null and t."_observed_at" < $3::timestamptz and not exists (` +
-      `select 1 from (select unnest(ids) as id from tributary.scan_seen where company_id = $1 and resource = $2) seen ` +
+      `select 1 from (select unnest(ids) as id from tributary.scan_seen where company_id = $1 and resource = $2 and lane = $4) seen ` +
       `where seen.id = t."id")`,
+    findGoneAmong:
+      `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
+      `and t."id" = any($2::bigint[]) and t."_deleted_at" is null and t."_observed_at" <= $3::timestamptz`,
     countLive: `select count(*)::int as live from ${table.current} where "_company_id" = $1 and "_deleted_at" is null`,
     supersedeGone:
       `${history} select t."_company_id", ${list(own, "t")}, $2::timestamptz from ${table.current} t ` +
       `join ${goneRows} g on g.id = t."id" where t."_company_id" = $1`,
     tombstone:
-      `update ${table.current} t set "_version" = t."_version" + 1, "_op" = 'delete', "_origin" = 'scan', ` +
+      `update ${table.current} t set "_version" = t."_version" + 1, "_op" = 'delete', "_origin" = $5::text, ` +
       `"_run_id" = $3::bigint, "_source" = $4::text, "_observed_at" = $2::timestamptz, "_deleted_at" = $2::timestamptz ` +
       `from ${goneRows} g where g.id = t."id" and t."_company_id" = $1`,
     hasRows: `select exists (select 1 from ${table.current} where "_company_id" = $1) as has`

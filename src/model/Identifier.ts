@@ -2,11 +2,16 @@
  * Names in SQL.
  *
  * Promise: a name reaches SQL only through {@link identifier}, which refuses what Postgres would cut, fold or
- * misread. Values never come this way: they are parameters.
+ * misread. Values never come this way: they are parameters. Whatever name an API has, {@link nameFor} finds one that
+ * passes, that no other name of the table equals even when case is ignored, and that says where it comes from.
  */
+import { createHash } from "node:crypto"
 
 /** Postgres cuts longer names with no more than a notice. */
-const bytesMax = 63
+export const bytesMax = 63
+
+/** What follows the name of a resource in the name of the table of its superseded versions. */
+export const supersededSuffix = "__superseded"
 
 /** A checked, quoted SQL identifier. Throws on a name that is not plain, which is a defect of the caller. */
 export const identifier = (name: string): string => {
@@ -20,4 +25,42 @@ export const identifier = (name: string): string => {
 export const literal = (text: string): string => {
   const quoted = `'${text.replaceAll("'", "''")}'`
   return text.includes("\\") ? ` E${quoted.replaceAll("\\", "\\\\")}` : quoted
+}
+
+/** Columns that Postgres itself has in every table, and those of ours that do not begin with an underscore. */
+const reserved: ReadonlySet<string> = new Set([
+  "tableoid",
+  "xmin",
+  "cmin",
+  "xmax",
+  "cmax",
+  "ctid",
+  "custom_fields"
+])
+
+/** Digits of the hash that tells mapped names apart; more when that is not enough. */
+const hashDigits = 8
+
+/**
+ * The name in the database for a name of the API: its own where that is plain and free, else what is readable of it with
+ * a hash behind. `taken` holds lower-case names. Throws on a name that is no text, which never passes decoding.
+ */
+export const nameFor = (apiName: string, taken: ReadonlySet<string>, lengthMax = bytesMax): string => {
+  if (apiName.includes("\0") || !apiName.isWellFormed()) {
+    throw new Error("a name with NUL or half a surrogate pair cannot be a name in the database")
+  }
+  const isFree = (name: string) => !taken.has(name.toLowerCase()) && !reserved.has(name.toLowerCase())
+  const isPlain = /^[A-Za-z][A-Za-z0-9_]*$/.test(apiName) && !apiName.toLowerCase().endsWith(supersededSuffix)
+  // What begins with an underscore is ours, also in versions to come.
+  if (isPlain && apiName.length <= lengthMax && isFree(apiName)) return apiName
+  const readable = apiName
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .replace(/[^A-Za-z0-9]+/g, "_")
+    .replace(/^[0-9_]+|_+$/g, "")
+  const hash = createHash("sha256").update(apiName).digest("hex")
+  for (let digits = hashDigits; ; digits += 4) {
+    const name = `${(readable === "" ? "field" : readable).slice(0, lengthMax - digits - 1)}_${hash.slice(0, digits)}`
+    if (isFree(name) || digits >= hash.length) return name
+  }
 }

@@ -4,9 +4,9 @@
  * Promise: names and types follow from the catalogue alone (the contract is section 5.4 of the design), so that two
  * installations with the same catalogue have the same warehouse.
  */
-import type { Field, FieldType } from "../catalogue/Field.ts"
+import type { Field, FieldType, LearntType } from "../catalogue/Field.ts"
 import type { Resource } from "../catalogue/Resource.ts"
-import { identifier } from "./Identifier.ts"
+import { identifier, literal, supersededSuffix } from "./Identifier.ts"
 
 /** Postgres namespaces of the warehouse. */
 export interface Datasets {
@@ -17,7 +17,10 @@ export interface Datasets {
 export const datasetsDefault: Datasets = { current: "erp", history: "erp_history" }
 
 export interface Column {
+  /** In the database. */
   readonly name: string
+  /** In the API, which is what a record's JSON says. */
+  readonly field: string
   /** Quoted. */
   readonly sql: string
   readonly sqlType: string
@@ -28,6 +31,8 @@ export interface Column {
 export interface Table {
   readonly resource: Resource
   readonly datasets: Datasets
+  /** Name of the table of current records and of the view of all versions, unquoted. */
+  readonly name: string
   /** Quoted and qualified names. */
   readonly current: string
   readonly superseded: string
@@ -59,6 +64,21 @@ const sqlTypeOf = (type: FieldType): string => {
   }
 }
 
+/** Learnt decimals have as many digits as they were sent with. */
+const learntSqlType: Readonly<Record<LearntType, string>> = {
+  integer: "bigint",
+  number: "numeric",
+  decimal: "numeric",
+  boolean: "boolean",
+  text: "text",
+  date: "date",
+  timestamp: "timestamptz",
+  json: "jsonb"
+}
+
+const columnTypeOf = ({ name, type, learnt }: Field): string =>
+  name === "id" ? "bigint not null" : learnt === null ? sqlTypeOf(type) : learntSqlType[learnt.type]
+
 const wireTypeOf = (type: FieldType): string => {
   switch (type._tag) {
     case "decimal":
@@ -81,18 +101,35 @@ const commentOf = (field: Field): string => {
         : `${field.reference.by} of ${field.reference.resource}`
   const allowed =
     field.values === null ? "" : field.values.map(({ value, meaning }) => `${value} ${meaning}`.trim()).join(", ")
-  return [field.note, reference, allowed, field.readOnly ? "read-only" : "", `(${wireTypeOf(field.type)})`]
+  const { learnt } = field
+  const renamed = learnt === null || learnt.column === field.name ? "" : `the field ${JSON.stringify(field.name)}`
+  const wireType = learnt === null ? wireTypeOf(field.type) : learnt.type
+  return [field.note, renamed, reference, allowed, field.readOnly ? "read-only" : "", `(${wireType})`]
     .filter((part) => part !== "")
     .join("; ")
 }
 
 const meta = (name: string, sqlType: string, comment: string, kind: Column["kind"] = "string"): Column => ({
   name,
+  field: name,
   sql: identifier(name),
   sqlType,
   kind,
   comment
 })
+
+const columnOf = (field: Field): Column => {
+  const name = field.learnt?.column ?? field.name
+  return {
+    name,
+    field: field.name,
+    sql: identifier(name),
+    sqlType: columnTypeOf(field),
+    // A learnt number was sent as a number, and is shown as one.
+    kind: field.learnt?.type === "number" ? "integer" : field.type._tag,
+    comment: commentOf(field)
+  }
+}
 
 /** Meta columns, in the order in which they stand in every table. */
 const metaColumns: ReadonlyArray<Column> = [
@@ -109,21 +146,17 @@ const metaColumns: ReadonlyArray<Column> = [
 
 /** The tables of a resource. */
 export const tableOf = (resource: Resource, datasets: Datasets = datasetsDefault): Table => {
-  const supersededName = `${resource.path}__superseded`
+  const name = resource.table ?? resource.path
+  const supersededName = `${name}${supersededSuffix}`
   return {
     resource,
     datasets,
-    current: `${identifier(datasets.current)}.${identifier(resource.path)}`,
+    name,
+    current: `${identifier(datasets.current)}.${identifier(name)}`,
     superseded: `${identifier(datasets.history)}.${identifier(supersededName)}`,
-    view: `${identifier(datasets.history)}.${identifier(resource.path)}`,
+    view: `${identifier(datasets.history)}.${identifier(name)}`,
     supersededName,
-    columns: resource.fields.map((field) => ({
-      name: field.name,
-      sql: identifier(field.name),
-      sqlType: field.name === "id" ? "bigint not null" : sqlTypeOf(field.type),
-      kind: field.type._tag,
-      comment: commentOf(field)
-    })),
+    columns: resource.fields.map(columnOf),
     meta: metaColumns
   }
 }
@@ -154,7 +187,7 @@ export const recordJson = (table: Table, alias: string): string => {
           : column.kind === "timestamp"
             ? `to_char(${value} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
             : value
-    return `'${column.name}', ${shown}`
+    return `${literal(column.field)}, ${shown}`
   })
   const chunks: Array<string> = []
   for (let at = 0; at < pairs.length; at += pairsMax) {

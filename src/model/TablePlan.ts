@@ -2,55 +2,87 @@
  * Bringing the warehouse's tables to what the catalogue says.
  *
  * Promise: changes are additive. A missing table or column is created and a comment is kept up to date; a column of
- * another type, which somebody must have changed, is reported and never touched. Concurrent programs may apply the
- * same plan: one does the work, the others wait for it.
+ * another type, which somebody must have changed, is reported and never touched. A column added to a table that holds
+ * records makes the next run read all of them, so that it is filled; that is also how a dropped column heals.
+ * Concurrent programs may apply the same plan: one does the work, the others wait for it. A change that waits for a
+ * table gives up soon, so that the readers behind it do not wait with it.
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { Field } from "../catalogue/Field.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { type Column, type Datasets, type Table, statements } from "./Table.ts"
 
-/** The warehouse has something that the catalogue contradicts; nothing was changed. */
+/** The warehouse has something that the catalogue contradicts, or somebody uses it; nothing was changed. */
 export class TableConflict extends Data.TaggedError("TableConflict")<{
   readonly table: string
   readonly detail: string
+  /** What to do; by default, to move one of the two out of the way. */
+  readonly remedy?: string
+  /** Whether the same may succeed later, without anybody repairing anything. */
+  readonly isRetryable?: boolean
 }> {
   override get message(): string {
-    return `${this.table}: ${this.detail}. Rename it or move the dataset (datasets in the configuration); nothing was changed`
+    const remedy = this.remedy ?? "Rename it or move the dataset (datasets in the configuration)"
+    return `${this.table}: ${this.detail}. ${remedy}; nothing was changed`
   }
 }
 
+interface ExistingColumn {
+  readonly type: string
+  readonly comment: string | null
+}
+
+interface Relation {
+  readonly kind: string
+  readonly comment: string | null
+  readonly columns: ReadonlyMap<string, ExistingColumn>
+}
+
 interface Existing {
-  /** Type and comment by `table.column`, per dataset. */
-  readonly columns: ReadonlyMap<string, { readonly type: string; readonly comment: string | null }>
-  readonly relations: ReadonlyMap<string, { readonly kind: string; readonly comment: string | null }>
+  /** By `dataset.name`. */
+  readonly relations: ReadonlyMap<string, Relation>
   readonly datasets: ReadonlySet<string>
 }
 
-/** What stands in the datasets now, in two queries whatever the number of tables. */
-const introspect = Effect.fnUntraced(function* (datasets: Datasets) {
+/** What stands in the datasets now under the names of these tables, in one query. */
+const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: ReadonlyArray<Table>) {
   const sql = yield* SqlClient.SqlClient
-  const names = [datasets.current, datasets.history]
-  const relations = yield* sql<{ dataset: string; name: string; kind: string; comment: string | null }>`
-    select n.nspname as dataset, coalesce(c.relname, '') as name, coalesce(c.relkind::text, '') as kind,
-           obj_description(c.oid, 'pg_class') as comment
-      from pg_namespace n left join pg_class c on c.relnamespace = n.oid and c.relkind in ('r', 'p', 'v', 'm')
-     where ${sql.in("n.nspname", names)}`
-  const columns = yield* sql<{ key: string; type: string; comment: string | null }>`
-    select n.nspname || '.' || c.relname || '.' || a.attname as key, format_type(a.atttypid, a.atttypmod) as type,
-           col_description(c.oid, a.attnum) as comment
-      from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
-     where ${sql.in("n.nspname", names)} and c.relkind = 'r' and a.attnum > 0 and not a.attisdropped`
+  const found = yield* sql<{
+    dataset: string
+    name: string | null
+    kind: string
+    comment: string | null
+    columns: ReadonlyArray<readonly [name: string, type: string, comment: string | null]> | null
+  }>`
+    select n.nspname as dataset, c.relname as name, c.relkind::text as kind, obj_description(c.oid, 'pg_class') as comment,
+           (select jsonb_agg(jsonb_build_array(a.attname, format_type(a.atttypid, a.atttypmod),
+                                               col_description(c.oid, a.attnum)))
+              from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns
+      from pg_namespace n left join pg_class c on c.relnamespace = n.oid
+       and ${sql.in(
+         "c.relname",
+         tables.flatMap((table) => [table.name, table.supersededName])
+       )} and c.relkind in ('r', 'p', 'v', 'm', 'f')
+     where ${sql.in("n.nspname", [datasets.current, datasets.history])}`
   return {
-    datasets: new Set(relations.map((relation) => relation.dataset)),
+    datasets: new Set(found.map(({ dataset }) => dataset)),
     relations: new Map(
-      relations
-        .filter((relation) => relation.name !== "")
-        .map((relation) => [`${relation.dataset}.${relation.name}`, relation])
-    ),
-    columns: new Map(columns.map((column) => [column.key, column]))
+      found.flatMap(({ dataset, name, kind, comment, columns }) =>
+        name === null
+          ? []
+          : [
+              [
+                `${dataset}.${name}`,
+                { kind, comment, columns: new Map((columns ?? []).map(([of, type, told]) => [of, { type, comment: told }])) }
+              ] as const
+            ]
+      )
+    )
   } satisfies Existing
 })
 
@@ -62,7 +94,20 @@ const plainType = (column: Column): string => {
   return toldType[written] ?? written
 }
 
-const planTable = (table: Table, existing: Existing): ReadonlyArray<string> | TableConflict => {
+/**
+ * A column that is added to a table with rows is empty although the source has values: the next run reads every record.
+ * Values of a field that is just being learnt stand in the rows already.
+ */
+const wantFull = (table: Table, columns: ReadonlyArray<Column>): string =>
+  `update tributary.checkpoints set full_wanted = coalesce(full_wanted, ${literal(
+    `new in the table: ${columns.map(({ name }) => name).join(", ")}`
+  )}) where resource = ${literal(table.resource.path)} and lane = 'live' and (cursor is not null or full_scan_at is not null)`
+
+const planTable = (
+  table: Table,
+  existing: Existing,
+  learning: ReadonlySet<Field>
+): ReadonlyArray<string> | TableConflict => {
   const planned: Array<string> = []
   const { datasets, resource } = table
   let viewIsStale = false
@@ -78,13 +123,15 @@ const planTable = (table: Table, existing: Existing): ReadonlyArray<string> | Ta
       return undefined
     }
     if (found.kind !== "r") return new TableConflict({ table: `${dataset}.${name}`, detail: "is no table" })
+    const empty: Array<Column> = []
     for (const column of columns) {
-      const key = `${dataset}.${name}.${column.name}`
-      const present = existing.columns.get(key)
+      const present = found.columns.get(column.name)
       if (present === undefined) {
         planned.push(`alter table ${quoted} add column ${column.sql} ${column.sqlType}`)
         planned.push(`comment on column ${quoted}.${column.sql} is ${literal(column.comment)}`)
         viewIsStale = true
+        const field = resource.field.get(column.field)
+        if (field === undefined || !learning.has(field)) empty.push(column)
       } else if (present.type !== plainType(column)) {
         return new TableConflict({
           table: `${dataset}.${name}`,
@@ -94,43 +141,58 @@ const planTable = (table: Table, existing: Existing): ReadonlyArray<string> | Ta
         planned.push(`comment on column ${quoted}.${column.sql} is ${literal(column.comment)}`)
       }
     }
+    if (empty.length > 0 && dataset === datasets.current) planned.push(wantFull(table, empty))
     return undefined
   }
+  if (resource.basis === "configured" && !existing.relations.has(`${datasets.current}.${table.name}`)) {
+    planned.push(nameStatement("", resource.path, table.name))
+  }
   const conflict =
-    relation(datasets.current, resource.path, table.current, statements.createCurrent(table)) ??
+    relation(datasets.current, table.name, table.current, statements.createCurrent(table)) ??
     relation(datasets.history, table.supersededName, table.superseded, statements.createSuperseded(table))
   if (conflict !== undefined) return conflict
-  const view = existing.relations.get(`${datasets.history}.${resource.path}`)
+  const view = existing.relations.get(`${datasets.history}.${table.name}`)
   if (view !== undefined && view.kind !== "v") {
-    return new TableConflict({ table: `${datasets.history}.${resource.path}`, detail: "is no view" })
+    return new TableConflict({ table: `${datasets.history}.${table.name}`, detail: "is no view" })
   }
   if (view === undefined || viewIsStale) planned.push(statements.createView(table))
   const comment = `${resource.purpose} [${resource.basis}]`
-  if (existing.relations.get(`${datasets.current}.${resource.path}`)?.comment !== comment) {
+  if (existing.relations.get(`${datasets.current}.${table.name}`)?.comment !== comment) {
     planned.push(`comment on table ${table.current} is ${literal(comment)}`)
   }
   if (view === undefined) {
     planned.push(
-      `comment on table ${table.superseded} is ${literal(`Earlier versions of ${resource.path}; read the view ${resource.path} beside it`)}`,
+      `comment on table ${table.superseded} is ${literal(`Earlier versions of ${table.name}; read the view ${table.name} beside it`)}`,
       `comment on view ${table.view} is ${literal(`Every version of ${resource.path}: ${resource.purpose}`)}`
     )
   }
   return planned
 }
 
+/** Writes down the name that was given, once and for all. */
+export const nameStatement = (scope: string, apiName: string, name: string): string =>
+  `insert into tributary.names (scope, api_name, sql_name) values (${literal(scope)}, ${literal(apiName)}, ${literal(name)}) ` +
+  "on conflict do nothing"
+
+export interface PlanOptions {
+  /** Fields that are just being learnt: their values stand in `_extra` and are moved by whoever learns them. */
+  readonly learning?: ReadonlySet<Field>
+}
+
 /** The statements that bring the tables up to date; empty when they are. */
 export const planFor = Effect.fnUntraced(function* (
-  tables: ReadonlyArray<Table>
+  tables: ReadonlyArray<Table>,
+  options: PlanOptions = {}
 ): Effect.fn.Return<ReadonlyArray<string>, TableConflict | SqlError, SqlClient.SqlClient> {
   const first = tables[0]
   if (first === undefined) return []
-  const existing = yield* introspect(first.datasets)
+  const existing = yield* introspect(first.datasets, tables)
   const planned: Array<string> = []
   for (const dataset of [first.datasets.current, first.datasets.history]) {
     if (!existing.datasets.has(dataset)) planned.push(`create schema if not exists ${identifier(dataset)}`)
   }
   for (const table of tables) {
-    const result = planTable(table, existing)
+    const result = planTable(table, existing, options.learning ?? new Set())
     if (result instanceof TableConflict) return yield* result
     planned.push(...result)
   }
@@ -139,19 +201,89 @@ export const planFor = Effect.fnUntraced(function* (
 
 /** Any number that no other lock of the program uses. */
 const planLock = 7_261_001
+/** A statement that waits for a table makes every reader behind it wait too: it gives up soon and stands in line anew. */
+const lockTimeout = "2s"
+const lockAttemptsMax = 5
+const lockRetryEvery = "500 millis"
+
+/** What Postgres said, when it is about the warehouse and not about the way to it. */
+const refused = (where: string, error: SqlError): SqlError | TableConflict => {
+  const { code, message, isRetryable } = DatabaseError.from("change the tables")(error)
+  if (code === undefined || !/^[0-9A-Z]{5}$/.test(code) || /^E[A-Z]/.test(code)) return error
+  if (code === "55P03") {
+    return new TableConflict({
+      table: where,
+      detail: `somebody holds a table that has to be changed (${code}); ${lockAttemptsMax} attempts were made`,
+      remedy: "End the transaction that holds it (see pg_stat_activity) and run this again",
+      isRetryable: true
+    })
+  }
+  return isRetryable
+    ? error
+    : new TableConflict({
+        table: where,
+        detail: `Postgres refuses the change: ${message} (${code})`,
+        remedy: "Undo what stands in the way (a trigger, a view, a missing right) and run this again"
+      })
+}
+
+/**
+ * Runs a change of the tables in one transaction: one program at a time, never waiting long for a table that others
+ * use, all or nothing.
+ */
+export const changing = <A, E, R>(
+  where: string,
+  body: Effect.Effect<A, E | SqlError, R>
+): Effect.Effect<A, E | SqlError | TableConflict, R | SqlClient.SqlClient> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql
+      .withTransaction(
+        Effect.gen(function* () {
+          yield* sql`select pg_advisory_xact_lock(${planLock})`
+          yield* sql`select set_config('lock_timeout', ${lockTimeout}, true)`
+          return yield* body
+        })
+      )
+      .pipe(
+        Effect.retry({
+          while: (error) => isSqlError(error) && waitsForLock.has(DatabaseError.from("")(error).code ?? ""),
+          times: lockAttemptsMax - 1,
+          schedule: Schedule.spaced(lockRetryEvery)
+        }),
+        Effect.mapError((error) => (isSqlError(error) ? refused(where, error) : error))
+      )
+  )
+
+const waitsForLock: ReadonlySet<string> = new Set(["55P03", "40P01", "40001"])
+
+/** Statements sent to the server at once. */
+const statementsAtOnce = 200
+
+/** Runs statements that take no parameters, many at a time. */
+export const run = Effect.fnUntraced(function* (
+  statements: ReadonlyArray<string>
+): Effect.fn.Return<void, SqlError, SqlClient.SqlClient> {
+  const sql = yield* SqlClient.SqlClient
+  for (let at = 0; at < statements.length; at += statementsAtOnce) {
+    const some = statements.slice(at, at + statementsAtOnce)
+    yield* some.length === 1
+      ? sql.unsafe(some[0]!)
+      : sql.unsafe(`do $tributary$ begin\n${some.join(";\n")};\nend $tributary$`)
+  }
+})
 
 /** Plans and applies in one transaction; answers what it did. */
 export const apply = Effect.fn("TablePlan.apply")(function* (
-  tables: ReadonlyArray<Table>
+  tables: ReadonlyArray<Table>,
+  options: PlanOptions = {}
 ): Effect.fn.Return<ReadonlyArray<string>, TableConflict | SqlError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
-  if ((yield* planFor(tables)).length === 0) return []
-  return yield* sql.withTransaction(
+  if ((yield* planFor(tables, options)).length === 0) return []
+  return yield* changing(
+    "the tables",
     Effect.gen(function* () {
-      yield* sql`select pg_advisory_xact_lock(${planLock})`
       // Another program may have done it while this one waited.
-      const planned = yield* planFor(tables)
-      for (const statement of planned) yield* sql.unsafe(statement)
+      const planned = yield* planFor(tables, options)
+      yield* run(planned)
       return planned
     })
   )

@@ -5,8 +5,9 @@
  * what to do.
  */
 import { SourceError } from "../connector/SourceError.ts"
+import type { SourceWentBack } from "../extract/Scan.ts"
 import { AlreadyRunning, type DisbelievedDeletions, FencedOff, type Landed, type LandingError } from "../land/Lander.ts"
-import type { ScanKind } from "../land/Checkpoint.ts"
+import type { Lane, RunKind } from "../land/Checkpoint.ts"
 
 /** Why a run failed, and what to do next. */
 export interface Failure {
@@ -19,7 +20,7 @@ export interface Failure {
   readonly refused: boolean
 }
 
-export interface RunTotals extends Omit<Landed, "disbelieved"> {
+export interface RunTotals extends Omit<Landed, "disbelieved" | "drift"> {
   readonly pages: number
   readonly requests: number
   readonly bytes: number
@@ -34,14 +35,18 @@ export const noTotals: RunTotals = {
   updated: 0,
   unchanged: 0,
   deleted: 0,
-  quarantined: 0
+  quarantined: 0,
+  late: 0,
+  lateMs: 0,
+  wentBack: 0
 }
 
 export interface Outcome {
   readonly companyId: bigint
   readonly resource: string
   readonly status: "done" | "quarantined" | "failed" | "skipped"
-  readonly kind: ScanKind | null
+  readonly lane: Lane
+  readonly kind: RunKind | null
   readonly resumed: boolean
   readonly runId: bigint | null
   readonly cursor: string | null
@@ -49,11 +54,13 @@ export interface Outcome {
   readonly totals: RunTotals
   /** Deletions that a full scan found and that were not believed. */
   readonly disbelieved: DisbelievedDeletions | null
+  /** What a person should know although the run went well. */
+  readonly notes: ReadonlyArray<string>
   readonly failure: Failure | null
 }
 
 /** Puts any failure of a run into words. */
-export const failureOf = (error: SourceError | LandingError | AlreadyRunning): Failure => {
+export const failureOf = (error: SourceError | SourceWentBack | LandingError | AlreadyRunning): Failure => {
   if (error instanceof SourceError) {
     const tag = error.reason._tag
     return {
@@ -69,6 +76,15 @@ export const failureOf = (error: SourceError | LandingError | AlreadyRunning): F
       kind: error._tag,
       message: error.message,
       remedy: "nothing is lost: the other run carries on",
+      stops: "resource",
+      refused: false
+    }
+  }
+  if (error._tag === "SourceWentBack") {
+    return {
+      kind: error._tag,
+      message: error.message,
+      remedy: "the next run reads every record; if the source was restored, run sync --accept-restored",
       stops: "resource",
       refused: false
     }

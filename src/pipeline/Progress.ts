@@ -3,13 +3,13 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type { ScanKind } from "../land/Checkpoint.ts"
+import type { RunKind } from "../land/Checkpoint.ts"
 import type { Outcome, RunTotals } from "./Outcome.ts"
 
 export interface RunBegan {
   readonly companyId: bigint
   readonly resource: string
-  readonly kind: ScanKind
+  readonly kind: RunKind
   /** Whether it goes on with a scan that an earlier run began. */
   readonly resumed: boolean
 }

@@ -4,8 +4,8 @@
  * Promise: a run's counts are written with the pages that they count (see land/Lander.ts); here a run is closed, and
  * only while it is still open, so that a process that was taken over cannot call its run done.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { sql } from "kysely"
 import type * as SqlClient from "effect/sql/SqlClient"
 import * as Query from "../postgres/Query.ts"
 import { control } from "./ControlTables.ts"
@@ -16,7 +16,6 @@ export const close = Effect.fnUntraced(function* (
   runId: bigint,
   outcome: Outcome
 ): Effect.fn.Return<void, never, SqlClient.SqlClient> {
-  const now = yield* Clock.currentTimeMillis
   const status = outcome.status === "skipped" ? "failed" : outcome.status
   const disbelieved =
     outcome.disbelieved === null
@@ -27,9 +26,10 @@ export const close = Effect.fnUntraced(function* (
       .updateTable("tributary.runs")
       .set({
         status,
-        ended_at: new Date(now),
+        ended_at: sql<Date>`tributary.now()`,
         error_kind: outcome.failure?.kind ?? (disbelieved === null ? null : "DeletionsNotBelieved"),
         error: outcome.failure?.message ?? disbelieved,
+        note: outcome.notes.length === 0 ? null : outcome.notes.join("; "),
         remedy: outcome.failure?.remedy ?? null
       })
       .where("id", "=", runId)

@@ -1,21 +1,27 @@
 /**
  * The pipeline in order: who are we, which tables, then every resource by its best way.
  *
- * Promise: resources are synced side by side and independently; what stops one stops no other, except a token that is
- * no longer good, which stops its company and nothing else. The report names every resource that was asked for.
+ * Promise: resources are synced side by side and independently, what is promised to be freshest first, and children
+ * after their parents; what stops one stops no other, except a token that is no longer good, which stops its company and
+ * nothing else. The report names every resource that was asked for, also those that the token may not read.
  */
 import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { Priority } from "../budget/Budget.ts"
 import type { Resource } from "../catalogue/Resource.ts"
-import type { ConnectorShape } from "../connector/Connector.ts"
+import type { ConnectorShape, Identity } from "../connector/Connector.ts"
+import type { Lane } from "../land/Checkpoint.ts"
 import { type Datasets, tableOf } from "../model/Table.ts"
 import * as TablePlan from "../model/TablePlan.ts"
 import type { Database } from "../postgres/Database.ts"
+import * as Query from "../postgres/Query.ts"
+import { control } from "./ControlTables.ts"
 import { type Failure, failureOf, noTotals, type Outcome } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
-import { syncResource } from "./SyncResource.ts"
+import { engineDefault, type EngineSettings, syncResource } from "./SyncResource.ts"
 
 /** A company to sync: one token of one source. */
 export interface SyncCompany {
@@ -23,6 +29,8 @@ export interface SyncCompany {
   readonly name: string
   readonly connector: ConnectorShape
   readonly resources: ReadonlyArray<Resource>
+  /** Whether a person named the resources; then one that may not be read is a failure, else it is skipped. */
+  readonly named?: boolean
 }
 
 export interface SyncOptions {
@@ -30,10 +38,20 @@ export interface SyncOptions {
   readonly datasets: Datasets
   readonly full: boolean
   readonly acceptDeletions: boolean
+  /** The source was restored: what it says now wins over newer versions. */
+  readonly acceptRestored?: boolean
   /** Resources of one company that are read at the same time. */
   readonly concurrency: number
   readonly batchRecordsMax: number
+  readonly engine?: EngineSettings
+  /** How old a resource may be at most, in milliseconds. */
+  readonly freshnessOf?: (resource: string) => number
+  /** Reads this range beside live syncing instead of following the source; RFC 3339 in UTC. */
+  readonly backfill?: { readonly since: string | null; readonly until: string | null }
 }
+
+/** The promise where the configuration makes none. */
+export const freshnessDefaultMs = 15 * 60 * 1000
 
 export interface CompanyReport {
   readonly name: string
@@ -48,10 +66,11 @@ export interface SyncReport {
   readonly durationMs: number
 }
 
-const skipped = (companyId: bigint, resource: Resource, failure: Failure): Outcome => ({
+const skipped = (companyId: bigint, resource: Resource, lane: Lane, failure: Failure): Outcome => ({
   companyId,
   resource: resource.path,
   status: "skipped",
+  lane,
   kind: null,
   resumed: false,
   runId: null,
@@ -59,43 +78,118 @@ const skipped = (companyId: bigint, resource: Resource, failure: Failure): Outco
   durationMs: 0,
   totals: noTotals,
   disbelieved: null,
+  notes: [],
   failure
+})
+
+/** Why the token may not read a resource, as far as the source told beforehand; null when nothing speaks against it. */
+const barred = (resource: Resource, { scopes, features }: Identity): Failure | null => {
+  const barrier = (kind: string, message: string, remedy: string): Failure => ({
+    kind,
+    message: `${resource.path}: ${message}`,
+    remedy,
+    stops: "resource",
+    refused: true
+  })
+  const scope = `${resource.area}:read`
+  if (scopes !== null && resource.area !== "" && !scopes.includes(scope) && !scopes.includes("*")) {
+    return barrier("NotInScope", `the token lacks the scope ${scope}`, `give the token the scope ${scope} to have it`)
+  }
+  if (features !== null && resource.feature !== null && !features.includes(resource.feature)) {
+    return barrier("NotLicensed", `the module ${resource.feature} is not licensed`, "nothing to do, unless you license it")
+  }
+  return null
+}
+
+/** A refusal that shows only when the resource is asked for means the same. */
+const isBarrier = ({ failure }: Outcome): boolean => failure?.kind === "Forbidden" && failure.stops === "resource"
+
+/** When each resource was last brought up to date, in milliseconds since 1970. */
+const lastSynced = Effect.fnUntraced(function* (companyId: bigint) {
+  const rows = yield* Query.run(
+    control
+      .selectFrom("tributary.checkpoints")
+      .select(["resource", "cursor_at", "full_scan_at"])
+      .where("company_id", "=", companyId)
+      .where("lane", "=", "live")
+  )
+  return new Map(
+    rows.map((row) => [row.resource, Math.max(row.cursor_at?.getTime() ?? 0, row.full_scan_at?.getTime() ?? 0)])
+  )
 })
 
 const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, company: SyncCompany) {
   const progress = yield* Progress
+  const lane: Lane = options.backfill === undefined ? "live" : "backfill"
   const identified = yield* Effect.result(company.connector.identify)
   if (identified._tag === "Failure") {
     const failure = failureOf(identified.failure)
     yield* progress.note(`${company.name}: ${failure.message}; ${failure.remedy}`)
     return { name: company.name, companyId: null, outcomes: [], failure } satisfies CompanyReport
   }
-  const { companyId } = identified.success
+  const identity = identified.success
+  const { companyId } = identity
+  const synced = yield* lastSynced(companyId)
+  const freshnessOf = options.freshnessOf ?? (() => freshnessDefaultMs)
+  const dueAt = ({ path }: Resource) => (synced.get(path) ?? 0) + freshnessOf(path)
+  const paths = new Set(company.resources.map(({ path }) => path))
+  const parentOf = ({ parent }: Resource) => (parent !== null && paths.has(parent.resource) ? parent.resource : null)
+  /** Children begin after their parents, so that a place is never held by one that waits for what has not begun. */
+  const inOrder = [...company.resources].sort((a, b) => dueAt(a) - dueAt(b))
+  const resources = [
+    ...inOrder.filter((resource) => parentOf(resource) === null),
+    ...inOrder.filter((resource) => parentOf(resource) !== null)
+  ]
+  const ended = new Map<string, Deferred.Deferred<void>>()
+  for (const { path } of resources) ended.set(path, yield* Deferred.make<void>())
+
   /** Set once by whichever resource learns that the token is no longer good. */
   let stopped: Failure | null = null
+  const one = Effect.fnUntraced(function* (resource: Resource) {
+    if (stopped !== null) return skipped(companyId, resource, lane, stopped)
+    const barrier = company.named === true ? null : barred(resource, identity)
+    if (barrier !== null) return skipped(companyId, resource, lane, barrier)
+    const outcome = yield* syncResource({
+      companyId,
+      connector: company.connector,
+      table: tableOf(resource, options.datasets),
+      full: options.full,
+      acceptDeletions: options.acceptDeletions,
+      acceptRestored: options.acceptRestored ?? false,
+      batchRecordsMax: options.batchRecordsMax,
+      engine: options.engine ?? engineDefault,
+      children: company.resources.flatMap(({ path, parent, modifiedSince }) =>
+        parent !== null && parent.resource === resource.path && !modifiedSince
+          ? [{ resource: path, field: parent.field }]
+          : []
+      ),
+      ...(options.backfill === undefined ? {} : { backfill: options.backfill })
+    }).pipe(
+      Effect.provideService(Priority, {
+        class: options.backfill === undefined ? "live" : "backfill",
+        dueAt: dueAt(resource)
+      })
+    )
+    if (outcome.failure?.stops === "company") stopped ??= outcome.failure
+    return company.named !== true && isBarrier(outcome) ? { ...outcome, status: "skipped" as const } : outcome
+  })
   const outcomes = yield* Effect.forEach(
-    company.resources,
-    (resource) =>
-      Effect.suspend(() => {
-        if (stopped !== null) return Effect.succeed(skipped(companyId, resource, stopped))
-        return syncResource({
-          companyId,
-          connector: company.connector,
-          table: tableOf(resource, options.datasets),
-          full: options.full,
-          acceptDeletions: options.acceptDeletions,
-          batchRecordsMax: options.batchRecordsMax
-        }).pipe(
-          Effect.tap((outcome) =>
-            Effect.sync(() => {
-              if (outcome.failure?.stops === "company") stopped ??= outcome.failure
-            })
-          )
-        )
-      }),
+    resources,
+    Effect.fnUntraced(function* (resource) {
+      const parent = parentOf(resource)
+      const settled = ended.get(parent ?? "")
+      if (settled !== undefined) yield* Deferred.await(settled)
+      return yield* Effect.ensuring(one(resource), Deferred.succeed(ended.get(resource.path)!, undefined))
+    }),
     { concurrency: options.concurrency }
   )
-  return { name: company.name, companyId, outcomes, failure: stopped } satisfies CompanyReport
+  const order = new Map(company.resources.map(({ path }, index) => [path, index]))
+  return {
+    name: company.name,
+    companyId,
+    outcomes: outcomes.sort((a, b) => order.get(a.resource)! - order.get(b.resource)!),
+    failure: stopped
+  } satisfies CompanyReport
 })
 
 /** Syncs everything that was asked for. Fails only when the warehouse itself cannot be prepared. */

@@ -2,15 +2,18 @@
  * Comparing what the warehouse holds with what the source holds.
  *
  * Promise: every record and every value is compared, both ways, and nothing of the loading is trusted: the source's
- * side is its own JSON text, the warehouse's side is what SQL answers. Decimals are compared as decimals, instants to
- * the microsecond, everything else as it stands.
+ * side is its own JSON text, the warehouse's side is what SQL answers column by column. Decimals are compared as
+ * decimals, instants to the microsecond, JSON as `jsonb` keeps it, everything else as it stands. A field that the
+ * source did not send is equal only to an empty one; a record that the source shows twice is compared twice.
  */
 import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Field } from "../catalogue/Field.ts"
-import { recordJson, type Table } from "../model/Table.ts"
+import type { Field, LearntType } from "../catalogue/Field.ts"
+import type { Table } from "../model/Table.ts"
+import * as Expected from "./Expected.ts"
+import { canonical, isObject, type Json, type JsonObject, parse, print } from "./Json.ts"
+import * as Rows from "./Rows.ts"
 
 /** One record that is not the same on both sides. */
 export interface Difference {
@@ -26,74 +29,175 @@ export interface Comparison {
   readonly differences: ReadonlyArray<Difference>
 }
 
-type Json = { readonly [name: string]: unknown }
-
-interface RawJson {
-  readonly rawJSON: string
-}
-// Node has both; the library that TypeScript knows of does not yet.
-const exactJson = JSON as unknown as {
-  readonly rawJSON: (text: string) => RawJson
-  readonly parse: (text: string, reviver: (key: string, value: unknown, context: { source: string }) => unknown) => Json
+/** A field whose values differ, each as JSON text; null where there is no such value at all. */
+export interface FieldDifference {
+  readonly field: string
+  readonly source: string | null
+  readonly warehouse: string | null
 }
 
-/** Parses keeping every number as the text that was sent. */
-const parse = (text: string): Json =>
-  exactJson.parse(text, (_key, value, context) =>
-    typeof value === "number" ? exactJson.rawJSON(context.source) : value
+/** How one record of the source stands in the warehouse. */
+export interface Verdict {
+  /** Null when the record has no number that a row could have. */
+  readonly id: string | null
+  readonly kind: "equal" | "missing" | "different"
+  /** Missing, because the warehouse holds it as deleted. */
+  readonly isDeleted: boolean
+  readonly fields: ReadonlyArray<FieldDifference>
+  readonly changedAt: string | null
+}
+
+/** A value of a row as the JSON text that a source would send. */
+const shownRow = (field: Field, text: string | null): string => {
+  if (text === null) return "null"
+  const { _tag } = field.type
+  return _tag === "integer" || _tag === "boolean" || _tag === "list" ? text : JSON.stringify(text)
+}
+
+const noMembers: JsonObject = new Map()
+
+/**
+ * Whether a value of a learnt field stands in its column or, as it was sent, in `_extra` under its name; a column beside
+ * the latter may be empty or hold what can be read of it, and nothing else.
+ */
+const isHeld = (type: LearntType, value: Json | undefined, text: string | null, beside: Json | undefined): boolean => {
+  if (value === undefined) return text === null && beside === undefined
+  if (beside === undefined) return Expected.learntCanonical(type, value) === Expected.learntCanonicalOfRow(type, text)
+  if (canonical(beside) !== canonical(value)) return false
+  return text === null || text === (typeof value === "string" ? value : print(value))
+}
+
+/** The fields in which the row is not what is expected. */
+export const differingFields = (
+  table: Table,
+  expected: Expected.Expected,
+  row: Rows.Row
+): ReadonlyArray<FieldDifference> => {
+  const found: Array<FieldDifference> = []
+  const { fields } = table.resource
+  const parsed = row.extra === null ? noMembers : parse(row.extra)
+  const extra = isObject(parsed) ? parsed : noMembers
+  const learnt = new Set<string>()
+  for (let place = 0; place < fields.length; place++) {
+    const field = fields[place]!
+    const text = row.columns[place] ?? null
+    const cell = expected.columns[place]
+    if (field.learnt !== null) {
+      learnt.add(field.name)
+      const beside = extra.get(field.name)
+      if (!isHeld(field.learnt.type, cell?.value, text, beside)) {
+        const warehouse = beside === undefined ? shownRow(field, text) : print(beside)
+        found.push({ field: field.name, source: cell?.shown ?? null, warehouse })
+      }
+      continue
+    }
+    if (cell === undefined ? text === null : cell.canonical === text) continue
+    if (cell !== undefined && cell.canonical === Expected.canonicalOfRow(field, text)) continue
+    found.push({ field: field.name, source: cell?.shown ?? null, warehouse: shownRow(field, text) })
+  }
+  const compareJson = (field: string, source: Json | undefined, warehouse: Json | undefined) => {
+    if (source === warehouse) return
+    if (source !== undefined && warehouse !== undefined && canonical(source) === canonical(warehouse)) return
+    found.push({
+      field,
+      source: source === undefined ? null : print(source),
+      warehouse: warehouse === undefined ? null : print(warehouse)
+    })
+  }
+  compareJson(
+    Expected.customFieldsName,
+    expected.customFields ?? undefined,
+    row.customFields === null ? undefined : parse(row.customFields)
   )
-
-const plainDecimal = (text: string): string => {
-  const match = /^(-?)0*(\d*)(?:\.(\d*?)0*)?$/.exec(text)
-  if (match === null) return text
-  const whole = match[2] === "" ? "0" : match[2]!
-  const plain = match[3] === undefined || match[3] === "" ? whole : `${whole}.${match[3]}`
-  return plain === "0" ? "0" : `${match[1]}${plain}`
+  if (!isObject(parsed)) compareJson("_extra", expected.extra, parsed)
+  for (const name of new Set([...expected.extra.keys(), ...extra.keys()])) {
+    if (!learnt.has(name)) compareJson(name, expected.extra.get(name), extra.get(name))
+  }
+  return found
 }
 
-const plainInstant = (text: string): string => {
-  const match = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2})(?:\.(\d+))?Z)?$/.exec(text)
-  return match === null ? text : `${match[1]}T${match[2] ?? "00:00:00"}.${(match[3] ?? "").padEnd(6, "0").slice(0, 6)}Z`
+/** How a record stands in the warehouse. */
+export const judge = (table: Table, expected: Expected.Expected, row: Rows.Row | undefined): Verdict => {
+  const { id, changedAt } = expected
+  if (id === null || row === undefined) return { id, kind: "missing", isDeleted: false, fields: [], changedAt }
+  if (row.isDeleted) return { id, kind: "missing", isDeleted: true, fields: [], changedAt }
+  const fields = differingFields(table, expected, row)
+  return { id, kind: fields.length === 0 ? "equal" : "different", isDeleted: false, fields, changedAt }
 }
 
-/** A day is a day, also where it is told as its midnight. */
-const plainDay = (text: string): string => (text.length > 10 ? plainInstant(text).replace(/T00:00:00\.0+Z$/, "") : text)
+/** Compares records with their rows; one verdict per record, in the order given. */
+export const judgeAll = Effect.fnUntraced(function* (
+  table: Table,
+  rows: Rows.Rows,
+  expected: ReadonlyArray<Expected.Expected>
+): Effect.fn.Return<ReadonlyArray<Verdict>, SqlError> {
+  const held = yield* rows.byIds(expected.flatMap(({ id }) => (id === null ? [] : [id])))
+  return expected.map((one) => judge(table, one, one.id === null ? undefined : held.get(one.id)))
+})
 
-/** A value in a form in which equal things are equal texts. */
-const canonical = (field: Field | undefined, value: unknown): string => {
-  if (value === null || value === undefined) return "null"
-  const raw = typeof value === "object" && "rawJSON" in value ? (value as RawJson).rawJSON : undefined
-  const text = raw ?? (typeof value === "string" ? value : undefined)
-  switch (field?.type._tag) {
-    case "integer":
-    case "decimal":
-      return text === undefined ? JSON.stringify(value) : plainDecimal(text)
-    case "timestamp":
-      return text === undefined ? JSON.stringify(value) : plainInstant(text)
-    case "date":
-      return text === undefined ? JSON.stringify(value) : plainDay(text)
-    default:
-      return JSON.stringify(value, (_key, item: unknown) => (isPlainObject(item) ? sorted(item) : item))
+/** The numbers that were met at the source: eight bytes each, so that a million of them are nothing. */
+export class MetIds {
+  private ids = new BigInt64Array(1024)
+  private count = 0
+  private isSorted = true
+
+  add(id: string): void {
+    if (this.count === this.ids.length) {
+      const larger = new BigInt64Array(this.ids.length * 2)
+      larger.set(this.ids)
+      this.ids = larger
+    }
+    this.ids[this.count++] = BigInt(id)
+    this.isSorted = false
+  }
+
+  private sorted(): BigInt64Array {
+    if (!this.isSorted) {
+      this.ids.subarray(0, this.count).sort()
+      this.isSorted = true
+    }
+    return this.ids.subarray(0, this.count)
+  }
+
+  /** How many different ones were met, and how many were met once more. */
+  counts(): { readonly distinct: number; readonly repeated: number } {
+    const ids = this.sorted()
+    let distinct = 0
+    for (let at = 0; at < ids.length; at++) if (at === 0 || ids[at] !== ids[at - 1]) distinct++
+    return { distinct, repeated: ids.length - distinct }
+  }
+
+  has(id: bigint): boolean {
+    const ids = this.sorted()
+    let from = 0
+    let to = ids.length
+    while (from < to) {
+      const middle = (from + to) >>> 1
+      if (ids[middle]! < id) from = middle + 1
+      else to = middle
+    }
+    return ids[from] === id
   }
 }
 
-const isPlainObject = (item: unknown): item is Json =>
-  typeof item === "object" && item !== null && !Array.isArray(item) && !("rawJSON" in item)
+/** Looks at every live row; calls `surplus` for those that were not met at the source. Answers the number of rows. */
+export const eachSurplus = Effect.fnUntraced(function* (
+  rows: Rows.Rows,
+  met: MetIds,
+  surplus: (id: string) => void
+): Effect.fn.Return<number, SqlError> {
+  let count = 0
+  for (let after: bigint | null = null; ;) {
+    const ids: ReadonlyArray<bigint> = yield* rows.liveIds(after)
+    if (ids.length === 0) return count
+    count += ids.length
+    for (const id of ids) if (!met.has(id)) surplus(id.toString())
+    after = ids[ids.length - 1]!
+  }
+})
 
-const sorted = (object: Json): Json =>
-  Object.fromEntries(
-    Object.keys(object)
-      .sort()
-      .map((key) => [key, object[key]])
-  )
-
-const differingFields = (table: Table, source: Json, warehouse: Json): ReadonlyArray<string> => {
-  const names = new Set([...Object.keys(source), ...Object.keys(warehouse)])
-  return [...names].filter((name) => {
-    const field = table.resource.field.get(name)
-    return canonical(field, source[name]) !== canonical(field, warehouse[name])
-  })
-}
+/** Records compared at a time. */
+const batchMax = 500
 
 /** Compares the source's records, a JSON text each, with the live rows of a company. */
 export const compare = Effect.fn("compare")(function* (
@@ -101,36 +205,30 @@ export const compare = Effect.fn("compare")(function* (
   companyId: bigint,
   source: Iterable<string>
 ): Effect.fn.Return<Comparison, SqlError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
-  const expected = new Map<string, Json>()
+  const rows = yield* Rows.make(table, companyId)
+  const reader = Expected.reader(table)
+  const met = new MetIds()
+  const differences = new Map<string, Difference>()
+  let unreadable = 0
+  const judgeBatch = Effect.fnUntraced(function* (batch: ReadonlyArray<Expected.Expected>) {
+    for (const verdict of yield* judgeAll(table, rows, batch)) {
+      if (verdict.id === null) unreadable++
+      else met.add(verdict.id)
+      if (verdict.kind === "equal") continue
+      const { id, kind, fields } = verdict
+      const before = id === null ? undefined : differences.get(id)
+      const names = new Set([...(before?.fields ?? []), ...fields.map(({ field }) => field)])
+      differences.set(id ?? `\0${unreadable}`, { id: id ?? "", kind, fields: [...names] })
+    }
+  })
+  let batch: Array<Expected.Expected> = []
   for (const text of source) {
-    const record = parse(text)
-    expected.set(canonical({ type: { _tag: "integer" } } as Field, record["id"]), record)
+    batch.push(reader.raw(text))
+    if (batch.length < batchMax) continue
+    yield* judgeBatch(batch)
+    batch = []
   }
-  const total = expected.size
-  const differences: Array<Difference> = []
-  let rows = 0
-  yield* sql
-    .unsafe<{ id: string; record: string }>(
-      `select t."id"::text as id, (${recordJson(table, "t")})::text as record from ${table.current} t ` +
-        `where t."_company_id" = $1 and t."_deleted_at" is null`,
-      [companyId]
-    )
-    .stream.pipe(
-      Stream.runForEach(({ id, record }) =>
-        Effect.sync(() => {
-          rows += 1
-          const wanted = expected.get(id)
-          expected.delete(id)
-          if (wanted === undefined) {
-            differences.push({ id, kind: "surplus", fields: [] })
-            return
-          }
-          const fields = differingFields(table, wanted, parse(record))
-          if (fields.length > 0) differences.push({ id, kind: "different", fields })
-        })
-      )
-    )
-  for (const id of expected.keys()) differences.push({ id, kind: "missing", fields: [] })
-  return { source: total, warehouse: rows, differences }
+  yield* judgeBatch(batch)
+  const warehouse = yield* eachSurplus(rows, met, (id) => differences.set(id, { id, kind: "surplus", fields: [] }))
+  return { source: met.counts().distinct + unreadable, warehouse, differences: [...differences.values()] }
 })

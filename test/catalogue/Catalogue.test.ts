@@ -22,6 +22,12 @@ const thing: ResourceSpec = {
   fields: [id(), pair("shelf", "shelves", { by: "code", length: 10 }), money("price")]
 }
 
+const child: ResourceSpec = {
+  ...thing,
+  filters: [exact("shelfid")],
+  parent: { resource: "shelves", field: "shelfid" }
+}
+
 const problemsOf = (spec: Partial<CatalogueSpec>): ReadonlyArray<string> => {
   try {
     catalogue({
@@ -45,6 +51,9 @@ const wrong = (...resources: ReadonlyArray<ResourceSpec>) => problemsOf({ resour
 describe("a catalogue", () => {
   it("is accepted when every name resolves", () => {
     assert.deepStrictEqual(wrong(shelf, thing), [])
+    assert.deepStrictEqual(wrong(shelf, child), [])
+    assert.deepStrictEqual(resource(child).parent, { resource: "shelves", field: "shelfid" })
+    assert.isNull(resource(thing).parent)
   })
 
   it("expands a reference pair into its two fields", () => {
@@ -139,6 +148,48 @@ describe("a catalogue", () => {
       "a write that names no resource",
       /create field "boxid": refers to the resource "boxes"/,
       { ...thing, fields: [id(), integer("boxid")], create: [write(ref("boxid", "boxes"))] }
+    ],
+    [
+      "a parent that is not there",
+      /things, parent "boxes": is not in the catalogue/,
+      shelf,
+      { ...child, parent: { resource: "boxes", field: "shelfid" } }
+    ],
+    [
+      "a parent that nobody sees change",
+      /things, parent "shelves": offers no modifiedsince/,
+      { ...shelf, modifiedSince: false },
+      child
+    ],
+    [
+      "a parent of a resource that tells its changes itself",
+      /things, parent "shelves": is of no use/,
+      shelf,
+      { ...child, fields: [...child.fields, lastchangedate()], modifiedSince: true }
+    ],
+    [
+      "a parent found by no field",
+      /parent "shelves": is found by "boxid", which is no field of things/,
+      shelf,
+      { ...child, parent: { resource: "shelves", field: "boxid" } }
+    ],
+    [
+      "a parent found by a field that refers to something else",
+      /parent "shelves": is found by "id", which holds no number of shelves/,
+      shelf,
+      { ...child, filters: [exact("id")], parent: { resource: "shelves", field: "id" } }
+    ],
+    [
+      "a parent found by its code",
+      /parent "shelves": is found by "shelf", which holds no number of shelves/,
+      shelf,
+      { ...child, filters: [exact("shelf")], parent: { resource: "shelves", field: "shelf" } }
+    ],
+    [
+      "a parent found by a field that is no filter",
+      /parent "shelves": is found by "shelfid", which lists cannot be filtered by exactly/,
+      shelf,
+      { ...child, filters: [partial("shelf")] }
     ],
     [
       "a scope that does not exist",

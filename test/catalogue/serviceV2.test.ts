@@ -889,3 +889,16 @@ describe("the resources that are only named or inferred", () => {
     }
   })
 })
+
+describe("parents", () => {
+  it("announce what resources without modifiedsince cannot, where lists can be filtered by them", () => {
+    const parents = [...whole.resources.values()].flatMap(({ path, parent }) =>
+      parent === null ? [] : [`${path} by ${parent.field} of ${parent.resource}`]
+    )
+    assert.deepStrictEqual(sorted(parents), [
+      "payments by invoiceid of invoices",
+      "rmareturns by invoiceid of invoices",
+      "vendororderfroms by vendorid of vendors"
+    ])
+  })
+})

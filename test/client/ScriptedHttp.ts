@@ -119,10 +119,10 @@ export const make = Effect.fnUntraced(function* (
   const budget = yield* Budget.make(null)
   const watched = Budget.Budget.of({
     take: budget.take,
-    hold: (durationMs) =>
+    hold: (durationMs, cause) =>
       Effect.andThen(
         Effect.sync(() => held.push(durationMs)),
-        budget.hold(durationMs)
+        budget.hold(durationMs, cause)
       )
   })
   const connector = yield* ServiceClient.make({

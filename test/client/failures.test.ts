@@ -196,12 +196,20 @@ describe("what ends at once", () => {
     Effect.gen(function* () {
       for (const step of [
         refuses(400, "invalid_request", { field: "cursor" }),
+        refuses(400, "invalid_cursor"),
+        refuses(422, "rule_violation", { field: "cursor" }),
+        refuses(404, "not_found"),
         refuses(410, "gone"),
         answers(410, "gone")
       ]) {
         const { reason } = yield* failing([step], (connector) => connector.page(byToken))
         assert.strictEqual(reason._tag, "PageTokenRefused")
       }
+      const byLink = { ...first, token: `{"url":"/things?cancel=any&after=7","step":1,"mark":"x"}` }
+      const after = yield* failing([refuses(400, "invalid_request", { field: "after" })], (connector) =>
+        connector.page(byLink)
+      )
+      assert.strictEqual(after.reason._tag, "PageTokenRefused")
       const { reason } = yield* failing([refuses(400, "invalid_request", { field: "cursor" })])
       assert.strictEqual(reason._tag, "Refused")
       const other = yield* failing([refuses(400, "invalid_type", { field: "modifiedsince" })], (connector) =>
@@ -218,6 +226,11 @@ describe("what ends at once", () => {
         "c1",
         "{}",
         `{"cursor":"x"}`,
+        `{"offset":100,"step":1,"mark":""}`,
+        `{"page":2,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/things"}}`,
+        `{"page":2,"size":0,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/things"}}`,
+        `{"page":2,"size":1,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/../../x"}}`,
+        `{"offset":100,"step":1,"mark":"","edge":{"last":"2"}}`,
         `{"url":"https://elsewhere.test/","step":1,"mark":"x"}`,
         `{"url":"/../../../x","step":1,"mark":"x"}`
       ]) {

@@ -1,6 +1,8 @@
 /** What is asked, what of an answer is believed, and how one page leads to the next. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/testing/TestClock"
 import type { ConnectorShape, Page, PageRequest } from "../../src/connector/Connector.ts"
 import { SourceError, type SourceReason } from "../../src/connector/SourceError.ts"
 import { plain, things } from "../support/tiny.ts"
@@ -128,8 +130,13 @@ describe("what of a page is believed", () => {
     Effect.gen(function* () {
       for (const [meta, expected] of [
         [{ has_more: false, synced_through: "2026-01-01T00:00:00.1+00:00" }, "2026-01-01T00:00:00.1+00:00"],
-        [{ has_more: false, synced_through: "" }, ""],
+        [{ has_more: false, synced_through: "" }, null],
         [{ has_more: false, synced_through: null }, null],
+        [{ has_more: false, synced_through: 1_700_000_000 }, null],
+        [{ has_more: false, synced_through: true }, null],
+        [{ has_more: false, synced_through: ["2026-01-01T00:00:00Z"] }, null],
+        [{ has_more: false, synced_through: { at: "2026-01-01T00:00:00Z" } }, null],
+        [{ has_more: false, synced_through: "a\u0000b" }, null],
         [{ has_more: false }, null]
       ] as const) {
         const { pages } = yield* scan([list([], meta)])
@@ -148,6 +155,53 @@ describe("what of a page is believed", () => {
         requestIdHeader: "X-Trace"
       })
       assert.include(named.pages[0]!.source, "[request t-1]")
+    })
+  )
+
+  it.effect("nothing in place of _meta, and no _meta at all", () =>
+    Effect.gen(function* () {
+      for (const meta of [{}, { _meta: null }, { _meta: [] }, { _meta: "x" }]) {
+        const { pages } = yield* scan([answers(200, { data: [{ id: 1 }], ...meta })])
+        assert.strictEqual(pages[0]!.syncedThrough, null)
+        assert.lengthOf(pages[0]!.records, 1)
+      }
+      const { pages } = yield* scan([answers(200, [{ id: 1 }])])
+      assert.strictEqual(pages[0]!.syncedThrough, null)
+    })
+  )
+
+  it.effect("the source's own time, when it is readable", () =>
+    Effect.gen(function* () {
+      for (const [date, expected] of [
+        ["Sat, 21 Nov 2026 05:49:43 GMT", "2026-11-21T05:49:43Z"],
+        ["Saturday, 21-Nov-26 05:49:43 GMT", "2026-11-21T05:49:43Z"],
+        ["Sat, 31 Nov 2026 05:49:43 GMT", null],
+        ["2026-11-21T05:49:43Z", null],
+        ["soon", null],
+        [undefined, null]
+      ] as const) {
+        const { pages } = yield* scan([list([], { has_more: false }, date === undefined ? {} : { date })])
+        assert.strictEqual(pages[0]!.answeredAt, expected)
+      }
+    })
+  )
+
+  it.effect("when the attempt that was answered began, by the clock that never jumps", () =>
+    Effect.gen(function* () {
+      const { connector } = yield* ScriptedHttp.make([
+        refuses(503, "server_error", {}, { "retry-after": "2" }),
+        page,
+        answers(200, { id: 5 })
+      ])
+      yield* TestClock.adjust(1000)
+      const reading = yield* Effect.forkChild(connector.page(first))
+      yield* TestClock.adjust(10_000)
+      const { attempts, beganAt } = yield* Fiber.join(reading)
+      const one = yield* connector.get(things, "5")
+      assert.strictEqual(attempts, 2)
+      assert.isAtLeast(beganAt, 3000)
+      assert.isBelow(beganAt, 11_000)
+      assert.strictEqual(one.beganAt, 11_000)
     })
   )
 
@@ -212,27 +266,50 @@ describe("from page to page", () => {
     })
   )
 
-  it.effect("by page number and by offset, until the source says so or a page is empty", () =>
+  it.effect("by page number, looking at the page before once more, until the source says so or a page is empty", () =>
     Effect.gen(function* () {
-      const byPage = yield* scan([list(numbered(1, 2), {}), list(numbered(3, 1), {}), list([], {})], {
-        paging: { mode: "page" },
-        pageSize: 2
-      })
-      assert.deepStrictEqual(byPage.paths, [
+      const [one, two] = [list(numbered(1, 2), {}), list(numbered(3, 1), { limit: 2 })]
+      const untilEmpty = yield* scan([one, two, one, list([], {}), two], { paging: { mode: "page" }, pageSize: 2 })
+      assert.deepStrictEqual(untilEmpty.paths, [
         "/things?limit=2&cancel=any",
         "/things?limit=2&cancel=any&page=2",
-        "/things?limit=2&cancel=any&page=3"
+        "/things?limit=2&cancel=any",
+        "/things?limit=2&cancel=any&page=3",
+        "/things?limit=2&cancel=any&page=2"
       ])
-      const byOffset = yield* scan([list(numbered(1, 2), { limit: 2 }), list(numbered(3, 1), { limit: 2 })], {
-        paging: { mode: "offset", offsetParameter: "skip" }
-      })
-      assert.deepStrictEqual(byOffset.paths, ["/things?cancel=any", "/things?cancel=any&skip=2"])
-      const told = yield* scan([list(numbered(1, 2), { has_more: true }), list(numbered(3, 2), { has_more: false })], {
+      assert.deepStrictEqual(untilEmpty.ids, ["1", "2", "3"])
+      assert.strictEqual(untilEmpty.pages[1]!.attempts, 2)
+      const more = list(numbered(1, 2), { has_more: true })
+      const told = yield* scan([more, list(numbered(3, 2), { has_more: false }), more], {
         paging: { mode: "page", pageParameter: "p", pageFirst: 0 }
       })
-      assert.deepStrictEqual(told.paths, ["/things?cancel=any", "/things?cancel=any&p=1"])
+      assert.deepStrictEqual(told.paths, ["/things?cancel=any", "/things?cancel=any&p=1", "/things?cancel=any"])
       const none = yield* scan([list(numbered(1, 100), {})], { paging: { mode: "none" } })
       assert.strictEqual(none.ids.length, 100)
+    })
+  )
+
+  it.effect("by offset, each page beginning with the last record of the one before", () =>
+    Effect.gen(function* () {
+      const options = { paging: { mode: "offset", offsetParameter: "skip" } } as const
+      const told = yield* scan(
+        [list(numbered(1, 2), { has_more: true }), list(numbered(2, 2), { has_more: false })],
+        options
+      )
+      assert.deepStrictEqual(told.paths, ["/things?cancel=any", "/things?cancel=any&skip=1"])
+      assert.deepStrictEqual(told.ids, ["1", "2", "3"])
+      const one = list(numbered(1, 2), { limit: 2 })
+      const untilEmpty = yield* scan(
+        [one, list(numbered(2, 1), { limit: 2 }), list([], {}), list(numbered(2, 1))],
+        options
+      )
+      assert.deepStrictEqual(untilEmpty.paths, [
+        "/things?cancel=any",
+        "/things?cancel=any&skip=1",
+        "/things?cancel=any&skip=2",
+        "/things?cancel=any&skip=1"
+      ])
+      assert.deepStrictEqual(untilEmpty.ids, ["1", "2"])
     })
   )
 

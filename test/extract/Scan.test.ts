@@ -1,12 +1,24 @@
 import { assert, describe, it } from "vitest"
-import { earlier, plan } from "../../src/extract/Scan.ts"
+import { before, earlier } from "../../src/extract/Instant.ts"
+import { plan as planned, type ScanPlan, settingsDefault } from "../../src/extract/Scan.ts"
+import type { Resource } from "../../src/catalogue/Resource.ts"
 import type { Checkpoint, OpenScan } from "../../src/land/Checkpoint.ts"
 import { plain, things } from "../support/tiny.ts"
 
-const nothing: Checkpoint = { fence: 1n, cursor: null, fullScanAt: null, scan: null }
+const nothing: Checkpoint = { fence: 1n, cursor: null, fullScanAt: null, overlapMs: 0, fullWanted: null, scan: null }
+const day = 24 * 60 * 60 * 1000
+const nowMs = 100 * day
+const anyPlan = (resource: Resource, checkpoint: Checkpoint, full: boolean, settings = settingsDefault) =>
+  planned(resource, checkpoint, { full }, settings, nowMs)
+const plan = (...of: Parameters<typeof anyPlan>): ScanPlan => {
+  const result = anyPlan(...of)
+  if (result.kind === "children") assert.fail("is no scan")
+  return result
+}
 const open = (kind: OpenScan["kind"]): OpenScan => ({
   kind,
   since: kind === "full" ? null : "c0",
+  until: null,
   token: "p3",
   pages: 3,
   syncedThrough: "c1",
@@ -15,27 +27,75 @@ const open = (kind: OpenScan["kind"]): OpenScan => ({
 
 describe("the plan of a scan", () => {
   it("is full without a cursor, and for a resource without modifiedsince", () => {
-    assert.strictEqual(plan(things, nothing, { full: false }).kind, "full")
-    assert.strictEqual(plan(plain, { ...nothing, cursor: "c1" }, { full: false }).kind, "full")
+    assert.strictEqual(plan(things, nothing, false).kind, "full")
+    assert.strictEqual(plan(plain, { ...nothing, cursor: "c1" }, false).kind, "full")
   })
 
   it("is incremental from the cursor, unless a full one is wished", () => {
     const checkpoint = { ...nothing, cursor: "2026-01-01T00:00:00.000001Z" }
-    assert.deepStrictEqual(plan(things, checkpoint, { full: false }), {
+    assert.deepStrictEqual(plan(things, checkpoint, false), {
       kind: "incremental",
-      since: "2026-01-01T00:00:00.000001Z",
-      resume: null
+      since: "2025-12-31T23:55:00.000001Z",
+      until: null,
+      resume: null,
+      cursor: "2026-01-01T00:00:00.000001Z",
+      overlapMs: 300_000,
+      because: null
     })
-    assert.strictEqual(plan(things, checkpoint, { full: true }).since, null)
+    const exact = { ...settingsDefault, overlapMs: 0 }
+    assert.strictEqual(plan(things, checkpoint, false, exact).since, "2026-01-01T00:00:00.000001Z")
+    const learnt = { ...checkpoint, overlapMs: 3_600_000 }
+    assert.strictEqual(plan(things, learnt, false).since, "2025-12-31T23:00:00.000001Z")
+    assert.strictEqual(plan(things, checkpoint, true).since, null)
   })
 
   it("goes on with a scan in progress, except with an incremental one when a full one is wished", () => {
-    assert.strictEqual(plan(things, { ...nothing, scan: open("full") }, { full: false }).resume?.token, "p3")
-    assert.strictEqual(plan(things, { ...nothing, scan: open("full") }, { full: true }).resume?.token, "p3")
+    assert.strictEqual(plan(things, { ...nothing, scan: open("full") }, false).resume?.token, "p3")
+    assert.strictEqual(plan(things, { ...nothing, scan: open("full") }, true).resume?.token, "p3")
     const incremental = { ...nothing, cursor: "c0", scan: open("incremental") }
-    assert.strictEqual(plan(things, incremental, { full: false }).resume?.token, "p3")
-    assert.isNull(plan(things, incremental, { full: true }).resume)
+    assert.strictEqual(plan(things, incremental, false).resume?.token, "p3")
+    assert.isNull(plan(things, incremental, true).resume)
   })
+})
+
+describe("reading in full now and then", () => {
+  const swept = { ...nothing, cursor: "2026-01-01T00:00:00Z", fullScanAt: nowMs - 2 * day }
+
+  it("happens when the last full scan is old, and when something wants it", () => {
+    assert.strictEqual(plan(things, swept, false).kind, "incremental")
+    assert.strictEqual(plan(things, { ...swept, fullScanAt: nowMs - 8 * day }, false).kind, "full")
+    assert.strictEqual(plan(things, swept, false, { ...settingsDefault, fullEveryMs: day }).kind, "full")
+    assert.strictEqual(
+      plan(things, { ...swept, fullScanAt: 0 }, false, { ...settingsDefault, fullEveryMs: null }).kind,
+      "incremental"
+    )
+    const wanted = plan(things, { ...swept, fullWanted: "because" }, false)
+    assert.deepStrictEqual([wanted.kind, wanted.because], ["full", "because"])
+  })
+
+  it("lets a resource without cursor read only the children of changed parents in between", () => {
+    const settings = { ...settingsDefault, sweepEveryMs: 3 * day }
+    assert.strictEqual(anyPlan(plain, swept, false).kind, "full")
+    assert.strictEqual(anyPlan(plain, swept, false, settings).kind, "children")
+    assert.strictEqual(anyPlan(plain, swept, true, settings).kind, "full")
+    assert.strictEqual(anyPlan(plain, { ...swept, fullScanAt: nowMs - 3 * day }, false, settings).kind, "full")
+    assert.strictEqual(anyPlan(plain, nothing, false, settings).kind, "full")
+  })
+})
+
+describe("a cursor moved back", () => {
+  const cases: ReadonlyArray<readonly [string, number, string]> = [
+    ["2026-01-01T00:00:00Z", 300_000, "2025-12-31T23:55:00Z"],
+    ["2026-01-01T00:00:00.123456789Z", 1, "2026-01-01T00:00:00.122456789Z"],
+    ["2026-01-01T00:00:00.1Z", 50, "2026-01-01T00:00:00.0Z"],
+    ["2026-01-01T00:00:00.000000Z", 0, "2026-01-01T00:00:00.000000Z"],
+    ["2016-12-31T23:59:60Z", 1000, "2016-12-31T23:59:58Z"],
+    ["1970-01-01T00:00:01Z", 60_000, "1970-01-01T00:00:00Z"],
+    ["opaque", 1000, "opaque"]
+  ]
+  for (const [cursor, by, expected] of cases) {
+    it(`${cursor} by ${by} ms is ${expected}`, () => assert.strictEqual(before(cursor, by), expected))
+  }
 })
 
 describe("the earlier of two cursors", () => {

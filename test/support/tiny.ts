@@ -93,23 +93,25 @@ export interface ScriptedSource {
   readonly connector: ConnectorShape
   readonly requests: Array<{ readonly resource: string; readonly since: string | null; readonly token: string | null }>
   script: Script
-  /** When reads begin, in milliseconds; grows by one with each. */
+  /** When reads begin, in milliseconds on the monotonic clock; grows by one at least with each. */
   now: number
 }
+
+const monotonicMs = () => Number(process.hrtime.bigint()) / 1e6
 
 /** A source whose pages a test writes. */
 export const scripted = (companyId: bigint, script: Script): ScriptedSource => {
   const source: ScriptedSource = {
     requests: [],
     script,
-    now: 1_700_000_000_000,
+    now: monotonicMs(),
     connector: {
       catalogue: tiny,
       identify: Effect.succeed({ companyId, user: null, scopes: null, features: null }),
       page: (request) =>
         Effect.suspend(() => {
           source.requests.push({ resource: request.resource.path, since: request.since, token: request.token })
-          const beganAt = (source.now += 1)
+          const beganAt = (source.now = Math.max(source.now + 1, monotonicMs()))
           const page = source.script(request)
           return Effect.succeed({
             records: page.records,
@@ -124,6 +126,7 @@ export const scripted = (companyId: bigint, script: Script): ScriptedSource => {
         }).pipe(
           Effect.catchDefect((defect) => (defect instanceof SourceError ? Effect.fail(defect) : Effect.die(defect)))
         ),
+      rawPage: () => Effect.die("not scripted"),
       get: () => Effect.die("not scripted"),
       write: () => Effect.die("not scripted"),
       usage: Effect.succeed({ requests: 0, retries: 0, rateLimited: 0, bytes: 0 })

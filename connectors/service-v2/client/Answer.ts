@@ -18,7 +18,7 @@ export interface Answer {
   readonly headers: Headers.Headers
   readonly bytes: Uint8Array
   readonly requestId: string | null
-  /** When the request was sent, in milliseconds since 1970 by the program's clock. */
+  /** When this attempt was sent, in milliseconds on the program's monotonic clock. */
   readonly beganAt: number
   /** Requests that it took, this one included. */
   readonly attempts: number
@@ -104,6 +104,13 @@ export const retryAfterMs = (headers: Headers.Headers, nowMs: number): number | 
   return Duration.toMillis(Headers.retryAfterDelay(parsed.success, now))
 }
 
+/** When the source answered by its own Date header, RFC 3339 in UTC; null when that is absent or unreadable. */
+export const answeredAt = (headers: Headers.Headers): string | null => {
+  const date = headers["date"] === undefined ? null : Headers.parseHttpDate(headers["date"])
+  if (date === null || Result.isFailure(date)) return null
+  return DateTime.formatIso(date.success).replace(/\.000Z$/, "Z")
+}
+
 /** The id that the source gave the request: the header of that name, or the first whose name looks like it. */
 export const requestIdOf = (headers: Headers.Headers, name: string | null): string | null => {
   if (name !== null) return headers[name.toLowerCase()] ?? null
@@ -139,9 +146,12 @@ export const failure = (answer: Answer, asking: Asking): Failed => {
   if (complaint === null) return failed(...foreign(answer, wait, parsed instanceof Unreadable ? parsed.detail : null))
 
   const { code, detail, field, problems, current } = complaint
-  if (status === 400 && field !== null && asking.pageParameters?.includes(field) === true) {
-    return failed(new SourceError.PageTokenRefused({ detail: detail === "" ? code : detail }))
-  }
+  // The first page was answered, so that what is refused without a field, or not found, is the way to this one.
+  const isAboutPage =
+    asking.pageParameters !== null &&
+    (status === 404 ||
+      ((status === 400 || status === 422) && (field === null || asking.pageParameters.includes(field))))
+  const refusedPage = () => failed(new SourceError.PageTokenRefused({ detail: detail === "" ? code : detail }))
   switch (code) {
     case "rate_limited":
       return failed(new SourceError.RateLimited({ retryAfterMs: wait }))
@@ -157,13 +167,14 @@ export const failure = (answer: Answer, asking: Asking): Failed => {
     case "record_limit_reached":
       return failed(new SourceError.Forbidden({ code, scope: scopeOf(headers), detail }))
     case "not_found":
-      return failed(new SourceError.NotFound({ detail }))
+      return isAboutPage ? refusedPage() : failed(new SourceError.NotFound({ detail }))
     case "not_implemented":
       return failed(new SourceError.NotBuilt({ detail }))
     case "server_error":
       return failed(new SourceError.ServerFault({ status, code, retryAfterMs: wait }))
     default:
   }
+  if (isAboutPage) return refusedPage()
   switch (status) {
     case 401:
       return failed(new SourceError.Unauthorized({ code }))

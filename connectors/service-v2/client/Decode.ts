@@ -8,12 +8,14 @@
 import type { Field } from "../../../src/catalogue/Field.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { Rejected, SourceRecord } from "../../../src/connector/Connector.ts"
+import * as DecodeBytes from "./DecodeBytes.ts"
 import { eachMember, elements, kindAt } from "./JsonText.ts"
 import {
   Beyond,
   decimalDigitsMax,
   isPlainInstant,
   isStorable,
+  learntDigitsMax,
   type Read,
   reader,
   startsWithDay,
@@ -36,6 +38,8 @@ export interface Decoder {
   readonly list: (text: string, items: ReadonlyArray<unknown>, start: () => number) => Decoded
   /** The record that stands between `from` and `to` of `text`. */
   readonly one: (text: string, from: number, to: number) => SourceRecord | Rejected
+  /** A whole answer without `JSON.parse`; null when it must be read by the other way. */
+  readonly bytes: (bytes: Uint8Array) => DecodeBytes.BytesPage | null
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
@@ -51,7 +55,16 @@ export const decodeText = (bytes: Uint8Array): string | null => {
 
 export const isRejected = (outcome: SourceRecord | Rejected): outcome is Rejected => "reason" in outcome
 
-const kinds = { integer: 0, decimal: 1, boolean: 2, string: 3, date: 4, timestamp: 5, list: 6 } as const
+const kinds = { integer: 0, decimal: 1, boolean: 2, string: 3, date: 4, timestamp: 5, list: 6, close: 7 } as const
+
+/** How a value is looked at first. A learnt number or JSON needs the text that was sent. */
+const kindOf = ({ type, learnt }: Field): number =>
+  learnt?.type === "number" || learnt?.type === "json" ? kinds.close : kinds[type._tag]
+
+const scaleOf = ({ type }: Field): number => (type._tag === "decimal" ? type.scale : 0)
+
+/** Digits before the point that a decimal column takes. */
+const wholeOf = (field: Field): number => (field.learnt === null ? decimalDigitsMax - scaleOf(field) : learntDigitsMax)
 
 /** Text of the small integers, which flags, codes and line numbers are made of. */
 const smallIntegers = Array.from({ length: 1024 }, (_, value) => String(value))
@@ -84,8 +97,11 @@ export const make = (resource: Resource): Decoder => {
   const { fields } = resource
   const count = fields.length
   const names = fields.map((field) => field.name)
-  const codes = Uint8Array.from(fields, (field) => kinds[field.type._tag])
-  const scales = Uint8Array.from(fields, (field) => (field.type._tag === "decimal" ? field.type.scale : 0))
+  const codes = Uint8Array.from(fields, kindOf)
+  const scales = Uint8Array.from(fields, scaleOf)
+  const wholes = Uint8Array.from(fields, wholeOf)
+  /** `JSON.parse` confuses names with escapes; no name in a catalogue has one, a learnt name may. */
+  const isEscaped = names.some((name) => JSON.stringify(name) !== `"${name}"`)
   const readers: ReadonlyArray<(raw: string) => Read> = fields.map((field: Field) => reader(field))
   const places = new Map(names.map((name, place) => [name, place]))
   /** Copied for each record, which is faster than growing an array. */
@@ -116,7 +132,7 @@ export const make = (resource: Resource): Decoder => {
             break
           case kinds.decimal:
             if (typeof cell !== "string") return null
-            if (!isPlainDecimal(cell, decimalDigitsMax - scales[place]!, scales[place]!)) return null
+            if (!isPlainDecimal(cell, wholes[place]!, scales[place]!)) return null
             columns[place] = cell
             break
           case kinds.boolean:
@@ -136,6 +152,8 @@ export const make = (resource: Resource): Decoder => {
             if (typeof cell !== "string" || !isPlainInstant(cell)) return null
             columns[place] = cell
             break
+          case kinds.close:
+            return null
           default:
             if (!Array.isArray(cell) || cell.length > 0) return null
             columns[place] = "[]"
@@ -226,7 +244,7 @@ export const make = (resource: Resource): Decoder => {
       if (read instanceof Unfit) return reject(id, names[place]!, read.reason, bytes)
       if (read instanceof Beyond) {
         columns[place] = read.text
-        beyond += `${beyond === "" ? "" : ","}"${names[place]!}":${raw}`
+        beyond += `${beyond === "" ? "" : ","}${JSON.stringify(names[place]!)}:${raw}`
       } else {
         columns[place] = read
       }
@@ -239,7 +257,7 @@ export const make = (resource: Resource): Decoder => {
     const rejected: Array<Rejected> = []
     // Only an escape can bring in what is no text: bytes are checked, and raw control characters are no JSON.
     const escaped = text.includes("\\u")
-    const close = hasFraction(text)
+    const close = isEscaped || hasFraction(text)
     let ranges: ReadonlyArray<number> | null = null
     for (let index = 0; index < items.length; index++) {
       const record = close ? null : plain(items[index], escaped)
@@ -257,5 +275,23 @@ export const make = (resource: Resource): Decoder => {
     return { records, rejected }
   }
 
-  return { list, one }
+  const bytes = DecodeBytes.make(resource, {
+    one: (text) => one(text, 0, text.length),
+    others: (names, texts) => {
+      const others: Array<string> = []
+      let customFields: string | null = null
+      for (const [at, name] of names.entries()) {
+        const raw = texts[at]!
+        if (name === customFieldsName) customFields = raw === "null" ? null : raw
+        else others.push(name, raw)
+      }
+      const outcome = withOthers(bare, "", others, customFields, "")
+      return isRejected(outcome) ? null : outcome
+    }
+  })
+
+  return { list, one, bytes }
 }
+
+/** Stands for a record whose columns are elsewhere. */
+const bare: SourceRecord = { id: "", columns: [], partial: false, customFields: null, extra: null }

@@ -18,7 +18,7 @@ import type { HttpClientResponse } from "effect/http/HttpClientResponse"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
-import type { BudgetShape } from "../../../src/budget/Budget.ts"
+import type { BudgetError, BudgetShape } from "../../../src/budget/Budget.ts"
 import type { ConnectorUsage } from "../../../src/connector/Connector.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import { type Answer, type Asking, Failed, requestIdOf } from "./Answer.ts"
@@ -92,6 +92,12 @@ const networkDetail = (error: HttpClientError): { readonly code: string | null; 
   return { code, text: code === null || text.includes(code) ? text : `${code}: ${text}` }
 }
 
+/** Why there is no permit, as the failure of a request that was not sent. */
+const withoutPermit = (error: BudgetError): SourceError.SourceReason =>
+  error._tag === "BudgetHeld"
+    ? new SourceError.RateLimited({ retryAfterMs: Math.ceil(error.retryAfterMs) })
+    : new SourceError.Unreachable({ detail: error.message })
+
 export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options: ExchangeOptions): Exchange => {
   const secret = Redacted.value(options.token)
   const { answerBytesMax, requestTimeoutMs, retry } = options
@@ -103,12 +109,12 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
 
   // A token shorter than any real one would stand in half of all words.
   const scrub = (text: string) => (secret.length < secretLengthMin ? text : text.replaceAll(secret, "[token]"))
-  const elapsedMs = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const elapsedMs = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
   /** Why nothing may be sent yet; null when it may. */
   const refusedAt = (nowMs: number): SourceError.SourceReason | null => {
     if (refusal === null || refusal.untilMs <= nowMs) return null
-    const retryAfterMs = refusal.untilMs - nowMs
+    const retryAfterMs = Math.ceil(refusal.untilMs - nowMs)
     return refusal.reason._tag === "RateLimited"
       ? new SourceError.RateLimited({ retryAfterMs })
       : new SourceError.ServerFault({ status: refusal.reason.status, code: refusal.reason.code, retryAfterMs })
@@ -208,11 +214,11 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
     for (;;) {
       const before = refusedAt(elapsedMs(clock))
       if (before !== null) return yield* fail(before, null)
-      yield* budget.take
+      yield* Effect.mapError(budget.take, (error) => fail(withoutPermit(error), null))
       const meanwhile = refusedAt(elapsedMs(clock))
       if (meanwhile !== null) return yield* fail(meanwhile, null)
       usage.requests++
-      const answer = yield* attempt(request, clock.currentTimeMillisUnsafe(), failures + limited + 1)
+      const answer = yield* attempt(request, elapsedMs(clock), failures + limited + 1)
       const nowMs = clock.currentTimeMillisUnsafe()
       const asking: Asking = { pageParameters: call.pageParameters, scrub, nowMs }
       const outcome = answer instanceof Failed ? answer : read(answer, asking)
@@ -227,7 +233,7 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
       if (statedMs !== null && statedMs > options.retryAfterMaxMs) {
         if (forAll !== null) {
           refusal = { untilMs: elapsedMs(clock) + statedMs, reason: forAll }
-          yield* budget.hold(options.retryAfterMaxMs)
+          yield* budget.hold(statedMs, reason._tag === "RateLimited" ? "limit" : "fault")
         }
         return yield* fail(reason, requestId)
       }
@@ -237,7 +243,7 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
         // An answer that names no time, or none at all, must not make a loop without a pause.
         waitMs = statedMs === null || statedMs === 0 ? yield* backoffMs(unstatedWaitMs, limited) : statedMs
         limitedWaitMs += waitMs
-        yield* budget.hold(waitMs)
+        yield* budget.hold(waitMs, "limit")
         if (limitedWaitMs > options.rateLimitedWaitMaxMs) return yield* fail(reason, requestId)
       } else {
         failures++

@@ -4,7 +4,19 @@
  * Promise: a scan ends only where the source says so. A page that announces more without saying where, a full page
  * that says nothing, and a page that comes again are errors, never ends. A page token says all that is needed to read
  * its page in another process, and carries enough of the way behind it to notice a circle.
+ *
+ * Pages that are counted off move when a record before them goes: the first record of the next page slides into the
+ * page that was read already, and nobody reads it. So each counted page is joined to the one before by the last record
+ * read, the edge: what stands behind the edge in one answer is what was not read yet, as long as the source keeps the
+ * order of records that do not change. Offsets are asked with an overlap of one record, so that the page shows the
+ * edge itself. Page numbers cannot overlap: unless the page happens to show the edge, the page before is read once more
+ * and must still end with it. Where neither is so, the answer is a {@link SourceError.PageDrift}. Cursors, and links
+ * that do not count, are the source's own marks and trusted.
+ *
+ * What this cannot see: a source that gives records of one rank in another order each time, and with page numbers a
+ * record that goes and one that comes before the edge, between the same two requests.
  */
+import { createHash } from "node:crypto"
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import type { BaseAddress } from "./BaseAddress.ts"
 import { isObject, type JsonObject, member } from "./Envelope.ts"
@@ -35,7 +47,8 @@ export const defaults: PagingSettings = {
 /** Where a page is. */
 type Place =
   | { readonly cursor: string }
-  | { readonly page: number }
+  /** `size` is the limit that the number counts in; null when none is sent. */
+  | { readonly page: number; readonly size: number | null }
   | { readonly offset: number }
   /** Path and query below the base address. */
   | { readonly url: string }
@@ -46,10 +59,22 @@ export interface PageToken {
   /** How many pages came before this one. */
   readonly step: number
   /**
-   * What a later page is compared with: the place of the last page whose step was a power of two, so that a circle of
-   * any length is noticed (Brent); for numbered pages the first record of the page before.
+   * The place of the last page whose step was a power of two, so that a circle of any length is noticed (Brent); empty
+   * for counted pages.
    */
   readonly mark: string
+  /** How the page joins the one before; null where the source's own mark says it. */
+  readonly edge: Edge | null
+}
+
+/** Where the pages read so far end. */
+export interface Edge {
+  /** Identity of the first record of the page before, to notice a page that comes again. */
+  readonly first: string
+  /** Identity of the last record that was read. */
+  readonly last: string
+  /** Path of the page before, which must still end with `last`; null when the page asked for begins with it. */
+  readonly before: string | null
 }
 
 /** What a page said of itself. */
@@ -57,8 +82,16 @@ export interface PageFacts {
   readonly meta: JsonObject
   readonly link: string | undefined
   readonly records: number
-  /** Number of the first record, to notice a page that comes again. */
-  readonly firstId: string | null
+  /** Of each record, in the order sent; asked for only where pages are counted. */
+  readonly identities: () => ReadonlyArray<string>
+}
+
+/** How a page joins the one before. */
+export interface Joint {
+  /** Whether the first record is the last one of the page before. */
+  readonly isRepeating: boolean
+  /** The page before that must be read once more, and the record that it must end with; null when all is proven. */
+  readonly again: { readonly path: string; readonly last: string } | null
 }
 
 /** What a page was asked for. */
@@ -72,8 +105,8 @@ export interface Asked {
 /** Lengths at which services usually cut a page: a list as long as that may have been cut. */
 const usualPageSizes: ReadonlySet<number> = new Set([100, 200, 250, 500, 1000, 2000, 5000, 10_000])
 
-export const encode = (token: PageToken): string =>
-  JSON.stringify({ ...token.place, step: token.step, mark: token.mark })
+export const encode = ({ place, step, mark, edge }: PageToken): string =>
+  JSON.stringify({ ...place, step, mark, ...(edge === null ? {} : { edge }) })
 
 /** Reads a page token; null when it is none of this connector's. */
 export const decode = (text: string): PageToken | null => {
@@ -87,9 +120,22 @@ export const decode = (text: string): PageToken | null => {
   const step = member(value, "step")
   const mark = member(value, "mark")
   const place = placeOf(value)
-  if (place === null || typeof mark !== "string") return null
+  const edge = edgeOf(member(value, "edge"))
+  if (place === null || edge === undefined || typeof mark !== "string") return null
+  // A counted page that does not say what it joins could pass records by.
+  if (edge === null && ("page" in place || "offset" in place)) return null
   if (typeof step !== "number" || !Number.isSafeInteger(step) || step < 1) return null
-  return { place, step, mark }
+  return { place, step, mark, edge }
+}
+
+/** Undefined when it is no edge. */
+const edgeOf = (value: unknown): Edge | null | undefined => {
+  if (value === undefined) return null
+  if (!isObject(value)) return undefined
+  const [first, last, before] = ["first", "last", "before"].map((name) => member(value, name))
+  if (typeof first !== "string" || typeof last !== "string") return undefined
+  if (before !== null && !(typeof before === "string" && before.startsWith("/"))) return undefined
+  return { first, last, before }
 }
 
 const placeOf = (value: JsonObject): Place | null => {
@@ -98,7 +144,9 @@ const placeOf = (value: JsonObject): Place | null => {
   const url = member(value, "url")
   if (typeof url === "string" && url.startsWith("/")) return { url }
   const page = member(value, "page")
-  if (typeof page === "number" && Number.isSafeInteger(page)) return { page }
+  const size = member(value, "size")
+  const isSize = size === null || (typeof size === "number" && Number.isSafeInteger(size) && size >= 1)
+  if (typeof page === "number" && Number.isSafeInteger(page) && isSize) return { page, size }
   const offset = member(value, "offset")
   if (typeof offset === "number" && Number.isSafeInteger(offset)) return { offset }
   return null
@@ -113,6 +161,48 @@ export const parameter = (place: Place, settings: PagingSettings): readonly [nam
 }
 
 const broken = (detail: string) => new SourceError.PagingBroken({ detail })
+const drifted = (detail: string) => new SourceError.PageDrift({ detail })
+
+/**
+ * What tells a record from all others and from itself after a change, as far as a list may be ordered by it: its number
+ * and the time of its last change, or everything when that time is not there or whole seconds only.
+ */
+export const identity = (item: unknown, text: () => string): string => {
+  const id = isObject(item) ? member(item, "id") : undefined
+  const changed = isObject(item) ? member(item, "lastchangedate") : undefined
+  return Number.isSafeInteger(id) && typeof changed === "string" && changed.length <= 40 && changed.includes(".")
+    ? `${id as number} ${changed}`
+    : `sha256 ${createHash("sha256").update(text()).digest("base64url")}`
+}
+
+/** How a page joins the one before. */
+export const join = (
+  { records, identities }: PageFacts,
+  token: PageToken | null
+): Joint | SourceError.PageDrift | SourceError.PagingBroken => {
+  const edge = token?.edge ?? null
+  if (edge === null) return { isRepeating: false, again: null }
+  const { first, last, before } = edge
+  const seen = identities()
+  // A page with the edge alone is what the end of a list looks like when it is asked for with an overlap.
+  const isEdgeAlone = before === null && records === 1
+  if (records > 0 && seen[0] === first && seen.at(-1) === last && !isEdgeAlone) {
+    // So short a page by offset also comes again when one record came before it.
+    if (records <= 2 && token !== null && "offset" in token.place) {
+      return drifted("the same records come again, at another offset")
+    }
+    return broken("the same page comes again: the source does not heed the parameter that names the page")
+  }
+  const at = seen.indexOf(last)
+  if (at >= 0) return { isRepeating: at === 0, again: null }
+  return before === null
+    ? drifted("the page does not hold the last record of the page before")
+    : { isRepeating: false, again: { path: before, last } }
+}
+
+/** Whether the page before still ends as it did; the drift when it does not. */
+export const confirm = ({ identities }: PageFacts, last: string): SourceError.PageDrift | null =>
+  identities().at(-1) === last ? null : drifted("the page before, read once more, ends with another record")
 
 /** The next page's token; null when this was the last page. */
 export const next = (
@@ -132,7 +222,7 @@ export const next = (
   }
   if (hasMore === false) return null
   const found = continuation(facts, settings.mode)
-  if (found !== null) return follow(found, asked, base)
+  if (found !== null) return follow(found, facts, asked, settings, base)
   if (hasMore === true) return broken("more records are announced, but not where they are")
   // The way that led here, or the way that is configured, is known to say so when there is more.
   if (settings.mode !== "auto" || asked.token !== null || saysEnd(facts.meta)) return null
@@ -168,53 +258,80 @@ const continuation = ({ meta, link }: PageFacts, mode: PagingMode): Continuation
   return null
 }
 
-const follow = (found: Continuation, asked: Asked, base: BaseAddress): PageToken | SourceError.PagingBroken => {
+const countingParameters = ["page", "page_number", "offset", "skip", "start"]
+
+/** Whether an address names its page by counting. */
+const isCounted = (url: string, { pageParameter, offsetParameter }: PagingSettings): boolean => {
+  const parameters = new URLSearchParams(url.slice(url.indexOf("?") + 1))
+  return [pageParameter, offsetParameter, ...countingParameters].some((name) =>
+    /^\d{1,15}$/.test(parameters.get(name) ?? "")
+  )
+}
+
+/** Where a page without overlap ends; an empty one changes nothing. */
+const edgeBehind = ({ identities }: PageFacts, asked: Asked): Edge | null => {
+  const seen = identities()
+  const first = seen[0]
+  const last = seen.at(-1)
+  return first === undefined || last === undefined ? (asked.token?.edge ?? null) : { first, last, before: asked.path }
+}
+
+const follow = (
+  found: Continuation,
+  facts: PageFacts,
+  asked: Asked,
+  settings: PagingSettings,
+  base: BaseAddress
+): PageToken | SourceError.PagingBroken => {
   let place: { readonly cursor: string } | { readonly url: string }
+  let edge: Edge | null = null
   if ("cursor" in found) {
     place = { cursor: found.cursor }
   } else {
     const url = base.below(found.link, asked.path)
     if (url === null) return broken("the link to the next page leaves the configured base address")
     place = { url }
+    if (isCounted(url, settings)) edge = edgeBehind(facts, asked)
   }
   const mark = "cursor" in place ? place.cursor : place.url
   const { token } = asked
   if (token === null) {
-    return mark === asked.path ? broken("the page names itself as the next one") : { place, step: 1, mark }
+    return mark === asked.path ? broken("the page names itself as the next one") : { place, step: 1, mark, edge }
   }
   const self = "cursor" in token.place ? token.place.cursor : "url" in token.place ? token.place.url : null
   if (mark === token.mark || mark === self) {
     return broken(`a page names one that was read before as the next one, after ${token.step + 1} pages`)
   }
   const step = token.step + 1
-  return { place, step, mark: Number.isInteger(Math.log2(step)) ? mark : token.mark }
+  return { place, step, mark: Number.isInteger(Math.log2(step)) ? mark : token.mark, edge }
 }
 
 const nextNumbered = (
-  { meta, records, firstId }: PageFacts,
-  { token }: Asked,
+  facts: PageFacts,
+  asked: Asked,
   settings: PagingSettings,
   hasMore: unknown,
   mode: "page" | "offset"
 ): PageToken | null | SourceError.PagingBroken => {
+  const { records } = facts
+  const { token } = asked
   if (hasMore === false) return null
+  // A short page proves nothing: a source may give less than it could and not say so. Without its word, the scan ends
+  // at the first page that is empty.
   if (records === 0) return hasMore === true ? broken("an empty page announces more records") : null
-  // A page shorter than the source's own limit is the last one. What we asked for proves nothing: a source may give
-  // less than it was asked for and not say so; then the scan ends at the first empty page.
-  const limit = member(meta, "limit")
-  if (hasMore !== true && typeof limit === "number" && records < limit) return null
-  const mark = firstId ?? ""
-  if (token !== null && mark !== "" && mark === token.mark) {
-    const parameter = mode === "page" ? settings.pageParameter : settings.offsetParameter
-    return broken(`the same page comes again: the source does not heed the parameter ${parameter}`)
-  }
+  const edge = edgeBehind(facts, asked)
   const step = (token?.step ?? 0) + 1
   if (mode === "page") {
-    const page = token !== null && "page" in token.place ? token.place.page : settings.pageFirst
-    return { place: { page: page + 1 }, step, mark }
+    const isPage = token !== null && "page" in token.place
+    const { page, size } = isPage ? token.place : { page: settings.pageFirst, size: asked.pageSize }
+    return { place: { page: page + 1, size }, step, mark: "", edge }
   }
-  const offset = token !== null && "offset" in token.place ? token.place.offset : 0
-  return { place: { offset: offset + records }, step, mark }
+  const end = (token !== null && "offset" in token.place ? token.place.offset : 0) + records
+  // A page that held nothing but the overlap: the list ends here, or its pages are of one record.
+  const isOverlapAlone = token?.edge?.before === null && records === 1
+  return isOverlapAlone || edge === null
+    ? { place: { offset: end }, step, mark: "", edge }
+    : { place: { offset: end - 1 }, step, mark: "", edge: { ...edge, before: null } }
 }
 
 /** The target of `rel=next` in a Link header; null when there is none. */

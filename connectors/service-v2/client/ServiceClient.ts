@@ -18,16 +18,28 @@ import {
   type Identity,
   type Page,
   type PageRequest,
+  type RawPage,
   type Reading,
   type WriteAnswer,
   type WriteRequest
 } from "../../../src/connector/Connector.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
-import { type Answer, type Asking, failure, Failed, foreignAttemptsMax } from "./Answer.ts"
+import { type Answer, answeredAt, type Asking, failure, Failed, foreignAttemptsMax } from "./Answer.ts"
 import * as BaseAddress from "./BaseAddress.ts"
 import * as Decode from "./Decode.ts"
-import { findList, findRecord, isObject, type JsonObject, member, parse, type Parsed, Unreadable } from "./Envelope.ts"
+import {
+  findList,
+  findRecord,
+  isObject,
+  type JsonObject,
+  type List,
+  member,
+  parse,
+  type Parsed,
+  Unreadable
+} from "./Envelope.ts"
 import * as Exchange from "./Exchange.ts"
+import { elements } from "./JsonText.ts"
 import * as Paging from "./Paging.ts"
 import { isStorable } from "./Values.ts"
 
@@ -102,6 +114,41 @@ const checkedToken = (token: Redacted.Redacted): BaseAddress.ClientConfigError |
         remedy: "copy the token again, without quotes or line ends"
       })
 
+/** A list answer, read as far as paging needs. */
+interface Listed {
+  readonly answer: Answer
+  readonly text: string
+  readonly list: List
+  /** JSON text of each record, byte for byte. */
+  readonly texts: () => ReadonlyArray<string>
+  readonly facts: Paging.PageFacts
+}
+
+/** A page of a scan. */
+interface Turned extends Listed, Paging.Joint {
+  readonly path: string
+  readonly next: string | null
+  /** What it took to look at the page before once more. */
+  readonly extraAttempts?: number
+  readonly extraBytes?: number
+}
+
+const once = <A>(make: () => ReadonlyArray<A>): (() => ReadonlyArray<A>) => {
+  let known: ReadonlyArray<A> | null = null
+  return () => (known ??= make())
+}
+
+/** The records of a list as they stand in the text. */
+const recordTexts = (text: string, list: List): ReadonlyArray<string> => {
+  const ranges = elements(text, list.start())
+  return list.items.map((_, at) => text.slice(ranges[2 * at], ranges[2 * at + 1]))
+}
+
+/** Whether lists can be asked for exactly one value of the field. */
+const isExactFilter = (resource: Resource, field: string): boolean =>
+  resource.filters.some((filter) => filter.field === field && filter.match === "exact") ||
+  (field === "externalid" && resource.field.has("externalid"))
+
 /** Makes the connector for one token. */
 export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) {
   const base = BaseAddress.parse(options.baseUrl, options.allowHttp ?? false)
@@ -131,6 +178,12 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
 
   const paging: Paging.PagingSettings = { ...Paging.defaults, ...options.paging }
   const pageParameters = [paging.cursorParameter, paging.pageParameter, paging.offsetParameter]
+  const ownParameters: ReadonlySet<string> = new Set([paging.limitParameter, "modifiedsince", "cancel", "include"])
+  /** Parameters of a page's address by which it may be refused: the known ones, and what the source put into a link. */
+  const pageParametersOf = (path: string): ReadonlyArray<string> => {
+    const given = new URLSearchParams(path.includes("?") ? path.slice(path.indexOf("?") + 1) : "")
+    return [...pageParameters, ...[...given.keys()].filter((name) => !ownParameters.has(name))]
+  }
   const itemsKey = options.itemsKey === undefined || options.itemsKey === "auto" ? null : options.itemsKey
   const precondition = options.precondition ?? "auto"
   const includeCustomFields = options.includeCustomFields ?? false
@@ -151,7 +204,7 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
 
   const get = <A>(path: string, isByToken: boolean, read: Read<A>) =>
     exchange.send(
-      { method: "GET", path, headers: {}, body: null, pageParameters: isByToken ? pageParameters : null },
+      { method: "GET", path, headers: {}, body: null, pageParameters: isByToken ? pageParametersOf(path) : null },
       read
     )
 
@@ -172,10 +225,13 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
 
   // -- pages ----------------------------------------------------------------------------------------------------------
 
-  const pagePath = ({ resource, since }: PageRequest, token: Paging.PageToken | null): string => {
+  const pagePath = ({ resource, since, where = null }: PageRequest, token: Paging.PageToken | null): string => {
     if (token !== null && "url" in token.place) return token.place.url
     const parameters: Array<readonly [string, string]> = []
-    if (pageSize !== null) parameters.push([paging.limitParameter, String(pageSize)])
+    // A numbered page means what it meant when its number was made, whatever is configured since.
+    const size = token !== null && "page" in token.place ? token.place.size : pageSize
+    if (size !== null) parameters.push([paging.limitParameter, String(size)])
+    if (where !== null) parameters.push([where.field, where.value])
     // With modifiedsince the source shows cancelled records by itself.
     if (since !== null && resource.modifiedSince) parameters.push(["modifiedsince", since])
     else if (isCancellable(resource)) parameters.push(["cancel", "any"])
@@ -185,62 +241,116 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
     return `/${resource.path}${query(parameters)}`
   }
 
-  const readPage =
-    ({ resource }: PageRequest, token: Paging.PageToken | null, path: string) =>
-    (answer: Answer): Page | Failed => {
+  /** The list in an answer, and its records' texts. */
+  const readList =
+    (resource: Resource) =>
+    (answer: Answer): Listed | Failed => {
       const parsed = parse(answer.bytes)
       if (parsed instanceof Unreadable) return malformed(answer, parsed)
       const list = findList(parsed, itemsKey, resource.path)
       if (list instanceof Unreadable) return malformed(answer, list)
-      const syncedThrough = member(list.meta, "synced_through")
-      if (typeof syncedThrough === "string" && !isStorable(syncedThrough)) {
-        return malformed(answer, new Unreadable("_meta.synced_through is no text", true))
+      const texts = once(() => recordTexts(parsed.text, list))
+      const facts: Paging.PageFacts = {
+        meta: list.meta,
+        link: answer.headers["link"],
+        records: list.items.length,
+        identities: once(() => list.items.map((item, at) => Paging.identity(item, () => texts()[at]!)))
       }
-      const { records, rejected } = decoderOf(resource).list(parsed.text, list.items, list.start)
-      const next = Paging.next(
-        {
-          meta: list.meta,
-          link: answer.headers["link"],
-          records: list.items.length,
-          firstId: records[0]?.id ?? rejected[0]?.id ?? null
-        },
-        { token, path, pageSize },
-        paging,
-        base
-      )
+      return { answer, text: parsed.text, list, texts, facts }
+    }
+
+  /** A page, what continues it, and whether the page before has to be looked at again. */
+  const readPage =
+    ({ resource }: PageRequest, token: Paging.PageToken | null, path: string) =>
+    (answer: Answer): Turned | Failed => {
+      const listed = readList(resource)(answer)
+      if (listed instanceof Failed) return listed
+      const joint = Paging.join(listed.facts, token)
+      if (!("again" in joint)) return new Failed(joint, answer.requestId)
+      const next = Paging.next(listed.facts, { token, path, pageSize }, paging, base)
       if (next instanceof SourceError.PagingBroken) return new Failed(next, answer.requestId)
       const nextText = next === null ? null : Paging.encode(next)
       if (nextText !== null && nextText.includes(Redacted.value(options.token))) {
         const detail = "the link to the next page carries the token, which belongs in no address"
         return new Failed(new SourceError.PagingBroken({ detail }), answer.requestId)
       }
-      return {
-        records,
-        rejected,
-        next: nextText,
-        syncedThrough: typeof syncedThrough === "string" ? syncedThrough : null,
-        beganAt: answer.beganAt,
-        source: sourceOf("GET", path, answer),
-        bytes: answer.bytes.length,
-        attempts: answer.attempts
-      }
+      return { ...listed, ...joint, path, next: nextText }
     }
 
-  const page: ConnectorShape["page"] = (request) =>
+  /** Reads the page before once more: whether it still ends as it did when it was read. */
+  const confirm = (resource: Resource, path: string, last: string) =>
+    get(
+      path,
+      true,
+      whenOk((answer) => {
+        const listed = readList(resource)(answer)
+        if (listed instanceof Failed) return listed
+        const drift = Paging.confirm(listed.facts, last)
+        return drift === null ? answer : new Failed(drift, answer.requestId)
+      })
+    )
+
+  const turn = (request: PageRequest): Effect.Effect<Turned, SourceError.SourceError> =>
     Effect.suspend(() => {
+      const { resource, where = null } = request
+      if (where !== null && !isExactFilter(resource, where.field)) {
+        return Effect.die(new Error(`${resource.path} offers no exact filter by "${where.field}"`))
+      }
       const token = request.token === null ? null : Paging.decode(request.token)
+      const isOurs = (path: string) => base.below(base.at(path), "/") === path
       const isForeign =
-        token === null || ("url" in token.place && base.below(base.at(token.place.url), "/") !== token.place.url)
+        token === null ||
+        ("url" in token.place && !isOurs(token.place.url)) ||
+        (typeof token.edge?.before === "string" && !isOurs(token.edge.before))
       if (request.token !== null && isForeign) {
         const reason = new SourceError.PageTokenRefused({ detail: "it is none of this connector's" })
-        const path = `/${request.resource.path}`
+        const path = `/${resource.path}`
         return Effect.fail(new SourceError.SourceError({ reason, request: { method: "GET", path, requestId: null } }))
       }
       const ask = Effect.suspend(() => {
         const path = pagePath(request, token)
         return get(path, token !== null, whenOk(readPage(request, token, path)))
       })
-      return tolerant(request.resource, ask)
+      return Effect.flatMap(tolerant(resource, ask), (turned) =>
+        turned.again === null
+          ? Effect.succeed(turned)
+          : Effect.map(confirm(resource, turned.again.path, turned.again.last), ({ attempts, bytes }) => ({
+              ...turned,
+              extraAttempts: attempts,
+              extraBytes: bytes.length
+            }))
+      )
+    })
+
+  const page: ConnectorShape["page"] = (request) =>
+    Effect.map(turn(request), (turned): Page => {
+      const { answer, list, text, texts } = turned
+      const decoder = decoderOf(request.resource)
+      const { records, rejected } = decoder.list(text, list.items, list.start)
+      const isRepeatRejected = turned.isRepeating && Decode.isRejected(decoder.one(texts()[0]!, 0, texts()[0]!.length))
+      const syncedThrough = member(list.meta, "synced_through")
+      return {
+        records: turned.isRepeating && !isRepeatRejected ? records.slice(1) : records,
+        rejected: isRepeatRejected ? rejected.slice(1) : rejected,
+        next: turned.next,
+        syncedThrough:
+          typeof syncedThrough === "string" && syncedThrough !== "" && isStorable(syncedThrough) ? syncedThrough : null,
+        beganAt: answer.beganAt,
+        answeredAt: answeredAt(answer.headers),
+        source: sourceOf("GET", turned.path, answer),
+        bytes: answer.bytes.length + (turned.extraBytes ?? 0),
+        attempts: answer.attempts + (turned.extraAttempts ?? 0)
+      }
+    })
+
+  const rawPage: ConnectorShape["rawPage"] = (request) =>
+    Effect.map(turn(request), (turned): RawPage => {
+      const texts = turned.texts()
+      return {
+        records: turned.isRepeating ? texts.slice(1) : texts,
+        next: turned.next,
+        attempts: turned.answer.attempts + (turned.extraAttempts ?? 0)
+      }
     })
 
   // -- one record -----------------------------------------------------------------------------------------------------
@@ -352,6 +462,7 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
     catalogue: options.catalogue,
     identify,
     page,
+    rawPage,
     get: getOne,
     write,
     usage: exchange.usage

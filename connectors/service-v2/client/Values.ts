@@ -4,7 +4,7 @@
  * Promise: a value is read as exactly what was sent, or not at all. No number is ever a float here; a value that the
  * field cannot hold is {@link Unfit} with the reason, and what a column would cut off is answered {@link Beyond} it.
  */
-import type { Field, FieldType } from "../../../src/catalogue/Field.ts"
+import type { Field, FieldType, LearntType } from "../../../src/catalogue/Field.ts"
 import { kindAt, stringValue } from "./JsonText.ts"
 
 /** The value cannot be kept in the field. */
@@ -15,10 +15,10 @@ export class Unfit {
   }
 }
 
-/** The column can hold `text`; the value sent says more and is to be kept beside it. */
+/** The column can hold `text` (null is nothing of it); the value sent says more and is to be kept beside it. */
 export class Beyond {
-  readonly text: string
-  constructor(text: string) {
+  readonly text: string | null
+  constructor(text: string | null) {
     this.text = text
   }
 }
@@ -306,9 +306,54 @@ const readList = (raw: string): Read => {
   return reason === null ? raw : new Unfit(reason)
 }
 
+/** Digits on each side of the point of a number that a learnt column takes. */
+export const learntDigitsMax = 18
+
+const learntInteger = /^-?(?:0|[1-9]\d{0,17})$/
+const learntDecimal = /^-?(?:0|[1-9]\d{0,17})(?:\.\d{1,18})?$/
+const minusZero = /^-0(?:\.0*)?$/
+const isLearntDecimal = (text: string): boolean => learntDecimal.test(text) && !minusZero.test(text)
+
+/** The text that a learnt column holds exactly, undefined when the value does not fit; the same rules as in SQL. */
+const learntText = (type: LearntType, raw: string): string | undefined => {
+  const kind = kindAt(raw, 0)
+  const text = kind === "string" ? stringValue(raw, 0, raw.length) : ""
+  switch (type) {
+    case "json":
+      return raw
+    case "text":
+      return kind === "string" ? text : undefined
+    case "boolean":
+      return kind === "boolean" ? raw : undefined
+    case "integer":
+      return kind === "number" && learntInteger.test(raw) && raw !== "-0" ? raw : undefined
+    case "number":
+      return kind === "number" && isLearntDecimal(raw) ? raw : undefined
+    case "decimal":
+      return kind === "string" && isLearntDecimal(text) ? text : undefined
+    case "date":
+      return kind === "string" && text.length === 10 && startsWithDay(text) ? text : undefined
+    case "timestamp":
+      return kind === "string" && isPlainInstant(text) ? text : undefined
+  }
+}
+
+/** A value of a field that no catalogue states: what does not fit the guess stays beside the columns as it was sent. */
+const readLearnt = (type: LearntType, raw: string): Read => {
+  const reason = unkeepable(raw)
+  if (reason !== null) return new Unfit(reason)
+  const text = learntText(type, raw)
+  if (text !== undefined) return text
+  // A number or a flag reads well as text; that it was none is told beside it.
+  const kind = kindAt(raw, 0)
+  const isReadable = kind === "boolean" || (kind === "number" && isLearntDecimal(raw))
+  return new Beyond(type === "text" && isReadable ? raw : null)
+}
+
 /** How a field reads the JSON text of one value. */
 export const reader = (field: Field): ((raw: string) => Read) => {
-  const read = readerOf(field.type, field.typed)
+  const { learnt } = field
+  const read = learnt === null ? readerOf(field.type, field.typed) : (raw: string) => readLearnt(learnt.type, raw)
   return (raw) => (raw === "null" ? null : read(raw))
 }
 

@@ -124,7 +124,8 @@ describe("a run", () => {
         const before = (yield* live(companyId))[1]!
         source.script = pages({ records: [thing(2, "two", 2), thing(1, "ONE", 12)], syncedThrough: at(20) })
         const outcome = yield* run(source, companyId)
-        assert.strictEqual(source.requests.at(-1)!.since, at(10))
+        // The overlap before the stored cursor, in its own form.
+        assert.strictEqual(source.requests.at(-1)!.since, "2025-12-31T23:55:10.000000Z")
         assert.deepStrictEqual([outcome.totals.inserted, outcome.totals.updated, outcome.totals.unchanged], [0, 1, 1])
         const rows = yield* live(companyId)
         assert.deepStrictEqual(
@@ -345,7 +346,7 @@ describe("a run", () => {
           [
             [null, "p2"],
             [null, "p3"],
-            [at(11), null]
+            ["2025-12-31T23:55:11.000000Z", null]
           ]
         )
         assert.strictEqual((yield* live(companyId))[0]!["name"], "n1 later")
@@ -452,8 +453,18 @@ describe("a run", () => {
     it.effect("shuts out a run that was taken over", () =>
       Effect.gen(function* () {
         const companyId = company()
-        const options = { table: tables.things, companyId, acceptDeletions: false }
-        const begun = () => ({ kind: "full" as const, resumed: false, cursorFrom: null })
+        const options: Lander.OpenOptions = {
+          table: tables.things,
+          companyId,
+          lane: "live",
+          origin: "scan",
+          authority: "newer",
+          acceptDeletions: false,
+          deletionsShareMax: 0.5,
+          children: []
+        }
+        const begun = () =>
+          Effect.succeed({ kind: "full" as const, resumed: false, cursorFrom: null, lateness: null })
         const page = {
           records: [thing(1, "zombie", 1)],
           rejected: [],
@@ -464,14 +475,22 @@ describe("a run", () => {
           bytes: 1,
           attempts: 1
         }
-        const scan = { kind: "full" as const, since: null, token: null, pages: 1, syncedThrough: at(1), beganAt: 1 }
+        const scan = {
+          kind: "full" as const,
+          since: null,
+          until: null,
+          token: null,
+          pages: 1,
+          syncedThrough: at(1),
+          beganAt: 1
+        }
         yield* Effect.scoped(
           Effect.gen(function* () {
             const stale = yield* Lander.open(options, begun)
             // As if its lock had been lost with its connection while the process slept.
             const sql = yield* SqlClient.SqlClient
             yield* sql`update tributary.checkpoints set fence = fence + 1 where company_id = ${companyId}`
-            const result = yield* Effect.result(stale.land({ pages: [page], scan, complete: true }))
+            const result = yield* Effect.result(stale.land({ pages: [{ page, observedAt: 1 }], scan, complete: true }))
             assert.strictEqual(result._tag === "Failure" ? result.failure._tag : "landed", "FencedOff")
           })
         )

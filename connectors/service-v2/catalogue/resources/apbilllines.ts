@@ -30,6 +30,8 @@ export const apbilllines = resource({
     number("curratenumber", { dp: 10 }),
     externalid()
   ],
+  // No parent: a line changes its bill (WRITE-19), but lists offer no filter by bill (APBILLLINES-17); a job is not
+  // changed by what is coded to it.
   filters: [exact("jobid"), partial("description")],
   create: [
     write(ref("apbillid", "apbills"), { required: true, note: "must be an UNPOSTED bill" }),

@@ -97,6 +97,9 @@ export const payments = resource({
     externalid()
   ],
   filters: [exact("customerid", "inventorylocationid", "invoiceid")],
+  // A payment that is made or cancelled changes what is paid on its invoice (WRITE-12, I-05, I-18). PATCH changes the
+  // method and the reference alone (WRITE-13), and bank reconciliation its own dates: those only a full scan finds.
+  parent: { resource: "invoices", field: "invoiceid" },
   create: [
     write(ref("invoiceid", "invoices"), { required: true, note: "must be a POSTED invoice" }),
     write(money("amount"), { required: true }),

@@ -33,5 +33,8 @@ export const rmareturns = resource({
     entrydate({ typed: false }),
     externalid()
   ],
-  filters: [exact("invoiceid")]
+  filters: [exact("invoiceid")],
+  // A return credits its invoice (total_credit, RMARETURNS-14, beside the pair of RMARETURNS-15) and shows its number.
+  // That the invoice changes then is likely and not documented; I-26 knows no side effects.
+  parent: { resource: "invoices", field: "invoiceid" }
 })

@@ -35,5 +35,8 @@ export const vendororderfroms = resource({
     }),
     externalid()
   ],
-  filters: [exact("vendorid")]
+  filters: [exact("vendorid")],
+  // A vendor that gets another code changes the code that its addresses show (VENDORORDERFROMS-04, A-15). That a new
+  // address changes its vendor is likely and not documented.
+  parent: { resource: "vendors", field: "vendorid" }
 })

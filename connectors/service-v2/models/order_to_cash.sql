@@ -1,0 +1,88 @@
+-- How long does it take from an order to its money?
+--
+-- One row for each order.
+-- Counts: orders in every status but quote; their shipments and posted invoices that are neither cancelled nor deleted,
+-- and the payments on those invoices that are neither cancelled nor returned.
+-- Leaves out: quotes, cancelled and deleted orders; invoices that name no order.
+-- paid_on is told only when the order is billed in full, something was invoiced, and nothing of it is open. Orders have
+-- no date of confirmation: days are counted from orderdate. Amounts are in the company's own currency.
+-- Facts: STATE-01, STATE-02, STATE-03, STATE-10, STATE-12, STATE-16, SHIPMENTS-06, PAYMENTS-07.
+--
+-- Indexes: shipments (orderid); invoices (orderid); payments (invoiceid)
+-- Columns:
+--   company_id bigint: the company of the token that read it
+--   order_id bigint: id of the order
+--   ordertype text: fulfillment, service or rental
+--   status text: unconfirmed, open, partial or billed; what else the service may say
+--   customer_id bigint: id of the customer
+--   customer text: customercode
+--   ordertotal numeric: what the order is worth
+--   orderdate date: date of the order
+--   first_shipped date: date of the first shipment
+--   last_shipped date: date of the last shipment
+--   first_invoiced date: date of the first posted invoice
+--   last_invoiced date: date of the last posted invoice
+--   last_paid date: accounting date of the last payment
+--   invoiced numeric: total of the posted invoices
+--   paid numeric: what of it is paid
+--   paid_on date: when the order was paid in full; empty while it is not
+--   days_to_ship integer: days from orderdate to first_shipped
+--   days_to_invoice integer: days from orderdate to first_invoiced
+--   days_to_cash integer: days from orderdate to paid_on
+with shipped as (
+  select _company_id, orderid, min(shipdate) as first_shipped, max(shipdate) as last_shipped
+  from {{shipments}}
+  where _deleted_at is null and not coalesce(cancel, false)
+  group by _company_id, orderid
+),
+posted as (
+  select _company_id, id, orderid, invoicedate, invoicetotal, invoicepaid
+  from {{invoices}}
+  where _deleted_at is null and not coalesce(cancel, false) and voucherid is not null and orderid is not null
+),
+invoiced as (
+  select
+    _company_id,
+    orderid,
+    min(invoicedate) as first_invoiced,
+    max(invoicedate) as last_invoiced,
+    sum(coalesce(invoicetotal, 0)) as invoiced,
+    sum(coalesce(invoicepaid, 0)) as paid
+  from posted
+  group by _company_id, orderid
+),
+paid as (
+  select i._company_id, i.orderid, max(p.datereceived) as last_paid
+  from posted i
+  join {{payments}} p on p._company_id = i._company_id and p.invoiceid = i.id
+  where p._deleted_at is null and not coalesce(p.cancel, false) and coalesce(p.returned, 0) <> 1
+  group by i._company_id, i.orderid
+)
+select
+  o._company_id as company_id,
+  o.id as order_id,
+  o.ordertype,
+  o.status,
+  o.customerid as customer_id,
+  o.customer,
+  o.ordertotal,
+  o.orderdate,
+  s.first_shipped,
+  s.last_shipped,
+  i.first_invoiced,
+  i.last_invoiced,
+  p.last_paid,
+  coalesce(i.invoiced, 0) as invoiced,
+  coalesce(i.paid, 0) as paid,
+  f.paid_on,
+  s.first_shipped - o.orderdate as days_to_ship,
+  i.first_invoiced - o.orderdate as days_to_invoice,
+  f.paid_on - o.orderdate as days_to_cash
+from {{orders}} o
+left join shipped s on s._company_id = o._company_id and s.orderid = o.id
+left join invoiced i on i._company_id = o._company_id and i.orderid = o.id
+left join paid p on p._company_id = o._company_id and p.orderid = o.id
+cross join lateral (
+  select case when o.status = 'billed' and i.invoiced > 0 and i.paid >= i.invoiced then p.last_paid end as paid_on
+) f
+where o._deleted_at is null and not coalesce(o.cancel, false) and coalesce(o.status, '') <> 'quote'

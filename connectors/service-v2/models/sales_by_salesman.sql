@@ -1,0 +1,38 @@
+-- What did each salesperson's customers buy, month by month?
+--
+-- One row for each month and salesperson.
+-- Counts: posted invoices in the month of their accounting date; credits as negative amounts.
+-- Leaves out: drafts, cancelled and deleted invoices.
+-- Neither orders nor invoices name a salesperson: an invoice goes to the one that its customer has now, whoever sold it
+-- then. The rate is today's too, and the documents do not say what a commission is paid on: none is computed.
+-- Totals include whatever tax lines the invoices have. Amounts are in the company's own currency.
+-- Facts: RES-05, SALESMEN-05, SALESMEN-08, SALESMEN-14, STATE-10, STATE-12.
+--
+-- Indexes: invoices (customerid)
+-- Columns:
+--   company_id bigint: the company of the token that read it
+--   month date: first day of the month of the invoice's date
+--   salesman_id bigint: id of the salesperson; empty for customers without one
+--   salesman text: name of the salesperson
+--   commission_rate numeric: rate of the salesperson as it is now, in percent
+--   customers bigint: number of customers invoiced
+--   invoices bigint: number of invoices
+--   invoiced numeric: sum of invoicetotal
+--   paid numeric: what of it is paid
+--   open_amount numeric: invoiced minus paid
+select
+  i._company_id as company_id,
+  date_trunc('month', i.invoicedate::timestamp)::date as month,
+  c.salesmanid as salesman_id,
+  max(c.salesman) as salesman,
+  max(s.commissionrate) as commission_rate,
+  count(distinct i.customerid) as customers,
+  count(*) as invoices,
+  coalesce(sum(i.invoicetotal), 0) as invoiced,
+  coalesce(sum(i.invoicepaid), 0) as paid,
+  coalesce(sum(i.invoicetotal), 0) - coalesce(sum(i.invoicepaid), 0) as open_amount
+from {{invoices}} i
+left join {{customers}} c on c._company_id = i._company_id and c.id = i.customerid and c._deleted_at is null
+left join {{salesmen}} s on s._company_id = c._company_id and s.id = c.salesmanid and s._deleted_at is null
+where i._deleted_at is null and not coalesce(i.cancel, false) and i.voucherid is not null
+group by 1, 2, c.salesmanid

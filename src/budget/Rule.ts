@@ -1,0 +1,215 @@
+/**
+ * Which permits may be given now: the rule of the budget, without a clock and without a place.
+ *
+ * Promise: whatever is asked and whenever, permits that are used within their lease never number more than the limit in
+ * any window of the span, so that no server provokes a 429 with that limit, whether it counts by fixed windows, by
+ * sliding ones, or fills a bucket. `tributary.lease_permits` in Postgres is the same rule; a test holds them equal.
+ *
+ * Within the limit, by class:
+ * - urgent work may use all of it; the other two leave it a two-hundredth.
+ * - live work may use half of the window at once and goes at an even pace beyond; so that a large sync does not leave
+ *   everybody without a permit for the rest of a minute.
+ * - backfills go at an even pace from the beginning, and yield to whoever waits with something nearer; but of every ten
+ *   permits one is theirs, so that they are never starved.
+ * While the effective rate is lowered after a 429, everybody goes at the even pace.
+ */
+
+/** How near a broken promise is. */
+export type PriorityClass = "urgent" | "live" | "backfill"
+
+export const classes: ReadonlyArray<PriorityClass> = ["urgent", "live", "backfill"]
+
+export type ByClass<A> = Readonly<Record<PriorityClass, A>>
+
+/** The window of the limit. */
+export const windowMs = 60_000
+/**
+ * A permit counts this much longer than the window, since requests take different times to arrive: one that is sent
+ * late and fast must not overtake one that was sent a minute before and slowly.
+ */
+export const guardMs = 500
+
+/** A lease with this much more before it than any has was made by a clock that was set back since. */
+const clockSlackMs = 20_000
+
+/** Permits that were given and still count. */
+export interface CountedLease {
+  readonly id: bigint
+  readonly permits: number
+  readonly backfill: number
+  readonly countedUntil: number
+}
+
+/** What is known of one token; times in milliseconds of whoever keeps it. */
+export interface Standing {
+  readonly leases: ReadonlyArray<CountedLease>
+  readonly lowered: { readonly to: number; readonly at: number } | null
+  readonly heldUntil: number
+  readonly pacedAt: number | null
+  /** Until when somebody of the class is known to wait. */
+  readonly waitsUntil: ByClass<number | null>
+}
+
+export const nothingGiven: Standing = {
+  leases: [],
+  lowered: null,
+  heldUntil: 0,
+  pacedAt: null,
+  waitsUntil: { urgent: null, live: null, backfill: null }
+}
+
+/** What a lease came to: how many of its permits were used, the last of them so long ago. */
+export interface Settled {
+  readonly id: bigint
+  readonly used: number
+  readonly ageMs: number
+}
+
+export interface Ask {
+  readonly wanted: ByClass<number>
+  /** How long the permits may be used. */
+  readonly validMs: number
+  readonly settled: Settled | null
+}
+
+export interface Grant {
+  readonly leaseId: bigint | null
+  readonly granted: ByClass<number>
+  /** When to ask again for what was not granted. */
+  readonly waitMs: number
+  /** How long nobody may send; nothing is granted then. */
+  readonly heldMs: number
+  readonly effectivePerMinute: number
+}
+
+/** As Postgres keeps a time. */
+const toMicros = (ms: number) => Math.round(ms * 1000) / 1000
+
+export const effectiveOf = (standing: Standing, perMinute: number, nowMs: number, spanMs: number): number => {
+  const { lowered } = standing
+  if (lowered === null) return perMinute
+  return Math.min(perMinute, lowered.to + (perMinute * 0.05 * Math.max(0, nowMs - lowered.at)) / spanMs)
+}
+
+const settle = (leases: ReadonlyArray<CountedLease>, settled: Settled | null, nowMs: number, spanMs: number) =>
+  leases.flatMap((lease) => {
+    if (settled === null || lease.id !== settled.id) return [lease]
+    if (settled.used <= 0) return []
+    const countedUntil = Math.min(lease.countedUntil, toMicros(nowMs - settled.ageMs + spanMs))
+    const permits = Math.min(lease.permits, settled.used)
+    return [{ ...lease, permits, backfill: Math.min(lease.backfill, settled.used), countedUntil }]
+  })
+
+/** Answers an ask; `newId` is for the lease, if there is one. */
+export const lease = (
+  standing: Standing,
+  ask: Ask,
+  perMinute: number,
+  nowMs: number,
+  spanMs: number,
+  newId: bigint
+): readonly [Standing, Grant] => {
+  const { wanted } = ask
+  const leases = settle(standing.leases, ask.settled, nowMs, spanMs)
+    .filter(({ countedUntil }) => countedUntil > nowMs)
+    .map((one) =>
+      one.countedUntil > nowMs + spanMs + clockSlackMs ? { ...one, countedUntil: toMicros(nowMs + spanMs) } : one
+    )
+  const effectivePerMinute = effectiveOf(standing, perMinute, nowMs, spanMs)
+  const heldMs = Math.max(0, standing.heldUntil - nowMs)
+  if (heldMs > 0 || classes.every((one) => wanted[one] === 0)) {
+    const granted = { urgent: 0, live: 0, backfill: 0 }
+    return [
+      { ...standing, leases },
+      { leaseId: null, granted, waitMs: 0, heldMs, effectivePerMinute }
+    ]
+  }
+
+  const counted = leases.reduce((sum, { permits }) => sum + permits, 0)
+  const low = leases.reduce((sum, { backfill }) => sum + backfill, 0)
+  const nextFree = leases.reduce((least, { countedUntil }) => Math.min(least, countedUntil), Number.POSITIVE_INFINITY)
+  const beatMs = spanMs / 60
+  const allowed = Math.max(1, Math.floor(effectivePerMinute + 1e-9))
+  const isSlowed = allowed < perMinute
+  const urgentShare = Math.floor(allowed / 200)
+  const everyMs = spanMs / (allowed - urgentShare)
+  const depthMs = Math.max(beatMs, 2 * everyMs)
+  let paced = Math.min(nowMs, Math.max(standing.pacedAt ?? nowMs - depthMs, nowMs - depthMs))
+  let credits = Math.floor((nowMs - paced) / everyMs + 1e-3)
+  let room = allowed - counted
+  const pay = (permits: number) => {
+    credits -= permits
+    paced += permits * everyMs
+  }
+  const isWaiting = (one: PriorityClass) => {
+    const until = standing.waitsUntil[one]
+    return until !== null && until > nowMs && (one === "backfill" || until <= nowMs + 3 * beatMs)
+  }
+
+  let urgent = Math.max(0, Math.min(wanted.urgent, room))
+  if (isSlowed) {
+    urgent = Math.min(urgent, credits)
+    pay(urgent)
+  }
+  room -= urgent + urgentShare
+
+  let yields = wanted.urgent === 0 && isWaiting("urgent")
+  const kept = low * 10 < allowed && (wanted.backfill > 0 || isWaiting("backfill")) ? 1 : 0
+  const freeLive = isSlowed ? 0 : Math.max(0, Math.floor((allowed + 1) / 2) - counted - urgent)
+  let live = 0
+  if (!yields) {
+    live = Math.max(0, Math.min(wanted.live, room - kept, freeLive + Math.max(0, credits - kept)))
+    pay(Math.max(0, live - freeLive))
+    room -= live
+  }
+
+  yields ||= live < wanted.live || (wanted.live === 0 && isWaiting("live"))
+  let backfill = Math.max(0, Math.min(wanted.backfill, room, credits))
+  if (yields) backfill = Math.min(backfill, kept)
+  pay(backfill)
+  room -= backfill
+
+  let waitMs = 0
+  if (urgent < wanted.urgent || live < wanted.live || backfill < wanted.backfill) {
+    const isUrgent = urgent < wanted.urgent
+    const isPaced = isUrgent ? isSlowed : live < wanted.live ? live >= freeLive : true
+    const byWindow = (isUrgent ? room + urgentShare : room) >= 1 ? 0 : Math.min(nextFree, nowMs + spanMs) - nowMs
+    const byPace = !isPaced || credits >= 1 ? 0 : paced + everyMs - nowMs
+    const least = Math.max(byWindow, byPace)
+    waitMs = Math.ceil(Math.max(1, Math.min(least <= 0 ? everyMs : least, beatMs)))
+  }
+
+  const permits = urgent + live + backfill
+  const given: ReadonlyArray<CountedLease> =
+    permits === 0 ? [] : [{ id: newId, permits, backfill, countedUntil: toMicros(nowMs + ask.validMs + spanMs) }]
+  const granted = { urgent, live, backfill }
+  const waitsUntil = (one: PriorityClass) =>
+    wanted[one] === 0 ? standing.waitsUntil[one] : granted[one] < wanted[one] ? toMicros(nowMs + waitMs + beatMs) : null
+  return [
+    {
+      ...standing,
+      leases: [...leases, ...given],
+      pacedAt: toMicros(paced),
+      waitsUntil: { urgent: waitsUntil("urgent"), live: waitsUntil("live"), backfill: waitsUntil("backfill") }
+    },
+    { leaseId: permits === 0 ? null : newId, granted, waitMs, heldMs: 0, effectivePerMinute }
+  ]
+}
+
+/** Nobody sends for this long; `limited` when that was a 429, which means that others use the same token. */
+export const hold = (
+  standing: Standing,
+  durationMs: number,
+  limited: boolean,
+  perMinute: number | null,
+  nowMs: number,
+  spanMs: number
+): Standing => {
+  const heldUntil = Math.max(standing.heldUntil, toMicros(nowMs + durationMs))
+  const { lowered } = standing
+  // Requests that were on their way together are one sign, not many.
+  const isNews = nowMs >= standing.heldUntil && (lowered === null || nowMs >= lowered.at + spanMs / 6)
+  if (!limited || perMinute === null || !isNews) return { ...standing, heldUntil }
+  const to = Math.max(Math.ceil(perMinute / 10), 0.75 * effectiveOf(standing, perMinute, nowMs, spanMs))
+  return { ...standing, heldUntil, lowered: { to, at: heldUntil } }
+}

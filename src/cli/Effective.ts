@@ -1,0 +1,15 @@
+/**
+ * The catalogue that a command works with: what the connector states and the resources that the configuration names.
+ * The fields that the warehouse has learnt come with `Overlay.load`, once it is there.
+ */
+import * as Effect from "effect/Effect"
+import { type Configuration, ConfigurationError } from "../configuration/Configuration.ts"
+import * as Overlay from "../model/Overlay.ts"
+import { Source } from "./Source.ts"
+
+export const catalogueOf = Effect.fnUntraced(function* (settings: Pick<Configuration, "resources">) {
+  const { catalogue } = yield* Source
+  return yield* Overlay.named(catalogue, settings.resources).pipe(
+    Effect.mapError(({ problems }) => new ConfigurationError({ problems }))
+  )
+})

@@ -1,0 +1,163 @@
+/** `tributary explain`: every version of a record, and what brought it. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import { type Configuration, ConfigurationError } from "../configuration/Configuration.ts"
+import { explain, type Explanation, find, known, type RunTold, type Version } from "../verify/Explain.ts"
+import { config, configuration, demoWarehouse, json, reported } from "./Command.ts"
+import { CommandFailed, exitCode } from "./Exit.ts"
+import * as Output from "./Output.ts"
+import { Source } from "./Source.ts"
+import * as Warehouse from "./Warehouse.ts"
+
+/** Characters of a value that are shown. */
+const shownMax = 80
+
+const shown = (value: string | null): string =>
+  value === null
+    ? "(none)"
+    : value.length <= shownMax
+      ? value
+      : `${value.slice(0, shownMax)}… (${value.length} characters)`
+
+/** Instants without the zeros that say nothing. */
+const when = (instant: string | null): string =>
+  instant === null ? "" : instant.replace("T", " ").replace(/(?:\.0+|(\.\d*?[1-9])0*)Z$/, "$1Z")
+
+const runTold = (run: RunTold): string =>
+  `run ${run.id} (${run.kind}${run.lane === "live" ? "" : `, ${run.lane}`}, ${run.status}, began ${when(run.beganAt)})`
+
+const versionLines = (version: Version): ReadonlyArray<string> => {
+  const run =
+    version.run !== null
+      ? runTold(version.run)
+      : version.runId === null
+        ? "no run"
+        : `run ${version.runId}, which is no longer in the ledger`
+  const until = version.validTo === null ? "now" : when(version.validTo)
+  const width = Math.max(0, ...version.changes.map(({ field }) => field.length))
+  return [
+    "",
+    `  version ${version.version}: ${version.op}, from ${when(version.validFrom)} until ${until}`,
+    `    by ${version.origin}, ${run}`,
+    ...(version.source === null ? [] : [`    ${version.source}`]),
+    ...version.changes.map(({ field, from, to }) => `      ${field.padEnd(width)}  ${shown(from)} → ${shown(to)}`)
+  ]
+}
+
+/** An explanation as people read it. */
+export const lines = (explanation: Explanation): ReadonlyArray<string> => {
+  const { companyId, resource, id, state, versions, quarantine, rereads, fullScan, checkpoints } = explanation
+  const count = versions.length === 1 ? "1 version" : `${versions.length} versions`
+  return [
+    `${resource} ${id} in company ${companyId}: ${state === "unknown" ? "never landed" : `${state}, ${count}`}`,
+    ...versions.flatMap(versionLines),
+    "",
+    ...(quarantine.length === 0 ? ["  quarantine: never"] : []),
+    ...quarantine.flatMap((one) => [
+      `  quarantine: ${one.field === null ? "" : `${one.field} `}${one.reason}; ` +
+        `${one.resolvedAt === null ? "open" : `resolved ${when(one.resolvedAt)}`}, seen ${one.times} times from ${when(one.firstSeenAt)} to ${when(one.lastSeenAt)}`,
+      `    ${one.source}`,
+      `    ${shown(one.bytes)}`
+    ]),
+    ...(rereads.length === 0 ? ["  to be read again: no"] : []),
+    ...rereads.map(({ field, value, askedAt }) =>
+      field === "id"
+        ? `  to be read again: asked ${when(askedAt)}`
+        : `  to be read again, with all whose ${field} is ${value}: asked ${when(askedAt)}`
+    ),
+    fullScan === null
+      ? "  last full scan: none"
+      : `  last full scan: ${runTold(fullScan)}${fullScan.confirmed ? "; it confirmed this version" : "; this version came after it"}`,
+    ...checkpoints.map(
+      ({ lane, cursor, scan, updatedAt }) =>
+        `  checkpoint${lane === "live" ? "" : ` of the ${lane}`}: ${cursor === null ? "no cursor" : `cursor ${cursor}`}, ` +
+        `${scan === null ? "" : `${scan} scan in progress, `}updated ${when(updatedAt)}`
+    )
+  ]
+}
+
+/** A company by its number or by the name that the configuration gives it; null is every company. */
+const companyOf = Effect.fnUntraced(function* (settings: Configuration, wished: string | undefined) {
+  if (wished === undefined) return null
+  const configured = settings.companies.find(({ name }) => name === wished)
+  if (configured?.companyId !== undefined && configured.companyId !== null) return configured.companyId
+  if (configured === undefined && /^\d{1,18}$/.test(wished)) return BigInt(wished)
+  if (configured === undefined) {
+    const names = settings.companies.map(({ name }) => name)
+    return yield* new ConfigurationError({
+      problems: [
+        `there is no company "${wished}"; give its number${names.length === 0 ? "" : `, or one of ${names.join(", ")}`}`
+      ]
+    })
+  }
+  const connector = yield* (yield* Source).connect(configured, settings)
+  return yield* connector.identify.pipe(
+    Effect.map(({ companyId }) => companyId),
+    Effect.mapError(
+      (error) =>
+        new CommandFailed({ code: exitCode.fault, message: `${error.message}; give the company's number instead` })
+    )
+  )
+})
+
+export const command = Command.make(
+  "explain",
+  {
+    resource: Argument.String("resource").pipe(Argument.withDescription("The resource, as its table is called")),
+    id: Argument.String("id").pipe(Argument.withDescription("The record's number")),
+    company: Flag.String("company").pipe(
+      Flag.withDescription("Only in this company, by name or number (default: every company that has the record)"),
+      Flag.withMetavar("NAME"),
+      Flag.optional
+    ),
+    config,
+    demo: demoWarehouse,
+    json
+  },
+  Effect.fn(function* (flags) {
+    const explanations = yield* reported(
+      Effect.gen(function* () {
+        const settings = yield* configuration(flags.config)
+        const company = yield* companyOf(settings, Option.getOrUndefined(flags.company))
+        return yield* Warehouse.provide(
+          Effect.gen(function* () {
+            const resource = yield* find(settings.datasets, flags.resource)
+            if (resource === null) {
+              const names = yield* known(settings.datasets)
+              return yield* new CommandFailed({
+                code: exitCode.usage,
+                message:
+                  `the warehouse has no history of "${flags.resource}"` +
+                  (names.length === 0 ? "; nothing has been synced yet" : `; it has ${names.join(", ")}`)
+              })
+            }
+            return yield* explain(settings.datasets, resource, flags.id, company)
+          }),
+          Warehouse.placeOf(settings, flags.demo)
+        )
+      }).pipe(Effect.scoped)
+    )
+    if (flags.json) yield* Output.print(Output.toJson({ explanations }))
+    else {
+      for (const [at, explanation] of explanations.entries()) {
+        if (at > 0) yield* Output.print("")
+        for (const line of lines(explanation)) yield* Output.print(line)
+      }
+    }
+    if (explanations.length > 0) return
+    yield* Output.note(`tributary: the warehouse has never heard of ${flags.resource} ${flags.id}`)
+    return yield* new CommandFailed({ code: exitCode.usage, message: "" })
+  })
+).pipe(
+  Command.withDescription("Tell every version of a record, with the run and the request or event that brought it"),
+  Command.withExamples([
+    { command: "tributary explain RESOURCE 17", description: "What happened to record 17" },
+    {
+      command: "tributary explain RESOURCE 17 --company 2 --json",
+      description: "The same of one company, for a machine"
+    }
+  ])
+)

@@ -1,0 +1,338 @@
+/**
+ * `tributary verify`: is the warehouse equal to the source?
+ *
+ * Promise: exit code 0 means that every record of every resource named was compared (or drawn into the sample) and is
+ * equal on both sides; 4 that something differs, whether it is wrong or only not yet synced. `--as-of-sync` lets pass
+ * what is not yet synced, and nothing else.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Random from "effect/Random"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import type { Configuration } from "../configuration/Configuration.ts"
+import * as Overlay from "../model/Overlay.ts"
+import { tableOf } from "../model/Table.ts"
+import type { Failure } from "../pipeline/Outcome.ts"
+import { failureOf } from "../pipeline/Outcome.ts"
+import type { SyncCompany } from "../pipeline/Sync.ts"
+import { type Finding, type ResourceReport, verifyResource } from "../verify/Verify.ts"
+import { config, configuration, json, reported } from "./Command.ts"
+import { CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
+import * as Output from "./Output.ts"
+import * as Sync from "./sync.ts"
+import * as Warehouse from "./Warehouse.ts"
+
+/** Findings of one resource that are printed for people. */
+const findingsShownMax = 20
+/** Fields of one finding that are printed for people. */
+const fieldsShownMax = 8
+const valueShownMax = 100
+const seedMax = 2_000_000_000
+
+export interface VerifyWish {
+  /** Null compares everything. */
+  readonly sample: number | null
+  readonly seed: number
+  readonly repair: boolean
+}
+
+export interface CompanyVerified {
+  readonly name: string
+  readonly companyId: bigint | null
+  readonly resources: ReadonlyArray<ResourceReport>
+  /** Why nothing of the company could be compared. */
+  readonly failure: Failure | null
+}
+
+export interface VerifyReport {
+  /** Whether nothing differs. */
+  readonly equal: boolean
+  /** Null when everything was compared. */
+  readonly sample: { readonly records: number; readonly seed: number } | null
+  readonly requests: number
+  readonly companies: ReadonlyArray<CompanyVerified>
+}
+
+const verifyCompany = Effect.fnUntraced(function* (
+  settings: Configuration,
+  wish: VerifyWish,
+  { name, connector, resources }: SyncCompany,
+  tell: (line: string) => Effect.Effect<void>
+) {
+  const identified = yield* Effect.result(connector.identify)
+  if (identified._tag === "Failure") {
+    const failure = failureOf(identified.failure)
+    return { name, companyId: null, resources: [], failure } satisfies CompanyVerified
+  }
+  const { companyId } = identified.success
+  // Columns that were learnt are compared like any other.
+  const catalogue = yield* Overlay.load(connector.catalogue)
+  const reports = yield* Effect.forEach(
+    resources,
+    (given) => {
+      const table = tableOf(catalogue.resources.get(given.path) ?? given, settings.datasets)
+      return verifyResource({
+        companyId,
+        connector,
+        table,
+        sample: wish.sample,
+        seed: wish.seed,
+        repair: null
+      }).pipe(Effect.tap((report) => (report.status === "equal" ? Effect.void : tell(line(name, report)))))
+    },
+    { concurrency: settings.concurrency }
+  )
+  return { name, companyId, resources: reports, failure: null } satisfies CompanyVerified
+})
+
+/** How a resource came out, in one line. */
+const line = (company: string, report: ResourceReport): string => {
+  const place = `company ${company} ${report.resource}`
+  if (report.status === "skipped") return `${place}: ${report.remarks.join("; ")}`
+  if (report.failure !== null) return `${place}: ${report.failure.message}. What to do: ${report.failure.remedy}`
+  return `${place}: ${told(report)}`
+}
+
+const told = (report: ResourceReport): string => {
+  const counts: ReadonlyArray<readonly [number, string]> = [
+    [report.missing, "missing"],
+    [report.surplus, "surplus"],
+    [report.different, "different"],
+    [report.unreadable, "unreadable"]
+  ]
+  const parts = counts.flatMap(([count, what]) => (count === 0 ? [] : [`${Output.count(count)} ${what}`]))
+  const waiting = report.notYetSynced === 0 ? "" : ` (${Output.count(report.notYetSynced)} of them not yet synced)`
+  return parts.length === 0 ? "equal" : `${parts.join(", ")}${waiting}`
+}
+
+/** Verifies the targets; the warehouse is provided. */
+export const run = Effect.fn("verify.run")(function* (
+  settings: Configuration,
+  wish: VerifyWish,
+  targets: ReadonlyArray<SyncCompany>,
+  tell: (line: string) => Effect.Effect<void> = () => Effect.void
+) {
+  const companies = yield* Effect.forEach(targets, (target) => verifyCompany(settings, wish, target, tell), {
+    concurrency: "unbounded"
+  })
+  const resources = companies.flatMap((company) => company.resources)
+  return {
+    equal:
+      companies.every(({ failure }) => failure === null) &&
+      resources.every(({ status }) => status === "equal" || status === "skipped"),
+    sample: wish.sample === null ? null : { records: wish.sample, seed: wish.seed },
+    requests: resources.reduce((sum, { requests }) => sum + requests, 0),
+    companies
+  } satisfies VerifyReport
+})
+
+/** What a report means for the exit code. */
+export const codeOf = (report: VerifyReport, asOfSync: boolean): ExitCode => {
+  const resources = report.companies.flatMap((company) => company.resources)
+  const failures = [...report.companies, ...resources].flatMap(({ failure }) => (failure === null ? [] : [failure]))
+  if (failures.some(({ refused }) => refused)) return exitCode.refused
+  if (failures.length > 0) return exitCode.fault
+  const isWrong = ({ status }: ResourceReport) => status === "unequal" || (status === "waiting" && !asOfSync)
+  return resources.some(isWrong) ? exitCode.incomplete : exitCode.ok
+}
+
+const cut = (value: string | null, none: string): string =>
+  value === null ? none : value.length <= valueShownMax ? value : `${value.slice(0, valueShownMax)}…`
+
+const findingLines = (finding: Finding): ReadonlyArray<string> => {
+  const what =
+    finding.kind === "missing" && finding.isDeleted
+      ? "missing: the warehouse holds it as deleted"
+      : finding.kind === "surplus"
+        ? "surplus: the source has no such record"
+        : finding.kind
+  const remarks = [
+    ...(finding.notYetSynced ? ["not yet synced"] : []),
+    ...(finding.quarantined === null ? [] : [`in quarantine: ${finding.quarantined}`])
+  ]
+  const fields = finding.fields.slice(0, fieldsShownMax)
+  const width = Math.max(0, ...fields.map(({ field }) => field.length))
+  return [
+    `    ${finding.id}  ${[what, ...remarks].join("; ")}`,
+    ...fields.map(({ field, source, warehouse }) =>
+      source === null && warehouse === null
+        ? `      ${field}`
+        : `      ${field.padEnd(width)}  source ${cut(source, "(not sent)")}  warehouse ${cut(warehouse, "(none)")}`
+    ),
+    ...(finding.fields.length > fields.length ? [`      and ${finding.fields.length - fields.length} more fields`] : [])
+  ]
+}
+
+/** A report as people read it. */
+export const lines = (report: VerifyReport): ReadonlyArray<string> => {
+  const out: Array<string> = []
+  for (const { name, companyId, resources, failure } of report.companies) {
+    if (failure !== null) {
+      out.push(`company ${name}: ${failure.message}`, `  what to do: ${failure.remedy}`)
+      continue
+    }
+    const shown = resources.filter(
+      ({ status, source, warehouse }) => status !== "skipped" && (status !== "equal" || source + warehouse > 0)
+    )
+    const empty = resources.filter(({ status }) => status !== "skipped").length - shown.length
+    out.push(`company ${name} (${companyId})`)
+    out.push(
+      Output.table(
+        ["resource", "", "source", "warehouse", "missing", "surplus", "different", "quarantine", "requests"],
+        shown.map((one) => [
+          one.resource,
+          one.status === "waiting"
+            ? "not yet synced"
+            : one.sample !== null && one.status === "equal"
+              ? "sample equal"
+              : one.status,
+          Output.count(one.source),
+          Output.count(one.warehouse),
+          Output.count(one.missing),
+          Output.count(one.surplus),
+          Output.count(one.different),
+          Output.count(one.quarantined),
+          Output.count(one.requests)
+        ]),
+        ["left", "left", "right", "right", "right", "right", "right", "right", "right"]
+      )
+    )
+    if (empty > 0) out.push(`  and ${empty} resources without records on either side`)
+    for (const one of resources) {
+      if (one.findings.length === 0 && one.remarks.length === 0 && one.failure === null && one.repair === null) continue
+      out.push("", `  ${one.resource}: ${one.failure?.message ?? (one.status === "skipped" ? "skipped" : told(one))}`)
+      if (one.failure !== null) out.push(`    what to do: ${one.failure.remedy}`)
+      for (const finding of one.findings.slice(0, findingsShownMax)) out.push(...findingLines(finding))
+      const more = Math.max(0, one.findings.length - findingsShownMax) + one.more
+      if (more > 0) out.push(`    and ${Output.count(more)} more; --json tells them all`)
+      for (const remark of one.remarks) out.push(`    (${remark})`)
+      if (one.repair !== null) {
+        const { asked, mended, left, failure: why } = one.repair
+        out.push(
+          `    repair: ${Output.count(asked)} read again, ${Output.count(mended)} mended, ${Output.count(left)} left` +
+            (why === null ? "" : `; ${why}`)
+        )
+      }
+    }
+    out.push("")
+  }
+  out.push(summary(report))
+  return out
+}
+
+const percent = (share: number): string => (share >= 0.9995 ? "more than 99.9 %" : `${(share * 100).toFixed(1)} %`)
+
+const summary = (report: VerifyReport): string => {
+  const resources = report.companies.flatMap((company) => company.resources)
+  const sum = (pick: (one: ResourceReport) => number) => resources.reduce((total, one) => total + pick(one), 0)
+  const requests = `${Output.count(report.requests)} requests`
+  const records = sum(({ source }) => source)
+  const differing = sum((one) => one.missing + one.surplus + one.different + one.unreadable)
+  const waiting = sum(({ notYetSynced }) => notYetSynced)
+  const failed = resources.filter(({ status }) => status === "failed").length
+  const chances = resources.flatMap(({ sample }) => (sample === null ? [] : [sample.chance]))
+  const sampled =
+    report.sample === null
+      ? ""
+      : ` A sample with the seed ${report.sample.seed}, not a proof` +
+        (chances.length === 0
+          ? "."
+          : `: a fault in one of a hundred rows of a resource is met with a chance of at least ${percent(Math.min(...chances))}.`)
+  if (report.equal) {
+    return `Equal: ${Output.count(records)} records of ${resources.length} resources, every value, both ways (${requests}).${sampled}`
+  }
+  const parts = [
+    ...(differing - waiting > 0 ? [`${Output.count(differing - waiting)} records differ`] : []),
+    ...(waiting > 0 ? [`${Output.count(waiting)} are not yet synced`] : []),
+    ...(failed > 0 ? [`${failed} resources could not be compared`] : []),
+    ...(report.companies.some(({ failure }) => failure !== null) ? ["a company could not be reached"] : [])
+  ]
+  const hint =
+    differing - waiting > 0 && resources.every(({ repair }) => repair === null)
+      ? " To read those records again: npx tributary verify --repair"
+      : ""
+  return `Not equal: ${parts.join(", ")} (${Output.count(records)} records compared, ${requests}).${sampled}${hint}`
+}
+
+export const command = Command.make(
+  "verify",
+  {
+    resources: Argument.String("resource").pipe(
+      Argument.withDescription("Resources to compare (default: all that are configured)"),
+      Argument.variadic()
+    ),
+    resource: Flag.String("resource").pipe(
+      Flag.withDescription("The same as a flag (may be repeated)"),
+      Flag.withMetavar("NAME"),
+      Flag.between(0, 1000)
+    ),
+    company: Flag.String("company").pipe(
+      Flag.withDescription("Only this company (may be repeated)"),
+      Flag.withMetavar("NAME"),
+      Flag.between(0, 1000)
+    ),
+    sample: Flag.Int("sample").pipe(
+      Flag.withDescription("Compare this many rows of each resource, drawn at random, instead of everything"),
+      Flag.withMetavar("N"),
+      Flag.optional
+    ),
+    seed: Flag.Int("seed").pipe(
+      Flag.withDescription("Draw the same sample as a run that printed this seed"),
+      Flag.optional
+    ),
+    repair: Flag.Boolean("repair").pipe(
+      Flag.withDescription("Read the records that differ again, exactly those, and compare them once more"),
+      Flag.withDefault(false)
+    ),
+    asOfSync: Flag.Boolean("as-of-sync").pipe(
+      Flag.withDescription("End with code 0 when nothing differs but what changed since the last sync"),
+      Flag.withDefault(false)
+    ),
+    url: Flag.String("url").pipe(
+      Flag.withDescription("Base address of the service (default: SERVICE_API_URL)"),
+      Flag.optional
+    ),
+    config,
+    json
+  },
+  Effect.fn(function* (flags) {
+    const report = yield* reported(
+      Effect.gen(function* () {
+        const sample = Option.getOrNull(flags.sample)
+        if (sample !== null && sample < 1) {
+          return yield* new CommandFailed({
+            code: exitCode.usage,
+            message: "--sample takes a number of records from 1"
+          })
+        }
+        const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
+        const resources = [...flags.resources, ...flags.resource]
+        const targets = yield* Sync.targets(settings, {
+          resources,
+          companies: flags.company,
+          full: false,
+          acceptDeletions: false
+        })
+        const drawn = yield* Random.nextIntBetween(1, seedMax)
+        const wish = { sample, seed: Option.getOrElse(flags.seed, () => drawn), repair: flags.repair }
+        const tell = (text: string) => (flags.json ? Effect.void : Output.note(`  ${text}`))
+        return yield* Warehouse.provide(run(settings, wish, targets, tell), settings)
+      }).pipe(Effect.scoped)
+    )
+    const code = codeOf(report, flags.asOfSync)
+    if (flags.json) yield* Output.print(Output.toJson({ ...report, code }))
+    else for (const text of lines(report)) yield* Output.print(text)
+    if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
+  })
+).pipe(
+  Command.withDescription(
+    "Compare the warehouse with the source, row by row and value by value; code 0 is equal, 4 is unequal"
+  ),
+  Command.withExamples([
+    { command: "tributary verify", description: "Compare everything; reads every record once" },
+    { command: "tributary verify --sample 200", description: "Compare 200 rows of each resource, drawn at random" },
+    { command: "tributary verify --resource RESOURCE --repair", description: "Mend what differs in one resource" }
+  ])
+)

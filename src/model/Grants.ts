@@ -1,0 +1,81 @@
+/**
+ * Who may do what in the warehouse, as statements for the owner to run.
+ *
+ * Promise: three roles. The owner, who runs these, has the tables and alone changes their shape: migrations, `tributary
+ * schema apply`. The loader syncs: it reads and writes rows in the current and history datasets and the control plane,
+ * and can create nothing but temporary tables. The reader asks: it sees the current records, the history and the models,
+ * in read-only transactions with a time limit, and nothing of the control plane. What the owner makes later is granted
+ * the same way. Statements can be run again; names reach them through {@link identifier} alone.
+ */
+import { identifier, literal } from "./Identifier.ts"
+import type { Datasets } from "./Table.ts"
+
+/** Every dataset of a warehouse. */
+export interface AllDatasets extends Datasets {
+  readonly models: string
+  readonly control: string
+}
+
+export interface RoleNames {
+  readonly loader: string
+  readonly reader: string
+}
+
+export const roleNamesDefault: RoleNames = { loader: "tributary_loader", reader: "tributary_reader" }
+
+/** Where the control plane stands; its migrations say so. */
+export const controlDataset = "tributary"
+
+/** How long a question of a reader may take before it is ended. */
+const statementTimeout = "60s"
+
+const createRole = (role: string): string =>
+  `do ${literal(
+    `begin if not exists (select from pg_roles where rolname = ${literal(role)}) then create role ${identifier(role)} login; end if; end`
+  )}`
+
+/** The name of the database is known to the session only. */
+const grantDatabase = (privileges: string, role: string): string =>
+  `do ${literal(`begin execute format(${literal(`grant ${privileges} on database %I to ${identifier(role)}`)}, current_database()); end`)}`
+
+/** To be run by the owner of the datasets, in this order, after a first sync or `tributary schema apply`. */
+export const statements = (
+  datasets: AllDatasets,
+  names: RoleNames = roleNamesDefault
+): ReadonlyArray<string> => {
+  const loader = identifier(names.loader)
+  const reader = identifier(names.reader)
+  const control = identifier(datasets.control)
+  const loaded = [datasets.current, datasets.history, datasets.control].map(identifier)
+  const read = [datasets.current, datasets.history, datasets.models].map(identifier)
+  return [
+    ...[datasets.current, datasets.history, datasets.models].map(
+      (dataset) => `create schema if not exists ${identifier(dataset)}`
+    ),
+    createRole(names.loader),
+    createRole(names.reader),
+    grantDatabase("connect, temporary", names.loader),
+    grantDatabase("connect", names.reader),
+    ...loaded.flatMap((dataset) => [
+      `grant usage on schema ${dataset} to ${loader}`,
+      `grant select, insert, update, delete on all tables in schema ${dataset} to ${loader}`,
+      `alter default privileges in schema ${dataset} grant select, insert, update, delete on tables to ${loader}`
+    ]),
+    `grant usage, select on all sequences in schema ${control} to ${loader}`,
+    `alter default privileges in schema ${control} grant usage, select on sequences to ${loader}`,
+    `grant execute on all functions in schema ${control} to ${loader}`,
+    `alter default privileges in schema ${control} grant execute on functions to ${loader}`,
+    `revoke all on schema ${control} from public, ${reader}`,
+    `revoke all on all tables in schema ${control} from public, ${reader}`,
+    ...read.flatMap((dataset) => [
+      `grant usage on schema ${dataset} to ${reader}`,
+      `grant select on all tables in schema ${dataset} to ${reader}`,
+      `alter default privileges in schema ${dataset} grant select on tables to ${reader}`
+    ]),
+    `grant execute on all functions in schema ${identifier(datasets.models)} to ${reader}`,
+    `alter default privileges in schema ${identifier(datasets.models)} grant execute on functions to ${reader}`,
+    `alter role ${reader} set default_transaction_read_only = on`,
+    `alter role ${reader} set statement_timeout = ${literal(statementTimeout)}`,
+    `alter role ${reader} set idle_in_transaction_session_timeout = ${literal(statementTimeout)}`
+  ]
+}

@@ -1,0 +1,129 @@
+/**
+ * A view for people, as data: its SQL with the names of tables left open, and its documentation.
+ *
+ * Promise: what people read of a view is what its file says. The file is SQL that begins with a comment: the question
+ * that the view answers, what counts and what does not, the indexes that help it, and every column with its type and
+ * meaning. A file that leaves one of these out is refused when it is read.
+ *
+ * The SQL names a resource's table as `{{path}}` and today as `{{as_of}}`; nothing else is filled in.
+ */
+import { identifier } from "./Identifier.ts"
+
+/** Postgres namespaces that a view touches. */
+export interface ModelDatasets {
+  /** Where the current records stand. */
+  readonly current: string
+  /** Where the views stand. */
+  readonly models: string
+}
+
+/** The dataset of the views unless the configuration names another. */
+export const modelsDatasetDefault = "erp_models"
+
+export interface ModelColumn {
+  readonly name: string
+  /** As Postgres tells it, without length or scale: bigint, numeric, text. */
+  readonly type: string
+  readonly comment: string
+}
+
+/** Fields of a resource by which people look rows up; the company comes first in every index. */
+export interface ModelIndex {
+  readonly resource: string
+  readonly fields: ReadonlyArray<string>
+}
+
+export interface Model {
+  /** Name of the view. */
+  readonly name: string
+  /** The question that it answers, one line. */
+  readonly question: string
+  /** Everything that is to be known of it, the question first. */
+  readonly comment: string
+  readonly columns: ReadonlyArray<ModelColumn>
+  readonly indexes: ReadonlyArray<ModelIndex>
+  /** Resources whose tables it reads. */
+  readonly resources: ReadonlyArray<string>
+  /** The query, with names of tables left open. */
+  readonly sql: string
+}
+
+/** Stands for the function that says what today is. */
+const asOf = "as_of"
+
+const placeholder = /\{\{(\w+)\}\}/g
+
+const columnLine = /^ {2}(\w+) ([a-z]+): (.+)$/
+const indexPart = /^(\w+) \((\w+(?:, \w+)*)\)$/
+
+/** Types that a column may have, as files write them and as Postgres tells them. */
+const toldTypes: Readonly<Record<string, string>> = {
+  bigint: "bigint",
+  boolean: "boolean",
+  date: "date",
+  integer: "integer",
+  numeric: "numeric",
+  text: "text",
+  timestamptz: "timestamp with time zone"
+}
+
+/** Reads the file of a view. Throws on a mistake in it, which is a defect of the connector. */
+export const modelOf = (name: string, file: string): Model => {
+  const refuse = (problem: string) => new Error(`the model ${name}: ${problem}`)
+  const lines = file.trimEnd().split("\n")
+  const code = lines.findIndex((line) => !line.startsWith("--"))
+  const comments = lines.slice(0, code).map((line) => line.slice(2).replace(/^ /, ""))
+  const columnsAt = comments.indexOf("Columns:")
+  if (code <= 0 || columnsAt < 0) throw refuse("its comment does not say which columns it has (Columns:)")
+  const prose: Array<string> = []
+  const indexes: Array<ModelIndex> = []
+  for (const line of comments.slice(0, columnsAt)) {
+    if (!line.startsWith("Indexes: ")) {
+      prose.push(line)
+      continue
+    }
+    for (const part of line.slice("Indexes: ".length).split("; ")) {
+      const [, resource, fields] = indexPart.exec(part) ?? []
+      if (resource === undefined || fields === undefined) throw refuse(`"${part}" is no index: resource (field, field)`)
+      indexes.push({ resource, fields: fields.split(", ") })
+    }
+  }
+  const columns = comments.slice(columnsAt + 1).map((line): ModelColumn => {
+    const [, column, type, comment] = columnLine.exec(line) ?? []
+    const told = type === undefined ? undefined : toldTypes[type]
+    if (column === undefined || told === undefined || comment === undefined) {
+      throw refuse(`"${line.trim()}" is no column: name type: meaning`)
+    }
+    return { name: column, type: told, comment }
+  })
+  const sql = lines.slice(code).join("\n")
+  const named = [...sql.matchAll(placeholder)].map((match) => match[1]!)
+  const question = prose[0] ?? ""
+  if (!question.endsWith("?") || prose[1] !== "") throw refuse("its comment does not begin with a question")
+  if (columns.length === 0) throw refuse("it has no columns")
+  return {
+    name,
+    question,
+    comment: prose.join("\n").trim(),
+    columns,
+    indexes,
+    resources: [...new Set(named)].filter((one) => one !== asOf).sort(),
+    sql
+  }
+}
+
+/** Quoted and qualified name of the view. */
+export const viewName = (model: Model, datasets: ModelDatasets): string =>
+  `${identifier(datasets.models)}.${identifier(model.name)}`
+
+/** Quoted and qualified name of the function that says what today is. */
+export const asOfName = (datasets: ModelDatasets): string => `${identifier(datasets.models)}.${identifier(asOf)}`
+
+/** The query of the view in these datasets; every column has the name and the type that the file says. */
+export const queryOf = (model: Model, datasets: ModelDatasets): string => {
+  const filled = model.sql.replace(placeholder, (_whole, name: string) =>
+    name === asOf ? `${asOfName(datasets)}()` : `${identifier(datasets.current)}.${identifier(name)}`
+  )
+  const columns = model.columns.map(({ name, type }) => `m.${identifier(name)}::${type} as ${identifier(name)}`)
+  return `select ${columns.join(", ")} from (\n${filled}\n) m`
+}

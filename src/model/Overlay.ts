@@ -1,0 +1,159 @@
+/**
+ * The catalogue of one warehouse: what the connector states, the resources that only the configuration names, and the
+ * fields that were learnt from records.
+ *
+ * Promise: what the overlay adds behaves like the rest: a resource has a table, a learnt field a column, and whoever
+ * reads by the catalogue reads them. What the connector states is never changed by it. Loading it is one small query.
+ */
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Catalogue } from "../catalogue/Catalogue.ts"
+import { boolean, type Field, id, lastchangedate, type Learnt, learntField, type LearntType, text } from "../catalogue/Field.ts"
+import { type Resource, resource, withFields } from "../catalogue/Resource.ts"
+import { bytesMax, nameFor, supersededSuffix } from "./Identifier.ts"
+
+/** A resource that only the configuration names. Its fields are learnt from its records. */
+export interface ConfiguredResource {
+  /** Where its list is, below the base address. */
+  readonly path: string
+  /** The area of its scope; null when that is not known, so that only asking shows whether the token may read it. */
+  readonly area: string | null
+  /** Whether its list offers `modifiedsince` and its records carry `lastchangedate`. */
+  readonly modifiedSince: boolean
+  /** Whether its records carry the flag `cancel` and its list takes `cancel=any`. */
+  readonly cancel: boolean
+  /** The text field that identifies a record to people. */
+  readonly key: string | null
+}
+
+/** The configuration names a resource that the connector knows, or one that no table can be made for. */
+export class ResourceConflict extends Data.TaggedError("ResourceConflict")<{
+  readonly problems: ReadonlyArray<string>
+}> {
+  override get message(): string {
+    return this.problems.join("\n")
+  }
+}
+
+const configured = (one: ConfiguredResource): Resource => {
+  const keyed = one.key === null || ["id", "lastchangedate", "cancel"].includes(one.key) ? [] : [text(one.key)]
+  return resource({
+    path: one.path,
+    area: one.area ?? "",
+    purpose: `${one.path}, named by the configuration`,
+    basis: "configured",
+    operations: "L R",
+    fields: [
+      id(),
+      ...keyed,
+      ...(one.cancel ? [boolean("cancel", { note: "true when cancelled" })] : []),
+      ...(one.modifiedSince ? [lastchangedate()] : [])
+    ],
+    modifiedSince: one.modifiedSince,
+    ...(one.key === null ? {} : { key: { field: one.key } })
+  })
+}
+
+/** Adds the resources that the configuration names. Nothing is asked of the warehouse: no field is learnt yet. */
+export const named = (
+  base: Catalogue,
+  resources: ReadonlyArray<ConfiguredResource>
+): Effect.Effect<Catalogue, ResourceConflict> => {
+  if (resources.length === 0) return Effect.succeed(base)
+  const problems = resources
+    .filter(({ path }) => base.resources.has(path))
+    .map(({ path }) => `resources.${path}: the catalogue knows this resource already; leave it out here`)
+  if (problems.length > 0) return Effect.fail(new ResourceConflict({ problems }))
+  return Effect.succeed({
+    ...base,
+    resources: new Map([...base.resources, ...resources.map((one) => [one.path, configured(one)] as const)])
+  })
+}
+
+/** A field that was learnt, as the warehouse keeps it. */
+export interface LearntField extends Learnt {
+  readonly name: string
+}
+
+/**
+ * The resource with learnt fields behind its own. A field that the connector has come to state since keeps the column
+ * that was made for it, and its type.
+ */
+export const withLearnt = (base: Resource, learnt: ReadonlyArray<LearntField>): Resource => {
+  if (learnt.length === 0) return base
+  const known = new Map(learnt.map((one) => [one.name, one]))
+  const made = (one: LearntField): Field => learntField(one.name, { type: one.type, column: one.column })
+  return withFields(base, [
+    ...base.fields.map((field) => {
+      const one = known.get(field.name)
+      return one === undefined ? field : { ...field, type: made(one).type, learnt: made(one).learnt }
+    }),
+    ...learnt.filter(({ name }) => !base.field.has(name)).map(made)
+  ])
+}
+
+interface Kept {
+  readonly scope: string
+  readonly name: string
+  readonly column: string
+  readonly type: LearntType | null
+}
+
+/** Names in lower case that a new column of the resource cannot have. */
+const columnsOf = (of: Resource): ReadonlySet<string> =>
+  new Set(of.fields.map(({ name, learnt }) => (learnt?.column ?? name).toLowerCase()))
+
+/** Whether a field needs another name for its column than the one it has. */
+export const columnName = (of: Resource, given: ReadonlySet<string>, field: string): string =>
+  nameFor(field, new Set([...columnsOf(of), ...[...given].map((name) => name.toLowerCase())]))
+
+/**
+ * Adds what the warehouse has learnt. A warehouse that has learnt nothing answers the catalogue itself. To be loaded
+ * anew before every sync: other programs learn too.
+ */
+export const load = Effect.fn("Overlay.load")(function* (
+  base: Catalogue
+): Effect.fn.Return<Catalogue, SqlError, SqlClient.SqlClient> {
+  const sql = yield* SqlClient.SqlClient
+  const kept = yield* sql<Kept>`
+    select l.resource as scope, l.field as name, n.sql_name as column, l.type
+      from tributary.learnt_fields l join tributary.names n on n.scope = l.resource and n.api_name = l.field
+     union all
+    select scope, api_name, sql_name, null from tributary.names where scope = ''
+     order by 1, 2`
+  const isConfigured = [...base.resources.values()].some(({ basis }) => basis === "configured")
+  if (kept.length === 0 && !isConfigured) return base
+  const learnt = Map.groupBy(
+    kept.flatMap(({ scope, name, column, type }) => (type === null ? [] : [{ scope, name, column, type }])),
+    ({ scope }) => scope
+  )
+  const tables = new Map(kept.filter(({ type }) => type === null).map(({ name, column }) => [name, column]))
+  const taken = new Set([...base.resources.values()].flatMap(({ path, basis }) => (basis === "configured" ? [] : [path])))
+  for (const table of tables.values()) taken.add(table.toLowerCase())
+  const tableName = (path: string): string => {
+    const given = tables.get(path) ?? nameFor(path, taken, bytesMax - supersededSuffix.length)
+    taken.add(given.toLowerCase())
+    return given
+  }
+  return {
+    ...base,
+    resources: new Map(
+      [...base.resources].map(([path, one]) => {
+        const whole = withLearnt(one, learnt.get(path) ?? [])
+        return [path, one.basis === "configured" ? { ...whole, table: tableName(path) } : whole]
+      })
+    )
+  }
+})
+
+/** How many fields of the resource were learnt, as {@link learntCountSql} counts them. */
+export const learntCount = (of: Resource): number => of.fields.filter(({ learnt }) => learnt !== null).length
+
+/**
+ * The number of fields that the warehouse has learnt for the resource in parameter `$n`. Whoever has taken a resource
+ * over and finds another number than {@link learntCount} works with an old overlay, and must load it anew.
+ */
+export const learntCountSql = (parameter: string): string =>
+  `(select count(*)::int from tributary.learnt_fields where resource = ${parameter})`

@@ -1,0 +1,269 @@
+/**
+ * Bringing the views for people, and the indexes that help them, to what the connector's models say.
+ *
+ * Promise: a warehouse that is as it should be costs one query. Nothing of anybody else is touched: a view on which
+ * something else rests is replaced in place or left as it is, never dropped with what hangs on it, and a relation that
+ * is not one of ours is never replaced. What cannot be done is told with its reason and stops nothing: a model whose
+ * tables are not there is skipped, one that cannot be changed is refused, and the sync goes on.
+ *
+ * Each view's comment ends with a digest of its definition; that is how the next run knows whether it is up to date.
+ */
+import { createHash } from "node:crypto"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import { identifier, literal } from "./Identifier.ts"
+import { indexesOf, rowsMin, statementsOf } from "./Indexes.ts"
+import { asOfName, type Model, type ModelDatasets, queryOf, viewName } from "./Model.ts"
+
+/** What has to be done for one view or index. */
+export interface Step {
+  /** Name of the view or the index. */
+  readonly name: string
+  readonly statements: ReadonlyArray<string>
+}
+
+/** A view that is not made because tables that it reads are not there. */
+export interface Skipped {
+  readonly name: string
+  readonly missing: ReadonlyArray<string>
+}
+
+/** A view or index that could not be made or changed; the warehouse has what it had before. */
+export interface Refused {
+  readonly name: string
+  readonly reason: string
+  readonly remedy: string
+}
+
+export interface ViewPlan {
+  readonly steps: ReadonlyArray<Step>
+  readonly skipped: ReadonlyArray<Skipped>
+  readonly refused: ReadonlyArray<Refused>
+}
+
+export interface ViewReport {
+  /** Statements that ran. */
+  readonly done: ReadonlyArray<string>
+  readonly skipped: ReadonlyArray<Skipped>
+  readonly refused: ReadonlyArray<Refused>
+}
+
+/** Something that stands in one of the datasets now. */
+interface Standing {
+  readonly kind: "dataset" | "table" | "index" | "view" | "other" | "function"
+  readonly name: string
+  readonly comment: string | null
+  /** Of a view: its columns with their types, in order. */
+  readonly columns: ReadonlyArray<string> | null
+  /** Of a table: its rows by the statistics; -1 when there are none. */
+  readonly rows: number
+  /** Of a view: to whom it was granted, quoted. */
+  readonly grantees: ReadonlyArray<string> | null
+  /** Of a view: what rests on it. */
+  readonly dependents: ReadonlyArray<string> | null
+}
+
+/** What stands in the datasets, in one query. */
+const introspect = Effect.fnUntraced(function* (datasets: ModelDatasets) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<Standing>`
+    select case when n.nspname = ${datasets.models} then case c.relkind when 'v' then 'view' else 'other' end
+                when c.relkind in ('i', 'I') then 'index' else 'table' end as kind,
+           c.relname as name, obj_description(c.oid, 'pg_class') as comment, c.reltuples::float8 as rows,
+           case when c.relkind = 'v' then array(
+             select a.attname || ' ' || format_type(a.atttypid, null) from pg_attribute a
+              where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped order by a.attnum) end as columns,
+           case when c.relkind = 'v' then array(
+             select case g.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end
+               from aclexplode(c.relacl) g where g.privilege_type = 'SELECT' and g.grantee <> c.relowner
+              order by 1) end as grantees,
+           case when c.relkind = 'v' then array(
+             select distinct case when r.oid is null then pg_describe_object(d.classid, d.objid, d.objsubid)
+                                  else r.ev_class::regclass::text end
+               from pg_depend d left join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
+              where d.refclassid = 'pg_class'::regclass and d.refobjid = c.oid and d.deptype = 'n'
+                and r.ev_class is distinct from c.oid order by 1) end as dependents
+      from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where (n.nspname = ${datasets.current} and c.relkind in ('r', 'p', 'i', 'I'))
+        or (n.nspname = ${datasets.models} and c.relkind in ('r', 'p', 'v', 'm', 'f'))
+    union all
+    select 'function', p.proname, obj_description(p.oid, 'pg_proc'), -1, null, null, null
+      from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = ${datasets.models}
+    union all
+    select 'dataset', n.nspname, null, -1, null, null, null from pg_namespace n where n.nspname = ${datasets.models}`
+})
+
+// ------------------------------------------------------------------------------------------------------------ the plan
+
+const digestMark = /\[tributary ([0-9a-f]{16})\]$/
+
+const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16)
+
+const marked = (comment: string, digest: string): string => `${comment}\n[tributary ${digest}]`
+
+const asOfComment =
+  "What today is to the models: the session's current date, or the setting tributary.as_of where it is set (set tributary.as_of = '2026-03-31'). It moves the day, not the records."
+
+/** Today, unless somebody asks how something would look on another day. */
+const asOfStep = (datasets: ModelDatasets): Step & { readonly digest: string } => {
+  const body = "select coalesce(nullif(current_setting('tributary.as_of', true), '')::date, current_date)"
+  const create = `create or replace function ${asOfName(datasets)}() returns date language sql stable parallel safe as ${literal(body)}`
+  const digest = digestOf(`${create}\n${asOfComment}`)
+  return {
+    name: "as_of",
+    digest,
+    statements: [create, `comment on function ${asOfName(datasets)}() is ${literal(marked(asOfComment, digest))}`]
+  }
+}
+
+const isPrefix = (short: ReadonlyArray<string>, long: ReadonlyArray<string>): boolean =>
+  short.every((one, index) => one === long[index])
+
+const planView = (
+  model: Model,
+  datasets: ModelDatasets,
+  standing: ReadonlyMap<string, Standing>
+): Step | Refused | null => {
+  const view = viewName(model, datasets)
+  const query = queryOf(model, datasets)
+  const columns = model.columns.map(({ name, type }) => `${name} ${type}`)
+  const documented = model.columns.map(
+    ({ name, comment }) => `comment on column ${view}.${identifier(name)} is ${literal(comment)}`
+  )
+  const digest = digestOf([query, model.comment, ...documented].join("\n"))
+  const found = standing.get(`view.${model.name}`) ?? standing.get(`other.${model.name}`)
+  const foundDigest = digestMark.exec(found?.comment ?? "")?.[1]
+  const comments = [...documented, `comment on view ${view} is ${literal(marked(model.comment, digest))}`]
+  if (found === undefined) return { name: model.name, statements: [`create view ${view} as\n${query}`, ...comments] }
+  if (foundDigest === undefined || found.kind !== "view") {
+    return {
+      name: model.name,
+      reason: `${datasets.models}.${model.name} is not one of Tributary's views`,
+      remedy: "rename it, or name another dataset for the models (warehouse.models in the configuration)"
+    }
+  }
+  if (foundDigest === digest && isPrefix(found.columns ?? [], columns) && found.columns?.length === columns.length) {
+    return null
+  }
+  if (isPrefix(found.columns ?? [], columns)) {
+    return { name: model.name, statements: [`create or replace view ${view} as\n${query}`, ...comments] }
+  }
+  const dependents = found.dependents ?? []
+  if (dependents.length > 0) {
+    return {
+      name: model.name,
+      reason: `its columns change, and ${dependents.join(", ")} ${dependents.length === 1 ? "rests" : "rest"} on it`,
+      remedy: `drop what rests on it, run npx tributary schema apply, and make it again on the new columns`
+    }
+  }
+  const granted = (found.grantees ?? []).map((grantee) => `grant select on ${view} to ${grantee}`)
+  return {
+    name: model.name,
+    statements: [`drop view ${view}`, `create view ${view} as\n${query}`, ...comments, ...granted]
+  }
+}
+
+/** What has to be done; no steps when everything is as it should be. Costs one query and changes nothing. */
+export const planFor = Effect.fnUntraced(function* (
+  models: ReadonlyArray<Model>,
+  datasets: ModelDatasets
+): Effect.fn.Return<ViewPlan, SqlError, SqlClient.SqlClient> {
+  const steps: Array<Step> = []
+  const skipped: Array<Skipped> = []
+  const refused: Array<Refused> = []
+  if (models.length === 0) return { steps, skipped, refused }
+  const standing = new Map((yield* introspect(datasets)).map((one) => [`${one.kind}.${one.name}`, one]))
+  const possible = models.filter(({ name, resources }) => {
+    const missing = resources.filter((path) => !standing.has(`table.${path}`))
+    if (missing.length > 0) skipped.push({ name, missing })
+    return missing.length === 0
+  })
+  if (possible.length > 0) {
+    if (!standing.has(`dataset.${datasets.models}`)) {
+      steps.push({
+        name: datasets.models,
+        statements: [
+          `create schema if not exists ${identifier(datasets.models)}`,
+          `comment on schema ${identifier(datasets.models)} is ${literal("Views for people; the comment of each says what it counts")}`
+        ]
+      })
+    }
+    const asOf = asOfStep(datasets)
+    const found = digestMark.exec(standing.get("function.as_of")?.comment ?? "")?.[1]
+    if (found !== asOf.digest) steps.push(asOf)
+  }
+  for (const model of possible) {
+    const planned = planView(model, datasets, standing)
+    if (planned === null) continue
+    if ("reason" in planned) refused.push(planned)
+    else steps.push(planned)
+  }
+  for (const index of indexesOf(models)) {
+    const table = standing.get(`table.${index.resource}`)
+    if (table === undefined || table.rows < rowsMin || standing.has(`index.${index.name}`)) continue
+    steps.push({ name: index.name, statements: statementsOf(index, datasets) })
+  }
+  return { steps, skipped, refused }
+})
+
+// ------------------------------------------------------------------------------------------------------------ applying
+
+/** Any number that no other lock of the program uses. */
+const viewsLock = 7_261_002
+
+/** How long a reader or a landing that is at work may keep a step waiting, and everybody else behind it. */
+const lockTimeout = "2s"
+
+/** Codes that say something about the step rather than about the connection. */
+const remedyOf = (code: string): string => {
+  switch (code) {
+    case "42501":
+      return "run npx tributary schema apply as the owner of the datasets; a loader may not create views"
+    case "55P03":
+      return "somebody is using it: the next run tries again"
+    case "2BP01":
+      return "drop what rests on it, run npx tributary schema apply, and make it again"
+    default:
+      return "see npx tributary schema plan for the statement; if nobody changed the tables by hand, please report it"
+  }
+}
+
+const runStep = (sql: SqlClient.SqlClient, step: Step) =>
+  sql
+    .withTransaction(Effect.forEach(step.statements, (statement) => sql.unsafe(statement), { discard: true }))
+    .pipe(
+      Effect.as(null),
+      Effect.catch((error): Effect.Effect<Refused, SqlError> => {
+        const { code, message, isRetryable } = DatabaseError.from("make views")(error)
+        if (code === undefined || (isRetryable && code !== "55P03")) return Effect.fail(error)
+        return Effect.succeed({ name: step.name, reason: message, remedy: remedyOf(code) })
+      })
+    )
+
+/** Plans and applies in one transaction; what is refused leaves its part as it was. */
+export const apply = Effect.fn("Views.apply")(function* (
+  models: ReadonlyArray<Model>,
+  datasets: ModelDatasets
+): Effect.fn.Return<ViewReport, SqlError, SqlClient.SqlClient> {
+  const sql = yield* SqlClient.SqlClient
+  const looked = yield* planFor(models, datasets)
+  if (looked.steps.length === 0) return { done: [], skipped: looked.skipped, refused: looked.refused }
+  return yield* sql.withTransaction(
+    Effect.gen(function* () {
+      yield* sql`select pg_advisory_xact_lock(${viewsLock})`
+      yield* sql.unsafe(`set local lock_timeout = ${literal(lockTimeout)}`)
+      // Another program may have done it while this one waited.
+      const { steps, skipped, refused } = yield* planFor(models, datasets)
+      const done: Array<string> = []
+      const failed: Array<Refused> = []
+      for (const step of steps) {
+        const refusal = yield* runStep(sql, step)
+        if (refusal === null) done.push(...step.statements)
+        else failed.push(refusal)
+      }
+      return { done, skipped, refused: [...refused, ...failed] }
+    })
+  )
+})

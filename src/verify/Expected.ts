@@ -1,0 +1,280 @@
+/**
+ * What the warehouse must hold of a record, told from what the source sent.
+ *
+ * Promise: written a second time, apart from the client and the landing, from the contract of the warehouse alone
+ * (section 5.4 of the design); a value that no column of its type can hold is expected all the same, so that it can
+ * never be called equal.
+ */
+import type { Field, LearntType } from "../catalogue/Field.ts"
+import type { SourceRecord } from "../connector/Connector.ts"
+import type { Table } from "../model/Table.ts"
+import { canonical, canonicalNumber, isObject, type Json, type JsonObject, NumberToken, parse, print } from "./Json.ts"
+
+/** The member that carries the install's own fields. */
+export const customFieldsName = "custom_fields"
+
+/** A value in a form in which equal values are equal texts; null is empty. */
+export type Canonical = string | null
+
+/** What a field must hold. */
+export interface Cell {
+  readonly value: Json
+  readonly canonical: Canonical
+  /** As the source sent it, for people. */
+  readonly shown: string
+}
+
+export interface Expected {
+  /** The record's number; null when it has none that a row could have. */
+  readonly id: string | null
+  /** One per column of the table; undefined where the record did not carry the field. */
+  readonly columns: ReadonlyArray<Cell | undefined>
+  /** The install's own fields; undefined when not sent. */
+  readonly customFields: Json | undefined
+  /** What must stand in `_extra`: fields without a column, and values that a column holds only in part. */
+  readonly extra: JsonObject
+  /** The record's own stamp as an instant, where the resource has one. */
+  readonly changedAt: string | null
+}
+
+/** Marks what cannot stand in the column: no canonical form of a row begins like this. */
+const unfit = (value: Json): string => `\0${print(value)}`
+
+const integerShape = /^(-?)0*(\d+)$/
+
+const plainInteger = (text: string): string | null => {
+  const match = integerShape.exec(text)
+  if (match === null) return null
+  return match[2] === "0" ? "0" : `${match[1]}${match[2]}`
+}
+
+/** Without superfluous zeros; null when the text is no plain decimal. */
+export const plainDecimal = (text: string): string | null => {
+  const match = /^(-?)0*(\d+)(?:\.(\d*))?$/.exec(text)
+  if (match === null) return null
+  const fraction = (match[3] ?? "").replace(/0+$/, "")
+  const plain = fraction === "" ? match[2]! : `${match[2]}.${fraction}`
+  return plain === "0" ? "0" : `${match[1]}${plain}`
+}
+
+interface Instant {
+  /** In UTC, with six digits of a second. */
+  readonly text: string
+  readonly isMidnight: boolean
+  /** Whether it says more than six digits of a second can. */
+  readonly isFiner: boolean
+}
+
+const instantShape = /^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d+))?([Zz]|[+-]\d{2}(?::?\d{2})?)$/
+const dayShape = /^\d{4}-\d{2}-\d{2}$/
+const minuteMs = 60_000
+
+/** An instant in any offset, exactly; null when the text is none. */
+export const instantOf = (text: string): Instant | null => {
+  if (dayShape.test(text)) return { text: `${text}T00:00:00.000000Z`, isMidnight: true, isFiner: false }
+  const match = instantShape.exec(text)
+  if (match === null) return null
+  const [, day = "", time = "", fraction = "", offset = ""] = match
+  const micros = fraction.padEnd(6, "0").slice(0, 6)
+  const isFiner = /[1-9]/.test(fraction.slice(6))
+  let second = `${day}T${time}`
+  if (!/^(?:[Zz]|[+-]00(?::?00)?)$/.test(offset)) {
+    const minutes = Number(offset.slice(1, 3)) * 60 + Number(offset.slice(3).replace(":", "") || "0")
+    const ms = Date.parse(`${second}Z`) - (offset.startsWith("-") ? -1 : 1) * minutes * minuteMs
+    if (Number.isNaN(ms)) return null
+    second = new Date(ms).toISOString().slice(0, 19)
+  }
+  const isMidnight = second.endsWith("T00:00:00") && !/[1-9]/.test(fraction)
+  return { text: `${second}.${micros}Z`, isMidnight, isFiner }
+}
+
+const truth = new Map([
+  ["true", "true"],
+  ["1", "true"],
+  ["false", "false"],
+  ["0", "false"]
+])
+
+/** What a value sent for a field must be in its column. */
+const canonicalOf = (field: Field, value: Json): Canonical => {
+  if (value === null) return null
+  const text = typeof value === "string" ? value : value instanceof NumberToken ? value.text : null
+  switch (field.type._tag) {
+    case "integer":
+      if (typeof value === "boolean" && !field.typed) return value ? "1" : "0"
+      return (text === null ? null : plainInteger(text)) ?? unfit(value)
+    case "decimal":
+      return (text === null ? null : plainDecimal(text)) ?? unfit(value)
+    case "boolean":
+      return truth.get(text ?? print(value)) ?? unfit(value)
+    case "string":
+      if (typeof value === "boolean" && !field.typed) return String(value)
+      return text ?? unfit(value)
+    case "date":
+      return (typeof value === "string" ? instantOf(value)?.text.slice(0, 10) : undefined) ?? unfit(value)
+    case "timestamp":
+      return (typeof value === "string" ? instantOf(value)?.text : undefined) ?? unfit(value)
+    case "list":
+      return canonical(value)
+  }
+}
+
+/**
+ * What a learnt column holds of a value when it holds all of it; undefined when the value must stand in `_extra`. The
+ * type of such a column is a guess, so that both places are right as long as nothing is lost.
+ */
+export const learntCanonical = (type: LearntType, value: Json): Canonical | undefined => {
+  if (value === null) return null
+  switch (type) {
+    case "json":
+      return canonical(value)
+    case "boolean":
+      return typeof value === "boolean" ? String(value) : undefined
+    case "integer":
+    case "number":
+      return value instanceof NumberToken ? canonicalNumber(value.text) : undefined
+    case "timestamp":
+      return typeof value === "string" ? instantOf(value)?.text : undefined
+    default:
+      return typeof value === "string" ? value : undefined
+  }
+}
+
+/** What SQL answered for a learnt column, in the same form. */
+export const learntCanonicalOfRow = (type: LearntType, text: string | null): Canonical => {
+  if (text === null) return null
+  if (type === "json") return canonical(parse(text))
+  return type === "timestamp" ? (instantOf(text)?.text ?? text) : text
+}
+
+/** The value that a connector read into a learnt column. */
+const learntValue = (type: LearntType, text: string): Json => {
+  switch (type) {
+    case "json":
+      return parse(text)
+    case "boolean":
+      return text === "true"
+    case "integer":
+    case "number":
+      return new NumberToken(text)
+    default:
+      return text
+  }
+}
+
+/** Whether a column of the field cannot say all that the value says, so that it must stand in `_extra` as well. */
+const isBeyond = (field: Field, value: Json): boolean => {
+  if (typeof value !== "string") return false
+  if (field.type._tag === "date") return instantOf(value)?.isMidnight === false
+  return field.type._tag === "timestamp" && instantOf(value)?.isFiner === true
+}
+
+/** What SQL answered for a column, in the same form. */
+export const canonicalOfRow = (field: Field, text: string | null): Canonical => {
+  if (text === null) return null
+  switch (field.type._tag) {
+    case "decimal":
+      return plainDecimal(text) ?? text
+    case "timestamp":
+      return instantOf(text)?.text ?? text
+    case "list":
+      return canonical(parse(text))
+    default:
+      return text
+  }
+}
+
+const bigintMin = -(2n ** 63n)
+const bigintMax = 2n ** 63n - 1n
+
+/** The number of a row; null when no row can have it. */
+const rowId = (value: Json | undefined): string | null => {
+  const text = value instanceof NumberToken ? value.text : typeof value === "string" ? value : null
+  const plain = text === null || text.length > 20 ? null : plainInteger(text)
+  if (plain === null) return null
+  const number = BigInt(plain)
+  return number < bigintMin || number > bigintMax ? null : plain
+}
+
+const changedAtOf = (value: Json | undefined): string | null =>
+  typeof value === "string" ? (instantOf(value)?.text ?? null) : null
+
+/** A compiled reading of one table's records. */
+export interface Reader {
+  /** From the record's JSON text. */
+  readonly raw: (text: string) => Expected
+  /** From a record that a connector has read. */
+  readonly record: (record: SourceRecord) => Expected
+}
+
+const nothing: JsonObject = new Map()
+
+export const reader = (table: Table): Reader => {
+  const { fields } = table.resource
+  const names = new Set(fields.map((field) => field.name))
+  const stamp = table.resource.field.has("lastchangedate") ? "lastchangedate" : null
+  const unreadable: Expected = {
+    id: null,
+    columns: fields.map(() => undefined),
+    customFields: undefined,
+    extra: nothing,
+    changedAt: null
+  }
+
+  const fromMembers = (members: JsonObject): Expected => {
+    const extra = new Map<string, Json>()
+    const columns = fields.map((field): Cell | undefined => {
+      const value = members.get(field.name)
+      if (value === undefined) return undefined
+      if (field.learnt === null && isBeyond(field, value)) extra.set(field.name, value)
+      return { value, canonical: canonicalOf(field, value), shown: print(value) }
+    })
+    for (const [name, value] of members) {
+      if (!names.has(name) && name !== customFieldsName) extra.set(name, value)
+    }
+    return {
+      id: rowId(members.get("id")),
+      columns,
+      customFields: members.get(customFieldsName),
+      extra,
+      changedAt: stamp === null ? null : changedAtOf(members.get(stamp))
+    }
+  }
+
+  return {
+    raw: (text) => {
+      let value: Json
+      try {
+        value = parse(text)
+      } catch {
+        return unreadable
+      }
+      return isObject(value) ? fromMembers(value) : unreadable
+    },
+    record: (record) => {
+      const parsed = record.extra === null ? nothing : parse(record.extra)
+      const extra = new Map(isObject(parsed) ? parsed : nothing)
+      const texts = record.columns
+      const columns = fields.map((field, place): Cell | undefined => {
+        const text = texts[place]
+        if (text === undefined) return undefined
+        const { learnt } = field
+        if (learnt !== null) {
+          const value = extra.get(field.name) ?? (text === null ? null : learntValue(learnt.type, text))
+          extra.delete(field.name)
+          return { value, canonical: null, shown: print(value) }
+        }
+        const value = text === null ? null : field.type._tag === "list" ? parse(text) : text
+        return { value, canonical: canonicalOf(field, value), shown: print(value) }
+      })
+      const stampPlace = fields.findIndex((field) => field.name === stamp)
+      return {
+        id: rowId(record.id),
+        columns,
+        customFields: record.customFields === null ? undefined : parse(record.customFields),
+        extra,
+        changedAt: stampPlace < 0 ? null : changedAtOf(texts[stampPlace] ?? undefined)
+      }
+    }
+  }
+}

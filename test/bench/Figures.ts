@@ -1,0 +1,90 @@
+/**
+ * The table at the end of a run of the bench.
+ *
+ * Promise: a figure with a bound says whether it keeps it; one that could not be measured says so and keeps nothing.
+ */
+import * as Output from "../../src/cli/Output.ts"
+
+export interface Figure {
+  readonly what: string
+  readonly value: number | null
+  /** What it is compared with; null when the bound is on the value itself. */
+  readonly baseline: number | null
+  readonly unit: "rows/s" | "MB" | "s" | "ms" | "requests" | "rows" | "share"
+  readonly bound: Bound | null
+  readonly note: string
+}
+
+/** On the ratio where there is a baseline, else on the value. */
+export interface Bound {
+  readonly kind: "at least" | "at most"
+  readonly limit: number
+}
+
+export type Verdict = "kept" | "MISSED" | "not measured" | ""
+
+export const median = (values: ReadonlyArray<number>): number => {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}
+
+/** The median of what was measured; null when one was not. */
+export const medianOf = (values: ReadonlyArray<number | null>): number | null => {
+  const known = values.filter((value) => value !== null)
+  return known.length === 0 || known.length < values.length ? null : median(known)
+}
+
+export const ratioOf = ({ value, baseline }: Figure): number | null =>
+  value === null || baseline === null || baseline === 0 ? null : value / baseline
+
+export const verdictOf = (figure: Figure): Verdict => {
+  const { bound } = figure
+  if (bound === null) return ""
+  const judged = figure.baseline === null ? figure.value : ratioOf(figure)
+  if (judged === null) return "not measured"
+  return (bound.kind === "at least" ? judged >= bound.limit : judged <= bound.limit) ? "kept" : "MISSED"
+}
+
+const shown = (value: number | null, unit: Figure["unit"]): string => {
+  if (value === null) return ""
+  switch (unit) {
+    case "rows/s":
+    case "requests":
+    case "rows":
+      return Output.count(Math.round(value))
+    case "MB":
+    case "ms":
+      return value.toFixed(0)
+    case "s":
+      return value.toFixed(2)
+    case "share":
+      return `${(value * 100).toFixed(1)} %`
+  }
+}
+
+const boundShown = ({ bound, baseline, unit }: Figure): string => {
+  if (bound === null) return ""
+  const sign = bound.kind === "at least" ? ">=" : "<="
+  return `${sign} ${baseline === null ? shown(bound.limit, unit) : String(bound.limit)}`
+}
+
+export const table = (figures: ReadonlyArray<Figure>): string =>
+  Output.table(
+    ["what", "value", "baseline", "unit", "ratio", "bound", "verdict", ""],
+    figures.map((figure) => [
+      figure.what,
+      shown(figure.value, figure.unit),
+      shown(figure.baseline, figure.unit),
+      figure.unit,
+      ratioOf(figure)?.toFixed(figure.unit === "rows" ? 4 : 2) ?? "",
+      boundShown(figure),
+      verdictOf(figure),
+      figure.note
+    ]),
+    ["left", "right", "right", "left", "right", "left", "left"]
+  )
+
+/** For machines. */
+export const plain = (figures: ReadonlyArray<Figure>): ReadonlyArray<unknown> =>
+  figures.map((figure) => ({ ...figure, ratio: ratioOf(figure), verdict: verdictOf(figure) }))

@@ -1,0 +1,304 @@
+/**
+ * What the bench measures on: the reference server in a process of its own without a limit, an embedded Postgres at its
+ * default durability, and the commands as anybody would start them.
+ *
+ * Promise: everything that is started here ends with {@link Stand.close}, and its folder goes.
+ */
+import { spawn } from "node:child_process"
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { Effect, Exit, Redacted, Scope } from "effect"
+import pg from "pg"
+import { Pool } from "undici"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import { datasetsDefault, tableOf } from "../../src/model/Table.ts"
+import { start } from "../../src/postgres/EmbeddedPostgres.ts"
+import { type ReferenceProcess, startCommand, startReference } from "../support/reference.ts"
+import { type Cost, cpuOf, cpuOfFamily, watch } from "./Processes.ts"
+
+export interface Warehouse {
+  readonly url: string
+  readonly query: <Row extends pg.QueryResultRow>(text: string, values?: ReadonlyArray<unknown>) => Promise<Array<Row>>
+  readonly client: pg.Client
+  readonly close: () => Promise<void>
+}
+
+export interface Source {
+  readonly reference: ReferenceProcess
+  readonly token: string
+}
+
+/** What a program cost: itself, and what it made the server and Postgres work. */
+export interface Run extends Cost {
+  /** The whole command, from its start to its end. */
+  readonly wholeSeconds: number
+  readonly serverCpuSeconds: number | null
+  readonly postgresCpuSeconds: number | null
+}
+
+interface Totals {
+  readonly pages: number
+  readonly requests: number
+  readonly records: number
+  readonly inserted: number
+  readonly updated: number
+  readonly deleted: number
+}
+
+export interface SyncRun extends Run {
+  readonly totals: Totals
+  /** The work of the resource alone. */
+  readonly seconds: number
+}
+
+export interface MinimalRun extends Run {
+  readonly rows: number
+  readonly seconds: number
+}
+
+export interface SyncSettings {
+  /** Null is no limit. */
+  readonly requestsPerMinute: number | null
+  /** Null asks for none. */
+  readonly pageSize: number | null
+}
+
+export interface Stand {
+  readonly source: (options: ReadonlyArray<string>, wish: { readonly pageSize: number | null }) => Promise<Source>
+  /** An empty database. */
+  readonly warehouse: () => Promise<Warehouse>
+  readonly sync: (
+    source: Source,
+    warehouse: Warehouse,
+    settings: SyncSettings,
+    args: ReadonlyArray<string>
+  ) => Promise<SyncRun>
+  readonly minimal: (
+    source: Source,
+    warehouse: Warehouse,
+    args: ReadonlyArray<string>
+  ) => Promise<MinimalRun>
+  readonly close: () => Promise<void>
+}
+
+const minimalProgram = fileURLToPath(new URL("./minimal.ts", import.meta.url))
+
+/** Records in the heap of the reference server need more than Node takes by itself. */
+const serverHeapMb = 12_000
+
+/** Starts Postgres; servers and databases come when they are asked for. */
+export const open = async (): Promise<Stand> => {
+  const folder = mkdtempSync(join(tmpdir(), "tributary-bench-"))
+  // mkdtemp makes it private; as root, Postgres runs as another user, who has to pass.
+  chmodSync(folder, 0o755)
+  const scope = Scope.makeUnsafe()
+  const references: Array<ReferenceProcess> = []
+  const clients: Array<pg.Client> = []
+  const closeAll = async () => {
+    for (const client of clients) await client.end().catch(() => undefined)
+    for (const reference of references) await reference.stop()
+    await Effect.runPromise(Scope.close(scope, Exit.void))
+    rmSync(folder, { recursive: true, force: true })
+  }
+  const postgres = await Effect.runPromise(
+    start({ root: join(folder, "postgres"), port: 0 }).pipe(Effect.provideService(Scope.Scope, scope))
+  )
+  const urlOf = (database: string) => {
+    const { host, port, user, password } = postgres.endpoint
+    return `postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`
+  }
+  const connect = async (database: string) => {
+    const client = new pg.Client({ connectionString: urlOf(database) })
+    client.on("error", () => {})
+    await client.connect()
+    clients.push(client)
+    return client
+  }
+  const administrator = await connect("postgres")
+
+  const source: Stand["source"] = async (options, { pageSize }) => {
+    const before = process.env["NODE_OPTIONS"]
+    process.env["NODE_OPTIONS"] = `${before ?? ""} --max-old-space-size=${serverHeapMb}`
+    const reference = await startReference(options).finally(() => {
+      if (before === undefined) delete process.env["NODE_OPTIONS"]
+      else process.env["NODE_OPTIONS"] = before
+    })
+    references.push(reference)
+    await reference.control("PUT", "/limits", { requestsPerMinute: null })
+    if (pageSize !== null && pageSize > 250) await reference.control("PUT", "/dialect", { pageMax: pageSize })
+    return { reference, token: await reference.token(1) }
+  }
+
+  let databases = 0
+  const warehouse: Stand["warehouse"] = async () => {
+    const name = `bench_${(databases += 1)}`
+    await administrator.query(`create database ${name}`)
+    const client = await connect(name)
+    return {
+      url: urlOf(name),
+      client,
+      query: async (text, values) => (await client.query(text, values === undefined ? undefined : [...values])).rows,
+      close: async () => {
+        await client.end()
+        clients.splice(clients.indexOf(client), 1)
+        await administrator.query(`drop database ${name} with (force)`)
+      }
+    }
+  }
+
+  const environment = ({ reference, token }: Source, { url }: Warehouse) => ({
+    DATABASE_URL: url,
+    SERVICE_API_URL: reference.baseUrl,
+    SERVICE_API_TOKEN: token
+  })
+
+  /** Runs a program from a clean slate of Postgres, and counts what it costs. */
+  const counted = async <A>(
+    { reference }: Source,
+    program: () => { readonly pid: number; readonly done: Promise<A> }
+  ): Promise<Run & { readonly result: A }> => {
+    await administrator.query("checkpoint")
+    const [serverBefore, postgresBefore] = [cpuOf(reference.pid), cpuOfFamily(postgres.pid())]
+    const began = process.hrtime.bigint()
+    const { pid, done } = program()
+    const watched = watch(pid)
+    const result = await done.finally(watched)
+    const wholeSeconds = Number(process.hrtime.bigint() - began) / 1e9
+    const since = (before: number | null, now: number | null) => (before === null || now === null ? null : now - before)
+    return {
+      result,
+      ...watched(),
+      wholeSeconds,
+      serverCpuSeconds: since(serverBefore, cpuOf(reference.pid)),
+      postgresCpuSeconds: since(postgresBefore, cpuOfFamily(postgres.pid()))
+    }
+  }
+
+  const sync: Stand["sync"] = async (from, to, settings, args) => {
+    mkdirSync(join(folder, "config"), { recursive: true })
+    writeFileSync(
+      join(folder, "config", "tributary.yaml"),
+      `budget: { requests_per_minute: ${settings.requestsPerMinute ?? "unlimited"} }\n` +
+        (settings.pageSize === null ? "" : `paging: { page_size: ${settings.pageSize} }\n`)
+    )
+    const { result, ...run } = await counted(from, () => {
+      const { child, done } = startCommand(["sync", ...args, "--json"], { cwd: folder, env: environment(from, to) })
+      return { pid: child.pid!, done }
+    })
+    if (result.code !== 0) throw new Error(`sync ended with ${result.code}: ${result.stderr}`)
+    const report = JSON.parse(result.stdout) as {
+      readonly companies: ReadonlyArray<{
+        readonly outcomes: ReadonlyArray<{ readonly durationMs: number; readonly totals: Totals }>
+      }>
+    }
+    const outcomes = report.companies.flatMap((company) => company.outcomes)
+    const sum = (of: keyof Totals) => outcomes.reduce((total, { totals }) => total + totals[of], 0)
+    return {
+      ...run,
+      seconds: Math.max(...outcomes.map(({ durationMs }) => durationMs)) / 1000,
+      totals: {
+        pages: sum("pages"),
+        requests: sum("requests"),
+        records: sum("records"),
+        inserted: sum("inserted"),
+        updated: sum("updated"),
+        deleted: sum("deleted")
+      }
+    }
+  }
+
+  const minimal: Stand["minimal"] = async (from, to, args) => {
+    const { result, ...run } = await counted(from, () => {
+      const child = spawn(process.execPath, [minimalProgram, ...args], {
+        env: { PATH: process.env["PATH"], ...environment(from, to) },
+        stdio: ["ignore", "pipe", "inherit"]
+      })
+      let stdout = ""
+      child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()))
+      const done = new Promise<string>((resolve, reject) => {
+        child.once("close", (code) =>
+          code === 0 ? resolve(stdout) : reject(new Error(`the minimal pipeline ended with ${code}`))
+        )
+      })
+      return { pid: child.pid!, done }
+    })
+    const { rows, seconds, peakKb } = JSON.parse(result) as { rows: number; seconds: number; peakKb: number }
+    return { ...run, rows, seconds, peakMb: run.peakMb ?? peakKb / 1024 }
+  }
+
+  return { source, warehouse, sync, minimal, close: closeAll }
+}
+
+export interface Fetched {
+  readonly seconds: number
+  readonly rows: number
+  readonly bytes: number
+}
+
+/** Reads every page of a list: the bytes alone, or with what `JSON.parse` makes of them. */
+export const fetchAll = async (
+  { reference, token }: Source,
+  wish: { readonly resource: string; readonly pageSize: number; readonly since?: string; readonly parse: boolean }
+): Promise<Fetched> => {
+  const { origin, pathname } = new URL(reference.baseUrl)
+  const pool = new Pool(origin, { connections: 2 })
+  const ask = async (cursor: string | null) => {
+    const parameters = new URLSearchParams({
+      limit: String(wish.pageSize),
+      ...(wish.since === undefined ? {} : { modifiedsince: wish.since }),
+      ...(cursor === null ? {} : { cursor })
+    })
+    const { body, statusCode } = await pool.request({
+      method: "GET",
+      path: `${pathname}/${wish.resource}?${parameters.toString()}`,
+      headers: { authorization: `Bearer ${token}` }
+    })
+    if (statusCode !== 200) throw new Error(`${wish.resource}: ${statusCode} ${await body.text()}`)
+    return Buffer.from(await body.arrayBuffer())
+  }
+  const began = process.hrtime.bigint()
+  let [rows, bytes] = [0, 0]
+  for (let next: Promise<Buffer> | null = ask(null); next !== null;) {
+    const page: Buffer = await next
+    bytes += page.length
+    // The mark of the next page stands behind the records: it is known before they are parsed.
+    const cursor = /"next_cursor":"([^"]*)"/.exec(page.toString("latin1", Math.max(0, page.length - 2000)))?.[1]
+    next = cursor === undefined ? null : ask(cursor)
+    next?.catch(() => undefined)
+    if (wish.parse) rows += (JSON.parse(page.toString("utf8")) as { data: ReadonlyArray<unknown> }).data.length
+  }
+  const seconds = Number(process.hrtime.bigint() - began) / 1e9
+  await pool.close()
+  return { seconds, rows, bytes }
+}
+
+/** The table that the product would make of a resource, without what only the product's promises need. */
+export const bareTable = (resource: string, name: string) => {
+  const { columns } = tableOf(serviceV2.resources.get(resource)!, datasetsDefault)
+  return {
+    columns: columns.map((column) => column.name),
+    create:
+      `create table ${name} ("_company_id" bigint not null, ` +
+      columns.map((column) => `${column.sql} ${column.sqlType}`).join(", ") +
+      `, primary key ("_company_id", "id"))`
+  }
+}
+
+/** Rows written so far to the tables of the warehouse and to their history, as Postgres counts them. */
+export const rowsWritten = async (warehouse: Warehouse): Promise<number> => {
+  // What a connection that has just ended wrote is counted when its process is gone.
+  for (let left = 200; left > 0; left--) {
+    const [others] = await warehouse.query<{ n: string }>(
+      `select count(*) as n from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`
+    )
+    if (others?.n === "0") break
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  await warehouse.query("select pg_stat_clear_snapshot()")
+  const [row] = await warehouse.query<{ n: string | null }>(
+    `select sum(n_tup_ins + n_tup_upd + n_tup_del) as n from pg_stat_user_tables where schemaname in ('erp', 'erp_history')`
+  )
+  return Number(row?.n ?? 0)
+}

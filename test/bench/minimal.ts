@@ -1,0 +1,143 @@
+/**
+ * The pipeline that somebody would write by hand for this one job, as well as it can be written: the baseline.
+ *
+ * Pages over undici, `JSON.parse`, COPY text to a temporary stage, one INSERT ... ON CONFLICT a batch; the next page is
+ * asked for before this one is parsed, and a batch is loaded while the next is read. It keeps none of the product's promises: no checkpoint,
+ * no history, no quarantine, no fence, no retry, no look at types, and of two versions the one that comes last.
+ *
+ * A process of its own, started by `bench.ts`; answers one line of JSON.
+ */
+import { parseArgs } from "node:util"
+import pg from "pg"
+import { from as copyFrom } from "pg-copy-streams"
+import { Pool } from "undici"
+
+const { values } = parseArgs({
+  options: {
+    resource: { type: "string" },
+    table: { type: "string" },
+    columns: { type: "string" },
+    "page-size": { type: "string" },
+    batch: { type: "string", default: "5000" },
+    since: { type: "string" }
+  }
+})
+const given = (value: string | undefined, name: string): string => {
+  if (value === undefined) throw new Error(`${name} is missing`)
+  return value
+}
+const resource = given(values.resource, "--resource")
+const table = given(values.table, "--table")
+/** Names of the fields, in the order of the table's columns behind `_company_id`. */
+const columns = given(values.columns, "--columns").split(",")
+const pageSize = given(values["page-size"], "--page-size")
+const batchRows = Number(values.batch)
+const base = new URL(given(process.env["SERVICE_API_URL"], "SERVICE_API_URL"))
+const authorization = `Bearer ${given(process.env["SERVICE_API_TOKEN"], "SERVICE_API_TOKEN")}`
+const company = "1"
+
+const client = new pg.Client({ connectionString: given(process.env["DATABASE_URL"], "DATABASE_URL") })
+await client.connect()
+const list = columns.map((name) => `"${name}"`).join(", ")
+await client.query(
+  `set temp_buffers = '64MB'; set enable_seqscan = off; create temp table stage as select "_company_id", ${list} from ${table} limit 0`
+)
+const merge =
+  `insert into ${table} ("_company_id", ${list}) select "_company_id", ${list} from stage ` +
+  `on conflict ("_company_id", "id") do update set ` +
+  columns.map((name) => `"${name}" = excluded."${name}"`).join(", ")
+
+const load = async (chunks: ReadonlyArray<string>): Promise<void> => {
+  await client.query("begin; truncate stage")
+  const copy = client.query(copyFrom("copy stage from stdin"))
+  const finished = new Promise<void>((resolve, reject) => {
+    copy.once("finish", resolve)
+    copy.once("error", reject)
+  })
+  for (const chunk of chunks) {
+    if (!copy.write(chunk)) await new Promise<void>((resolve) => copy.once("drain", () => resolve()))
+  }
+  copy.end()
+  await finished
+  await client.query(merge)
+  await client.query("commit")
+}
+
+const special = /[\\\t\n\r]/
+const escaped = (text: string): string =>
+  special.test(text)
+    ? text.replaceAll("\\", "\\\\").replaceAll("\t", "\\t").replaceAll("\n", "\\n").replaceAll("\r", "\\r")
+    : text
+
+const render = (records: ReadonlyArray<Readonly<Record<string, unknown>>>): string => {
+  let lines = ""
+  for (const record of records) {
+    lines += company
+    for (const name of columns) {
+      const value = record[name]
+      if (value === null || value === undefined) lines += "\t\\N"
+      else if (typeof value === "string") lines += `\t${escaped(value)}`
+      else if (typeof value === "object") lines += `\t${escaped(JSON.stringify(value))}`
+      else lines += `\t${String(value as number | boolean)}`
+    }
+    lines += "\n"
+  }
+  return lines
+}
+
+interface PageBody {
+  readonly data: ReadonlyArray<Readonly<Record<string, unknown>>>
+  readonly _meta: { readonly next_cursor: string | null }
+}
+
+const pool = new Pool(base.origin, { connections: 2, pipelining: 1 })
+const fetchPage = async (cursor: string | null): Promise<Buffer> => {
+  const parameters = new URLSearchParams({
+    limit: pageSize,
+    ...(values.since === undefined ? {} : { modifiedsince: values.since }),
+    ...(cursor === null ? {} : { cursor })
+  })
+  const { body, statusCode } = await pool.request({
+    method: "GET",
+    path: `${base.pathname}/${resource}?${parameters.toString()}`,
+    headers: { authorization }
+  })
+  if (statusCode !== 200) throw new Error(`${resource}: ${statusCode} ${await body.text()}`)
+  return Buffer.from(await body.arrayBuffer())
+}
+
+/** The mark of the next page stands behind the records: it is known before they are parsed. */
+const nextOf = (page: Buffer): string | null =>
+  /"next_cursor":"([^"]*)"/.exec(page.toString("latin1", Math.max(0, page.length - 2000)))?.[1] ?? null
+
+const began = process.hrtime.bigint()
+let rows = 0
+let chunks: Array<string> = []
+let batched = 0
+let loading = Promise.resolve()
+let next: Promise<Buffer> | null = fetchPage(null)
+while (next !== null) {
+  const bytes: Buffer = await next
+  const cursor = nextOf(bytes)
+  next = cursor === null ? null : fetchPage(cursor)
+  // An error is seen where the page is awaited; until then it must not end the process as unhandled.
+  next?.catch(() => undefined)
+  const page = JSON.parse(bytes.toString("utf8")) as PageBody
+  chunks.push(render(page.data))
+  rows += page.data.length
+  batched += page.data.length
+  if (batched >= batchRows || next === null) {
+    const batch = chunks
+    chunks = []
+    batched = 0
+    // One batch is loaded while one is read.
+    await loading
+    loading = load(batch)
+    loading.catch(() => undefined)
+  }
+}
+await loading
+const seconds = Number(process.hrtime.bigint() - began) / 1e9
+await client.end()
+await pool.close()
+process.stdout.write(`${JSON.stringify({ rows, seconds, peakKb: process.resourceUsage().maxRSS })}\n`)

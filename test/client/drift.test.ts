@@ -1,0 +1,375 @@
+/** Records that move from page to page while the pages are read, against the reference server in this process. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Redacted from "effect/Redacted"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import type { PagingMode } from "../../connectors/service-v2/client/Paging.ts"
+import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient.ts"
+import * as Budget from "../../src/budget/Budget.ts"
+import type { PageRequest } from "../../src/connector/Connector.ts"
+import { SourceError } from "../../src/connector/SourceError.ts"
+import { type Json, server } from "../reference-server/support.ts"
+
+const base = "http://127.0.0.1/!/api/v2"
+/** In the past, one second apart. */
+const stamp = (second: number) =>
+  new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString().replace(".000Z", ".000001Z")
+const beginning = "2026-01-01T00:00:00Z"
+
+type Paging = "page" | "offset" | "link" | "cursor"
+
+interface Options {
+  readonly paging: Paging
+  readonly mode?: PagingMode
+  readonly dialect?: Json
+  readonly resource?: "salesmen" | "areas"
+  readonly pageSize?: number | null
+}
+
+/** Ten records, 1 to 10, on a server that pages so. */
+const open = Effect.fnUntraced(function* (options: Options) {
+  const { control, token: makeToken, served } = server()
+  const path = options.resource ?? "salesmen"
+  control("PUT", "/limits", { requestsPerMinute: null })
+  assert.strictEqual(control("PUT", "/dialect", { paging: options.paging, ...options.dialect }).status, 200)
+  const change = (id: number, second: number, more: Json = {}) => {
+    const at = stamp(second)
+    const records = [{ id, name: `record ${id}`, ...more }]
+    assert.strictEqual(control("POST", "/records", { company: 1, resource: path, records, at }).status, 200)
+  }
+  const remove = (id: number) => {
+    assert.strictEqual(control("POST", "/remove", { company: 1, resource: path, id }).status, 200)
+  }
+  const table = served.world.store.table(1, path)
+  const holds = (id: number) => table.get(id) !== undefined
+  for (const id of table.order.slice()) remove(id)
+  for (let id = 1; id <= 10; id++) change(id, id)
+  const secret = makeToken()
+  const hooks = { before: () => {} }
+  const ask = (url: string) =>
+    served.handle({ method: "GET", url, headers: { authorization: `Bearer ${secret}` }, body: null })
+  const http = HttpClient.make((request, url) =>
+    Effect.sync(() => {
+      const asked = url.pathname + url.search
+      hooks.before()
+      const { status, headers, body } = ask(asked)
+      return HttpClientResponse.fromWeb(request, new Response(body, { status, headers }))
+    })
+  )
+  const budget = yield* Budget.make(null)
+  const make = (pageSize: number | null) =>
+    ServiceClient.make({
+      baseUrl: base,
+      token: Redacted.make(secret),
+      catalogue: serviceV2,
+      pageSize,
+      paging: {
+        mode: options.mode ?? (options.paging === "page" || options.paging === "offset" ? options.paging : "auto")
+      }
+    }).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.provideService(Budget.Budget, budget))
+  const pageSize = options.pageSize === undefined ? 3 : options.pageSize
+  const resource = serviceV2.resources.get(path)!
+  return { ask, change, connector: yield* make(pageSize), holds, hooks, make, remove, resource }
+})
+
+type Opened = Effect.Success<ReturnType<typeof open>>
+
+/** Reads to the end; `between` runs after the page of that number. */
+const scan = Effect.fnUntraced(function* (
+  opened: Opened,
+  since: string | null,
+  between: (page: number) => void,
+  how: "page" | "rawPage" = "page"
+) {
+  const ids: Array<string> = []
+  let token: string | null = null
+  for (let page = 1; page < 40; page++) {
+    const request: PageRequest = { resource: opened.resource, since, token }
+    if (how === "page") {
+      const one = yield* opened.connector.page(request)
+      ids.push(...one.records.map(({ id }) => id))
+      token = one.next
+    } else {
+      const one = yield* opened.connector.rawPage(request)
+      ids.push(...one.records.map((text) => String((JSON.parse(text) as { readonly id: number }).id)))
+      token = one.next
+    }
+    if (token === null) return ids
+    between(page)
+  }
+  return assert.fail("the scan did not end")
+})
+
+const tagOf = <A>(effect: Effect.Effect<A, unknown>) =>
+  Effect.map(Effect.flip(effect), (error) => {
+    assert(error instanceof SourceError)
+    return error.reason._tag
+  })
+
+/** What a reader gets that follows numbers and looks at nothing. */
+const naively = (
+  { ask, resource }: Opened,
+  paging: "page" | "offset",
+  since: string | null,
+  between: (page: number) => void
+) => {
+  const ids: Array<string> = []
+  for (let page = 1; ; page++) {
+    const place = paging === "page" ? `page=${page}` : `offset=${(page - 1) * 3}`
+    const changed = since === null ? "cancel=any" : `modifiedsince=${since}`
+    const { body } = ask(`/!/api/v2/${resource.path}?limit=3&${changed}&${place}`)
+    const { data, _meta } = JSON.parse(body) as { data: Array<{ id: number }>; _meta: { has_more: boolean } }
+    ids.push(...data.map(({ id }) => String(id)))
+    if (!_meta.has_more) return ids
+    between(page)
+  }
+}
+
+const all = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"]
+const lost = (ids: ReadonlyArray<string>, ...gone: ReadonlyArray<string>) =>
+  all.filter((id) => !ids.includes(id) && !gone.includes(id))
+
+interface Move {
+  readonly title: string
+  readonly since: string | null
+  readonly move: (opened: Opened) => void
+  readonly gone: ReadonlyArray<string>
+  readonly lost: ReadonlyArray<string>
+}
+
+/** Each happens after the first page of three. */
+const moves: ReadonlyArray<Move> = [
+  {
+    title: "a record before the edge is removed",
+    since: null,
+    move: ({ remove }) => remove(2),
+    gone: ["2"],
+    lost: ["4"]
+  },
+  { title: "the edge itself is removed", since: null, move: ({ remove }) => remove(3), gone: ["3"], lost: ["4"] },
+  {
+    title: "a record that was read is changed, so that it moves to the end",
+    since: beginning,
+    move: ({ change }) => change(1, 30),
+    gone: [],
+    lost: ["4"]
+  },
+  {
+    title: "a whole page is removed",
+    since: null,
+    move: ({ remove }) => [1, 2, 3].forEach(remove),
+    gone: ["1", "2", "3"],
+    lost: ["4", "5", "6"]
+  },
+  {
+    title: "so much is removed that the next page is empty",
+    since: null,
+    move: ({ remove }) => [1, 2, 3, 4, 5, 6, 7].forEach(remove),
+    gone: ["1", "2", "3", "4", "5", "6", "7"],
+    lost: ["8", "9", "10"]
+  }
+]
+
+describe.each(["page", "offset"] as const)("pages that are counted by %s", (paging) => {
+  it.effect("hold every record once while nothing moves, in every size and with ties", () =>
+    Effect.gen(function* () {
+      for (const dialect of [
+        {},
+        { tieOrder: 5 },
+        { itemsKey: "bare" },
+        { itemsKey: "resource", dateForm: "seconds" },
+        { keyOrder: 3, extraFields: 4 }
+      ]) {
+        for (const pageSize of [1, 2, 3, 5, 9, 10, 11, null]) {
+          const opened = yield* open({ paging, dialect: { ...dialect, pageDefault: 4 }, pageSize })
+          for (let id = 1; id <= 10; id++) opened.change(id, 7)
+          for (const since of [null, beginning]) {
+            for (const how of ["page", "rawPage"] as const) {
+              const ids = yield* scan(opened, since, () => {}, how)
+              assert.deepStrictEqual(
+                ids.toSorted((a, b) => Number(a) - Number(b)),
+                all,
+                JSON.stringify({ dialect, pageSize })
+              )
+            }
+          }
+        }
+      }
+    })
+  )
+
+  for (const { gone, lost: expected, move, since, title } of moves) {
+    it.effect(`${title}: a reader that looks at nothing loses records, this one stops`, () =>
+      Effect.gen(function* () {
+        const naive = yield* open({ paging })
+        const got = naively(naive, paging, since, (page) => (page === 1 ? move(naive) : undefined))
+        assert.deepStrictEqual(lost(got, ...gone), expected)
+        for (const how of ["page", "rawPage"] as const) {
+          for (const resource of since === null ? (["salesmen", "areas"] as const) : (["salesmen"] as const)) {
+            const opened = yield* open({ paging, resource })
+            const tag = yield* tagOf(scan(opened, since, (page) => (page === 1 ? move(opened) : undefined), how))
+            assert.strictEqual(tag, "PageDrift")
+            // Read again from the first page, everything is there.
+            assert.deepStrictEqual(lost(yield* scan(opened, since, () => {}, how), ...gone), [])
+          }
+        }
+      })
+    )
+  }
+
+  it.effect(
+    "the edge changes and comes to stand where it stood: seen by its time, or by its text where that is coarse",
+    () =>
+      Effect.gen(function* () {
+        for (const dialect of [{}, { dateForm: "seconds" }]) {
+          const opened = yield* open({ paging, dialect })
+          for (const id of [5, 6, 7, 8, 9, 10]) opened.remove(id)
+          // 1 2 3 | 4 becomes 2 4 3: the third is what it was, and the fourth is nowhere.
+          const reading = scan(opened, beginning, () => {
+            opened.remove(1)
+            opened.change(3, 4, { name: "other" })
+            opened.change(3, 5, { name: "another" })
+          })
+          assert.strictEqual(yield* tagOf(reading), "PageDrift")
+        }
+      })
+  )
+
+  it.effect("records that come before the edge repeat some and lose none", () =>
+    Effect.gen(function* () {
+      const opened = yield* open({ paging })
+      opened.remove(1)
+      const ids = yield* scan(opened, beginning, (page) => (page === 1 ? opened.change(1, 0) : undefined))
+      // The one that came is none of this scan's; the overlap of the next one is for those that come late.
+      assert.deepStrictEqual(lost(ids, "1"), [])
+    })
+  )
+
+  it.effect("the guarantee survives a crash, and another page size afterwards", () =>
+    Effect.gen(function* () {
+      const opened = yield* open({ paging })
+      const { next } = yield* opened.connector.page({ resource: opened.resource, since: null, token: null })
+      const later = { ...opened, connector: yield* opened.make(5) }
+      const ids: Array<string> = ["1", "2", "3"]
+      let token = next
+      while (token !== null) {
+        const page: Effect.Success<ReturnType<typeof later.connector.page>> = yield* later.connector.page({
+          resource: opened.resource,
+          since: null,
+          token
+        })
+        ids.push(...page.records.map(({ id }) => id))
+        token = page.next
+      }
+      assert.deepStrictEqual(ids, all)
+      opened.remove(1)
+      const resumed = later.connector.page({ resource: opened.resource, since: null, token: next })
+      assert.strictEqual(yield* tagOf(resumed), "PageDrift")
+    })
+  )
+
+  it.effect("links that count are no marks to trust", () =>
+    Effect.gen(function* () {
+      const dialect = { itemsKey: "bare" }
+      const opened = yield* open({ paging, mode: "auto", dialect })
+      assert.deepStrictEqual(yield* scan(opened, null, () => {}), all)
+      const drifting = scan(opened, null, (page) => (page === 2 ? opened.remove(2) : undefined))
+      assert.strictEqual(yield* tagOf(drifting), "PageDrift")
+    })
+  )
+
+  it.effect("a counting source that is not said to be one is an error, not a short list", () =>
+    Effect.gen(function* () {
+      const opened = yield* open({ paging, mode: "auto" })
+      assert.strictEqual(yield* tagOf(scan(opened, null, () => {})), "PagingBroken")
+    })
+  )
+})
+
+describe("whatever moves, before whichever request", () => {
+  /** A small generator of its own: the same seed draws the same moves. */
+  const drawing = (seed: number) => {
+    let state = seed
+    return (below: number) => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+      return Math.floor((state / 2 ** 32) * below)
+    }
+  }
+
+  for (const paging of ["page", "offset"] as const) {
+    it.effect(`by ${paging}: a scan that ends holds every record that stayed as it was`, () =>
+      Effect.gen(function* () {
+        let ended = 0
+        let drifted = 0
+        for (let seed = 1; seed <= 150; seed++) {
+          const draw = drawing(seed)
+          const dialect = seed % 3 === 0 ? { itemsKey: "bare" } : paging === "offset" ? { pageSizes: seed } : {}
+          const opened = yield* open({ paging, dialect, pageSize: 2 + draw(3) })
+          const since = draw(2) === 0 ? null : beginning
+          const stayed = new Set(all)
+          let second = 20
+          opened.hooks.before = () => {
+            if (draw(5) !== 0) return
+            const id = 1 + draw(12)
+            stayed.delete(String(id))
+            const move = draw(3)
+            if (move === 0) {
+              if (opened.holds(id)) opened.remove(id)
+            }
+            // Page numbers cannot tell one that goes from one that comes before the edge: there, changes go to the end.
+            else opened.change(id, paging === "offset" && move === 1 ? draw(12) : second++)
+          }
+          const exit = yield* Effect.exit(scan(opened, since, () => {}))
+          if (Exit.isFailure(exit)) {
+            const error = Cause.squash(exit.cause)
+            assert(error instanceof SourceError && error.reason._tag === "PageDrift", String(error))
+            drifted++
+            continue
+          }
+          ended++
+          const missing = [...stayed].filter((id) => !exit.value.includes(id))
+          assert.deepStrictEqual(missing, [], `seed ${seed}`)
+        }
+        assert.isAbove(ended, 20)
+        assert.isAbove(drifted, 20)
+      })
+    )
+  }
+})
+
+describe("pages shorter than asked for", () => {
+  it.effect("by offset, down to one record, lose nothing", () =>
+    Effect.gen(function* () {
+      for (let seed = 1; seed <= 8; seed++) {
+        for (const itemsKey of ["data", "bare"]) {
+          const opened = yield* open({ paging: "offset", dialect: { pageSizes: seed, itemsKey }, pageSize: 4 })
+          assert.deepStrictEqual(yield* scan(opened, null, () => {}), all)
+        }
+      }
+    })
+  )
+
+  it.effect("by cursor and by link, also with changes between", () =>
+    Effect.gen(function* () {
+      for (const paging of ["cursor", "link"] as const) {
+        for (const dialect of [
+          { pageSizes: 3 },
+          { tieOrder: 9 },
+          { itemsKey: "bare" },
+          { pageSizes: 5, tieOrder: 2 }
+        ]) {
+          const opened = yield* open({ paging, dialect, pageSize: 4 })
+          const ids = yield* scan(opened, beginning, (page) => (page === 1 ? opened.change(1, 30) : undefined))
+          assert.deepStrictEqual(lost(ids), [])
+          opened.remove(1)
+          const fewer = yield* scan(opened, null, (page) => (page === 1 ? opened.remove(2) : undefined))
+          assert.deepStrictEqual(lost(fewer, "1", "2"), [])
+        }
+      }
+    })
+  )
+})

@@ -1,0 +1,142 @@
+/** The children of a parent, and pages as they were sent. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import type { PageRequest } from "../../src/connector/Connector.ts"
+import { SourceError } from "../../src/connector/SourceError.ts"
+import { things } from "../support/tiny.ts"
+import * as ScriptedHttp from "./ScriptedHttp.ts"
+import { answers, list, refuses } from "./ScriptedHttp.ts"
+
+const named = (path: string) => serviceV2.resources.get(path)!
+const children = (path: string, field: string, value: string): PageRequest => ({
+  resource: named(path),
+  since: null,
+  token: null,
+  where: { field, value }
+})
+
+describe("a filter", () => {
+  it.effect("goes along with cancel=any where records can be cancelled, on every page", () =>
+    Effect.gen(function* () {
+      const { connector, sent } = yield* ScriptedHttp.make(
+        [
+          list([{ id: 1 }], { has_more: true, next_cursor: "c" }),
+          list([{ id: 2 }]),
+          list([]),
+          list([]),
+          list([]),
+          list([])
+        ],
+        { pageSize: 50 }
+      )
+      const request = children("payments", "invoiceid", "7")
+      const { next } = yield* connector.page(request)
+      yield* connector.page({ ...request, token: next })
+      yield* connector.rawPage(request)
+      yield* connector.page(children("apbilllines", "jobid", "7"))
+      yield* connector.page(children("payments", "externalid", "a b&c"))
+      yield* connector.page({ ...children("invoicelines", "invoiceid", "7"), since: "2026-01-01T00:00:00Z" })
+      assert.deepStrictEqual(
+        sent.map(({ path }) => path),
+        [
+          "/payments?limit=50&invoiceid=7&cancel=any",
+          "/payments?limit=50&invoiceid=7&cancel=any&cursor=c",
+          "/payments?limit=50&invoiceid=7&cancel=any",
+          "/apbilllines?limit=50&jobid=7",
+          "/payments?limit=50&externalid=a%20b%26c&cancel=any",
+          "/invoicelines?limit=50&invoiceid=7&modifiedsince=2026-01-01T00%3A00%3A00Z"
+        ]
+      )
+    })
+  )
+
+  it.effect("that the resource does not offer, or not exactly, is a mistake of the program", () =>
+    Effect.gen(function* () {
+      const { connector, sent } = yield* ScriptedHttp.make([])
+      for (const [path, field] of [
+        ["payments", "amount"],
+        ["payments", "colour"],
+        ["payments", "cancel"],
+        ["apbilllines", "description"],
+        ["apbilllines", "apbillid"]
+      ] as const) {
+        for (const read of [
+          Effect.asVoid(connector.page(children(path, field, "1"))),
+          Effect.asVoid(connector.rawPage(children(path, field, "1")))
+        ]) {
+          const exit = yield* Effect.exit(read)
+          assert(Exit.isFailure(exit) && Cause.hasDies(exit.cause), `${path}.${field}`)
+        }
+      }
+      assert.lengthOf(sent, 0)
+    })
+  )
+})
+
+describe("a page as it was sent", () => {
+  const request: PageRequest = { resource: things, since: null, token: null }
+
+  it.effect("holds every record's own text, whatever it is", () =>
+    Effect.gen(function* () {
+      const records: readonly [string, ...ReadonlyArray<string>] = [
+        `{"id" : 1, "price": 1.10, "name":"\\u00e9]}\\\\\\""}`,
+        `{"id":12345678901234567890,"x":[{"a":[]}],"id":2}`,
+        `{ }`,
+        `"no record"`,
+        `null`,
+        `-1.50e+3`,
+        `[1, 2]`,
+        `{"price":"1.2345678","":0}`
+      ]
+      const { connector } = yield* ScriptedHttp.make([
+        answers(200, ` {"_meta":{"has_more":false} ,"data" : [ ${records.join(" ,\n ")} ] } `),
+        answers(200, `[${records.join(",")}]`, {}),
+        answers(200, `{"data":[],"data":[${records[0]}]}`),
+        list([])
+      ])
+      assert.deepStrictEqual(yield* connector.rawPage(request), { records, next: null, attempts: 1 })
+      assert.deepStrictEqual((yield* connector.rawPage(request)).records, records)
+      assert.deepStrictEqual((yield* connector.rawPage(request)).records, [records[0]])
+      assert.deepStrictEqual((yield* connector.rawPage(request)).records, [])
+    })
+  )
+
+  it.effect("is asked for, continued and tried again as any page", () =>
+    Effect.gen(function* () {
+      const options = { pageSize: 2, includeCustomFields: true, retry: { backoffBaseMs: 0 } }
+      const steps = [
+        refuses(400, "invalid_enum", { field: "include" }),
+        list([{ id: 1 }], { has_more: true, next_cursor: "c" }),
+        list([{ id: 2 }], { has_more: true, next_cursor: "c" })
+      ]
+      const paths: Array<ReadonlyArray<string>> = []
+      for (const how of ["page", "rawPage"] as const) {
+        const { connector, sent } = yield* ScriptedHttp.make(steps, options)
+        const read = (token: string | null) =>
+          how === "page"
+            ? Effect.map(connector.page({ ...request, token }), ({ next }) => next)
+            : Effect.map(connector.rawPage({ ...request, token }), ({ next }) => next)
+        const next = yield* read(null)
+        const error = yield* Effect.flip(read(next))
+        assert(error instanceof SourceError)
+        assert.strictEqual(error.reason._tag, "PagingBroken")
+        const foreign = yield* Effect.flip(read("x"))
+        assert.strictEqual(foreign.reason._tag, "PageTokenRefused")
+        paths.push(sent.map(({ path }) => path))
+      }
+      assert.deepStrictEqual(paths[0], paths[1])
+    })
+  )
+
+  it.live("counts the attempts that it took", () =>
+    Effect.gen(function* () {
+      const { connector } = yield* ScriptedHttp.make([refuses(503, "server_error"), answers(200, "<p>"), list([])], {
+        retry: { backoffBaseMs: 0 }
+      })
+      assert.strictEqual((yield* connector.rawPage(request)).attempts, 3)
+    })
+  )
+})

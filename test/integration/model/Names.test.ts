@@ -1,0 +1,84 @@
+/**
+ * Names of the API in the database: whatever they are, no two share a column, none is cut, and none is one of ours.
+ */
+import { assert, describe, it } from "vitest"
+import { identifier, nameFor } from "../../../src/model/Identifier.ts"
+
+/** Gives names in order, each one taken for those after it. */
+const given = (...names: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const taken = new Set<string>(["id"])
+  return names.map((name) => {
+    const found = nameFor(name, taken)
+    taken.add(found.toLowerCase())
+    return found
+  })
+}
+
+describe("a name in the database", () => {
+  it("is the API's own where that is plain", () => {
+    assert.deepStrictEqual(given("colour", "unitPrice", "select", "user", "x_1"), [
+      "colour",
+      "unitPrice",
+      "select",
+      "user",
+      "x_1"
+    ])
+  })
+
+  it("is never cut: two names with the same first 63 bytes stay two", () => {
+    const long = "a".repeat(63)
+    const [one, two] = given(`${long}xxxxxxx`, `${long}yyyyyyy`)
+    assert.notStrictEqual(one, two)
+    for (const name of [one!, two!]) {
+      assert.strictEqual(Buffer.byteLength(name), 63)
+      assert.match(name, /^a{54}_[0-9a-f]{8}$/)
+    }
+    // 63 characters are one name, 64 none.
+    assert.strictEqual(given(long)[0], long)
+    assert.notStrictEqual(given(`${long}a`)[0], `${long}a`)
+  })
+
+  it("differs from every other one also when case is ignored", () => {
+    const [lower, upper, mixed, number] = given("price", "PRICE", "Price", "ID")
+    assert.strictEqual(lower, "price")
+    assert.strictEqual(new Set([lower, upper, mixed].map((name) => name!.toLowerCase())).size, 3)
+    assert.match(number!, /^ID_[0-9a-f]{8}$/)
+  })
+
+  it("is none of ours, nor of Postgres' own", () => {
+    for (const name of ["_version", "_company_id", "_extra", "_deleted_at", "_valid_to"]) {
+      assert.match(given(name)[0]!, /^[a-z_]+_[0-9a-f]{8}$/)
+      assert.notStrictEqual(given(name)[0]![0], "_")
+    }
+    for (const name of ["custom_fields", "Custom_Fields", "ctid", "xmin", "tableoid", "things__superseded"]) {
+      assert.match(given(name)[0]!, /_[0-9a-f]{8}$/, name)
+    }
+  })
+
+  it("says where it comes from, whatever characters that has", () => {
+    assert.match(given('a "quoted" name')[0]!, /^a_quoted_name_[0-9a-f]{8}$/)
+    assert.match(given("Größe")[0]!, /^Gro_e_[0-9a-f]{8}$/)
+    assert.match(given("été")[0]!, /^ete_[0-9a-f]{8}$/)
+    assert.match(given("😀")[0]!, /^field_[0-9a-f]{8}$/)
+    assert.match(given("")[0]!, /^field_[0-9a-f]{8}$/)
+    assert.match(given("1st")[0]!, /^st_[0-9a-f]{8}$/)
+    assert.match(given("a; drop table x;--")[0]!, /^a_drop_table_x_[0-9a-f]{8}$/)
+    for (const name of given("\\", "'", "a.b", "a\nb", "\u202e")) assert.doesNotThrow(() => identifier(name))
+  })
+
+  it("is told apart also from a field that is called like a mapped one", () => {
+    const [mapped] = given("a b")
+    const [taken, other] = given(mapped!, "a b")
+    assert.strictEqual(taken, mapped)
+    assert.match(other!, /^a_b_[0-9a-f]{12}$/)
+  })
+
+  it("is refused to what is no text", () => {
+    assert.throws(() => nameFor("a\0b", new Set()), /NUL/)
+    assert.throws(() => nameFor("\ud800", new Set()), /surrogate/)
+  })
+
+  it("does not depend on when or where it is given", () => {
+    assert.strictEqual(nameFor("a b", new Set()), nameFor("a b", new Set(["price"])))
+  })
+})

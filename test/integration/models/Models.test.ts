@@ -1,0 +1,434 @@
+/**
+ * What the views say against figures computed from the server's own records without SQL: for the demo's two companies,
+ * after changes through the API, with odd records, and on the days around every boundary.
+ */
+import { readFileSync } from "node:fs"
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { readModels } from "../../../connectors/service-v2/models/index.ts"
+import { tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import * as Views from "../../../src/model/Views.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { server, type Told } from "../../reference-server/support.ts"
+import { booksOf, check, land, resourcesOf } from "./compare.ts"
+import { exact, figures, type Json } from "./figures.ts"
+
+const datasets = { current: "erp", history: "erp_history", models: "erp_models" }
+const models = readModels()
+const resources = resourcesOf(models)
+const today = "2026-03-16"
+
+const served = server({ data: "demo" })
+
+const books = () =>
+  [1, 2].map((company) =>
+    booksOf(company, resources, (which, resource) =>
+      served
+        .control("GET", `/state?company=${which}&resource=${resource}`)
+        .text.split("\n")
+        .filter((line) => line !== "")
+    )
+  )
+
+/** What the warehouse holds already, by company and resource. */
+const landed = new Map<string, string>()
+
+/** Brings the warehouse to the server's state and compares every view on these days. */
+const compared = Effect.fnUntraced(function* (title: string, days: ReadonlyArray<string> = [today]) {
+  const companies = books()
+  for (const { company, lines } of companies) {
+    const changed = [...lines].filter(([resource, texts]) => {
+      const before = landed.get(`${company} ${resource}`)
+      const whole = texts.join("\n")
+      landed.set(`${company} ${resource}`, whole)
+      return before !== whole
+    })
+    yield* land(datasets, company, new Map(changed))
+  }
+  let rows: Readonly<Record<string, number>> = {}
+  for (const day of days) {
+    const checked = yield* check(models, datasets.models, companies, day)
+    assert.deepStrictEqual(checked.wrong.slice(0, 5), [], `${title}, ${day}: ${checked.wrong.length} rows`)
+    rows = checked.rows
+  }
+  return rows
+})
+
+const call = (method: string, path: string, body?: unknown): Json => {
+  const told: Told = served.call(method, path, body)
+  assert.isBelow(told.status, 300, `${method} ${path}: ${told.text}`)
+  return told.body
+}
+
+const put = (resource: string, records: ReadonlyArray<Json>, company = 1): ReadonlyArray<Json> => {
+  const told = served.control("POST", "/records", { company, resource, records })
+  assert.strictEqual(told.status, 200, told.text)
+  return told.body["records"] as ReadonlyArray<Json>
+}
+
+/** The first record of company 1 that fits. */
+const one = (resource: string, fits: (record: Json) => boolean): Json => {
+  const found = books()[0]!.of(resource).find((record) => record["cancel"] !== true && fits(record))
+  if (found === undefined) throw new Error(`the demo data has no ${resource} that fits`)
+  return found
+}
+
+const openOf = (invoice: Json) => exact(invoice["invoicetotal"]) - exact(invoice["invoicepaid"])
+
+layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the models", (it) => {
+  it.effect("are the figures that the server's own records give", () =>
+    Effect.gen(function* () {
+      yield* TablePlan.apply(resources.map((resource) => tableOf(serviceV2.resources.get(resource)!, datasets)))
+      const report = yield* Views.apply(models, datasets)
+      assert.deepStrictEqual(report.refused, [])
+      assert.deepStrictEqual(report.skipped, [])
+      assert.deepStrictEqual(Object.keys(figures).sort(), models.map(({ name }) => name))
+      const rows = yield* compared("demo")
+      for (const { name } of models) {
+        // What should not be is not in the demo.
+        const isQuiet = name === "invoice_payment_check" || name === "bill_coding_incomplete"
+        if (!isQuiet) assert.isAbove(rows[name]!, 0, name)
+      }
+    })
+  )
+
+  it.effect("document every column, and say what Postgres has", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const told = yield* sql<{ view: string; name: string; type: string; comment: string | null }>`
+        select c.relname as view, a.attname as name, format_type(a.atttypid, a.atttypmod) as type,
+               col_description(c.oid, a.attnum) as comment
+          from pg_class c join pg_attribute a on a.attrelid = c.oid
+         where c.relnamespace = 'erp_models'::regnamespace and c.relkind = 'v' and a.attnum > 0
+         order by c.relname, a.attnum`
+      assert.deepStrictEqual(
+        told,
+        models.flatMap((model) => model.columns.map((column) => ({ view: model.name, ...column })))
+      )
+      const views = yield* sql<{ name: string; comment: string }>`
+        select relname as name, obj_description(oid, 'pg_class') as comment from pg_class
+         where relnamespace = 'erp_models'::regnamespace and relkind = 'v' order by 1`
+      for (const [index, { name, comment }] of views.entries()) {
+        assert.strictEqual(name, models[index]!.name)
+        for (const part of [models[index]!.question, "Counts: ", "Leaves out: ", "Facts: "]) {
+          assert.include(comment, part, name)
+        }
+      }
+    })
+  )
+
+  it.effect("name facts that the ledger has, fields that the catalogue has, and index references only", () =>
+    Effect.sync(() => {
+      const ledger = new Set(
+        (
+          JSON.parse(
+            readFileSync(new URL("../../conformance/facts.json", import.meta.url), "utf8")
+          ) as ReadonlyArray<{ readonly id: string }>
+        ).map(({ id }) => id)
+      )
+      for (const { name, comment, indexes, resources: read } of models) {
+        const facts = [...comment.matchAll(/\b[A-Z]+-\d{2}\b/g)].map(([id]) => id)
+        assert.isAbove(facts.length, 3, name)
+        assert.deepStrictEqual(facts.filter((id) => !ledger.has(id)), [], name)
+        for (const resource of read) assert.isTrue(serviceV2.resources.has(resource), `${name}: ${resource}`)
+        for (const { resource, fields } of indexes) {
+          for (const field of fields) {
+            const reference = serviceV2.resources.get(resource)?.field.get(field)?.reference
+            assert.strictEqual(reference?.half, "id", `${name}: ${resource}.${field}`)
+          }
+        }
+      }
+    })
+  )
+
+  it.effect("agree with the balance that the service itself tells of a customer", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const rows = yield* sql<{ customer_id: bigint; balance: string; open_invoices: bigint }>`
+        select customer_id, balance, open_invoices from erp_models.customer_balances where company_id = 1`
+      assert.isAbove(rows.length, 30)
+      for (const { customer_id, balance, open_invoices } of rows) {
+        const told = call("GET", `/customers/${customer_id}/balance`)
+        assert.strictEqual(exact(balance), exact(told["balance"]), `customer ${customer_id}`)
+        assert.strictEqual(Number(open_invoices), told["openinvoices"], `customer ${customer_id}`)
+      }
+    })
+  )
+
+  it.effect("follow what happens: payments, cancellations, shipments, deposits, a removed line", () =>
+    Effect.gen(function* () {
+      const unpaid = (least: bigint) => (invoice: Json) =>
+        (invoice["voucherid"] ?? null) !== null && openOf(invoice) > least * 10n ** 12n
+      const invoice = one("invoices", unpaid(20n))
+      const part = call("POST", "/payments", { invoiceid: invoice["id"], amount: "10.01", method: 1 })
+      yield* compared("a part is paid")
+      call("POST", "/payments", { invoiceid: invoice["id"], amount: "0.0001", method: 5, date: today })
+      call("DELETE", `/payments/${String(part["id"])}`)
+      yield* compared("and its payment cancelled")
+
+      const order = one("orders", (record) => record["status"] === "open" && record["ordertype"] === "fulfillment")
+      const lines = books()[0]!.of("orderlines").filter((line) => line["orderid"] === order["id"])
+      const shipment = call("POST", "/shipments", {
+        orderid: order["id"],
+        lines: [{ orderlineid: lines[0]!["id"], quantity: "0.333333" }]
+      })
+      call("POST", "/orderdeposits", { orderid: order["id"], amount: "1.5", method: 2, reference: "D1" })
+      yield* compared("a third ships, with a deposit")
+      call("DELETE", `/shipments/${String(shipment["id"])}`)
+      yield* compared("the shipment is cancelled")
+      call("POST", "/shipments", {
+        orderid: order["id"],
+        lines: lines.map((line) => ({ orderlineid: line["id"], quantity: String(line["qtyorder"]) }))
+      })
+      const draft = call("POST", `/orders/${String(order["id"])}/invoice`)
+      call("POST", "/invoicelines", { invoiceid: draft["id"], description: "Freight", quantity: "1", price: "0.005" })
+      yield* compared("all ships, a draft")
+      call("POST", `/invoices/${String(draft["id"])}/post`)
+      const total = one("invoices", (record) => record["id"] === draft["id"])["invoicetotal"]
+      yield* compared("posted")
+      call("POST", "/payments", { invoiceid: draft["id"], amount: total, method: 4 })
+      yield* compared("paid in full")
+
+      const second = one(
+        "invoices",
+        (record) => unpaid(0n)(record) && exact(record["invoicepaid"]) === 0n && String(record["invoicedate"]) > "2026-02-20"
+      )
+      call("DELETE", `/invoices/${String(second["id"])}`)
+      yield* compared("an invoice is cancelled")
+
+      const fresh = call("POST", "/orders", {
+        customerid: order["customerid"],
+        lines: [
+          { item: String(lines[0]!["item"]), qtyorder: "3" },
+          { item: String(lines[0]!["item"]), qtyorder: "0.5", priceach: "0.0001" }
+        ]
+      })
+      const [first] = fresh["lines"] as ReadonlyArray<Json>
+      yield* compared("a new order")
+      call("DELETE", `/orderlines/${String(first!["id"])}`)
+      yield* compared("one of its lines is removed")
+      call("DELETE", `/orders/${String(fresh["id"])}`)
+      yield* compared("it is cancelled")
+
+      const bill = call("POST", "/apbills", { vendorid: one("apbills", () => true)["vendorid"], billtotal: "100" })
+      yield* compared("a bill without lines")
+      call("POST", "/apbilllines", { apbillid: bill["id"], glaccount: "Bank fees", amount: "99.9999" })
+      yield* compared("a bill coded but for a ten-thousandth")
+      call("POST", "/apbilllines", { apbillid: bill["id"], glaccount: "Bank fees", amount: "0.0001" })
+      yield* compared("a bill coded in full")
+
+      const day = books()[0]!.of("payments").filter((record) => record["datereceived"] === today)
+      const sum = (...which: ReadonlyArray<number>) =>
+        day
+          .filter((record) => record["cancel"] !== true && which.includes(Number(record["paymeth"])))
+          .reduce((units, record) => units + exact(record["amount"]), 0n)
+      const close = (cash: bigint) => ({
+        inventorylocationid: 1,
+        closedate: today,
+        sys_cash: `${cash / 10n ** 12n}.${String((cash % 10n ** 12n) / 10n ** 8n).padStart(4, "0")}`,
+        sys_cc: String(Number(sum(2, 3, 5) / 10n ** 8n) / 10_000),
+        currency: "USD"
+      })
+      call("POST", "/ardailycloses", close(sum(1)))
+      yield* compared("the day is closed")
+      const sql = yield* SqlClient.SqlClient
+      const agreed = yield* sql<{ status: string }>`
+        select status from erp_models.daily_close_check where company_id = 1 and day = ${today} and currency = 'USD'`
+      assert.deepStrictEqual(agreed, [{ status: "agrees" }])
+      call("POST", "/ardailycloses", close(1n * 10n ** 12n))
+      yield* compared("a second close of the same day")
+    })
+  )
+
+  it.effect("hold with odd records: credits, overpaid, bounced, nothing where something should be, huge amounts", () =>
+    Effect.gen(function* () {
+      const customer = one("customers", (record) => (record["invoicetermid"] ?? null) !== null)
+      const voucherid = one("invoices", (record) => (record["voucherid"] ?? null) !== null)["voucherid"]
+      const invoice = {
+        customerid: customer["id"],
+        voucherid,
+        invoicedate: "2026-01-31",
+        invoicetotal: "10.0000",
+        invoicepaid: "0.0000"
+      }
+      const made = put("invoices", [
+        { ...invoice, invoicenumber: "credit", invoicetotal: "-7.2500" },
+        { ...invoice, invoicenumber: "overpaid", invoicepaid: "10.0001" },
+        { ...invoice, invoicenumber: "undated", invoicedate: null },
+        { ...invoice, invoicenumber: "nobody", customerid: null, customer: null },
+        { ...invoice, invoicenumber: "stranger", customerid: 999_999, customer: "GONE" },
+        { ...invoice, invoicenumber: "no amounts", invoicetotal: null, invoicepaid: null },
+        { ...invoice, invoicenumber: "huge", invoicetotal: "9999999999999999.9999" },
+        { ...invoice, invoicenumber: "huge too", invoicetotal: "9999999999999999.9999" },
+        { ...invoice, invoicenumber: "cancelled", cancel: true },
+        { ...invoice, invoicenumber: "unknown cancel", cancel: null }
+      ])
+      const id = (number: string) => made.find((record) => record["invoicenumber"] === number)!["id"]
+      put("invoicelines", [
+        { invoiceid: id("huge"), linetype: 1, qty: "1.000000", totalprice: "5.0000", description: "tax" },
+        { invoiceid: id("huge"), linetype: 2, qty: "1.000000", totalprice: "3.0000", description: "delivery" },
+        { invoiceid: id("huge"), linetype: null, qty: null, totalprice: null, description: "nothing" },
+        { invoiceid: id("cancelled"), linetype: 0, qty: "1.000000", totalprice: "5.0000" },
+        { invoiceid: id("credit"), linetype: 4, qty: "-2.500000", totalprice: "-7.2500", qtyunitnameid: 5 },
+        { invoiceid: 999_999, linetype: 0, qty: "1.000000", totalprice: "5.0000" },
+        { invoiceid: null, linetype: 0, qty: "1.000000", totalprice: "5.0000" }
+      ])
+      const payment = { invoiceid: id("overpaid"), datereceived: today, currency: "USD", customerid: customer["id"] }
+      put("payments", [
+        { ...payment, amount: "10.0001", paymeth: 2, returned: 1 },
+        { ...payment, amount: "4.0000", paymeth: 99 },
+        { ...payment, amount: "4.0000", paymeth: 5, currency: "EUR" },
+        { ...payment, amount: "-1.0000", paymeth: 7, inventorylocationid: null },
+        { ...payment, amount: null, paymeth: null, currency: null, datereceived: null, invoiceid: null },
+        { ...payment, amount: "9.0000", paymeth: 1, cancel: true }
+      ])
+      const order = one("orders", (record) => record["status"] === "partial")
+      const deposit = { orderid: order["id"], amount: "50.0000", currency: "USD", returned: 0 }
+      const deposits = put("orderdeposits", [
+        deposit,
+        { ...deposit, returned: 1 },
+        { ...deposit, cancel: true },
+        { ...deposit, orderid: null, amount: "3.0000" },
+        deposit,
+        deposit
+      ])
+      put("payments", [
+        { ...payment, amount: "20.0000", paymeth: 0, orderdepositid: deposits[0]!["id"] },
+        { ...payment, amount: "30.0000", paymeth: 0, orderdepositid: deposits[0]!["id"], cancel: true },
+        { ...payment, amount: "50.0000", paymeth: 0, orderdepositid: deposits[4]!["id"] },
+        { ...payment, amount: "50.0001", paymeth: 0, orderdepositid: deposits[5]!["id"] }
+      ])
+      put("orders", [{ customerid: customer["id"], status: "on hold", ordertype: "consignment", orderdate: null }])
+      const held = one("orders", (record) => record["status"] === "on hold")
+      const lines = put("orderlines", [
+        { orderid: held["id"], linenumber: 1, qtyorder: "1.000000", qtyship: null, priceach: null },
+        { orderid: held["id"], linenumber: 2, qtyorder: "0.000005", qtyship: "0.000000", priceach: "10.000000" },
+        { orderid: held["id"], linenumber: 3, qtyorder: "1.000000", qtyship: "2.000000", priceach: "10.000000" },
+        { orderid: held["id"], linenumber: 4, qtyorder: null, qtyship: null, priceach: "10.000000" }
+      ])
+      const shipments = put("shipments", [
+        { orderid: held["id"], shipdate: "2026-02-01" },
+        { orderid: null, shipdate: null },
+        { orderid: held["id"], shipdate: "2026-02-01", cancel: true }
+      ])
+      put("shipmentlines", [
+        { shipmentid: shipments[0]!["id"], orderlineid: lines[0]!["id"], quantity: "1.000000" },
+        { shipmentid: shipments[0]!["id"], orderlineid: lines[1]!["id"], quantity: "0.000005" },
+        { shipmentid: shipments[0]!["id"], orderlineid: 999_999, quantity: "4.000000" },
+        { shipmentid: shipments[0]!["id"], orderlineid: lines[2]!["id"], quantity: "4.000000", cancel: true },
+        { shipmentid: shipments[2]!["id"], orderlineid: lines[2]!["id"], quantity: "4.000000" },
+        { shipmentid: 999_999, orderlineid: lines[2]!["id"], quantity: "4.000000" }
+      ])
+      const bills = put("apbills", [
+        { billtotal: "5.0000", distributed: "5.0000", undistributed: "0.0000", voucherid },
+        { billtotal: "-5.0000", voucherid: null, billdate: null },
+        { billtotal: null },
+        { billtotal: "5.0000", cancel: true }
+      ])
+      put("apbilllines", [
+        { apbillid: bills[0]!["id"], amount: "5.0000", glaccountid: null },
+        { apbillid: bills[1]!["id"], amount: "-4.0000", glaccountid: 1 },
+        { apbillid: bills[2]!["id"], amount: "0.0001", glaccountid: 1 }
+      ])
+      put("ardailycloses", [
+        { closedate: today, inventorylocationid: null, currency: null, sys_cash: null },
+        { closedate: null, inventorylocationid: 1, currency: "USD", sys_cash: "1.0000" },
+        { closedate: today, inventorylocationid: 1, currency: "USD", sys_cash: "1.0000", cancel: true }
+      ])
+      put("customers", [{ customercode: "NOLIMIT", creditlimit: null }])
+      yield* compared("odd records")
+      // Company 2 has records with the same numbers.
+      put("invoices", [{ id: id("huge"), invoicenumber: "other", voucherid: 1, invoicetotal: "1.0000" }], 2)
+      put("invoicelines", [{ invoiceid: id("huge"), linetype: 0, totalprice: "1.0000", qty: "1.000000" }], 2)
+      yield* compared("the same number in another company")
+      for (const [resource, gone] of [
+        ["invoices", id("huge")],
+        ["orderlines", lines[1]!["id"]],
+        ["customers", customer["id"]],
+        ["payments", one("payments", (record) => record["paymeth"] === 99)["id"]],
+        ["orders", order["id"]]
+      ] as const) {
+        assert.isBelow(served.control("POST", "/remove", { company: 1, resource, id: gone }).status, 300)
+        yield* compared(`${resource} ${String(gone)} is gone`)
+      }
+      const terms = books()[0]!.of("invoiceterms")[0]!
+      put("invoiceterms", [{ id: terms["id"], netduedays: 9_007_199_254_740_991 }])
+      yield* compared("terms of no calendar")
+      put("invoiceterms", [{ id: terms["id"], netduedays: -3 }])
+      yield* compared("terms that are due before")
+    })
+  )
+
+  it.effect("age from one bucket to the next on the day, not before and not after", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const customer = one("customers", (record) => (record["invoicetermid"] ?? null) !== null)
+      const terms = put("invoiceterms", [{ verbal: "Net 7", netduedays: 7 }])[0]!
+      put("customers", [{ id: customer["id"], invoicetermid: terms["id"], invoiceterm: "Net 7" }])
+      put("invoices", [
+        {
+          invoicenumber: "AGED",
+          customerid: customer["id"],
+          voucherid: 1,
+          invoicedate: "2024-02-22",
+          invoicetotal: "1.0000"
+        }
+      ])
+      const days: ReadonlyArray<readonly [day: string, bucket: string]> = [
+        ["2024-02-22", "not due"],
+        ["2024-02-29", "not due"],
+        ["2024-03-01", "1-30"],
+        ["2024-03-30", "1-30"],
+        ["2024-03-31", "31-60"],
+        ["2024-04-29", "31-60"],
+        ["2024-04-30", "61-90"],
+        ["2024-05-29", "61-90"],
+        ["2024-05-30", "over 90"]
+      ]
+      yield* compared(
+        "aging",
+        days.map(([day]) => day)
+      )
+      for (const [day, bucket] of days) {
+        const rows = yield* sql.withTransaction(
+          Effect.andThen(
+            sql`select set_config('tributary.as_of', ${day}, true)`,
+            sql<{ bucket: string }>`select bucket from erp_models.receivables_open where invoicenumber = 'AGED'`
+          )
+        )
+        assert.deepStrictEqual(rows, [{ bucket }], day)
+      }
+      const unset = yield* sql<{ same: boolean }>`select erp_models.as_of() = current_date as same`
+      assert.deepStrictEqual(unset, [{ same: true }])
+    })
+  )
+
+  it.effect("answer the questions of their page", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const page = readFileSync(new URL("../../../connectors/service-v2/models/README.md", import.meta.url), "utf8")
+      const queries = [...page.matchAll(/```sql\n([\s\S]*?)```/g)].map((match) => match[1]!)
+      for (const { name, question, columns } of models) {
+        assert.include(page, `### ${name}\n`, name)
+        assert.include(page, question, name)
+        for (const column of columns) assert.include(page, `\`${column.name}\``, `${name}.${column.name}`)
+        assert.isTrue(queries.some((query) => query.includes(`erp_models.${name}`)), name)
+      }
+      for (const query of queries) {
+        // Rolled back, so that a setting of the session goes with it.
+        const rolledBack = yield* sql
+          .withTransaction(
+            Effect.andThen(
+              Effect.forEach(query.split(/;\n/).filter((part) => part.trim() !== ""), (part) => sql.unsafe(part)),
+              Effect.fail("answered")
+            )
+          )
+          .pipe(Effect.flip)
+        assert.strictEqual(rolledBack, "answered", query)
+      }
+    })
+  )
+})

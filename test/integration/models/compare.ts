@@ -1,0 +1,116 @@
+/**
+ * Every row of every view against {@link figures}, both ways; and the records of a server brought into the warehouse
+ * without the pipeline, for tests that are about the views alone.
+ */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import type { Model } from "../../../src/model/Model.ts"
+import { type Datasets, tableOf } from "../../../src/model/Table.ts"
+import { type Books, figures, type Json, plain, type Row } from "./figures.ts"
+
+/** A value of a view as the figures tell it. */
+const canonical = (type: string, value: string | null): string | null =>
+  type === "numeric" ? plain(value) : value
+
+const shownAs = (name: string, type: string): string => {
+  const column = `"${name}"`
+  if (type !== "timestamp with time zone") return `${column}::text as ${column}`
+  return `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as ${column}`
+}
+
+/** The rows of a view for one company, as of a day. */
+const rowsOf = Effect.fnUntraced(function* (dataset: string, model: Model, company: number, asOf: string) {
+  const sql = yield* SqlClient.SqlClient
+  const columns = model.columns.map(({ name, type }) => shownAs(name, type)).join(", ")
+  const rows = yield* sql.withTransaction(
+    Effect.gen(function* () {
+      yield* sql`select set_config('tributary.as_of', ${asOf}, true)`
+      return yield* sql.unsafe<Row>(`select ${columns} from "${dataset}"."${model.name}" where company_id = $1`, [company])
+    })
+  )
+  return rows.map((row) =>
+    Object.fromEntries(
+      model.columns.filter(({ name }) => name !== "company_id").map(({ name, type }) => [name, canonical(type, row[name]!)])
+    )
+  )
+})
+
+const sorted = (rows: ReadonlyArray<Row>): ReadonlyArray<string> =>
+  rows.map((row) => JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1)))).sort()
+
+export interface Checked {
+  /** Rows by view, of all companies. */
+  readonly rows: Readonly<Record<string, number>>
+  /** Rows that only one side has, with the view and the side. */
+  readonly wrong: ReadonlyArray<string>
+}
+
+/** Compares all views with the books of all companies. */
+export const check = Effect.fnUntraced(function* (
+  models: ReadonlyArray<Model>,
+  dataset: string,
+  companies: ReadonlyArray<Books>,
+  asOf: string
+) {
+  const wrong: Array<string> = []
+  const rows: Record<string, number> = {}
+  for (const model of models) {
+    for (const books of companies) {
+      const is = sorted(yield* rowsOf(dataset, model, books.company, asOf))
+      const ought = sorted(figures[model.name]!(books, asOf))
+      rows[model.name] = (rows[model.name] ?? 0) + is.length
+      const extra = [...is]
+      for (const row of ought) {
+        const at = extra.indexOf(row)
+        if (at >= 0) extra.splice(at, 1)
+        else wrong.push(`${model.name} of company ${books.company} lacks ${row}`)
+      }
+      for (const row of extra) wrong.push(`${model.name} of company ${books.company} has ${row}`)
+    }
+  }
+  return { rows, wrong } satisfies Checked
+})
+
+/** Resources that the views read. */
+export const resourcesOf = (models: ReadonlyArray<Model>): ReadonlyArray<string> =>
+  [...new Set(models.flatMap(({ resources }) => resources))].sort()
+
+/** Reads the books of a company with whatever answers `GET /state`, a line for each record. */
+export const booksOf = (
+  company: number,
+  resources: ReadonlyArray<string>,
+  state: (company: number, resource: string) => ReadonlyArray<string>
+): Books & { readonly lines: ReadonlyMap<string, ReadonlyArray<string>> } => {
+  const lines = new Map(resources.map((resource) => [resource, state(company, resource)]))
+  const parsed = new Map([...lines].map(([resource, texts]) => [resource, texts.map((one) => JSON.parse(one) as Json)]))
+  return { company, lines, of: (resource) => parsed.get(resource)! }
+}
+
+/** Makes the warehouse's tables hold these records; what is gone becomes a tombstone, as after a sync. */
+export const land = Effect.fnUntraced(function* (
+  datasets: Datasets,
+  company: number,
+  lines: ReadonlyMap<string, ReadonlyArray<string>>
+) {
+  const sql = yield* SqlClient.SqlClient
+  for (const [resource, texts] of lines) {
+    const table = tableOf(serviceV2.resources.get(resource)!, datasets)
+    const columns = table.columns.map((column) => column.sql)
+    const records = `[${texts.join(",")}]`
+    yield* sql.unsafe(
+      `insert into ${table.current} ("_company_id", ${columns.join(", ")}, "_origin", "_observed_at")
+       select $1, ${columns.map((column) => `r.${column}`).join(", ")}, 'scan', now()
+         from jsonb_array_elements($2::text::jsonb) e cross join lateral jsonb_populate_record(null::${table.current}, e) r
+       on conflict ("_company_id", "id") do update set
+         ${columns.map((column) => `${column} = excluded.${column}`).join(", ")}, "_deleted_at" = null`,
+      [company, records]
+    )
+    yield* sql.unsafe(
+      `update ${table.current} set "_deleted_at" = now() where "_company_id" = $1 and "_deleted_at" is null
+         and id <> all (array(select (e ->> 'id')::bigint from jsonb_array_elements($2::text::jsonb) e))`,
+      [company, records]
+    )
+    yield* sql.unsafe(`analyze ${table.current}`)
+  }
+})

@@ -1,0 +1,559 @@
+/**
+ * The figures of every view, computed from the server's own records (`GET /state`) without the warehouse: loops instead
+ * of SQL, decimals as whole numbers of 10^-12, days as numbers of days. Nothing here is shared with the product.
+ */
+
+export type Json = Readonly<Record<string, unknown>>
+/** A row of a view: every value as canonical text. */
+export type Row = Readonly<Record<string, string | null>>
+
+/** The records of one company, by resource, as the server holds them. */
+export interface Books {
+  readonly company: number
+  readonly of: (resource: string) => ReadonlyArray<Json>
+}
+
+const scale = 12
+
+/** A decimal in units of 10^-12; nothing counts as zero. */
+export const exact = (value: unknown): bigint => {
+  if (value === null || value === undefined) return 0n
+  const match = /^(-?)(\d+)(?:\.(\d{1,12}))?$/.exec(String(value))
+  if (match === null) throw new Error(`${String(value)} is no decimal`)
+  const units = BigInt(match[2]! + (match[3] ?? "").padEnd(scale, "0"))
+  return match[1] === "-" ? -units : units
+}
+
+/** The shortest text of a decimal. */
+export const shown = (units: bigint): string => {
+  const digits = (units < 0n ? -units : units).toString().padStart(scale + 1, "0")
+  const text = `${digits.slice(0, -scale)}.${digits.slice(-scale)}`.replace(/\.?0+$/, "")
+  return units < 0n ? `-${text}` : text
+}
+
+/** A decimal as SQL tells it, in its shortest text. */
+export const plain = (text: string | null): string | null => (text === null ? null : shown(exact(text)))
+
+/** Times, at 4 decimals, half away from zero. */
+const times = (quantity: unknown, price: unknown): bigint => {
+  const product = exact(quantity) * exact(price)
+  const step = 10n ** BigInt(2 * scale - 4)
+  const rounded = ((product < 0n ? -product : product) + step / 2n) / step
+  return (product < 0n ? -rounded : rounded) * 10n ** BigInt(scale - 4)
+}
+
+const dayNumber = (day: unknown): number | null =>
+  typeof day === "string" ? Date.parse(`${day}T00:00:00Z`) / 86_400_000 : null
+const dayText = (number: number): string => new Date(number * 86_400_000).toISOString().slice(0, 10)
+const daysBetween = (from: unknown, to: unknown): string | null => {
+  const begin = dayNumber(from)
+  const end = dayNumber(to)
+  return begin === null || end === null ? null : String(end - begin)
+}
+const monthOf = (day: unknown): string | null => (typeof day === "string" ? `${day.slice(0, 7)}-01` : null)
+
+const text = (value: unknown): string | null => (value === null || value === undefined ? null : String(value))
+const money = (value: unknown): string | null => (value === null || value === undefined ? null : shown(exact(value)))
+const sum = (records: ReadonlyArray<Json>, field: string): bigint =>
+  records.reduce((total, record) => total + exact(record[field]), 0n)
+/** A sum as SQL sees it: nothing where there is no value at all. */
+const sumOrNothing = (records: ReadonlyArray<Json>, field: string): string | null =>
+  records.every((record) => (record[field] ?? null) === null) ? null : shown(sum(records, field))
+const earliest = (records: ReadonlyArray<Json>, field: string): string | null =>
+  records.map((record) => record[field]).filter((day) => typeof day === "string").sort()[0] ?? null
+const latest = (records: ReadonlyArray<Json>, field: string): string | null =>
+  records.map((record) => record[field]).filter((day) => typeof day === "string").sort().at(-1) ?? null
+
+const grouped = (records: ReadonlyArray<Json>, key: (record: Json) => unknown): ReadonlyArray<ReadonlyArray<Json>> => {
+  const groups = new Map<string, Array<Json>>()
+  for (const record of records) {
+    const name = JSON.stringify(key(record) ?? null)
+    groups.set(name, [...(groups.get(name) ?? []), record])
+  }
+  return [...groups.values()]
+}
+
+const active = (books: Books, resource: string): ReadonlyArray<Json> =>
+  books.of(resource).filter((record) => record["cancel"] !== true)
+const isPosted = (record: Json): boolean => (record["voucherid"] ?? null) !== null
+const posted = (books: Books): ReadonlyArray<Json> => active(books, "invoices").filter(isPosted)
+const openOf = (invoice: Json): bigint => exact(invoice["invoicetotal"]) - exact(invoice["invoicepaid"])
+const find = (books: Books, resource: string, id: unknown): Json | undefined =>
+  (id ?? null) === null ? undefined : books.of(resource).find((record) => record["id"] === id)
+
+/** When an invoice is due, and by which terms. */
+const dueOf = (books: Books, invoice: Json) => {
+  const customer = find(books, "customers", invoice["customerid"])
+  const terms = find(books, "invoiceterms", customer?.["invoicetermid"])
+  const day = dayNumber(invoice["invoicedate"])
+  const net = Number(terms?.["netduedays"] ?? 0)
+  const due = day === null ? null : dayText(day + (Math.abs(net) <= 36_500 ? net : 0))
+  return { customer, terms: text(terms?.["verbal"]), due }
+}
+
+const bucketOf = (open: bigint, due: string | null, asOf: string): string => {
+  if (open < 0n) return "credit"
+  if (due === null) return "undated"
+  const days = Number(daysBetween(due, asOf))
+  return days <= 0 ? "not due" : days <= 30 ? "1-30" : days <= 60 ? "31-60" : days <= 90 ? "61-90" : "over 90"
+}
+
+const receivables_open = (books: Books, asOf: string): ReadonlyArray<Row> =>
+  posted(books)
+    .filter((invoice) => openOf(invoice) !== 0n)
+    .map((invoice) => {
+      const { customer, terms, due } = dueOf(books, invoice)
+      return {
+        invoice_id: text(invoice["id"]),
+        invoicenumber: text(invoice["invoicenumber"]),
+        customer_id: text(invoice["customerid"]),
+        customer: text(invoice["customer"]),
+        customer_name: text(customer?.["name"]),
+        order_id: text(invoice["orderid"]),
+        location: text(invoice["inventorylocation"]),
+        invoicedate: text(invoice["invoicedate"]),
+        terms,
+        due_date: due,
+        days_overdue: daysBetween(due, asOf),
+        bucket: bucketOf(openOf(invoice), due, asOf),
+        invoicetotal: shown(exact(invoice["invoicetotal"])),
+        invoicepaid: shown(exact(invoice["invoicepaid"])),
+        open_amount: shown(openOf(invoice))
+      }
+    })
+
+const receivables_aging = (books: Books, asOf: string): ReadonlyArray<Row> =>
+  grouped(
+    posted(books).filter((invoice) => openOf(invoice) !== 0n),
+    (invoice) => invoice["customerid"]
+  ).map((invoices) => {
+    const buckets = new Map<string, bigint>()
+    const dues: Array<string> = []
+    let total = 0n
+    for (const invoice of invoices) {
+      const { due } = dueOf(books, invoice)
+      const bucket = bucketOf(openOf(invoice), due, asOf)
+      buckets.set(bucket, (buckets.get(bucket) ?? 0n) + openOf(invoice))
+      total += openOf(invoice)
+      if (due !== null && openOf(invoice) > 0n) dues.push(due)
+    }
+    const { customer, terms } = dueOf(books, invoices[0]!)
+    const of = (bucket: string) => shown(buckets.get(bucket) ?? 0n)
+    return {
+      customer_id: text(invoices[0]!["customerid"]),
+      customer: text(invoices[0]!["customer"]),
+      customer_name: text(customer?.["name"]),
+      terms,
+      as_of: asOf,
+      invoices: String(invoices.length),
+      not_due: of("not due"),
+      days_1_30: of("1-30"),
+      days_31_60: of("31-60"),
+      days_61_90: of("61-90"),
+      over_90: of("over 90"),
+      undated: of("undated"),
+      credit: of("credit"),
+      total: shown(total),
+      oldest_due_date: dues.sort()[0] ?? null
+    }
+  })
+
+const open_order_lines = (books: Books, asOf: string): ReadonlyArray<Row> => {
+  const rows: Array<Row> = []
+  for (const order of active(books, "orders")) {
+    if (order["status"] === "quote" || order["status"] === "billed") continue
+    for (const line of active(books, "orderlines")) {
+      const remaining = exact(line["qtyorder"]) - exact(line["qtyship"])
+      if (line["orderid"] !== order["id"] || remaining <= 0n) continue
+      rows.push({
+        order_id: text(order["id"]),
+        orderline_id: text(line["id"]),
+        linenumber: text(line["linenumber"]),
+        ordertype: text(order["ordertype"]),
+        status: text(order["status"]),
+        customer_id: text(order["customerid"]),
+        customer: text(order["customer"]),
+        orderdate: text(order["orderdate"]),
+        age_days: daysBetween(order["orderdate"], asOf),
+        location_id: text(order["inventorylocationid"]),
+        location: text(order["inventorylocation"]),
+        item_id: text(line["itemid"]),
+        item: text(line["item"]),
+        description: text(line["description"]),
+        qty_ordered: money(line["qtyorder"]),
+        qty_shipped: shown(exact(line["qtyship"])),
+        qty_billed: shown(exact(line["qtybilled"])),
+        qty_remaining: shown(remaining),
+        priceach: money(line["priceach"]),
+        amount_remaining: shown(times(shown(remaining), line["priceach"]))
+      })
+    }
+  }
+  return rows
+}
+
+const revenue_by_month = (books: Books): ReadonlyArray<Row> => {
+  const invoices = new Map(posted(books).map((invoice) => [invoice["id"], invoice]))
+  const lines = books
+    .of("invoicelines")
+    .filter((line) => line["linetype"] !== 1 && invoices.has(line["invoiceid"]))
+    .map((line) => ({ ...line, month: monthOf(invoices.get(line["invoiceid"])!["invoicedate"]) }) as Json)
+  return grouped(lines, (line) => [line["month"], line["itemid"], line["linetype"], line["qtyunitname"]]).map((group) => ({
+    month: text(group[0]!["month"]),
+    item_id: text(group[0]!["itemid"]),
+    item: text(group[0]!["item"]),
+    linetype: text(group[0]!["linetype"]),
+    unit: text(group[0]!["qtyunitname"]),
+    invoices: String(new Set(group.map((line) => line["invoiceid"])).size),
+    lines: String(group.length),
+    qty: shown(sum(group, "qty")),
+    amount: shown(sum(group, "totalprice"))
+  }))
+}
+
+const methods: Readonly<Record<number, string>> = {
+  0: "on account or unset",
+  1: "cash",
+  2: "check",
+  3: "credit card",
+  4: "ACH/EFT",
+  5: "POS card terminal",
+  99: "write-off"
+}
+
+const payments_by_day = (books: Books): ReadonlyArray<Row> =>
+  grouped(active(books, "payments"), (payment) => [
+    payment["datereceived"],
+    payment["paymeth"],
+    payment["currency"],
+    payment["inventorylocationid"]
+  ]).map((group) => {
+    const returned = group.filter((payment) => payment["returned"] === 1)
+    const first = group[0]!
+    return {
+      day: text(first["datereceived"]),
+      method: text(first["paymeth"]),
+      method_name: methods[Number(first["paymeth"] ?? 0)] ?? "other",
+      currency: text(first["currency"]),
+      location_id: text(first["inventorylocationid"]),
+      location: text(first["inventorylocation"]),
+      payments: String(group.length),
+      amount: shown(sum(group, "amount")),
+      returned_payments: String(returned.length),
+      returned_amount: shown(sum(returned, "amount")),
+      net_amount: shown(sum(group, "amount") - sum(returned, "amount"))
+    }
+  })
+
+const daily_close_check = (books: Books): ReadonlyArray<Row> => {
+  const payments = active(books, "payments").map((payment) => ({ ...payment, day: payment["datereceived"] }) as Json)
+  const closes = active(books, "ardailycloses").map((close) => ({ ...close, day: close["closedate"], isClose: true }))
+  return grouped([...payments, ...closes], (one) => [one["day"], one["inventorylocationid"], one["currency"]]).map(
+    (group) => {
+      const closed = group.filter((one) => one["isClose"] === true)
+      const paid = group.filter((one) => one["isClose"] !== true)
+      const by = (...which: ReadonlyArray<number>) =>
+        sum(
+          paid.filter((one) => which.includes(Number(one["paymeth"] ?? 0))),
+          "amount"
+        )
+      const cash = by(1)
+      const checks = by(2)
+      const cards = by(3, 5)
+      const cashOff = sum(closed, "sys_cash") - cash
+      const restOff = sum(closed, "sys_checks") + sum(closed, "sys_cc") - checks - cards
+      return {
+        day: text(group[0]!["day"]),
+        location_id: text(group[0]!["inventorylocationid"]),
+        location: text(group[0]!["inventorylocation"]),
+        currency: text(group[0]!["currency"]),
+        status:
+          closed.length === 0
+            ? "no close"
+            : paid.length === 0
+              ? "no payments"
+              : cashOff === 0n && restOff === 0n
+                ? "agrees"
+                : "differs",
+        payments: String(paid.length),
+        cash: shown(cash),
+        checks: shown(checks),
+        cards: shown(cards),
+        other: shown(sum(paid, "amount") - cash - checks - cards),
+        closes: String(closed.length),
+        sys_cash: sumOrNothing(closed, "sys_cash"),
+        sys_checks: sumOrNothing(closed, "sys_checks"),
+        sys_cc: sumOrNothing(closed, "sys_cc"),
+        gl_cash: sumOrNothing(closed, "gl_cash"),
+        gl_checks: sumOrNothing(closed, "gl_checks"),
+        gl_cc: sumOrNothing(closed, "gl_cc"),
+        actual_cash: sumOrNothing(closed, "actualcash"),
+        actual_checks: sumOrNothing(closed, "actualchecks"),
+        actual_cc: sumOrNothing(closed, "actualcc"),
+        overshort: sumOrNothing(closed, "overshort"),
+        deposited: sumOrNothing(closed, "depositeamount"),
+        cash_difference: closed.length === 0 ? null : shown(cashOff),
+        checks_and_cards_difference: closed.length === 0 ? null : shown(restOff)
+      }
+    }
+  )
+}
+
+const deposits_unapplied = (books: Books): ReadonlyArray<Row> =>
+  active(books, "orderdeposits")
+    .filter((deposit) => deposit["returned"] !== 1)
+    .flatMap((deposit) => {
+      const applied = sum(
+        active(books, "payments").filter((payment) => payment["orderdepositid"] === deposit["id"]),
+        "amount"
+      )
+      const unapplied = exact(deposit["amount"]) - applied
+      if (unapplied === 0n) return []
+      const order = find(books, "orders", deposit["orderid"])
+      const invoices = posted(books).filter(
+        (invoice) => (deposit["orderid"] ?? null) !== null && invoice["orderid"] === deposit["orderid"]
+      )
+      return [
+        {
+          deposit_id: text(deposit["id"]),
+          order_id: text(deposit["orderid"]),
+          customer_id: text(order?.["customerid"]),
+          customer: text(order?.["customer"]),
+          order_status: text(order?.["status"]),
+          order_cancelled: String(order === undefined || order["cancel"] === true),
+          entrydate: text(deposit["entrydate"]),
+          method: text(deposit["payment_method"]),
+          reference: text(deposit["checkid"]),
+          currency: text(deposit["currency"]),
+          is_posted: String(isPosted(deposit)),
+          amount: shown(exact(deposit["amount"])),
+          applied: shown(applied),
+          unapplied: shown(unapplied),
+          order_invoiced: shown(sum(invoices, "invoicetotal")),
+          order_open: shown(invoices.reduce((total, invoice) => total + openOf(invoice), 0n))
+        }
+      ]
+    })
+
+const shipments_not_invoiced = (books: Books, asOf: string): ReadonlyArray<Row> =>
+  active(books, "shipments")
+    .filter((shipment) => (shipment["invoiceid"] ?? null) === null)
+    .map((shipment) => {
+      const order = find(books, "orders", shipment["orderid"])
+      const lines = active(books, "shipmentlines").filter((line) => line["shipmentid"] === shipment["id"])
+      let amount = 0n
+      let unpriced = 0
+      for (const line of lines) {
+        const price = find(books, "orderlines", line["orderlineid"])?.["priceach"] ?? null
+        if (price === null) unpriced += 1
+        else amount += times(line["quantity"], price)
+      }
+      return {
+        shipment_id: text(shipment["id"]),
+        order_id: text(shipment["orderid"]),
+        ordertype: text(order?.["ordertype"]),
+        order_status: text(order?.["status"]),
+        customer_id: text(order?.["customerid"]),
+        customer: text(order?.["customer"]),
+        shipdate: text(shipment["shipdate"]),
+        days_waiting: daysBetween(shipment["shipdate"], asOf),
+        location_id: text(shipment["locationid"]),
+        location: text(shipment["location"]),
+        carrierservice: text(shipment["carrierservice"]),
+        lines: String(lines.length),
+        lines_without_price: String(unpriced),
+        quantity: shown(sum(lines, "quantity")),
+        amount: shown(amount)
+      }
+    })
+
+const bill_coding_incomplete = (books: Books, asOf: string): ReadonlyArray<Row> =>
+  active(books, "apbills").flatMap((bill) => {
+    const lines = books.of("apbilllines").filter((line) => line["apbillid"] === bill["id"])
+    const uncoded = exact(bill["billtotal"]) - sum(lines, "amount")
+    const blind = lines.filter((line) => (line["glaccountid"] ?? null) === null).length
+    if (uncoded === 0n && blind === 0) return []
+    return [
+      {
+        bill_id: text(bill["id"]),
+        vendor_id: text(bill["vendorid"]),
+        vendor: text(bill["vendor"]),
+        billdate: text(bill["billdate"]),
+        age_days: daysBetween(bill["billdate"], asOf),
+        is_posted: String(isPosted(bill)),
+        billtotal: shown(exact(bill["billtotal"])),
+        coded: shown(sum(lines, "amount")),
+        uncoded: shown(uncoded),
+        undistributed: money(bill["undistributed"]),
+        lines: String(lines.length),
+        lines_without_account: String(blind)
+      }
+    ]
+  })
+
+const customer_balances = (books: Books): ReadonlyArray<Row> =>
+  books.of("customers").map((customer) => {
+    const invoices = posted(books).filter((invoice) => invoice["customerid"] === customer["id"])
+    const drafts = active(books, "invoices").filter(
+      (invoice) => invoice["customerid"] === customer["id"] && !isPosted(invoice)
+    )
+    const balance = invoices.reduce((total, invoice) => total + openOf(invoice), 0n)
+    const payments = active(books, "payments").filter(
+      (payment) => payment["customerid"] === customer["id"] && payment["returned"] !== 1
+    )
+    const limit = customer["creditlimit"] ?? null
+    return {
+      customer_id: text(customer["id"]),
+      customer: text(customer["customercode"]),
+      customer_name: text(customer["name"]),
+      salesman: text(customer["salesman"]),
+      terms: text(customer["invoiceterm"]),
+      is_cancelled: String(customer["cancel"] === true),
+      open_invoices: String(invoices.filter((invoice) => openOf(invoice) !== 0n).length),
+      balance: shown(balance),
+      drafts: shown(sum(drafts, "invoicetotal")),
+      credit_limit: money(limit),
+      credit_available: limit === null ? null : shown(exact(limit) - balance),
+      is_over_limit: limit === null ? null : String(balance > exact(limit)),
+      oldest_open_date: earliest(
+        invoices.filter((invoice) => openOf(invoice) > 0n),
+        "invoicedate"
+      ),
+      last_invoice_date: latest(invoices, "invoicedate"),
+      last_payment_date: latest(payments, "datereceived")
+    }
+  })
+
+const shipped_by_location = (books: Books): ReadonlyArray<Row> => {
+  const shipments = new Map(active(books, "shipments").map((shipment) => [shipment["id"], shipment]))
+  const lines = active(books, "shipmentlines").flatMap((line) => {
+    const shipment = shipments.get(line["shipmentid"])
+    if (shipment === undefined) return []
+    const orderline = find(books, "orderlines", line["orderlineid"])
+    return [
+      {
+        ...line,
+        month: monthOf(shipment["shipdate"]),
+        locationid: shipment["locationid"] ?? null,
+        location: shipment["location"],
+        itemid: orderline?.["itemid"] ?? null,
+        item: orderline?.["item"]
+      } as Json
+    ]
+  })
+  return grouped(lines, (line) => [line["month"], line["locationid"], line["itemid"]]).map((group) => ({
+    month: text(group[0]!["month"]),
+    location_id: text(group[0]!["locationid"]),
+    location: text(group[0]!["location"]),
+    item_id: text(group[0]!["itemid"]),
+    item: text(group[0]!["item"]),
+    shipments: String(new Set(group.map((line) => line["shipmentid"])).size),
+    quantity: shown(sum(group, "quantity"))
+  }))
+}
+
+const sales_by_salesman = (books: Books): ReadonlyArray<Row> => {
+  const sold = posted(books).map((invoice) => {
+    const customer = find(books, "customers", invoice["customerid"])
+    return {
+      ...invoice,
+      month: monthOf(invoice["invoicedate"]),
+      salesmanid: customer?.["salesmanid"] ?? null,
+      salesman: customer?.["salesman"]
+    } as Json
+  })
+  return grouped(sold, (invoice) => [invoice["month"], invoice["salesmanid"]]).map((group) => ({
+    month: text(group[0]!["month"]),
+    salesman_id: text(group[0]!["salesmanid"]),
+    salesman: text(group[0]!["salesman"]),
+    commission_rate: money(find(books, "salesmen", group[0]!["salesmanid"])?.["commissionrate"]),
+    customers: String(
+      new Set(group.map((invoice) => invoice["customerid"] ?? null).filter((id) => id !== null)).size
+    ),
+    invoices: String(group.length),
+    invoiced: shown(sum(group, "invoicetotal")),
+    paid: shown(sum(group, "invoicepaid")),
+    open_amount: shown(sum(group, "invoicetotal") - sum(group, "invoicepaid"))
+  }))
+}
+
+const order_to_cash = (books: Books): ReadonlyArray<Row> =>
+  active(books, "orders")
+    .filter((order) => order["status"] !== "quote")
+    .map((order) => {
+      const shipments = active(books, "shipments").filter((shipment) => shipment["orderid"] === order["id"])
+      const invoices = posted(books).filter((invoice) => invoice["orderid"] === order["id"])
+      const ids = new Set(invoices.map((invoice) => invoice["id"]))
+      const payments = active(books, "payments").filter(
+        (payment) => ids.has(payment["invoiceid"]) && payment["returned"] !== 1
+      )
+      const invoiced = sum(invoices, "invoicetotal")
+      const paid = sum(invoices, "invoicepaid")
+      const lastPaid = latest(payments, "datereceived")
+      const paidOn = order["status"] === "billed" && invoiced > 0n && paid >= invoiced ? lastPaid : null
+      return {
+        order_id: text(order["id"]),
+        ordertype: text(order["ordertype"]),
+        status: text(order["status"]),
+        customer_id: text(order["customerid"]),
+        customer: text(order["customer"]),
+        ordertotal: money(order["ordertotal"]),
+        orderdate: text(order["orderdate"]),
+        first_shipped: earliest(shipments, "shipdate"),
+        last_shipped: latest(shipments, "shipdate"),
+        first_invoiced: earliest(invoices, "invoicedate"),
+        last_invoiced: latest(invoices, "invoicedate"),
+        last_paid: lastPaid,
+        invoiced: shown(invoiced),
+        paid: shown(paid),
+        paid_on: paidOn,
+        days_to_ship: daysBetween(order["orderdate"], earliest(shipments, "shipdate")),
+        days_to_invoice: daysBetween(order["orderdate"], earliest(invoices, "invoicedate")),
+        days_to_cash: daysBetween(order["orderdate"], paidOn)
+      }
+    })
+
+const invoice_payment_check = (books: Books): ReadonlyArray<Row> =>
+  books.of("invoices").flatMap((invoice) => {
+    const payments = active(books, "payments").filter((payment) => payment["invoiceid"] === invoice["id"])
+    const returned = sum(
+      payments.filter((payment) => payment["returned"] === 1),
+      "amount"
+    )
+    const difference = exact(invoice["invoicepaid"]) - sum(payments, "amount")
+    if (difference === 0n && returned === 0n) return []
+    return [
+      {
+        invoice_id: text(invoice["id"]),
+        invoicenumber: text(invoice["invoicenumber"]),
+        customer_id: text(invoice["customerid"]),
+        customer: text(invoice["customer"]),
+        is_posted: String(isPosted(invoice)),
+        is_cancelled: String(invoice["cancel"] === true),
+        invoicetotal: shown(exact(invoice["invoicetotal"])),
+        invoicepaid: shown(exact(invoice["invoicepaid"])),
+        payments: String(payments.length),
+        payments_total: shown(sum(payments, "amount")),
+        difference: shown(difference),
+        returned_total: shown(returned)
+      }
+    ]
+  })
+
+/** Rows of every view, without the company, by the view's name. */
+export const figures: Readonly<Record<string, (books: Books, asOf: string) => ReadonlyArray<Row>>> = {
+  receivables_open,
+  receivables_aging,
+  open_order_lines,
+  revenue_by_month,
+  payments_by_day,
+  daily_close_check,
+  deposits_unapplied,
+  shipments_not_invoiced,
+  bill_coding_incomplete,
+  customer_balances,
+  shipped_by_location,
+  sales_by_salesman,
+  order_to_cash,
+  invoice_payment_check
+}

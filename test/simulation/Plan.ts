@@ -1,0 +1,233 @@
+/**
+ * What a seed draws: which classes of faults are on, how often they strike, what the source is like, who runs.
+ *
+ * Promise: the plan follows from the seed and the wishes alone. Each class is on with probability one half (swarm): no
+ * single mixture finds everything. A class that the engine does not claim to survive yet stands in {@link pending} and
+ * is never drawn, only wished.
+ */
+import { chance } from "./kernel/Chance.ts"
+import type { NetworkFault } from "./world/Network.ts"
+
+/** Section 6 of RELIABILITY.md, as far as it concerns the sync engine. */
+export const classes = {
+  S1: "server errors",
+  S2: "429 with every form of Retry-After",
+  S3: "401 and 403 in the middle",
+  S4: "answers that are none of this API",
+  S5: "records that change again and again",
+  S6: "ties: many records of one instant",
+  S7: "late visibility within the bound",
+  S7x: "late visibility beyond the bound",
+  S8: "no synced_through",
+  S9: "records without a stamp",
+  S10: "page tokens that expire",
+  S10s: "pages shorter than asked for",
+  S11: "records removed without a tombstone",
+  S11r: "removed ids that come back",
+  S12: "unknown fields",
+  S13: "values that do not fit",
+  S15: "every record rewritten at one instant",
+  Pp: "pages by number or offset",
+  Pl: "pages by link",
+  Pb: "a bare array, pages by link",
+  Pe: "exclusive modifiedsince",
+  Pt: "ties in another order than by id",
+  Pd: "times without a fraction, days as midnight",
+  B1: "records at the very instant of the cursor",
+  N1: "refused connections",
+  N2: "resets",
+  N3: "black holes",
+  N4: "answers lost",
+  N5: "slow answers",
+  N7: "truncated bodies",
+  N15: "errors of proxies",
+  N16: "redirects",
+  C1: "kills",
+  C2: "interruptions with grace",
+  C3: "pauses longer than anything",
+  C4: "two processes at once",
+  C8: "crash loops",
+  D1: "server restarts",
+  D2: "connections lost",
+  D3: "commits of unknown outcome",
+  D4: "SQL states",
+  D8: "locks lost without a word",
+  D12: "slow statements",
+  K1: "wrong clocks",
+  K2: "clocks that jump"
+} as const
+
+export type FaultClass = keyof typeof classes
+
+export const classNames = Object.keys(classes) as ReadonlyArray<FaultClass>
+
+/** Not claimed yet; each with what it waits for. Empty when the engine is whole. */
+export const pending: Readonly<Partial<Record<FaultClass, string>>> = {
+  S7: "overlap before the cursor",
+  S7x: "late rows found by a full scan are reported",
+  S8: "a cursor from Date where synced_through is missing",
+  Pb: "a cursor from Date where synced_through is missing",
+  Pp: "page drift is detected and the scan begins again",
+  K1: "reads are ordered by tributary.now()",
+  K2: "reads are ordered by tributary.now()"
+}
+
+export interface Plan {
+  readonly seed: number
+  readonly on: ReadonlySet<FaultClass>
+  readonly companies: number
+  readonly resources: ReadonlyArray<string>
+  readonly pageSize: number
+  readonly batchRecordsMax: number
+  readonly concurrency: number
+  readonly requestsPerMinute: number
+  readonly dialect: Readonly<Record<string, unknown>>
+  /** Of the safety phase, in microseconds. */
+  readonly safety: number
+  readonly cycleEvery: number
+  readonly processes: number
+  readonly network: ReadonlyArray<readonly [NetworkFault, number]>
+  readonly delayMax: number
+  readonly database: {
+    readonly sqlstates: ReadonlyArray<string>
+    readonly errorRate: number
+    readonly lostRate: number
+    readonly commitUnknownRate: number
+    readonly slowRate: number
+    readonly connectRate: number
+  }
+  /** Chances that a step of a process ends it, or stops it for a while. */
+  readonly killRate: number
+  readonly pauseRate: number
+  readonly stopRate: number
+  readonly lockLossRate: number
+  readonly restarts: number
+  readonly records: number
+  readonly writes: number
+  readonly rewriteShare: number
+  readonly overlap: number
+  readonly skews: ReadonlyArray<number>
+}
+
+export interface Wish {
+  /** Classes that must be on, whatever the seed and {@link pending} say. */
+  readonly on?: ReadonlyArray<FaultClass>
+  readonly off?: ReadonlyArray<FaultClass>
+  /** Only these. */
+  readonly only?: ReadonlyArray<FaultClass>
+  readonly overrides?: Partial<Plan>
+}
+
+/** Small tables with a cursor, and small tables that are read in full each time. */
+const withCursor = ["taxgroups", "jobs", "worktypes", "customers", "serviceordertimes", "vendors"]
+const without = ["areas", "taskstatuses", "producttypetaxes", "zones"]
+
+export const overlapDefault = 300_000_000
+
+export const plan = (seed: number, wish: Wish = {}): Plan => {
+  const swarm = chance(seed, "swarm")
+  const draw = chance(seed, "plan")
+  const on = new Set<FaultClass>()
+  for (const name of classNames) {
+    const drawn = swarm.chance(0.5)
+    const isClaimed = !(name in pending)
+    if (wish.on?.includes(name) === true || (drawn && isClaimed)) on.add(name)
+  }
+  for (const name of wish.off ?? []) on.delete(name)
+  if (wish.only !== undefined) for (const name of on) if (!wish.only.includes(name)) on.delete(name)
+  const has = (name: FaultClass) => on.has(name)
+  const rate = (name: FaultClass, least: number, most: number) => {
+    const drawn = draw.skewed(least, most)
+    return has(name) ? drawn : 0
+  }
+
+  const fewer = { skewed: (least: number, most: number) => least * (most / least) ** draw.next() }
+  const rates = (name: FaultClass, faults: ReadonlyArray<NetworkFault>): Array<readonly [NetworkFault, number]> => {
+    const drawn = fewer.skewed(0.01, 0.15)
+    return has(name) ? faults.map((fault) => [fault, drawn / faults.length] as const) : []
+  }
+  void rate
+  const share = (name: FaultClass, least: number, most: number) => {
+    const drawn = fewer.skewed(least, most)
+    return has(name) ? drawn : 0
+  }
+  const cursors = draw.integer(1, 2)
+  const resources = [
+    ...Array.from({ length: cursors }, () => draw.pick(withCursor)),
+    ...(draw.chance(0.6) ? [draw.pick(without)] : [])
+  ]
+  const paging = has("Pp") ? draw.pick(["page", "offset"]) : has("Pl") || has("Pb") ? "link" : "cursor"
+  const pageSize = draw.skewed(2, 12)
+  const seconds = draw.integer(40, 160)
+  return {
+    seed,
+    on,
+    companies: draw.chance(0.25) ? 2 : 1,
+    resources: [...new Set(resources)],
+    pageSize,
+    batchRecordsMax: draw.skewed(1, 40),
+    concurrency: draw.integer(1, 3),
+    requestsPerMinute: draw.pick([60, 120, 600, 600]),
+    dialect: {
+      paging,
+      itemsKey: has("Pb") ? "bare" : draw.pick(["data", "data", "results", "items", "resource"]),
+      syncedThrough: !has("S8"),
+      modifiedSince: has("Pe") ? "exclusive" : "inclusive",
+      pageSizes: has("S10s") ? draw.integer(1, 1_000_000) : null,
+      tieOrder: has("Pt") ? draw.integer(1, 1_000_000) : null,
+      dateForm: has("Pd") ? draw.pick(["timestamp", "seconds"]) : "mixed",
+      extraFields: has("S12") ? draw.integer(1, 1_000_000) : null,
+      keyOrder: draw.chance(0.3) ? draw.integer(1, 1_000_000) : null,
+      cancelTrue: draw.pick(["catalogue", "includes", "only"]),
+      retryAfter: draw.pick(["seconds", "date"]),
+      etag: draw.chance(0.5)
+    },
+    safety: seconds * 1_000_000,
+    cycleEvery: draw.skewed(3, 30) * 1_000_000,
+    processes: has("C4") ? 2 : 1,
+    network: [
+      ...rates("S1", ["S1 server error"]),
+      ...rates("S2", ["S2 rate limited"]),
+      ...rates("S3", ["S3 unauthorized", "S3 forbidden"]),
+      ...rates("S4", ["S4 garbage", "S4 empty", "S4 error envelope"]),
+      ...rates("S10", ["S10 token expired"]),
+      ...rates("N1", ["N1 refused"]),
+      ...rates("N2", ["N2 reset before", "N2 reset in body"]),
+      ...rates("N3", ["N3 black hole"]),
+      ...rates("N4", ["N4 answer lost"]),
+      ...rates("N5", ["N5 slow"]),
+      ...rates("N7", ["N7 truncated"]),
+      ...rates("N15", ["S4 html"]),
+      ...rates("N16", ["N16 redirect"])
+    ],
+    delayMax: draw.skewed(20_000, 3_000_000),
+    database: {
+      sqlstates: has("D4") ? ["40001", "40P01", "55P03", "53100", "57014", "25006"] : [],
+      errorRate: share("D4", 0.002, 0.02),
+      lostRate: share("D2", 0.002, 0.02),
+      commitUnknownRate: share("D3", 0.05, 0.4),
+      slowRate: share("D12", 0.005, 0.05),
+      connectRate: share("D2", 0.01, 0.1)
+    },
+    killRate: share("C1", 0.002, 0.02),
+    pauseRate: share("C3", 0.001, 0.01),
+    stopRate: share("C2", 0.001, 0.006),
+    lockLossRate: share("D8", 0.003, 0.02),
+    restarts: has("D1") ? draw.integer(1, 2) : 0,
+    records: draw.skewed(1, 30),
+    writes: draw.skewed(8, 60),
+    rewriteShare: has("S5") ? 0.6 : 0.15,
+    overlap: overlapDefault,
+    skews: [0, 1].map(() => (has("K1") ? draw.pick([-1, 1]) * draw.skewed(1_000, 400 * 86_400_000) * 1000 : 0)),
+    ...wish.overrides
+  }
+}
+
+/** The plan in lines that a person reads. */
+export const describe = (drawn: Plan): string => {
+  const { on, ...rest } = drawn
+  return `classes on: ${[...on].join(" ")}\n${JSON.stringify(rest)}`
+}
+
+/** Every resource that a plan may draw. */
+export const resourcesUsed: ReadonlyArray<string> = [...withCursor, ...without]

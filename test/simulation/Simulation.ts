@@ -1,0 +1,251 @@
+/**
+ * One seed: a safety phase with faults, a healing, at most two cycles, and what must be true then.
+ *
+ * Promise: the outcome follows from the seed, the wishes and the code alone; two runs have the same trace.
+ */
+import type { Client } from "pg"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import type { Resource } from "../../src/catalogue/Resource.ts"
+import type { SyncReport } from "../../src/pipeline/Sync.ts"
+import { type Canonical, ofSource } from "./checkers/Canonical.ts"
+import type { Checker, Final, Kept, Said, Subject } from "./checkers/Checker.ts"
+import { differences } from "./checkers/equal.ts"
+import { checkers } from "./checkers/index.ts"
+import { chance } from "./kernel/Chance.ts"
+import { Kernel, Stalled } from "./kernel/Kernel.ts"
+import { trace as traceOf } from "./kernel/Trace.ts"
+import { describe, plan, type Plan, type Wish } from "./Plan.ts"
+import { Connections } from "./world/Connections.ts"
+import type { Machine } from "./world/Engine.ts"
+import { Network } from "./world/Network.ts"
+import type { Sessions } from "./world/Sessions.ts"
+import { Source } from "./world/Source.ts"
+import { Supervisor } from "./world/Supervisor.ts"
+import { Warehouse } from "./world/Warehouse.ts"
+import { Writers } from "./world/Writers.ts"
+
+const began = Date.UTC(2026, 10, 21, 3, 0, 0) * 1000
+const turnsMax = 2_000_000
+/** Of virtual time, from healing to the end of the last cycle. */
+const healMax = 4 * 3600 * 1_000_000
+const cyclesMax = 2
+
+export interface Failure {
+  readonly checker: string
+  readonly holds: string
+  readonly what: string
+}
+
+export interface Result {
+  readonly seed: number
+  readonly hash: string
+  readonly failure: Failure | null
+  /** Requests, statements, writes, faults. */
+  readonly steps: number
+  readonly kills: number
+  /** Cycles after healing until everything was equal. */
+  readonly cycles: number
+  readonly fired: ReadonlyMap<string, number>
+  readonly plan: Plan
+  readonly lines: ReadonlyArray<string>
+  readonly milliseconds: number
+}
+
+/** A checker objected. */
+class Objection extends Error {
+  readonly checker: Checker
+  constructor(checker: Checker, what: string) {
+    super(what)
+    this.checker = checker
+  }
+}
+
+export interface Bench {
+  readonly sessions: Sessions
+  readonly monitor: Client
+  /** Empties everything that a seed wrote. */
+  readonly clear: () => Promise<void>
+}
+
+export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep = false): Promise<Result> => {
+  const startedAt = performance.now()
+  await bench.clear()
+  const drawn = plan(seed, wish)
+  const trace = traceOf(keep, began)
+  const kernel = new Kernel(began, chance(seed, "scheduler"))
+  const fired = new Map<string, number>()
+  const fire = (what: string) => void fired.set(what, (fired.get(what) ?? 0) + 1)
+  const source = new Source(kernel, seed)
+  const warehouse = await Warehouse.make(bench.monitor)
+
+  const companies = drawn.companies === 2 ? [1, 2] : [1]
+  for (const company of companies) source.token(company)
+  source.control("PUT", "/limits", { requestsPerMinute: 600 })
+  source.control("PUT", "/dialect", drawn.dialect)
+  const subjects = companies.flatMap((company) =>
+    drawn.resources.map((path) => ({ company, resource: serviceV2.resources.get(path)! }))
+  )
+
+  const forms = new Map<string, Canonical>()
+  const canonical = (company: number, resource: Resource, text: string): Canonical => {
+    const key = `${company} ${resource.path} ${text}`
+    let form = forms.get(key)
+    if (form === undefined) forms.set(key, (form = ofSource(resource, text)))
+    return form
+  }
+  const watching = checkers.map((checkerOf) => checkerOf({ source, plan: drawn, canonical }))
+
+  const stamps = new Map<string, string>()
+  /** Everything that must hold in any snapshot, asked after each commit. */
+  const look = async () => {
+    for (const { company, resource: path, stamp } of await warehouse.checkpoints()) {
+      const key = `${company} ${path}`
+      if (stamps.get(key) === stamp) continue
+      stamps.set(key, stamp)
+      const resource = serviceV2.resources.get(path)!
+      const subject = await warehouse.subject(company, resource)
+      const runs = await warehouse.runs(company, path, 12)
+      for (const checker of watching) {
+        const what = checker.landed?.({ now: kernel.now, subject, runs }) ?? null
+        if (what !== null) throw new Objection(checker, what)
+      }
+    }
+  }
+
+  const faults = { on: true, ...drawn.database }
+  let supervisor: Supervisor | null = null
+  const connections = new Connections(kernel, chance(seed, "database"), bench.sessions, faults, trace, {
+    committed: look,
+    fired: fire,
+    stepped: (owner, what) => supervisor?.stepped(owner, what)
+  })
+  const network = new Network(
+    kernel,
+    chance(seed, "network"),
+    source,
+    { on: true, rates: drawn.network },
+    trace,
+    fire,
+    drawn.delayMax
+  )
+  const machine: Machine = { kernel, connections, network, source, drawn }
+  const processes = new Supervisor(machine, chance(seed, "processes"), trace, fire)
+  supervisor = processes
+  network.stepped = (owner, what) => processes.stepped(owner, what)
+  const writers = new Writers(kernel, chance(seed, "writers"), source, drawn, trace, fire)
+
+  let cycles = 0
+  let failure: Failure | null = null
+  try {
+    writers.begin(subjects)
+    processes.begin()
+    kernel.at(began + drawn.safety, null, () => {
+      writers.stop()
+      faults.on = false
+      network.faults.on = false
+      trace.event(kernel.now, "", "healed: no more faults, no more writes")
+      processes.heal(() => kernel.end())
+    })
+    await kernel.run(turnsMax)
+
+    const healedAt = kernel.now
+    kernel.at(healedAt + healMax, null, () => kernel.end())
+    const cycle = async (full: boolean): Promise<SyncReport | null> => {
+      let ended = false
+      let said: SyncReport | null = null
+      processes.once({ full }, (report, cause) => {
+        ended = true
+        said = report
+        if (cause !== null) trace.event(kernel.now, "h", `died: ${cause}`)
+        kernel.end()
+      })
+      if (!ended) await kernel.run(turnsMax)
+      if (!ended) throw new Stalled(`a cycle did not end within ${healMax / 1e6} s after healing`)
+      return said
+    }
+    const final = async (report: SyncReport | null, full: boolean): Promise<Final> => {
+      // The server has noticed every connection that ended.
+      kernel.after(10_000_000, null, () => kernel.end())
+      await kernel.run(turnsMax)
+      const now: Array<Subject> = []
+      const kept = new Map<string, ReadonlyArray<Kept>>()
+      for (const { company, resource } of subjects) {
+        now.push(await warehouse.subject(company, resource))
+        kept.set(`${company} ${resource.path}`, await warehouse.history(company, resource))
+      }
+      const said: ReadonlyArray<Said> =
+        report?.companies.flatMap((company) =>
+          company.companyId === null
+            ? [{ resource: "all", company: 0, status: "failed", failure: company.failure?.message ?? "no reason" }]
+            : company.outcomes.map((outcome) => ({
+                resource: outcome.resource,
+                company: Number(outcome.companyId),
+                status: outcome.status,
+                failure: outcome.failure?.message ?? null
+              }))
+        ) ?? [{ resource: "all", company: 0, status: "died", failure: "the process ended with a defect" }]
+      return {
+        subjects: now,
+        runs: await warehouse.runs(null, null, 100_000),
+        history: (subject) => kept.get(`${subject.company} ${subject.resource.path}`)!,
+        said,
+        attempts: network.attempts,
+        leftovers: {
+          "sessions lent": bench.sessions.busy,
+          "open transactions": connections.inTransaction,
+          "rows of scan_seen": await warehouse.count("tributary.scan_seen"),
+          "rows of rereads": await warehouse.count("tributary.rereads")
+        },
+        excused: writers.excused,
+        odd: writers.odd,
+        full,
+        cycles
+      }
+    }
+    const judge = (given: Final) => {
+      for (const checker of watching) {
+        const what = checker.healed?.(given) ?? null
+        if (what !== null) throw new Objection(checker, what)
+      }
+    }
+    const isEqual = (given: Final) =>
+      [...differences({ source, plan: drawn, canonical }, given).keys()].every((key) => given.excused.has(key))
+
+    let last: Final
+    do {
+      cycles++
+      last = await final(await cycle(false), false)
+    } while (cycles < cyclesMax && (!isEqual(last) || last.said.some(({ status }) => status === "failed")))
+    judge(last)
+    if (writers.excused.size > 0) judge(await final(await cycle(true), true))
+  } catch (error) {
+    if (error instanceof Objection) {
+      failure = { checker: error.checker.name, holds: error.checker.holds, what: error.message }
+    } else if (error instanceof Stalled) {
+      failure = { checker: "lively", holds: "I12: healed, everything comes to an end", what: error.message }
+    } else {
+      failure = {
+        checker: "simulation",
+        holds: "the simulation itself does not fail",
+        what: error instanceof Error ? (error.stack ?? error.message) : String(error)
+      }
+    }
+    trace.event(kernel.now, "", `OBJECTION of ${failure.checker}: ${failure.what}`)
+  }
+  await bench.sessions.takeAllBack()
+  const writes = [...fired.values()].reduce((sum, count) => sum + count, 0)
+  return {
+    seed,
+    hash: trace.hash(),
+    failure,
+    steps: network.attempts.length + connections.statements + drawn.writes + writes,
+    kills: processes.kills,
+    cycles,
+    fired,
+    plan: drawn,
+    lines: trace.lines,
+    milliseconds: performance.now() - startedAt
+  }
+}
+
+export { describe }

@@ -1,0 +1,131 @@
+/**
+ * What a checker is given, and what it may say.
+ *
+ * Promise: a checker sees the warehouse as a second session sees it and the source as its own history tells it, and
+ * nothing that the pipeline thinks of itself; it answers null, or one sentence that names the first thing that is wrong.
+ */
+import type { Resource } from "../../../src/catalogue/Resource.ts"
+import type { Attempt } from "../world/Network.ts"
+import type { Source } from "../world/Source.ts"
+import type { Plan } from "../Plan.ts"
+import type { Canonical } from "./Canonical.ts"
+
+/** A row of a resource's table. */
+export interface Row {
+  readonly id: string
+  readonly version: number
+  readonly op: string
+  readonly deleted: boolean
+  readonly runId: string | null
+  readonly observedAt: string
+  readonly value: Canonical
+}
+
+/** A checkpoint, as SQL answers it. */
+export interface Mark {
+  readonly lane: string
+  readonly fence: bigint
+  readonly cursor: string | null
+  readonly scanKind: string | null
+  readonly scanPages: number | null
+}
+
+export interface Run {
+  readonly id: string
+  readonly company: number
+  readonly resource: string
+  readonly lane: string
+  readonly kind: string
+  readonly status: string
+  readonly fence: bigint
+  readonly pages: number
+  readonly records: number
+  readonly inserted: number
+  readonly updated: number
+  readonly unchanged: number
+  readonly deleted: number
+  readonly quarantined: number
+  readonly error: string | null
+}
+
+/** A record in quarantine, open. */
+export interface Held {
+  readonly id: string | null
+  readonly bytes: string
+  readonly reason: string
+}
+
+/** One resource of one company, at one moment. */
+export interface Subject {
+  readonly company: number
+  readonly resource: Resource
+  readonly marks: ReadonlyArray<Mark>
+  readonly rows: ReadonlyMap<string, Row>
+  readonly held: ReadonlyArray<Held>
+}
+
+/** After a COMMIT. */
+export interface Moment {
+  readonly now: number
+  readonly subject: Subject
+  /** Runs of the resource, newest first, a handful. */
+  readonly runs: ReadonlyArray<Run>
+}
+
+/** A version of a row, from the history. */
+export interface Kept {
+  readonly id: string
+  readonly version: number
+  readonly op: string
+  readonly runId: string | null
+  readonly validFrom: string
+  readonly validTo: string | null
+  readonly deleted: boolean
+  readonly value: Canonical
+}
+
+/** What a process said that it did. */
+export interface Said {
+  readonly resource: string
+  readonly company: number
+  readonly status: string
+  readonly failure: string | null
+}
+
+/** After healing. */
+export interface Final {
+  readonly subjects: ReadonlyArray<Subject>
+  readonly runs: ReadonlyArray<Run>
+  readonly history: (subject: Subject) => ReadonlyArray<Kept>
+  readonly said: ReadonlyArray<Said>
+  readonly attempts: ReadonlyArray<Attempt>
+  /** Sessions in a transaction, sessions lent, rows of working tables. */
+  readonly leftovers: Readonly<Record<string, number>>
+  /** Ids that only a full scan can mend: removed, without a stamp, late beyond the bound. */
+  readonly excused: ReadonlySet<string>
+  /** Ids whose value cannot be landed as it stands. */
+  readonly odd: ReadonlySet<string>
+  /** Whether a full scan was made after healing. */
+  readonly full: boolean
+  /** Cycles since healing. */
+  readonly cycles: number
+}
+
+export interface Checker {
+  readonly name: string
+  /** Number in section 6 of RELIABILITY.md, and what must hold. */
+  readonly holds: string
+  readonly landed?: (moment: Moment) => string | null
+  readonly healed?: (final: Final) => string | null
+}
+
+export interface Setting {
+  readonly source: Source
+  readonly plan: Plan
+  readonly canonical: (company: number, resource: Resource, text: string) => Canonical
+}
+
+export type CheckerOf = (setting: Setting) => Checker
+
+/** How an id is named across resources. */
+export const keyOf = (company: number, resource: string, id: string): string => `${company}/${resource}/${id}`

@@ -1,0 +1,50 @@
+/** I3 and I4: the cursor is never ahead of the data, in any snapshot that a second session reads. */
+import { type CheckerOf, keyOf } from "./Checker.ts"
+
+const microsOf = (cursor: string): number | null => {
+  const match = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d+))?Z$/.exec(cursor)
+  if (match === null) return null
+  return Date.parse(`${match[1]}Z`) * 1000 + Number((match[2] ?? "").slice(0, 6).padEnd(6, "0"))
+}
+
+export const cursor: CheckerOf = ({ source, canonical }) => {
+  const passed = new Map<string, string>()
+  return {
+    name: "cursor",
+    holds: "I3, I4: what the source showed when it issued the stored cursor, up to it, is in the warehouse or in quarantine",
+    landed: ({ subject: { company, resource, marks, rows, held } }) => {
+      const mark = marks.find(({ lane }) => lane === "live")
+      if (mark === undefined || mark.cursor === null) return null
+      const table = `${company}/${resource.path}`
+      if (passed.get(table) === mark.cursor) return null
+      const told = source.told.get(mark.cursor)
+      const issuedAt = told ?? microsOf(mark.cursor)
+      if (issuedAt === null) return `${table}: the cursor ${mark.cursor} is none that the source gave`
+      const limit = microsOf(mark.cursor)!
+      /** The newest version of each record that could be seen then. */
+      const visible = new Map<string, number>()
+      const history = source.history(company, resource.path)
+      history.forEach((version, index) => {
+        if (version.at < issuedAt) visible.set(version.id, index)
+      })
+      const inQuarantine = new Set(held.map(({ id }) => id))
+      for (const [id, index] of visible) {
+        const version = history[index]!
+        if (version.op === "delete" || version.stamp === null || version.stamp > limit) continue
+        if (inQuarantine.has(id)) continue
+        const key = keyOf(company, resource.path, id)
+        const row = rows.get(id)
+        if (row === undefined) return `${key} (stamp ${version.stamp}) is missing, and the cursor is ${mark.cursor}`
+        const isThere = history.some(
+          (later, place) =>
+            place >= index &&
+            later.id === id &&
+            (row.deleted ? later.op === "delete" : canonical(company, resource, later.text).whole === row.value.whole)
+        )
+        if (!isThere) return `${key} is older than the cursor ${mark.cursor} says: version of commit ${version.seq} is not there`
+      }
+      passed.set(table, mark.cursor)
+      return null
+    }
+  }
+}

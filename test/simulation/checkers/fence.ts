@@ -1,0 +1,28 @@
+/** I6: nothing is written by a run that was taken over. */
+import { type CheckerOf } from "./Checker.ts"
+
+export const fence: CheckerOf = () => {
+  const seen = new Map<string, number>()
+  const highest = new Map<string, bigint>()
+  return {
+    name: "fence",
+    holds: "I6: no run lands after a later one has taken the resource over; the fence never goes back",
+    landed: ({ subject: { company, resource, marks }, runs }) => {
+      for (const mark of marks) {
+        const lane = `${company}/${resource.path}/${mark.lane}`
+        if (mark.fence < (highest.get(lane) ?? 0n)) return `${lane}: the fence went back to ${mark.fence}`
+        highest.set(lane, mark.fence)
+        for (const run of runs) {
+          if (run.lane !== mark.lane) continue
+          const before = seen.get(run.id)
+          seen.set(run.id, run.pages)
+          if (before === undefined ? run.pages === 0 : run.pages === before) continue
+          if (run.fence !== mark.fence) {
+            return `${lane}: run ${run.id} landed with fence ${run.fence} when the fence was ${mark.fence}`
+          }
+        }
+      }
+      return null
+    }
+  }
+}

@@ -1,0 +1,48 @@
+/** Every version that was landed stands in the history, in order, without a gap, and none is a mere repetition. */
+import { type CheckerOf, keyOf } from "./Checker.ts"
+
+export const history: CheckerOf = ({ source, canonical }) => ({
+  name: "history",
+  holds: "the history has the versions 1 to n of every row, each one that the source had, in the source's order, none twice in a row",
+  healed: (final) => {
+    for (const subject of final.subjects) {
+      const { company, resource, rows } = subject
+      const commits = source.history(company, resource.path)
+      const byId = Map.groupBy(final.history(subject), ({ id }) => id)
+      for (const row of rows.values()) if (!byId.has(row.id)) return `${keyOf(company, resource.path, row.id)} has no history`
+      for (const [id, unordered] of byId) {
+        const key = keyOf(company, resource.path, id)
+        const versions = unordered.toSorted((a, b) => a.version - b.version)
+        const current = rows.get(id)
+        if (current === undefined) return `${key} has a history and no row`
+        let place = -1
+        for (const [index, version] of versions.entries()) {
+          if (version.version !== index + 1) return `${key}: version ${index + 1} is missing in the history`
+          const before = versions[index - 1]
+          if (before !== undefined) {
+            if (before.value.whole === version.value.whole && before.deleted === version.deleted) {
+              return `${key}: version ${version.version} repeats the one before`
+            }
+            if (before.validTo !== version.validFrom) {
+              return `${key}: version ${before.version} ends ${before.validTo}, version ${version.version} begins ${version.validFrom}`
+            }
+          }
+          const expected = version.deleted ? "delete" : index === 0 || before!.deleted ? "insert" : "update"
+          if (version.op !== expected) return `${key}: version ${version.version} is called ${version.op}, not ${expected}`
+          const next = commits.findIndex(
+            (commit, at) =>
+              at > place &&
+              commit.id === id &&
+              (version.deleted ? commit.op === "delete" : commit.op !== "delete") &&
+              (version.deleted || canonical(company, resource, commit.text).whole === version.value.whole)
+          )
+          if (next < 0) return `${key}: version ${version.version} is none that the source had after the one before`
+          place = next
+        }
+        const last = versions.at(-1)!
+        if (last.version !== current.version || last.validTo !== null) return `${key}: the history does not end with the row`
+      }
+    }
+    return null
+  }
+})

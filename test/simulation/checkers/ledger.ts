@@ -1,0 +1,34 @@
+/** The ledger of runs says what happened: its counts are those of the versions that the runs brought. */
+import { type CheckerOf } from "./Checker.ts"
+
+export const ledger: CheckerOf = () => ({
+  name: "ledger",
+  holds: "for every run: inserted, updated and deleted are the versions that name it; records = inserted + updated + unchanged + refused; none is left running",
+  healed: (final) => {
+    const brought = new Map<string, { insert: number; update: number; delete: number }>()
+    for (const subject of final.subjects) {
+      for (const { runId, op } of final.history(subject)) {
+        const key = runId ?? "none"
+        let counts = brought.get(key)
+        if (counts === undefined) brought.set(key, (counts = { insert: 0, update: 0, delete: 0 }))
+        counts[op as "insert" | "update" | "delete"]++
+      }
+    }
+    if (brought.has("none")) return "a version names no run"
+    for (const run of final.runs) {
+      const name = `run ${run.id} (${run.resource}, ${run.kind}, ${run.status})`
+      const counts = brought.get(run.id) ?? { insert: 0, update: 0, delete: 0 }
+      brought.delete(run.id)
+      // A row that comes back after its tombstone is an update to the ledger and an insert to the history.
+      if (run.inserted + run.updated !== counts.insert + counts.update) {
+        return `${name} counts ${run.inserted} inserted and ${run.updated} updated; ${counts.insert + counts.update} versions name it`
+      }
+      if (run.deleted !== counts.delete) return `${name} counts ${run.deleted} deleted; ${counts.delete} tombstones name it`
+      if (run.inserted + run.updated + run.unchanged > run.records) return `${name}: its counts exceed its records`
+      if (run.inserted + run.updated + run.unchanged + run.quarantined < run.records) return `${name}: its counts do not add up`
+      if (run.status === "running") return `${name} is left running`
+    }
+    for (const id of brought.keys()) return `versions name run ${id}, which the ledger does not know`
+    return null
+  }
+})

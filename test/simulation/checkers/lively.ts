@@ -1,0 +1,32 @@
+/** I12: healed, every resource is brought to its end, and who says done has told the truth. */
+import { type CheckerOf, keyOf } from "./Checker.ts"
+import { differences } from "./equal.ts"
+
+export const lively: CheckerOf = (setting) => ({
+  name: "lively",
+  holds: "I12: after healing every run ends done, or quarantined where records really cannot be landed; done is said only when it is true",
+  healed: (final) => {
+    for (const { company, resource, status, failure } of final.said) {
+      const table = `${company}/${resource}`
+      const hasOdd = [...final.odd].some((key) => key.startsWith(`${table}/`))
+      const different = [...differences(setting, final).keys()].some(
+        (key) => key.startsWith(`${table}/`) && !final.excused.has(key)
+      )
+      if (status === "done" && different) return `${table} says done and is not equal`
+      if (status === "done") continue
+      if (status === "quarantined" && hasOdd) continue
+      return `${table} ended ${status} although everything was healed: ${failure ?? "no reason"}`
+    }
+    for (const { company, resource, marks, held } of final.subjects) {
+      for (const { lane, scanKind } of marks) {
+        if (scanKind !== null) return `${company}/${resource.path}: a scan of lane ${lane} is still open`
+      }
+      for (const { id, reason } of held) {
+        if (id === null || !final.odd.has(keyOf(company, resource.path, id))) {
+          return `${company}/${resource.path}/${id} is still in quarantine: ${reason}`
+        }
+      }
+    }
+    return null
+  }
+})

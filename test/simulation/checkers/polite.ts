@@ -1,0 +1,42 @@
+/** I10: never before Retry-After, bounded retries, and nothing again that cannot help. */
+import type { Attempt } from "../world/Network.ts"
+import { type CheckerOf } from "./Checker.ts"
+
+const attemptsMax = 8
+/** 429s are waited for by time, not by number: this is far beyond what the time allows. */
+const limitedMax = 60
+const final = new Set([400, 403, 404, 405, 422, 302])
+/** Answers that a proxy may have made: they are tried a few times. */
+const graceMicros = 1000
+
+export const polite: CheckerOf = () => ({
+  name: "polite",
+  holds: "I10: no request before Retry-After; at most 8 attempts of a request; none after an answer that is final",
+  healed: ({ attempts }) => {
+    const lives = Map.groupBy(attempts, ({ owner, life, company }) => `${owner.name} ${life} ${company}`)
+    for (const [name, made] of lives) {
+      const waits = made.filter(({ waitUntil }) => waitUntil !== null)
+      for (const told of waits) {
+        if (told.status !== 429 && told.status !== 503) continue
+        const early = made.find(({ sentAt }) => sentAt > told.endedAt! && sentAt < told.waitUntil! - graceMicros)
+        if (early !== undefined) {
+          return `${name}: ${early.path} was asked for ${((told.waitUntil! - early.sentAt) / 1e6).toFixed(3)} s before Retry-After had passed (${told.status} for ${told.path})`
+        }
+      }
+      for (const [path, again] of Map.groupBy(made, (attempt: Attempt) => attempt.path)) {
+        let tries = 0
+        let limited = 0
+        for (const [index, attempt] of again.entries()) {
+          const before = again[index - 1]
+          // The answer that the attempt before got decides whether this is another try or another question.
+          const isRetry = before !== undefined && (before.status === null || before.status >= 400) && attempt.sentAt - before.endedAt! < 31_000_000
+          tries = isRetry ? tries + 1 : 1
+          limited = isRetry && before?.status === 429 ? limited + 1 : isRetry ? limited : 0
+          if (before?.status === 302 && isRetry && final.has(302)) return `${name}: ${path} was asked again after a redirect`
+          if (tries - limited > attemptsMax * 3 || limited > limitedMax) return `${name}: ${path} was tried ${tries} times`
+        }
+      }
+    }
+    return null
+  }
+})

@@ -1,0 +1,526 @@
+/**
+ * The database as a simulated process meets it: real statements, simulated time, simulated trouble.
+ *
+ * Promise: the SQL that the production code sends is run by the real database, in the order of virtual time; its answer
+ * comes after a drawn while. What goes wrong is drawn from the seed: an error in place of the statement (a real one, so
+ * that the transaction is really aborted), a connection lost before or after the statement, a server that is gone for
+ * a while, locks that are lost without a word. A session that lost its client is rolled back later, in its turn.
+ */
+import * as Effect from "effect/Effect"
+import * as Context from "effect/Context"
+import * as Layer from "effect/Layer"
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as Redacted from "effect/Redacted"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import * as Stream from "effect/Stream"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { Connection } from "effect/sql/SqlConnection"
+import { ConnectionError, SqlError, UnknownError } from "effect/sql/SqlError"
+import type pg from "pg"
+import { type DatabaseShape, Database } from "../../../src/postgres/Database.ts"
+import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
+import type { Chance } from "../kernel/Chance.ts"
+import type { Kernel, Owner } from "../kernel/Kernel.ts"
+import type { Trace } from "../kernel/Trace.ts"
+import type { Session, Sessions } from "./Sessions.ts"
+
+/** What may go wrong; rates are for each statement. */
+export interface DatabaseFaults {
+  on: boolean
+  readonly sqlstates: ReadonlyArray<string>
+  readonly errorRate: number
+  readonly lostRate: number
+  /** Of a COMMIT: the answer is lost, and the commit happened or not. */
+  readonly commitUnknownRate: number
+  readonly slowRate: number
+  readonly connectRate: number
+}
+
+export interface Hooks {
+  /** After a COMMIT that happened; awaited before anything else happens. */
+  readonly committed: (owner: Owner) => Promise<void>
+  readonly fired: (what: string) => void
+  /** A process is about to send a statement, or one was worked on: the moment for a kill. */
+  readonly stepped: (owner: Owner, what: string) => void
+}
+
+interface CopyStream extends NodeJS.EventEmitter {
+  readonly text: string
+}
+
+const isCopy = (given: unknown): given is CopyStream =>
+  typeof given === "object" && given !== null && "submit" in given && "text" in given
+
+const lostError = () => Object.assign(new Error("Connection terminated unexpectedly"), { code: "ECONNRESET" })
+
+/** A statement in short, for the trace. */
+export const brief = (text: string): string => text.replace(/\s+/g, " ").trim().slice(0, 60)
+
+const waitsMs = 12
+
+class Lost extends Error {}
+
+/** One simulated connection. */
+export class SimulatedClient {
+  readonly owner: Owner
+  private readonly world: Connections
+  session: Session | null
+  dead: Error | null = null
+  inTransaction = false
+  private busy = false
+  private readonly waiting: Array<() => void> = []
+  /** As the production code ends a connection without a goodbye. */
+  readonly connection = { stream: { destroy: () => this.world.drop(this, "destroyed") } }
+
+  constructor(world: Connections, owner: Owner, session: Session) {
+    this.world = world
+    this.owner = owner
+    this.session = session
+  }
+
+  on(): this {
+    return this
+  }
+
+  end(done?: () => void): Promise<void> {
+    this.world.drop(this, "ended")
+    if (done !== undefined) this.world.kernel.after(200, this.owner, done)
+    return Promise.resolve()
+  }
+
+  query(given: unknown, values?: ReadonlyArray<unknown>): unknown {
+    if (isCopy(given)) return this.copy(given)
+    const text = typeof given === "string" ? given : String((given as { text: string }).text)
+    return new Promise((resolve, reject) => {
+      this.turn(() => this.world.run(this, text, values, null, resolve, reject))
+    })
+  }
+
+  private copy(stream: CopyStream): CopyStream {
+    const emit = stream.emit.bind(stream)
+    let told = false
+    stream.emit = (name: string | symbol, ...more: Array<unknown>) => {
+      if (name !== "finish" && name !== "error") return emit(name, ...more)
+      if (!told) {
+        told = true
+        listener(name === "error" ? (more[0] as Error) : null)
+      }
+      return true
+    }
+    let listener: (error: Error | null) => void = () => {}
+    const submit = (done: (error: Error | null) => void) => {
+      listener = done
+      this.session!.client.query(stream as never)
+    }
+    this.turn(() =>
+      this.world.run(
+        this,
+        stream.text,
+        undefined,
+        submit,
+        () => emit("finish"),
+        (error) => emit("error", error)
+      )
+    )
+    return stream
+  }
+
+  /** One statement after the other, as on a wire. */
+  private turn(run: () => void): void {
+    if (this.busy) this.waiting.push(run)
+    else {
+      this.busy = true
+      run()
+    }
+  }
+
+  next(): void {
+    const run = this.waiting.shift()
+    if (run === undefined) this.busy = false
+    else run()
+  }
+}
+
+interface Blocked {
+  readonly client: SimulatedClient
+  readonly session: Session
+  readonly settled: Promise<void>
+  done: boolean
+}
+
+export class Connections {
+  readonly kernel: Kernel
+  readonly chance: Chance
+  readonly sessions: Sessions
+  readonly faults: DatabaseFaults
+  readonly trace: Trace
+  readonly hooks: Hooks
+  readonly clients = new Set<SimulatedClient>()
+  /** Statements that the real database was given. */
+  statements = 0
+  /** When the server can be reached again, after it went away. */
+  private goneUntil = 0
+  private readonly blocked = new Set<Blocked>()
+
+  constructor(
+    kernel: Kernel,
+    chance: Chance,
+    sessions: Sessions,
+    faults: DatabaseFaults,
+    trace: Trace,
+    hooks: Hooks
+  ) {
+    this.kernel = kernel
+    this.chance = chance
+    this.sessions = sessions
+    this.faults = faults
+    this.trace = trace
+    this.hooks = hooks
+  }
+
+  private told(owner: Owner, what: string): void {
+    this.trace.event(this.kernel.now, owner.name, what)
+  }
+
+  private fire(client: SimulatedClient, what: string): void {
+    this.told(client.owner, `! ${what}`)
+    this.hooks.fired(what)
+  }
+
+  // -- statements -------------------------------------------------------------------------------------------------------
+
+  private latency(): number {
+    const { chance, faults } = this
+    if (faults.on && faults.slowRate > 0 && chance.chance(faults.slowRate)) {
+      this.hooks.fired("D12 slow")
+      return chance.skewed(1_000_000, 20_000_000)
+    }
+    return chance.skewed(200, 4000)
+  }
+
+  run(
+    client: SimulatedClient,
+    text: string,
+    values: ReadonlyArray<unknown> | undefined,
+    copy: ((done: (error: Error | null) => void) => void) | null,
+    resolve: (value: unknown) => void,
+    reject: (error: Error) => void
+  ): void {
+    const { kernel } = this
+    const answer = (deliver: () => void) => {
+      kernel.after(this.chance.skewed(100, 2000), client.owner, deliver)
+      client.next()
+    }
+    kernel.after(this.latency(), null, () => {
+      kernel.work(async () => {
+        const session = client.session
+        if (client.dead !== null || session === null) {
+          return answer(() => reject(client.dead ?? lostError()))
+        }
+        const fault = this.draw(client, text)
+        if (fault === "lost before") {
+          this.fire(client, isCommit(text) ? "D3 commit lost, not applied" : "D2 lost before")
+          this.drop(client, "lost")
+          return answer(() => reject(lostError()))
+        }
+        this.statements++
+        session.clean = false
+        const statement = fault !== null && fault !== "lost after" ? failing(fault) : text
+        if (statement !== text) this.fire(client, `D4 ${fault}`)
+        await this.tellTime(session, statement)
+        const work =
+          copy !== null && statement === text
+            ? new Promise<unknown>((done, failed) => copy((error) => (error === null ? done(null) : failed(error))))
+            : session.client.query(statement, statement === text && values !== undefined ? [...values] : undefined)
+        const settle = async (outcome: () => void, error: Error | null) => {
+          this.hooks.stepped(client.owner, brief(text))
+          if (error === null) this.follow(client, text)
+          const code = error === null ? "" : ` -> ${(error as { code?: string }).code ?? error.message}`
+          this.told(client.owner, `sql ${brief(text)}${code}`)
+          if (error === null && isCommit(text)) await this.hooks.committed(client.owner)
+          if (fault === "lost after") {
+            this.fire(client, isCommit(text) ? "D3 commit lost, applied" : "D2 lost after")
+            this.drop(client, "lost")
+            return answer(() => reject(lostError()))
+          }
+          answer(outcome)
+        }
+        await this.attend(
+          client,
+          session,
+          work.then(
+            (value) => () => settle(() => resolve(value), null),
+            (error: Error) => () => settle(() => reject(error), error)
+          )
+        )
+      })
+    })
+  }
+
+  private draw(client: SimulatedClient, text: string): string | null {
+    const { faults, chance } = this
+    if (!faults.on) return null
+    if (isCommit(text)) {
+      if (chance.chance(faults.commitUnknownRate)) return chance.chance(0.5) ? "lost before" : "lost after"
+      return null
+    }
+    if (/^\s*rollback/i.test(text)) return null
+    if (chance.chance(faults.lostRate)) return chance.chance(0.5) ? "lost before" : "lost after"
+    if (client.owner.name !== "" && faults.sqlstates.length > 0 && chance.chance(faults.errorRate)) {
+      return chance.pick(faults.sqlstates)
+    }
+    return null
+  }
+
+  /** The time by which the database orders reads is virtual too. */
+  private async tellTime(session: Session, text: string): Promise<void> {
+    if (!/now\s*\(\s*\)|budget|clock/i.test(text)) return
+    await session.client
+      .query("select set_config('tributary.virtual_now', $1, false)", [instantOf(this.kernel.now)])
+      .catch(() => {})
+  }
+
+  private follow(client: SimulatedClient, text: string): void {
+    if (/^\s*begin\b/i.test(text)) client.inTransaction = true
+    else if (/^\s*(commit|rollback)\s*$/i.test(text)) client.inTransaction = false
+  }
+
+  /** Waits for a statement, unless it waits for a lock that another simulated connection holds. */
+  private async attend(
+    client: SimulatedClient,
+    session: Session,
+    work: Promise<() => Promise<void>>
+  ): Promise<void> {
+    let finish: (() => Promise<void>) | null = null
+    const settled = work.then((outcome) => {
+      finish = outcome
+    })
+    const finished = () => finish as (() => Promise<void>) | null
+    for (;;) {
+      await Promise.race([settled, new Promise((resolve) => setTimeout(resolve, waitsMs))])
+      const outcome = finished()
+      if (outcome !== null) {
+        await outcome()
+        return this.unblock()
+      }
+      if (await this.sessions.isBlocked(session)) break
+    }
+    this.told(client.owner, "waits for a lock")
+    this.hooks.fired("waited for a lock")
+    const blocked: Blocked = { client, session, settled, done: false }
+    this.blocked.add(blocked)
+    // What it came to is looked at when something else has ended: see unblock.
+    void settled.then(() => {
+      blocked.done = true
+    })
+    const { kernel } = this
+    const attended = async (): Promise<void> => {
+      await settled
+      this.blocked.delete(blocked)
+      await finished()?.()
+    }
+    this.resumes.set(blocked, () => kernel.work(attended))
+  }
+
+  private readonly resumes = new Map<Blocked, () => void>()
+
+  /** Looks who waits no longer, after something ended that may have held a lock. */
+  private async unblock(): Promise<void> {
+    for (const blocked of [...this.blocked]) {
+      if (!blocked.done && (await this.sessions.isBlocked(blocked.session))) continue
+      const resume = this.resumes.get(blocked)
+      this.resumes.delete(blocked)
+      resume?.()
+    }
+  }
+
+  // -- connections ------------------------------------------------------------------------------------------------------
+
+  private isGone(): boolean {
+    return this.kernel.now < this.goneUntil
+  }
+
+  connect(owner: Owner): Effect.Effect<SimulatedClient, DatabaseError> {
+    const { kernel, chance, faults } = this
+    return Effect.callback<SimulatedClient, DatabaseError>((resume) => {
+      let given = false
+      let taken: SimulatedClient | null = null
+      const refuse = (code: string, message: string) => {
+        this.told(owner, `connect refused ${code}`)
+        kernel.after(500, owner, () =>
+          resume(Effect.fail(new DatabaseError({ operation: "connect", code, message, isRetryable: true })))
+        )
+      }
+      kernel.after(chance.skewed(1000, 20_000), null, () => {
+        if (this.isGone()) return refuse(chance.pick(["ECONNREFUSED", "57P03"]), "the server is not there")
+        if (faults.on && chance.chance(faults.connectRate)) {
+          this.hooks.fired("D4 connect refused")
+          return refuse(chance.pick(["53300", "ECONNRESET"]), "no connection")
+        }
+        kernel.work(async () => {
+          if (owner.state === "dead" || given) return
+          const session = await this.sessions.lend()
+          const client = new SimulatedClient(this, owner, session)
+          taken = client
+          this.clients.add(client)
+          this.told(owner, "connected")
+          kernel.after(300, owner, () => {
+            given = true
+            resume(Effect.succeed(client))
+          })
+        })
+      })
+      return Effect.sync(() => {
+        given = true
+        if (taken !== null) this.drop(taken, "given up")
+      })
+    })
+  }
+
+  /** The client's side is gone at once; the server notices after a while and rolls back. */
+  drop(client: SimulatedClient, why: "ended" | "destroyed" | "lost" | "given up" | "killed" | "server"): void {
+    client.dead ??= lostError()
+    const { session } = client
+    if (session === null) return
+    client.session = null
+    this.clients.delete(client)
+    const prompt = why === "ended" || why === "server"
+    const lag = prompt ? 300 : why === "destroyed" ? this.chance.skewed(500, 20_000) : this.chance.skewed(1000, 3_000_000)
+    this.kernel.after(lag, null, () => this.kernel.work(() => this.retire(client, session)))
+  }
+
+  private async retire(client: SimulatedClient, session: Session): Promise<void> {
+    this.told(client.owner, "session ends")
+    const waiting = [...this.blocked].find((blocked) => blocked.session === session && !blocked.done)
+    if (waiting !== undefined) {
+      await this.sessions.terminate(session)
+      await waiting.settled
+    } else await this.sessions.takeBack(session)
+    await this.unblock()
+  }
+
+  /** Everything of a process that was killed. */
+  cut(owner: Owner): void {
+    for (const client of [...this.clients]) if (client.owner === owner) this.drop(client, "killed")
+  }
+
+  /** The server goes away for a while and takes every connection along. */
+  restart(micros: number): void {
+    this.goneUntil = this.kernel.now + micros
+    for (const client of [...this.clients]) this.drop(client, "server")
+  }
+
+  /** The advisory locks of one process are gone, and nobody tells it. */
+  loseLocks(owner: Owner): void {
+    this.kernel.work(async () => {
+      for (const client of this.clients) {
+        if (client.owner !== owner || client.session === null) continue
+        await client.session.client.query("select pg_advisory_unlock_all()").catch(() => {})
+        this.fire(client, "D8 locks lost")
+      }
+    })
+  }
+
+  get inTransaction(): number {
+    return [...this.clients].filter((client) => client.inTransaction).length
+  }
+
+  // -- services ---------------------------------------------------------------------------------------------------------
+
+  /** What the production code knows as its database. */
+  services(owner: Owner): Effect.Effect<Context.Context<Database | SqlClient.SqlClient>> {
+    const connect = Effect.acquireRelease(
+      this.connect(owner),
+      (client, exit) =>
+        exit._tag === "Success"
+          ? Effect.callback<void>((resume) => void client.end(() => resume(Effect.void)))
+          : Effect.sync(() => this.drop(client, "destroyed")),
+      { interruptible: true }
+    ) as unknown as DatabaseShape["connect"]
+    const database = Database.of({
+      endpoint: { host: "simulated", port: 5432, user: "tributary", password: Redacted.make(""), database: "simulated" },
+      describe: "the simulated Postgres",
+      embedded: false,
+      connect: connect as Effect.Effect<pg.Client, DatabaseError, never> as DatabaseShape["connect"]
+    })
+    return Effect.map(
+      Effect.provide(this.sqlClient(owner), Reactivity.layer),
+      (sql) => Context.make(Database, database).pipe(Context.add(SqlClient.SqlClient, sql))
+    )
+  }
+
+  /** The pool for ordinary queries. */
+  private sqlClient(owner: Owner) {
+    const idle: Array<SimulatedClient> = []
+    const take = Effect.suspend(() => {
+      for (let client = idle.pop(); client !== undefined; client = idle.pop()) {
+        if (client.dead === null) return Effect.succeed(client)
+      }
+      return Effect.mapError(this.connect(owner), sqlError("connect"))
+    })
+    const acquirer = Effect.map(
+      Effect.acquireRelease(
+        take,
+        (client) =>
+          Effect.sync(() => {
+            if (client.dead !== null) return
+            if (client.inTransaction) this.drop(client, "destroyed")
+            else idle.push(client)
+          }),
+        { interruptible: true }
+      ),
+      connectionOf
+    )
+    return SqlClient.make({
+      acquirer,
+      transactionAcquirer: acquirer,
+      compiler: PgClient.makeCompiler(),
+      spanAttributes: []
+    })
+  }
+}
+
+const connectionOf = (client: SimulatedClient): Connection => {
+  const ask = (text: string, values: ReadonlyArray<unknown>, mode?: "array") =>
+    Effect.tryPromise({
+      try: () =>
+        client.query(text, values.length === 0 ? undefined : values) as Promise<{
+          rows: ReadonlyArray<Record<string, unknown>>
+        }>,
+      catch: sqlError(brief(text))
+    }).pipe(Effect.map(({ rows }) => (mode === "array" ? rows.map((row) => Object.values(row)) : rows)))
+  const rows = (text: string, values: ReadonlyArray<unknown>) =>
+    ask(text, values) as Effect.Effect<ReadonlyArray<never>, SqlError>
+  const arrays = (text: string, values: ReadonlyArray<unknown>) =>
+    ask(text, values, "array") as Effect.Effect<ReadonlyArray<ReadonlyArray<unknown>>, SqlError>
+  return {
+    execute: rows,
+    executeRaw: rows,
+    executeUnprepared: rows,
+    executeValues: arrays,
+    executeValuesUnprepared: arrays,
+    executeStream: (text, values) => Stream.unwrap(Effect.map(rows(text, values), Stream.fromIterable))
+  }
+}
+
+const sqlError =
+  (operation: string) =>
+  (cause: unknown): SqlError => {
+    const error = DatabaseError.from(operation)(cause)
+    const fields = { cause, message: error.message, operation }
+    return new SqlError({ reason: error.isRetryable ? new ConnectionError(fields) : new UnknownError(fields) })
+  }
+
+const isCommit = (text: string) => /^\s*commit\b/i.test(text)
+
+/** A statement that fails with a SQLSTATE, so that the transaction is aborted as it would be. */
+const failing = (code: string) =>
+  `do language plpgsql $$ begin raise exception 'a fault of the simulation' using errcode = '${code}'; end $$`
+
+export const instantOf = (micros: number): string =>
+  `${new Date(Math.floor(micros / 1000)).toISOString().slice(0, 23)}${String(micros % 1000).padStart(3, "0")}Z`
+
+export const layerOf = (connections: Connections, owner: Owner) =>
+  Layer.effectContext(connections.services(owner))
+
+export { Lost }

@@ -1,0 +1,116 @@
+/**
+ * The production code, put together as `main.ts` puts it together, with simulated services beneath it.
+ *
+ * Promise: this is the one file that knows how the pipeline is called; nothing of the pipeline is replaced but the
+ * network, the connections, the clock, the chance and the scheduler.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Logger from "effect/Logger"
+import * as Random from "effect/Random"
+import * as Redacted from "effect/Redacted"
+import * as Scheduler from "effect/Scheduler"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import * as ServiceClient from "../../../connectors/service-v2/client/ServiceClient.ts"
+import * as Budget from "../../../src/budget/Budget.ts"
+import type { Resource } from "../../../src/catalogue/Resource.ts"
+import { datasetsDefault } from "../../../src/model/Table.ts"
+import { sync, type SyncReport } from "../../../src/pipeline/Sync.ts"
+import type { Chance } from "../kernel/Chance.ts"
+import type { Kernel, Owner } from "../kernel/Kernel.ts"
+import type { Plan } from "../Plan.ts"
+import type { Connections } from "./Connections.ts"
+import type { Network } from "./Network.ts"
+import { type Source, basePath, origin } from "./Source.ts"
+
+export interface Machine {
+  readonly kernel: Kernel
+  readonly connections: Connections
+  readonly network: Network
+  readonly source: Source
+  readonly drawn: Plan
+}
+
+export interface Wish {
+  readonly full: boolean
+  readonly acceptDeletions?: boolean
+}
+
+const budgets = (drawn: Plan) => Budget.make(drawn.requestsPerMinute)
+
+/** One `tributary sync` of every company of the plan. */
+const cycle = Effect.fnUntraced(function* ({ drawn, source, network }: Machine, owner: Owner, life: number, wish: Wish) {
+  const resources = drawn.resources.map((path): Resource => serviceV2.resources.get(path)!)
+  const companies = yield* Effect.forEach([...source.tokens], ([company, token]) =>
+    Effect.gen(function* () {
+      const budget = yield* budgets(drawn)
+      const connector = yield* ServiceClient.make({
+        baseUrl: `${origin}${basePath}`,
+        token: Redacted.make(token),
+        catalogue: serviceV2,
+        companyId: null,
+        pageSize: drawn.pageSize,
+        paging: { mode: pagingMode(drawn) },
+        itemsKey: "auto"
+      }).pipe(
+        Effect.provideService(Budget.Budget, budget),
+        Effect.provideService(HttpClient.HttpClient, network.client(owner, life)),
+        Effect.orDie
+      )
+      return { name: `company ${company}`, connector, resources }
+    })
+  )
+  return yield* sync({
+    companies,
+    datasets: datasetsDefault,
+    full: wish.full,
+    acceptDeletions: wish.acceptDeletions ?? false,
+    concurrency: drawn.concurrency,
+    batchRecordsMax: drawn.batchRecordsMax
+  })
+})
+
+const pagingMode = ({ dialect }: Plan) => {
+  const { paging } = dialect
+  return paging === "page" || paging === "offset" ? paging : "auto"
+}
+
+const randomOf = (chance: Chance): Random.Random["Service"] => ({
+  nextIntUnsafe: () => chance.integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+  nextDoubleUnsafe: () => chance.next()
+})
+
+/** Runs one cycle in a process; `ended` is called when it ended by itself, never when the process was killed. */
+export const start = (
+  machine: Machine,
+  owner: Owner,
+  life: number,
+  wish: Wish,
+  clock: { readonly skew: () => number; readonly monotonicOrigin: number },
+  chance: Chance,
+  ended: (result: { readonly report: SyncReport | null; readonly cause: string | null }) => void
+) => {
+  const { kernel, connections } = machine
+  const context = Context.make(Clock.Clock, kernel.clock(owner, clock.skew, clock.monotonicOrigin)).pipe(
+    Context.add(Scheduler.Scheduler, kernel.scheduler(owner)),
+    Context.add(Random.Random, randomOf(chance)),
+    Context.add(Logger.CurrentLoggers, new Set())
+  )
+  const program = Effect.scoped(
+    Effect.flatMap(connections.services(owner), (services) =>
+      Effect.provide(cycle(machine, owner, life, wish), services)
+    )
+  )
+  const fiber = Effect.runForkWith(context)(program as Effect.Effect<SyncReport, unknown>)
+  fiber.addObserver((exit) => {
+    if (owner.state === "dead") return
+    ended(
+      exit._tag === "Success"
+        ? { report: exit.value, cause: null }
+        : { report: null, cause: String((exit.cause as { readonly reasons?: unknown }).reasons ?? exit.cause) }
+    )
+  })
+  return fiber
+}

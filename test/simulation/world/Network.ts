@@ -1,0 +1,302 @@
+/**
+ * The network between a simulated process and the source, and the proxies on the way.
+ *
+ * Promise: a request leaves, arrives, is worked on and comes back, each at its own virtual time; what goes wrong on the
+ * way is drawn from the seed, and is of the kinds that the documents or the Internet know. Every attempt is written down
+ * for the checker of politeness.
+ */
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientError from "effect/http/HttpClientError"
+import type * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import type { Chance } from "../kernel/Chance.ts"
+import type { Kernel, Owner } from "../kernel/Kernel.ts"
+import type { Trace } from "../kernel/Trace.ts"
+import { printHttpDate } from "../../../connectors/service-v2/reference-server/time.ts"
+import { type Source, basePath, origin } from "./Source.ts"
+
+export type NetworkFault =
+  | "S1 server error"
+  | "S2 rate limited"
+  | "S3 unauthorized"
+  | "S3 forbidden"
+  | "S4 html"
+  | "S4 garbage"
+  | "S4 empty"
+  | "S4 error envelope"
+  | "S10 token expired"
+  | "N1 refused"
+  | "N2 reset before"
+  | "N2 reset in body"
+  | "N3 black hole"
+  | "N4 answer lost"
+  | "N5 slow"
+  | "N7 truncated"
+  | "N16 redirect"
+
+export interface NetworkFaults {
+  on: boolean
+  /** Kinds that are on, each with its rate for a request. */
+  readonly rates: ReadonlyArray<readonly [NetworkFault, number]>
+}
+
+/** One attempt, as the client made it and as it ended. */
+export interface Attempt {
+  readonly owner: Owner
+  readonly life: number
+  readonly company: number | null
+  readonly path: string
+  readonly sentAt: number
+  endedAt: number | null
+  status: number | null
+  /** Until when the answer asked everybody to wait; null when it did not. */
+  waitUntil: number | null
+}
+
+interface Sent {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+  /** The body breaks off there. */
+  readonly cutAt: number | null
+}
+
+const encoder = new TextEncoder()
+
+const envelope = (code: string) => JSON.stringify({ error: { code, message: "a fault of the simulation" } })
+
+export class Network {
+  private readonly kernel: Kernel
+  private readonly chance: Chance
+  private readonly source: Source
+  readonly faults: NetworkFaults
+  private readonly trace: Trace
+  private readonly fired: (what: string) => void
+  /** A process sent a request, or one was worked on: the moment for a kill. */
+  stepped: (owner: Owner, what: string) => void = () => {}
+  readonly attempts: Array<Attempt> = []
+  /** Microseconds between first byte out and first byte in, about. */
+  private readonly delayMax: number
+
+  constructor(
+    kernel: Kernel,
+    chance: Chance,
+    source: Source,
+    faults: NetworkFaults,
+    trace: Trace,
+    fired: (what: string) => void,
+    delayMax: number
+  ) {
+    this.kernel = kernel
+    this.chance = chance
+    this.source = source
+    this.faults = faults
+    this.trace = trace
+    this.fired = fired
+    this.delayMax = delayMax
+  }
+
+  private draw(): NetworkFault | null {
+    if (!this.faults.on) return null
+    for (const [fault, rate] of this.faults.rates) if (this.chance.chance(rate)) return fault
+    return null
+  }
+
+  /** The HTTP client of a process; `life` counts the times that the process was started. */
+  client(owner: Owner, life: number): HttpClient.HttpClient {
+    return HttpClient.make((request, url) => this.exchange(owner, life, request, url))
+  }
+
+  private exchange(
+    owner: Owner,
+    life: number,
+    request: HttpClientRequest.HttpClientRequest,
+    url: URL
+  ): Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError> {
+    const { kernel, chance } = this
+    return Effect.callback((resume) => {
+      const target = url.href.slice(origin.length)
+      const path = target.startsWith(basePath) ? target.slice(basePath.length) : target
+      const authorization = request.headers["authorization"]
+      const company = [...this.source.tokens].find(([, token]) => authorization === `Bearer ${token}`)?.[0] ?? null
+      const attempt: Attempt = {
+        owner,
+        life,
+        company,
+        path,
+        sentAt: kernel.now,
+        endedAt: null,
+        status: null,
+        waitUntil: null
+      }
+      this.attempts.push(attempt)
+      const fault = this.draw()
+      if (fault !== null) {
+        this.fired(fault)
+        this.trace.event(kernel.now, owner.name, `! ${fault} for ${path}`)
+      }
+      this.stepped(owner, path)
+      let open = true
+      const finish = (run: () => void) => {
+        if (!open) return
+        open = false
+        attempt.endedAt = kernel.now
+        run()
+      }
+      const fail = (code: string) => {
+        const cause = Object.assign(new Error(`${code} in the simulation`), { code })
+        resume(
+          Effect.fail(
+            new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request, cause }) })
+          )
+        )
+      }
+      const back = (sent: Sent) =>
+        kernel.after(this.delay(fault), owner, () =>
+          finish(() => {
+            attempt.status = sent.status
+            const wait = sent.headers["retry-after"]
+            if (wait !== undefined) attempt.waitUntil = this.waitOf(wait, sent.headers["date"])
+            this.trace.event(kernel.now, owner.name, `http ${sent.status} ${path}`)
+            resume(Effect.succeed(HttpClientResponse.fromWeb(request, responseOf(sent))))
+          })
+        )
+      const broken = (code: string) => kernel.after(this.delay(fault), owner, () => finish(() => fail(code)))
+      if (fault === "N1 refused") broken(chance.pick(["ECONNREFUSED", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]))
+      else if (fault === "N2 reset before") broken("ECONNRESET")
+      else if (fault !== "N3 black hole") {
+        kernel.after(this.delay(fault), null, () => {
+          const made = this.instead(fault, path)
+          const sent = made ?? this.serve(request.method, target, request.headers, company, path)
+          this.stepped(owner, path)
+          if (fault === "N4 answer lost") return broken("UND_ERR_SOCKET")
+          const cut = fault === "N7 truncated" || fault === "N2 reset in body"
+          back(cut ? { ...sent, cutAt: chance.integer(0, Math.max(0, sent.body.length - 1)) } : sent)
+        })
+      }
+      return Effect.sync(() => {
+        open = false
+        attempt.endedAt ??= kernel.now
+      })
+    })
+  }
+
+  private delay(fault: NetworkFault | null): number {
+    return fault === "N5 slow"
+      ? this.chance.skewed(1_000_000, 50_000_000)
+      : this.chance.skewed(2_000, Math.max(4_000, this.delayMax))
+  }
+
+  private serve(
+    method: string,
+    url: string,
+    headers: Readonly<Record<string, string | undefined>>,
+    company: number | null,
+    path: string
+  ): Sent {
+    const answer = this.source.serve({ method, url, headers, body: null })
+    const body = encoder.encode(answer.body)
+    const lower = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name.toLowerCase(), value]))
+    const list = /^\/([a-z0-9]+)\?/.exec(path)?.[1]
+    const isFirst = list !== undefined && !/[?&](cursor|page|offset)=/.test(path)
+    if (isFirst && company !== null && answer.status === 200) this.source.firstPage(company, list)
+    return {
+      status: answer.status,
+      headers: { ...lower, "content-length": String(body.length) },
+      body,
+      cutAt: null
+    }
+  }
+
+  /** What a proxy or a failing server answers without doing the work; null lets the request through. */
+  private instead(fault: NetworkFault | null, path: string): Sent | null {
+    const { chance, kernel } = this
+    const made = (status: number, body: string, headers: Readonly<Record<string, string>> = {}): Sent => {
+      const bytes = encoder.encode(body)
+      const date = printHttpDate(kernel.now)
+      return {
+        status,
+        body: bytes,
+        cutAt: null,
+        headers: { "content-type": "application/json", date, "content-length": String(bytes.length), ...headers }
+      }
+    }
+    switch (fault) {
+      case "S1 server error": {
+        const status = chance.pick([500, 500, 502, 503, 503, 504, 408, 423])
+        const waits = status === 503 && chance.chance(0.5)
+        return made(status, envelope("server_error"), waits ? { "retry-after": String(chance.integer(1, 20)) } : {})
+      }
+      case "S2 rate limited":
+        return made(429, envelope("rate_limited"), this.retryAfter())
+      case "S3 unauthorized":
+        return made(401, envelope(chance.pick(["unauthorized", "token_expired"])))
+      case "S3 forbidden":
+        return made(403, envelope("insufficient_scope"))
+      case "S4 html":
+        return made(chance.pick([502, 200, 503]), "<!doctype html><html><body>down</body></html>", {
+          "content-type": "text/html"
+        })
+      case "S4 garbage":
+        return made(200, chance.pick(['{"data":[{"id":1,"na', '{"data":[]}}}', "null", "[1,2", '{"data":{}}']))
+      case "S4 empty":
+        return made(200, "")
+      case "S4 error envelope":
+        return made(200, envelope("server_error"))
+      case "S10 token expired":
+        return /[?&](cursor|page|offset)=/.test(path) ? made(410, envelope("invalid_request")) : null
+      case "N16 redirect":
+        return made(302, "", { location: "https://elsewhere.simulated/login" })
+      default:
+        return null
+    }
+  }
+
+  private retryAfter(): Readonly<Record<string, string>> {
+    const { chance, kernel } = this
+    const seconds = chance.skewed(1, 90)
+    const date = (ahead: number) => printHttpDate(kernel.now + ahead * 1_000_000)
+    switch (chance.integer(0, 6)) {
+      case 0:
+        return {}
+      case 1:
+        return { "retry-after": date(seconds + 1) }
+      case 2:
+        return { "retry-after": date(-seconds) }
+      case 3:
+        return { "retry-after": "0" }
+      case 4:
+        return { "retry-after": chance.pick(["soon", "-5", "1.5x"]) }
+      default:
+        return { "retry-after": String(seconds) }
+    }
+  }
+
+  /** Until when a Retry-After asks to wait, read here and not by the client's own code. */
+  private waitOf(value: string, date: string | undefined): number | null {
+    if (/^\d+$/.test(value)) return this.kernel.now + Number(value) * 1_000_000
+    const until = Date.parse(value)
+    if (Number.isNaN(until) || !/GMT$/.test(value)) return null
+    const told = date === undefined ? Math.floor(this.kernel.now / 1000) : Date.parse(date)
+    return this.kernel.now + Math.max(0, until - told) * 1000
+  }
+}
+
+const responseOf = ({ status, headers, body, cutAt }: Sent): Response => {
+  if (cutAt === null) {
+    const isEmpty = status === 204 || status === 304
+    return new Response(isEmpty ? null : (body as never), { status, headers })
+  }
+  let begun = false
+  const stream = new ReadableStream<Uint8Array>({
+    pull: (controller) => {
+      if (!begun && cutAt > 0) {
+        begun = true
+        return controller.enqueue(body.slice(0, cutAt))
+      }
+      return controller.error(Object.assign(new Error("other side closed"), { code: "UND_ERR_SOCKET" }))
+    }
+  })
+  return new Response(stream, { status, headers })
+}

@@ -1,0 +1,139 @@
+/**
+ * The real Postgres of a campaign: one server without durability, one database for each worker.
+ *
+ * Promise: every database is the product of the real migrations and the real table plan, with one difference:
+ * `tributary.now()` tells the virtual time.
+ */
+import { chmodSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import pg from "pg"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
+import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import type { Bench } from "../Simulation.ts"
+import { resourcesUsed } from "../Plan.ts"
+import { Sessions } from "./Sessions.ts"
+
+export interface Server {
+  /** A URL of the administrator. */
+  readonly url: string
+  readonly stop: () => Promise<void>
+}
+
+/** Starts a server of its own in a temporary folder. */
+export const startServer = async (): Promise<Server> => {
+  const folder = mkdtempSync(join(tmpdir(), "tributary-simulation-"))
+  chmodSync(folder, 0o755)
+  const scope = Scope.makeUnsafe()
+  const server = await Effect.runPromise(
+    start({ root: join(folder, "postgres"), port: 0, durable: false }).pipe(Effect.provideService(Scope.Scope, scope))
+  )
+  const { host, port, user, password } = server.endpoint
+  const url = `postgres://${user}:${Redacted.value(password)}@${host}:${port}/postgres`
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  for (const setting of ["autovacuum = off", "jit = off", "synchronous_commit = off", "max_parallel_workers_per_gather = 0"]) {
+    await client.query(`alter system set ${setting}`)
+  }
+  await client.query("select pg_reload_conf()")
+  await client.end()
+  return {
+    url,
+    stop: async () => {
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }
+}
+
+const of = (url: string, database: string) => {
+  const changed = new URL(url)
+  changed.pathname = `/${database}`
+  return changed.href
+}
+
+const template = "simulation_template"
+
+/** Makes the migrated database that the workers' databases are copies of. */
+export const prepare = async (url: string): Promise<void> => {
+  const admin = new pg.Client({ connectionString: url })
+  await admin.connect()
+  await admin.query(`drop database if exists ${template} with (force)`)
+  await admin.query(`create database ${template}`)
+  await admin.end()
+  const database = Database.layerUrl(Redacted.make(of(url, template)))
+  const tables = resourcesUsed.map((path) => tableOf(serviceV2.resources.get(path)!))
+  await Effect.runPromise(
+    Effect.andThen(Migrations.migrate(), TablePlan.apply(tables)).pipe(
+      Effect.provide(sqlLayer.pipe(Layer.provideMerge(database)))
+    ) as Effect.Effect<unknown>
+  )
+  const client = new pg.Client({ connectionString: of(url, template) })
+  await client.connect()
+  await client.query(`alter database ${template} set tributary.virtual_now = '2026-11-21T03:00:00Z'`)
+  const { rowCount } = await client.query("select 1 from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = 'tributary' and p.proname = 'now'")
+  if (rowCount === 1) {
+    await client.query(
+      "create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as $$ select current_setting('tributary.virtual_now')::timestamptz $$"
+    )
+  }
+  await client.end()
+}
+
+/** A database of a worker's own, with everything that a seed needs. */
+export const openBench = async (url: string, name: string): Promise<Bench & { readonly close: () => Promise<void> }> => {
+  const admin = new pg.Client({ connectionString: url })
+  await admin.connect()
+  await admin.query(`drop database if exists ${name} with (force)`)
+  await admin.query(`create database ${name} template ${template}`)
+  await admin.query(`alter database ${name} set tributary.virtual_now = '2026-11-21T03:00:00Z'`)
+  await admin.end()
+  const sessions = await Sessions.make(of(url, name))
+  const { monitor } = sessions
+  const { rows } = await monitor.query<{ name: string }>(
+    `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where c.relkind = 'r' and n.nspname in ('tributary', 'erp', 'erp_history') order by 1`
+  )
+  // What the migrations themselves put in stays.
+  const cleared: Array<string> = []
+  for (const { name: table } of rows) {
+    const { rows: any } = await monitor.query<{ has: boolean }>(`select exists (select 1 from ${table}) as has`)
+    if (any[0]?.has === false) cleared.push(table)
+  }
+  const { rows: sequences } = await monitor.query<{ name: string }>(
+    "select format('%I.%I', schemaname, sequencename) as name from pg_sequences where schemaname = 'tributary'"
+  )
+  let seeds = 0
+  const clear = async () => {
+    const { rows: dirty } = await monitor.query<{ table: string; has: boolean }>(
+      cleared.map((table) => `select '${table}' as "table", exists (select 1 from ${table}) as has`).join(" union all ")
+    )
+    const tables = dirty.filter(({ has }) => has).map(({ table }) => table)
+    if (tables.length > 0) {
+      await monitor.query(`truncate ${tables.join(", ")}`)
+      await monitor.query(sequences.map(({ name: sequence }) => `select setval('${sequence}', 1, false)`).join(";"))
+    }
+    if (++seeds % 100 === 0) {
+      for (const table of ["pg_class", "pg_attribute", "pg_type", "pg_depend", "pg_index", "pg_shdepend", "pg_statistic"]) {
+        await monitor.query(`vacuum pg_catalog.${table}`)
+      }
+    }
+  }
+  return {
+    sessions,
+    monitor,
+    clear,
+    close: async () => {
+      await sessions.close()
+    }
+  }
+}

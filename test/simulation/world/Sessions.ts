@@ -1,0 +1,105 @@
+/**
+ * Real sessions of the real database, lent to simulated connections.
+ *
+ * Promise: a session that is lent is as good as new: no transaction, no lock, no temporary table, no setting of whoever
+ * had it before. Everything here happens inside the kernel's real work, one thing at a time.
+ */
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type { Client } from "pg"
+import { type Server, open } from "../../../src/postgres/Connection.ts"
+import { Database } from "../../../src/postgres/Database.ts"
+
+export interface Session {
+  readonly client: Client
+  readonly pid: number
+  /** Whether it is as good as new. */
+  clean: boolean
+}
+
+const begun =
+  "select set_config('TimeZone', 'UTC', false), set_config('deadlock_timeout', '20ms', false), pg_backend_pid() as pid"
+
+export class Sessions {
+  private readonly server: Server
+  private readonly idle: Array<Session> = []
+  private readonly lent = new Set<Session>()
+  /** Looks at locks and ends sessions; never lent. */
+  readonly monitor: Client
+
+  private constructor(server: Server, monitor: Client) {
+    this.server = server
+    this.monitor = monitor
+  }
+
+  static async make(url: string): Promise<Sessions> {
+    const server = await Effect.runPromise(
+      Effect.provide(
+        Effect.map(Database, ({ endpoint, describe, embedded }) => ({ endpoint, describe, embedded })),
+        Database.layerUrl(Redacted.make(url))
+      )
+    )
+    const monitor = await Effect.runPromise(open(server))
+    await monitor.query(begun)
+    return new Sessions(server, monitor)
+  }
+
+  /** Sessions that are lent now. */
+  get busy(): number {
+    return this.lent.size
+  }
+
+  async lend(): Promise<Session> {
+    let session = this.idle.pop()
+    if (session === undefined) {
+      const client = await Effect.runPromise(open(this.server))
+      const { rows } = await client.query<{ pid: number }>(begun)
+      session = { client, pid: rows[0]!.pid, clean: true }
+    }
+    this.lent.add(session)
+    return session
+  }
+
+  /** Takes a session back: what was open is rolled back, locks are let go. */
+  async takeBack(session: Session): Promise<void> {
+    if (!this.lent.delete(session)) return
+    try {
+      await session.client.query("rollback")
+      await session.client.query("discard all")
+      await session.client.query(begun)
+      this.idle.push(session)
+    } catch {
+      await this.destroy(session)
+    }
+  }
+
+  /** Ends a session that is in the middle of a statement. */
+  async terminate(session: Session): Promise<void> {
+    this.lent.delete(session)
+    await this.monitor.query("select pg_terminate_backend($1, 2000)", [session.pid])
+    await this.destroy(session)
+  }
+
+  private async destroy(session: Session): Promise<void> {
+    await session.client.end().catch(() => {})
+  }
+
+  async takeAllBack(): Promise<void> {
+    for (const session of [...this.lent]) await this.takeBack(session)
+  }
+
+  /** Whether a session waits for a lock that another one holds. */
+  async isBlocked(session: Session): Promise<boolean> {
+    const { rows } = await this.monitor.query<{ blocked: boolean }>(
+      "select cardinality(pg_blocking_pids($1)) > 0 as blocked",
+      [session.pid]
+    )
+    return rows[0]?.blocked === true
+  }
+
+  async close(): Promise<void> {
+    await this.takeAllBack()
+    for (const { client } of this.idle) await client.end().catch(() => {})
+    await this.monitor.end().catch(() => {})
+  }
+}

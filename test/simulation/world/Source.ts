@@ -1,0 +1,99 @@
+/**
+ * The source: the reference server's core under virtual time, and what it showed to whom.
+ *
+ * Promise: nothing of the pipeline is used here. What the source held at any time is read from its own history of
+ * commits, and what it promised (`synced_through`) from the bytes of its answers.
+ */
+import { type Core, core } from "../../../connectors/service-v2/reference-server/Core.ts"
+import type { Change } from "../../../connectors/service-v2/reference-server/store/Store.ts"
+import type { Answer, Request } from "../../../connectors/service-v2/reference-server/http/Message.ts"
+import type { Kernel } from "../kernel/Kernel.ts"
+
+export const basePath = "/!/api/v2"
+export const origin = "https://erp.simulated"
+
+/** A version as the source committed it. */
+export interface SourceVersion {
+  readonly seq: number
+  readonly id: string
+  readonly op: Change["op"]
+  /** lastchangedate in microseconds. */
+  readonly stamp: number | null
+  /** When anybody could see it. */
+  readonly at: number
+  /** JSON text, as a list shows it; of a removal, the last one. */
+  readonly text: string
+}
+
+const encoder = new TextEncoder()
+
+export class Source {
+  readonly core: Core
+  private readonly kernel: Kernel
+  /** When each `synced_through` was told for the first time. */
+  readonly told = new Map<string, number>()
+  /** Called when the first page of a list of changes was made, at its very instant. */
+  firstPage: (company: number, resource: string) => void = () => {}
+  private readonly histories = new Map<string, { read: number; readonly versions: Array<SourceVersion> }>()
+  readonly tokens = new Map<number, string>()
+
+  constructor(kernel: Kernel, seed: number) {
+    this.kernel = kernel
+    this.core = core({
+      now: () => kernel.now,
+      baseUrl: `${origin}${basePath}`,
+      data: "empty",
+      seed,
+      onDefect: (error) => {
+        throw error
+      }
+    })
+  }
+
+  /** Calls the control plane; throws on an answer that is no success. */
+  control(method: string, url: string, body?: unknown): string {
+    const text = body === undefined ? null : typeof body === "string" ? body : JSON.stringify(body)
+    const answer = this.core.control({ method, url, headers: {}, body: text === null ? null : encoder.encode(text) })
+    if (answer.status >= 300) throw new Error(`${method} ${url}: ${answer.status} ${answer.body}`)
+    return answer.chunks === undefined ? answer.body : [...answer.chunks].join("")
+  }
+
+  token(company: number): string {
+    const { token } = JSON.parse(this.control("POST", "/tokens", { company, scopes: ["*"] })) as { token: string }
+    this.tokens.set(company, token)
+    return token
+  }
+
+  /** Serves a request that arrived; remembers what it promised. */
+  serve(request: Request): Answer {
+    const answer = this.core.answer(request, null)
+    if (answer.status === 200) {
+      const synced = /"synced_through":"([^"]+)"/.exec(answer.body)?.[1]
+      if (synced !== undefined && !this.told.has(synced)) this.told.set(synced, this.kernel.now)
+    }
+    return answer
+  }
+
+  /** Every version of a resource, in the order of commits. */
+  history(company: number, resource: string): ReadonlyArray<SourceVersion> {
+    const { world } = this.core
+    const key = `${company} ${resource}`
+    let known = this.histories.get(key)
+    if (known === undefined) this.histories.set(key, (known = { read: 0, versions: [] }))
+    const { history } = world.store
+    for (; known.read < history.length; known.read++) {
+      const { seq, op, version, at } = history[known.read]!
+      if (version.table.company !== company || version.table.resource.path !== resource) continue
+      const text = world.renderer.render(version)
+      known.versions.push({ seq, op, id: String(version.id), stamp: version.stamp, at, text })
+    }
+    return known.versions
+  }
+
+  /** What a list shows now, cancelled records included: a JSON text each. */
+  state(company: number, resource: string): ReadonlyArray<string> {
+    return this.control("GET", `/state?company=${company}&resource=${resource}`)
+      .split("\n")
+      .filter((line) => line !== "")
+  }
+}

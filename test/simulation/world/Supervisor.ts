@@ -1,0 +1,212 @@
+/**
+ * Who runs the pipeline, and what happens to them.
+ *
+ * Promise: a process that is killed runs no further instruction; its connections are noticed as lost by the server a
+ * while later. A process that is paused runs no instruction until it is resumed, however late. Both strike at steps:
+ * right before or after a statement or a request, wherever that is.
+ */
+import type * as Fiber from "effect/Fiber"
+import type { SyncReport } from "../../../src/pipeline/Sync.ts"
+import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
+import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
+import type { Trace } from "../kernel/Trace.ts"
+import { type Machine, type Wish, start } from "./Engine.ts"
+
+interface Life {
+  readonly owner: Owner
+  readonly place: number
+  fiber: Fiber.Fiber<unknown, unknown> | null
+}
+
+export class Supervisor {
+  private readonly machine: Machine
+  private readonly chance: Chance
+  private readonly trace: Trace
+  private readonly fired: (what: string) => void
+  private readonly alive = new Set<Life>()
+  private readonly jumps: Array<number>
+  private lives = 0
+  private faults = true
+  private accepting = true
+  /** Lives of a crash loop that are left, each ending after its next commit. */
+  private crashes = 0
+  kills = 0
+
+  constructor(machine: Machine, chance: Chance, trace: Trace, fired: (what: string) => void) {
+    this.machine = machine
+    this.chance = chance
+    this.trace = trace
+    this.fired = fired
+    this.jumps = machine.drawn.skews.map((skew) => skew)
+  }
+
+  /** Starts the processes of the safety phase; each begins a cycle, waits, begins the next. */
+  begin(): void {
+    const { drawn, kernel } = this.machine
+    for (let place = 0; place < drawn.processes; place++) {
+      kernel.after(this.chance.integer(0, drawn.cycleEvery), null, () => this.launch(place))
+    }
+    if (drawn.on.has("C8")) {
+      kernel.after(this.chance.integer(0, drawn.safety / 2), null, () => {
+        this.crashes = this.chance.integer(3, 10)
+        this.fired("C8 crash loop")
+      })
+    }
+    if (drawn.on.has("K2")) {
+      for (let times = this.chance.integer(1, 4); times > 0; times--) {
+        kernel.after(this.chance.integer(0, drawn.safety), null, () => {
+          const place = this.chance.integer(0, this.jumps.length - 1)
+          this.jumps[place]! += this.chance.pick([-1, 1]) * this.chance.skewed(1_000_000, 86_400_000_000)
+          this.fired("K2 clock jumped")
+        })
+      }
+    }
+    for (let times = drawn.restarts; times > 0; times--) {
+      kernel.after(this.chance.integer(0, drawn.safety), null, () => {
+        if (!this.faults) return
+        this.trace.event(kernel.now, "db", "! D1 restart")
+        this.fired("D1 restart")
+        this.machine.connections.restart(this.chance.skewed(100_000, 6_000_000))
+      })
+    }
+  }
+
+  private launch(place: number): void {
+    if (!this.accepting) return
+    const { drawn, kernel } = this.machine
+    const life: Life = { owner: makeOwner(`p${place}.${++this.lives}`), place, fiber: null }
+    this.alive.add(life)
+    this.run(life, { full: false }, () => {
+      this.alive.delete(life)
+      const wait = this.chance.skewed(drawn.cycleEvery / 3, drawn.cycleEvery * 2)
+      kernel.after(wait, null, () => this.launch(place))
+    })
+  }
+
+  private run(life: Life, wish: Wish, ended: (report: SyncReport | null, cause: string | null) => void): void {
+    const { kernel, drawn } = this.machine
+    const number = Number(life.owner.name.split(".")[1])
+    this.trace.event(kernel.now, life.owner.name, wish.full ? "begins a full sync" : "begins a sync")
+    const clock = {
+      skew: () => this.jumps[life.place] ?? 0,
+      monotonicOrigin: kernel.now - this.chance.integer(1_000_000, 1e12)
+    }
+    life.fiber = start(
+      this.machine,
+      life.owner,
+      number,
+      wish,
+      clock,
+      chanceOf(drawn.seed, `random ${life.owner.name}`),
+      ({ report, cause }) => {
+        const told = report?.companies.flatMap((company) =>
+          company.failure !== null && company.outcomes.length === 0
+            ? [`${company.name} ${company.failure.kind}`]
+            : company.outcomes.map(
+                ({ resource, status, failure }) => `${resource} ${status}${failure === null ? "" : ` ${failure.kind}`}`
+              )
+        )
+        this.trace.event(kernel.now, life.owner.name, `ends: ${told?.join("; ") ?? cause}`)
+        ended(report, cause)
+      }
+    )
+  }
+
+  /** A step of a process: here it may die, stop, or lose its locks. */
+  stepped(owner: Owner, what: string): void {
+    const { drawn, kernel, connections } = this.machine
+    const { chance } = this
+    if (!this.faults || owner.state !== "running") return
+    const life = [...this.alive].find((one) => one.owner === owner)
+    if (life === undefined) return
+    if (this.crashes > 0 && /^commit/i.test(what)) {
+      this.crashes--
+      kernel.after(chance.integer(0, 3000), null, () => this.kill(life, "C8 crash after a commit"))
+      return
+    }
+    if (drawn.killRate > 0 && chance.chance(drawn.killRate)) {
+      kernel.after(chance.integer(0, 2000), null, () => this.kill(life, "C1 kill"))
+      return
+    }
+    if (drawn.pauseRate > 0 && chance.chance(drawn.pauseRate)) {
+      kernel.after(chance.integer(0, 2000), null, () => this.pause(life))
+      return
+    }
+    if (drawn.stopRate > 0 && chance.chance(drawn.stopRate)) {
+      kernel.after(chance.integer(0, 2000), null, () => {
+        if (owner.state !== "running" || life.fiber === null) return
+        this.trace.event(kernel.now, owner.name, "! C2 interrupted")
+        this.fired("C2 interrupted")
+        life.fiber.interruptUnsafe()
+      })
+      return
+    }
+    if (drawn.lockLossRate > 0 && chance.chance(drawn.lockLossRate)) connections.loseLocks(owner)
+  }
+
+  private kill(life: Life, why: string): void {
+    const { kernel, connections } = this.machine
+    if (life.owner.state === "dead" || !this.alive.has(life) || !this.faults) return
+    this.trace.event(kernel.now, life.owner.name, `! ${why}`)
+    this.fired(why)
+    this.kills++
+    kernel.kill(life.owner)
+    connections.cut(life.owner)
+    this.alive.delete(life)
+    const restart = this.chance.skewed(50_000, 8_000_000)
+    kernel.after(restart, null, () => this.launch(life.place))
+  }
+
+  private pause(life: Life): void {
+    const { kernel, connections, drawn } = this.machine
+    const { chance } = this
+    if (life.owner.state !== "running" || !this.alive.has(life) || !this.faults) return
+    const length = chance.skewed(1_000_000, 600_000_000)
+    this.trace.event(kernel.now, life.owner.name, `! C3 paused for ${(length / 1e6).toFixed(1)} s`)
+    this.fired("C3 pause")
+    kernel.freeze(life.owner)
+    // Whoever watches over it starts another one in the meantime; the server may give its locks to that one.
+    if (chance.chance(0.7)) {
+      kernel.after(chance.skewed(500_000, 20_000_000), null, () => {
+        if (life.owner.state !== "frozen") return
+        if (chance.chance(0.7)) connections.loseLocks(life.owner)
+        else connections.cut(life.owner)
+      })
+      if (drawn.processes === 1) {
+        kernel.after(chance.skewed(500_000, 30_000_000), null, () => {
+          if (life.owner.state === "frozen" && this.faults) this.launch(life.place)
+        })
+      }
+    }
+    kernel.after(length, null, () => {
+      if (life.owner.state !== "frozen") return
+      this.trace.event(kernel.now, life.owner.name, "resumed")
+      kernel.thaw(life.owner)
+    })
+  }
+
+  // -- healing ----------------------------------------------------------------------------------------------------------
+
+  /** No new cycles, no new faults; `done` is called when every process has ended what it was doing. */
+  heal(done: () => void): void {
+    const { kernel } = this.machine
+    this.faults = false
+    this.accepting = false
+    for (const life of this.alive) if (life.owner.state === "frozen") kernel.thaw(life.owner)
+    const look = () => {
+      if (this.alive.size === 0) done()
+      else kernel.after(250_000, null, look)
+    }
+    look()
+  }
+
+  /** One cycle of a fresh process, to its end. */
+  once(wish: Wish, ended: (report: SyncReport | null, cause: string | null) => void): void {
+    const life: Life = { owner: makeOwner(`h.${++this.lives}`), place: -1, fiber: null }
+    this.alive.add(life)
+    this.run(life, wish, (report, cause) => {
+      this.alive.delete(life)
+      ended(report, cause)
+    })
+  }
+}

@@ -1,0 +1,294 @@
+/**
+ * The people who work with the source.
+ *
+ * Promise: most ids are written once, because a record that is written again heals a loss and hides it; after the last
+ * write nothing touches anything. Every odd thing that a seed allows is done through the server's own control plane, and
+ * what cannot come over by a cursor is noted: that alone may be mended by a full scan.
+ */
+import type { Field } from "../../../src/catalogue/Field.ts"
+import type { Resource } from "../../../src/catalogue/Resource.ts"
+import type { Chance } from "../kernel/Chance.ts"
+import type { Kernel } from "../kernel/Kernel.ts"
+import type { Trace } from "../kernel/Trace.ts"
+import { keyOf } from "../checkers/Checker.ts"
+import type { Plan } from "../Plan.ts"
+import { instantOf } from "./Connections.ts"
+import type { Source } from "./Source.ts"
+
+interface Known {
+  readonly id: number
+  stamp: number
+  /** Never written again. */
+  readonly once: boolean
+  gone: boolean
+}
+
+const words = [
+  "plain",
+  "with space ",
+  " lead",
+  "tab\there",
+  "line\nbreak",
+  "back\\slash",
+  'quote"d',
+  "it's",
+  "ünïcödé",
+  "漢字",
+  "\\N",
+  "\\.",
+  "null",
+  "",
+  "%s;--",
+  "0012",
+  "😀"
+]
+
+export class Writers {
+  private readonly kernel: Kernel
+  private readonly chance: Chance
+  private readonly source: Source
+  private readonly drawn: Plan
+  private readonly trace: Trace
+  private readonly fired: (what: string) => void
+  private readonly known = new Map<string, Array<Known>>()
+  private next = 1
+  private stopped = false
+  /** Ids that only a full scan can bring over. */
+  readonly excused = new Set<string>()
+  /** Ids whose present value does not fit. */
+  readonly odd = new Set<string>()
+  /** Ids that became visible later than the bound allows. */
+  readonly overBound = new Set<string>()
+
+  constructor(
+    kernel: Kernel,
+    chance: Chance,
+    source: Source,
+    drawn: Plan,
+    trace: Trace,
+    fired: (what: string) => void
+  ) {
+    this.kernel = kernel
+    this.chance = chance
+    this.source = source
+    this.drawn = drawn
+    this.trace = trace
+    this.fired = fired
+  }
+
+  private table(company: number, resource: Resource): Array<Known> {
+    const key = `${company}/${resource.path}`
+    let table = this.known.get(key)
+    if (table === undefined) this.known.set(key, (table = []))
+    return table
+  }
+
+  /** What is there before anything runs, and everything that will be written. */
+  begin(subjects: ReadonlyArray<{ readonly company: number; readonly resource: Resource }>): void {
+    const { chance, drawn, kernel } = this
+    for (const { company, resource } of subjects) {
+      for (let left = drawn.records; left > 0;) {
+        const size = Math.min(left, drawn.on.has("S6") ? chance.integer(1, 3 * drawn.pageSize) : 1)
+        this.create(company, resource, size, null)
+        left -= size
+      }
+    }
+    const bursts = chance.chance(0.5)
+    const start = kernel.now
+    for (let made = 0; made < drawn.writes; made++) {
+      const share = bursts ? Math.floor(chance.next() * 6) / 6 + chance.next() / 40 : chance.next()
+      kernel.at(start + Math.round(share * drawn.safety), null, () => {
+        const { company, resource } = chance.pick(subjects)
+        this.write(company, resource)
+      })
+    }
+    if (drawn.on.has("B1")) {
+      const wanted = new Map(subjects.map(({ company, resource }) => [`${company}/${resource.path}`, resource]))
+      this.source.firstPage = (company, path) => {
+        const resource = wanted.get(`${company}/${path}`)
+        if (resource === undefined || !resource.modifiedSince || this.stopped || !chance.chance(0.25)) return
+        this.fired("B1 record at the instant of the cursor")
+        this.create(company, resource, 1, null)
+      }
+    }
+    if (drawn.on.has("S15")) {
+      kernel.at(start + Math.round(chance.next() * drawn.safety), null, () => {
+        const { company, resource } = chance.pick(subjects)
+        const all = this.table(company, resource).filter(({ gone }) => !gone)
+        if (all.length === 0 || this.stopped) return
+        this.fired("S15 storm")
+        this.put(
+          company,
+          resource,
+          all.map((one) => this.record(resource, one.id)),
+          all
+        )
+      })
+    }
+  }
+
+  stop(): void {
+    this.stopped = true
+  }
+
+  private write(company: number, resource: Resource): void {
+    if (this.stopped) return
+    const { chance, drawn } = this
+    const { on } = drawn
+    const table = this.table(company, resource)
+    const hasStamp = resource.field.has("lastchangedate")
+    const changeable = table.filter(({ once, gone }) => !once && !gone)
+    const roll = chance.next()
+    if (changeable.length > 0 && roll < drawn.rewriteShare) {
+      const one = chance.pick(changeable)
+      const late = on.has("S7") && hasStamp && chance.chance(0.3) ? this.lag(one.stamp) : null
+      const cancel = resource.field.has("cancel") && chance.chance(0.2) ? { cancel: "true" } : {}
+      return this.put(company, resource, [this.record(resource, one.id, cancel)], [one], late)
+    }
+    if (on.has("S11") && changeable.length > 0 && chance.chance(0.15)) {
+      const one = chance.pick(changeable)
+      one.gone = true
+      this.fired("S11 removed")
+      this.trace.event(this.kernel.now, "source", `removes ${resource.path} ${one.id}`)
+      this.source.control("POST", "/remove", { company, resource: resource.path, id: one.id })
+      this.odd.delete(keyOf(company, resource.path, String(one.id)))
+      if (resource.modifiedSince) this.excused.add(keyOf(company, resource.path, String(one.id)))
+      return
+    }
+    if (on.has("S11r") && chance.chance(0.2)) {
+      const gone = table.filter((one) => one.gone)
+      if (gone.length > 0) {
+        const one = chance.pick(gone)
+        one.gone = false
+        this.fired("S11 came back")
+        this.excused.delete(keyOf(company, resource.path, String(one.id)))
+        return this.put(company, resource, [this.record(resource, one.id)], [one])
+      }
+    }
+    if (on.has("S13") && chance.chance(0.15)) return this.createOdd(company, resource)
+    if (on.has("S9") && hasStamp && chance.chance(0.15)) {
+      const one = this.fresh(company, resource, true)
+      this.fired("S9 without a stamp")
+      if (resource.modifiedSince) this.excused.add(keyOf(company, resource.path, String(one.id)))
+      return this.put(company, resource, [this.record(resource, one.id, { lastchangedate: "null" })], [one])
+    }
+    if (on.has("S7x") && hasStamp && resource.modifiedSince && chance.chance(0.1)) {
+      const one = this.fresh(company, resource, true)
+      const lag = drawn.overlap + chance.skewed(200_000_000, 3_000_000_000)
+      this.fired("S7x late beyond the bound")
+      this.excused.add(keyOf(company, resource.path, String(one.id)))
+      this.overBound.add(keyOf(company, resource.path, String(one.id)))
+      return this.put(company, resource, [this.record(resource, one.id)], [one], this.kernel.now - lag)
+    }
+    const late = on.has("S7") && hasStamp && chance.chance(0.4) ? this.lag(0) : null
+    this.create(company, resource, on.has("S6") && chance.chance(0.3) ? chance.integer(2, 3 * drawn.pageSize) : 1, late)
+  }
+
+  /** A stamp in the past, within the bound and after `least`; null when there is none. */
+  private lag(least: number): number | null {
+    const stamp = this.kernel.now - this.chance.skewed(1000, this.drawn.overlap * 0.8)
+    if (stamp <= least) return null
+    this.fired("S7 late")
+    return stamp
+  }
+
+  private fresh(company: number, resource: Resource, once: boolean): Known {
+    const one: Known = { id: this.next++, stamp: 0, once, gone: false }
+    this.table(company, resource).push(one)
+    return one
+  }
+
+  private create(company: number, resource: Resource, count: number, late: number | null): void {
+    const made = Array.from({ length: count }, () => this.fresh(company, resource, this.chance.chance(0.7)))
+    if (count > this.drawn.pageSize) this.fired("S6 tie larger than a page")
+    this.put(
+      company,
+      resource,
+      made.map(({ id }) => this.record(resource, id)),
+      made,
+      late
+    )
+  }
+
+  private createOdd(company: number, resource: Resource): void {
+    const field = resource.fields.find(({ name, type }) => name !== "id" && ["decimal", "integer", "boolean"].includes(type._tag))
+    if (field === undefined) return
+    const one = this.fresh(company, resource, true)
+    const key = keyOf(company, resource.path, String(one.id))
+    this.fired("S13 value that does not fit")
+    this.odd.add(key)
+    this.put(company, resource, [this.record(resource, one.id, { [field.name]: '"no such value"' })], [one])
+    if (this.chance.chance(0.6)) {
+      this.kernel.after(this.chance.integer(1, 40) * 1_000_000, null, () => {
+        if (this.stopped || one.gone) return
+        this.fired("S13 mended")
+        this.odd.delete(key)
+        this.put(company, resource, [this.record(resource, one.id)], [one])
+      })
+    }
+  }
+
+  private put(
+    company: number,
+    resource: Resource,
+    records: ReadonlyArray<string>,
+    known: ReadonlyArray<Known>,
+    late: number | null = null
+  ): void {
+    const at = late ?? this.kernel.now
+    for (const one of known) one.stamp = at
+    const ids = known.map(({ id }) => id).join(",")
+    this.trace.event(
+      this.kernel.now,
+      "source",
+      `writes ${resource.path} ${ids}${late === null ? "" : ` late by ${((this.kernel.now - late) / 1e6).toFixed(3)} s`}`
+    )
+    const head = `{"company":${company},"resource":"${resource.path}"${late === null ? "" : `,"at":"${instantOf(late)}"`}`
+    this.source.control("POST", "/records", `${head},"records":[${records.join(",")}]}`)
+  }
+
+  /** A record's JSON text. */
+  private record(resource: Resource, id: number, given: Readonly<Record<string, string>> = {}): string {
+    const members = [`"id":${id}`]
+    for (const field of resource.fields) {
+      const { name } = field
+      if (name === "id" || name === "cancel" || name === "lastchangedate" || name === "entrydate") continue
+      if (name in given) continue
+      const value = this.value(field)
+      if (value !== null) members.push(`"${name}":${value}`)
+    }
+    for (const [name, value] of Object.entries(given)) members.push(`"${name}":${value}`)
+    if (this.drawn.on.has("S12") && this.chance.chance(0.3)) {
+      members.push(`"surprise_${this.chance.integer(1, 3)}":${this.chance.pick(['"x"', "1.10", "true", '{"a":[1.50]}', "null"])}`)
+    }
+    return `{${members.join(",")}}`
+  }
+
+  /** A value that the field can hold, as JSON text; null for none. */
+  private value({ type, reference, name, values }: Field): string | null {
+    const { chance } = this
+    if (reference !== null || values !== null) return null
+    if (chance.chance(0.1)) return "null"
+    switch (type._tag) {
+      case "integer":
+        return String(chance.pick([0, 1, -1, chance.integer(0, 1e6), Number.MAX_SAFE_INTEGER]))
+      case "decimal": {
+        const digits = type.scale === 0 ? "" : `.${String(chance.integer(0, 10 ** type.scale - 1)).padStart(type.scale, "0")}`
+        const sign = chance.chance(0.2) ? "-" : ""
+        return `${sign}${chance.pick([0, chance.integer(0, 99), 90071992547409, 900719925474099])}${digits}`
+      }
+      case "boolean":
+        return String(chance.chance(0.5))
+      case "date":
+        return `"${chance.pick(["2026-11-21", "2024-02-29", "1999-12-31", "2027-01-01"])}"`
+      case "timestamp":
+        return `"${instantOf(this.kernel.now - chance.integer(0, 1e12))}"`
+      case "string": {
+        const most = type.maxLength ?? 200
+        return JSON.stringify(`${chance.pick(words)}${name === "code" ? chance.integer(0, 1e9) : ""}`.slice(0, most))
+      }
+      case "list":
+        return null
+    }
+  }
+}
