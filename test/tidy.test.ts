@@ -34,7 +34,7 @@ const codeOf = (path: string) =>
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/catalogue": [],
   "src/connector": ["src/catalogue"],
-  "src/budget": [],
+  "src/budget": ["src/postgres"],
   "src/postgres": [],
   "src/model": ["src/catalogue", "src/postgres"],
   "src/land": ["src/catalogue", "src/connector", "src/model", "src/postgres"],

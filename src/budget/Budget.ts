@@ -251,8 +251,9 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
     // Those who waited are served even where the answer took longer than anything is relied upon.
     if (arrived < at + askedValidMs && arrived >= holdUntil) {
       const kept = isOpen ? [] : waiting.backfill.splice(0, grant.granted.backfill)
+      const othersMax = isOpen ? Number.POSITIVE_INFINITY : permits - kept.length
       const others: Array<Waiter> = []
-      while (isOpen || others.length < permits - kept.length) {
+      while (others.length < othersMax) {
         const next = waiting.urgent.shift() ?? waiting.live.shift() ?? waiting.backfill.shift()
         if (next === undefined) break
         others.push(next)
@@ -268,7 +269,7 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
     yield* tell
     const at = now()
     const top = classes.find((one) => waiting[one].length > 0)
-    const ahead = aheadMax < 2 || at - askedAt > aheadMs ? 0 : Math.min(aheadMax, takenSince)
+    const ahead = aheadMax < 2 || at - askedAt > aheadMs ? 0 : Math.min(aheadMax, 2 * takenSince)
     const wanted = {
       urgent: waiting.urgent.length + (top === "urgent" ? ahead : 0),
       live: waiting.live.length + (top === "live" ? ahead : 0),
@@ -288,7 +289,7 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
     }
   })
 
-  const askOrWait = Effect.catch(ask, (error) =>
+  const askOrWait = Effect.catchTag(ask, "LedgerError", (error) =>
     Effect.gen(function* () {
       failures += 1
       if (failingSince === null) {

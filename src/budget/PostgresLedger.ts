@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { type Ledger, LedgerError, type LedgerOptions, spanMsDefault, unlimited } from "./Ledger.ts"
 
 /** Longer than this a permit is not waited for in one question. */
@@ -37,7 +38,8 @@ interface LeaseRow {
 }
 
 /** The text of Postgres says nothing of a token: only its fingerprint is sent there. */
-const failed = (error: SqlError) => new LedgerError({ detail: error.message })
+const failed = (error: SqlError) => new LedgerError({ detail: toDatabaseError(error).message })
+const toDatabaseError = DatabaseError.from("ask for a permit")
 
 /** Never part of a transaction of whoever asks: a permit that was used is not taken back. */
 const asked = <A>(sql: SqlClient.SqlClient, effect: Effect.Effect<A, SqlError>): Effect.Effect<A, LedgerError> =>

@@ -25,7 +25,8 @@ export class CommandFailed extends Data.TaggedError("CommandFailed")<{
 export const codeOf = (report: SyncReport): ExitCode => {
   const failures = report.companies.flatMap((company) => [
     ...(company.failure === null ? [] : [company.failure]),
-    ...company.outcomes.flatMap((outcome) => (outcome.failure === null ? [] : [outcome.failure]))
+    // A resource that nobody asked for by name and that the token may not read is no failure of the sync.
+    ...company.outcomes.flatMap(({ status, failure }) => (failure === null || status === "skipped" ? [] : [failure]))
   ])
   if (failures.some((failure) => failure.refused)) return exitCode.refused
   if (failures.length > 0) return exitCode.fault

@@ -99,9 +99,7 @@ const chosen = (
     )
   }
   return Effect.succeed(
-    known
-      .filter((one) => fields.includes(nameOf(one)))
-      .map((one) => ({ ...one, type: type ?? one.type }))
+    known.filter((one) => fields.includes(nameOf(one))).map((one) => ({ ...one, type: type ?? one.type }))
   )
 }
 
@@ -278,7 +276,10 @@ const planCommand = Command.make(
 ).pipe(
   Command.withDescription("Show the statements that would bring the warehouse's tables up to date; changes nothing"),
   Command.withExamples([
-    { command: "tributary schema plan", description: "What would run, new fields, and names that differ from the API's" }
+    {
+      command: "tributary schema plan",
+      description: "What would run, new fields, and names that differ from the API's"
+    }
   ])
 )
 
@@ -348,7 +349,9 @@ const grantsCommand = Command.make(
         const { loader, reader } = flags
         const odd = [loader, reader].filter((name) => !/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(name))
         if (odd.length > 0) {
-          return yield* wrong(...odd.map((name) => `"${name}" is no name for a role: letters, digits and _, at most 63`))
+          return yield* wrong(
+            ...odd.map((name) => `"${name}" is no name for a role: letters, digits and _, at most 63`)
+          )
         }
         return Grants.statements(
           { ...settings.datasets, ...modelDatasets(settings), control: Grants.controlDataset },
@@ -360,7 +363,9 @@ const grantsCommand = Command.make(
     for (const statement of statements) yield* Output.print(`${statement};`)
   })
 ).pipe(
-  Command.withDescription("Print the statements that give the loader and the reader their rights, for the owner to run"),
+  Command.withDescription(
+    "Print the statements that give the loader and the reader their rights, for the owner to run"
+  ),
   Command.withExamples([
     { command: "tributary schema grants | psql", description: "Make the roles and grant them what they need" }
   ])

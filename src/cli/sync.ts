@@ -9,7 +9,7 @@ import type { Resource } from "../catalogue/Resource.ts"
 import type { CompanyConfiguration, Configuration } from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/Configuration.ts"
 import type { RunTotals } from "../pipeline/Outcome.ts"
-import { sync, type SyncCompany, type SyncReport } from "../pipeline/Sync.ts"
+import { sync, type SyncCompany, type SyncOptions, type SyncReport } from "../pipeline/Sync.ts"
 import * as Bars from "./Bars.ts"
 import { config, configuration, json, reported } from "./Command.ts"
 import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
@@ -42,6 +42,8 @@ export interface SyncWish {
   readonly companies: ReadonlyArray<string>
   readonly full: boolean
   readonly acceptDeletions: boolean
+  readonly acceptRestored?: boolean
+  readonly backfill?: SyncOptions["backfill"]
 }
 
 /** What a wish means under a configuration: the companies, connected. Nothing is asked of them yet. */
@@ -68,7 +70,8 @@ export const targets = Effect.fnUntraced(function* (settings: Configuration, wis
   return yield* Effect.forEach(wished, (company) =>
     Effect.gen(function* () {
       const resources = yield* resourcesOf(source.catalogue, company, wish.resources)
-      return { name: company.name, connector: yield* source.connect(company, settings), resources }
+      const named = wish.resources.length > 0 || company.resources !== null
+      return { name: company.name, connector: yield* source.connect(company, settings), resources, named }
     })
   )
 })
@@ -80,8 +83,12 @@ export const run = (settings: Configuration, wish: SyncWish, companies: Readonly
     datasets: settings.datasets,
     full: wish.full,
     acceptDeletions: wish.acceptDeletions,
+    acceptRestored: wish.acceptRestored ?? false,
     concurrency: settings.concurrency,
-    batchRecordsMax: settings.batchRecordsMax
+    batchRecordsMax: settings.batchRecordsMax,
+    engine: settings.engine,
+    freshnessOf: settings.freshnessOf,
+    ...(wish.backfill === undefined ? {} : { backfill: wish.backfill })
   })
 
 /** A line that says what the sync did as a whole. */
@@ -89,13 +96,15 @@ export const summary = (report: SyncReport): string => {
   const outcomes = report.companies.flatMap((company) => company.outcomes)
   const sum = (pick: (totals: RunTotals) => number) =>
     outcomes.reduce((total, outcome) => total + pick(outcome.totals), 0)
-  const failed = outcomes.filter((outcome) => outcome.status === "failed" || outcome.status === "skipped").length
+  const failed = outcomes.filter(({ status }) => status === "failed").length
+  const skipped = outcomes.filter(({ status }) => status === "skipped").length
   const counts: ReadonlyArray<readonly [number, string]> = [
     [sum((totals) => totals.inserted), "new"],
     [sum((totals) => totals.updated), "changed"],
     [sum((totals) => totals.deleted), "deleted"],
     [sum((totals) => totals.quarantined), "in quarantine"],
-    [failed, "failed"]
+    [failed, "failed"],
+    [skipped, "skipped"]
   ]
   const told = counts.flatMap(([count, what]) => (count === 0 ? [] : [`${Output.count(count)} ${what}`]))
   return (
@@ -106,13 +115,17 @@ export const summary = (report: SyncReport): string => {
 }
 
 /** Says what is wrong, company by company, beside what progress has told already. */
-const tellProblems = Effect.fnUntraced(function* (report: SyncReport) {
+export const tellProblems = Effect.fnUntraced(function* (report: SyncReport) {
   for (const company of report.companies) {
     if (company.failure !== null) {
       yield* Output.note(`tributary: company ${company.name}: ${company.failure.message}`)
       yield* Output.note(`  what to do: ${company.failure.remedy}`)
     }
     for (const outcome of company.outcomes) {
+      for (const text of outcome.notes) yield* Output.note(`tributary: ${outcome.resource}: ${text}`)
+      if (outcome.status === "skipped" && outcome.failure !== null && company.failure === null) {
+        yield* Output.note(`tributary: skipped ${outcome.failure.message}; ${outcome.failure.remedy}`)
+      }
       if (outcome.status !== "failed" || outcome.failure === null || outcome.failure.stops === "company") continue
       yield* Output.note(`tributary: ${outcome.failure.message}`)
       yield* Output.note(`  what to do: ${outcome.failure.remedy}`)
@@ -147,6 +160,10 @@ export const command = Command.make(
       Flag.withDescription("Believe a full scan in which most rows are missing"),
       Flag.withDefault(false)
     ),
+    acceptRestored: Flag.Boolean("accept-restored").pipe(
+      Flag.withDescription("The source was restored from a backup: what it says now wins over newer versions"),
+      Flag.withDefault(false)
+    ),
     url: Flag.String("url").pipe(
       Flag.withDescription("Base address of the service (default: SERVICE_API_URL)"),
       Flag.optional
@@ -162,7 +179,8 @@ export const command = Command.make(
           resources: flags.resources,
           companies: flags.company,
           full: flags.full,
-          acceptDeletions: flags.acceptDeletions
+          acceptDeletions: flags.acceptDeletions,
+          acceptRestored: flags.acceptRestored
         }
         // A mistake in the configuration is told before anything is started.
         const companies = yield* targets(settings, wish)

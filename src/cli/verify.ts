@@ -11,12 +11,15 @@ import * as Random from "effect/Random"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import type * as SqlClient from "effect/sql/SqlClient"
+import { Priority } from "../budget/Budget.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import * as Overlay from "../model/Overlay.ts"
 import { tableOf } from "../model/Table.ts"
-import type { Failure } from "../pipeline/Outcome.ts"
-import { failureOf } from "../pipeline/Outcome.ts"
+import { type Failure, failureOf } from "../pipeline/Outcome.ts"
+import { readRecords } from "../pipeline/ReadRecords.ts"
 import type { SyncCompany } from "../pipeline/Sync.ts"
+import type { Database } from "../postgres/Database.ts"
 import { type Finding, type ResourceReport, verifyResource } from "../verify/Verify.ts"
 import { config, configuration, json, reported } from "./Command.ts"
 import { CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
@@ -55,10 +58,13 @@ export interface VerifyReport {
   readonly companies: ReadonlyArray<CompanyVerified>
 }
 
+/** What of the configuration it takes. */
+export type VerifySettings = Pick<Configuration, "datasets" | "concurrency">
+
 const verifyCompany = Effect.fnUntraced(function* (
-  settings: Configuration,
+  settings: VerifySettings,
   wish: VerifyWish,
-  { name, connector, resources }: SyncCompany,
+  { name, connector, resources, named = false }: SyncCompany,
   tell: (line: string) => Effect.Effect<void>
 ) {
   const identified = yield* Effect.result(connector.identify)
@@ -73,13 +79,18 @@ const verifyCompany = Effect.fnUntraced(function* (
     resources,
     (given) => {
       const table = tableOf(catalogue.resources.get(given.path) ?? given, settings.datasets)
-      return verifyResource({
+      const repair = (ids: ReadonlyArray<string>) =>
+        readRecords({ companyId, connector, table, ids, authority: "source" }).pipe(
+          Effect.map(({ failure }) => (failure === null ? null : `${failure.message}; ${failure.remedy}`))
+        )
+      return verifyResource<Database | SqlClient.SqlClient>({
         companyId,
         connector,
         table,
         sample: wish.sample,
         seed: wish.seed,
-        repair: null
+        repair: wish.repair ? repair : null,
+        named
       }).pipe(Effect.tap((report) => (report.status === "equal" ? Effect.void : tell(line(name, report)))))
     },
     { concurrency: settings.concurrency }
@@ -109,14 +120,15 @@ const told = (report: ResourceReport): string => {
 
 /** Verifies the targets; the warehouse is provided. */
 export const run = Effect.fn("verify.run")(function* (
-  settings: Configuration,
+  settings: VerifySettings,
   wish: VerifyWish,
   targets: ReadonlyArray<SyncCompany>,
   tell: (line: string) => Effect.Effect<void> = () => Effect.void
 ) {
+  // It reads everything and nobody waits for it: what follows the source goes first.
   const companies = yield* Effect.forEach(targets, (target) => verifyCompany(settings, wish, target, tell), {
     concurrency: "unbounded"
-  })
+  }).pipe(Effect.provideService(Priority, { class: "backfill", dueAt: Number.POSITIVE_INFINITY }))
   const resources = companies.flatMap((company) => company.resources)
   return {
     equal:
@@ -313,7 +325,8 @@ export const command = Command.make(
           resources,
           companies: flags.company,
           full: false,
-          acceptDeletions: false
+          acceptDeletions: false,
+          acceptRestored: false
         })
         const drawn = yield* Random.nextIntBetween(1, seedMax)
         const wish = { sample, seed: Option.getOrElse(flags.seed, () => drawn), repair: flags.repair }

@@ -15,7 +15,8 @@ import * as SchemaIssue from "effect/SchemaIssue"
 import { isNode, LineCounter, parseDocument } from "yaml"
 import type { ConfiguredResource } from "../model/Overlay.ts"
 import { type Datasets, datasetsDefault } from "../model/Table.ts"
-import { batchRecordsMaxDefault } from "../pipeline/SyncResource.ts"
+import { batchRecordsMaxDefault, engineDefault, type EngineSettings } from "../pipeline/SyncResource.ts"
+import { freshnessDefaultMs } from "../pipeline/Sync.ts"
 import { allowedKeys, type CompanySettings, Settings } from "./Settings.ts"
 
 /** What is wrong with the configuration, one line per mistake, and what to do. */
@@ -60,6 +61,9 @@ export interface Configuration {
   readonly customFields: boolean
   readonly concurrency: number
   readonly batchRecordsMax: number
+  readonly engine: EngineSettings
+  /** How old a resource may be at most, in milliseconds. */
+  readonly freshnessOf: (resource: string) => number
   readonly allowHttp: boolean
 }
 
@@ -106,7 +110,9 @@ const readSettings = (file: string): Effect.Effect<Settings, ConfigurationError>
       }
       const place = keys.join(".")
       const parent = keys.slice(0, -1).filter((key) => typeof key !== "number")
-      const allowed = allowedKeys.get(parent[0] === "resources" && parent.length === 2 ? "resources.*" : parent.join("."))
+      const allowed = allowedKeys.get(
+        parent[0] === "resources" && parent.length === 2 ? "resources.*" : parent.join(".")
+      )
       const told =
         message === "Expected no excess property"
           ? `there is no such setting${allowed === undefined ? "" : `; allowed: ${allowed.join(", ")}`}`
@@ -115,6 +121,20 @@ const readSettings = (file: string): Effect.Effect<Settings, ConfigurationError>
     })
     return Effect.fail(new ConfigurationError({ problems }))
   })
+
+const dayMs = 24 * 60 * 60 * 1000
+
+const engineOf = ({ sync }: Settings): EngineSettings => {
+  const days = sync?.full_scan_every_days
+  const percent = sync?.deletions_max_percent
+  return {
+    overlapMs: sync?.overlap_seconds === undefined ? engineDefault.overlapMs : sync.overlap_seconds * 1000,
+    fullEveryMs: days === undefined ? engineDefault.fullEveryMs : days === 0 ? null : days * dayMs,
+    sweepEveryMs:
+      sync?.sweep_every_minutes === undefined ? engineDefault.sweepEveryMs : sync.sweep_every_minutes * 60_000,
+    deletionsShareMax: percent === undefined ? engineDefault.deletionsShareMax : percent / 100
+  }
+}
 
 /** Reads all the places that configure a run. Empty variables count as unset. */
 export const load = Effect.fn("Configuration.load")(function* (
@@ -193,6 +213,11 @@ export const load = Effect.fn("Configuration.load")(function* (
     customFields: settings.sync?.custom_fields ?? false,
     concurrency: settings.sync?.concurrency ?? 4,
     batchRecordsMax: settings.sync?.batch_records ?? batchRecordsMaxDefault,
+    engine: engineOf(settings),
+    freshnessOf: (resource) => {
+      const minutes = settings.freshness?.resources?.[resource] ?? settings.freshness?.default_minutes
+      return minutes === undefined ? freshnessDefaultMs : minutes * 60_000
+    },
     allowHttp: settings.allow_http ?? false
   }
 })

@@ -12,6 +12,7 @@ const name = Schema.String.check(
 const dataset = Schema.String.check(
   Schema.isPattern(/^[a-z_][a-z0-9_]{0,40}$/u, { message: "Expected a lower-case name of letters, digits and _" })
 )
+const natural = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const positive = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
 
 export const Company = Schema.Struct({
@@ -102,9 +103,36 @@ export const Settings = Schema.Struct({
     Schema.Struct({
       concurrency: described(positive, "resources of one company that are read at the same time; default 4"),
       batch_records: described(positive, "records landed in one transaction, about; default 2500"),
-      custom_fields: described(Schema.Boolean, "whether the install's own fields are read along; default false")
+      custom_fields: described(Schema.Boolean, "whether the install's own fields are read along; default false"),
+      overlap_seconds: described(
+        natural,
+        "how far before the stored cursor a scan begins at least, for rows that become visible late; default 300"
+      ),
+      full_scan_every_days: described(
+        natural,
+        "a resource with modifiedsince is read in full again after this time, so that removals are seen; 0 never; default 7"
+      ),
+      sweep_every_minutes: described(
+        natural,
+        "a resource without modifiedsince is read in full again after this time; in between only children of records " +
+          "that changed are read; default 0: by every sync"
+      ),
+      deletions_max_percent: described(
+        Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 })),
+        "a full scan in which more of a resource's rows are missing is not believed without --accept-deletions; default 50"
+      )
     }),
     "how a sync works"
+  ),
+  freshness: described(
+    Schema.Struct({
+      default_minutes: described(positive, "how old any resource may be at most; default 15"),
+      resources: described(
+        Schema.Record(Schema.String, positive),
+        "how old single resources may be at most, in minutes; what is due first is read first"
+      )
+    }),
+    "what is promised about the age of the records"
   ),
   allow_http: described(Schema.Boolean, "whether a plain http address that is not loopback is accepted; default false")
 })
@@ -123,7 +151,19 @@ export const allowedKeys: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ["requests", ["timeout_seconds", "attempts_max", "retry_after_max_seconds"]],
   ["paging", ["mode", "page_size"]],
   ["list", ["items_key"]],
-  ["sync", ["concurrency", "batch_records", "custom_fields"]]
+  [
+    "sync",
+    [
+      "concurrency",
+      "batch_records",
+      "custom_fields",
+      "overlap_seconds",
+      "full_scan_every_days",
+      "sweep_every_minutes",
+      "deletions_max_percent"
+    ]
+  ],
+  ["freshness", ["default_minutes", "resources"]]
 ])
 
 /** The JSON Schema of the file, for editors. */

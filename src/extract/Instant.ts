@@ -38,7 +38,9 @@ export const millisecondsOf = (cursor: string): number | undefined => {
   const instant = parse(cursor)
   if (instant === undefined) return undefined
   // A leap second is told as :60, which a Date does not know.
-  const milliseconds = Date.parse(`${instant.seconds.replace(/:60$/, ":59")}.${instant.fraction.padEnd(3, "0").slice(0, 3)}Z`)
+  const milliseconds = Date.parse(
+    `${instant.seconds.replace(/:60$/, ":59")}.${instant.fraction.padEnd(3, "0").slice(0, 3)}Z`
+  )
   return Number.isNaN(milliseconds) ? undefined : milliseconds
 }
 

@@ -245,15 +245,15 @@ export const make = ({ client, table, companyId, runId }: DriftOptions): Drift =
 /** A sentence for the run's note; null when there is nothing to tell. */
 export const told = (resource: string, { unknown, misfits }: Noted): string | null => {
   const list = (names: ReadonlyArray<string>) =>
-    names.slice(0, namesTold).map((name) => JSON.stringify(name)).join(", ") +
-    (names.length > namesTold ? ` and ${names.length - namesTold} more` : "")
+    names
+      .slice(0, namesTold)
+      .map((name) => JSON.stringify(`${resource}.${name}`))
+      .join(", ") + (names.length > namesTold ? ` and ${names.length - namesTold} more` : "")
   const parts = [
     ...(unknown.length === 0
       ? []
-      : [`${resource} has new fields, kept in _extra: ${list(unknown)}; tributary schema apply makes columns of them`]),
-    ...(misfits.length === 0
-      ? []
-      : [`${resource} has values that do not fit their learnt column, kept in _extra: ${list(misfits)}`])
+      : [`new fields, kept in _extra until they have columns: ${list(unknown)}; see npx tributary schema plan`]),
+    ...(misfits.length === 0 ? [] : [`values that do not fit their learnt column, kept in _extra: ${list(misfits)}`])
   ]
   return parts.length === 0 ? null : parts.join("; ")
 }

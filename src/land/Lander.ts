@@ -358,7 +358,8 @@ export const open = Effect.fn("Lander.open")(function* (
     if (fullWanted === null && sql.countUnstamped !== null && table.resource.modifiedSince) {
       const { rows } = yield* run<{ rows: number }>("look for unstamped rows of", sql.countUnstamped, [companyId])
       const unstamped = rows[0]!.rows
-      if (unstamped > 0) fullWanted = `${unstamped} records carry no time of change, so that no cursor shows their changes`
+      if (unstamped > 0)
+        fullWanted = `${unstamped} records carry no time of change, so that no cursor shows their changes`
     }
     return { ...buried, fullWanted }
   })

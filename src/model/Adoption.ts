@@ -46,13 +46,16 @@ export interface AdoptionPlan {
 const isOneOf = (kinds: ReadonlyArray<string>, ...allowed: ReadonlyArray<string>): boolean =>
   kinds.every((kind) => allowed.includes(kind))
 
-/** The type of a column that holds every value of these kinds; null when there was none. */
+/** Whether the field may have a column of the type: which of two versions is newer is read from an instant, or not at all. */
+export const isPossible = (field: string, type: LearntType | null): boolean =>
+  field !== "lastchangedate" || type === "timestamp"
+
+/** The type of a column that holds every value of these kinds; null when there is none. */
 export const typeFor = (field: string, seen: ReadonlyArray<string>): LearntType | null => {
   const kinds = seen.filter((kind) => kind !== "null")
   if (kinds.length === 0) return null
   const type = typeOfKinds(kinds)
-  // Which of two versions is newer is read from it: an instant, or nothing.
-  return field === "lastchangedate" && type !== "timestamp" ? null : type
+  return isPossible(field, type) ? type : null
 }
 
 const typeOfKinds = (kinds: ReadonlyArray<string>): LearntType => {

@@ -5,7 +5,9 @@
  * schema apply`. The loader syncs: it reads and writes rows in the current and history datasets and the control plane,
  * and can create nothing but temporary tables. The reader asks: it sees the current records, the history and the models,
  * in read-only transactions with a time limit, and nothing of the control plane. What the owner makes later is granted
- * the same way. Statements can be run again; names reach them through {@link identifier} alone.
+ * the same way. A role that is made here may log in but has no password yet: `\password` in psql, or certificates, are
+ * for the owner to choose. The owner needs the right to create roles. Statements can be run again; names reach them
+ * through {@link identifier} alone.
  */
 import { identifier, literal } from "./Identifier.ts"
 import type { Datasets } from "./Table.ts"
@@ -38,6 +40,11 @@ const createRole = (role: string): string =>
 const grantDatabase = (privileges: string, role: string): string =>
   `do ${literal(`begin execute format(${literal(`grant ${privileges} on database %I to ${identifier(role)}`)}, current_database()); end`)}`
 
+/** Before Postgres 15 everybody may create in the namespace "public". */
+const closePublic = `do ${literal(
+  `begin if exists (select from pg_namespace where nspname = ${literal("public")}) then revoke create on schema public from public; end if; end`
+)}`
+
 /** To be run by the owner of the datasets, in this order, after a first sync or `tributary schema apply`. */
 export const statements = (
   datasets: AllDatasets,
@@ -54,6 +61,7 @@ export const statements = (
     ),
     createRole(names.loader),
     createRole(names.reader),
+    closePublic,
     grantDatabase("connect, temporary", names.loader),
     grantDatabase("connect", names.reader),
     ...loaded.flatMap((dataset) => [

@@ -28,15 +28,7 @@ export const literal = (text: string): string => {
 }
 
 /** Columns that Postgres itself has in every table, and those of ours that do not begin with an underscore. */
-const reserved: ReadonlySet<string> = new Set([
-  "tableoid",
-  "xmin",
-  "cmin",
-  "xmax",
-  "cmax",
-  "ctid",
-  "custom_fields"
-])
+const reserved: ReadonlySet<string> = new Set(["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "custom_fields"])
 
 /** Digits of the hash that tells mapped names apart; more when that is not enough. */
 const hashDigits = 8

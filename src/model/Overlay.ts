@@ -10,7 +10,16 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
-import { boolean, type Field, id, lastchangedate, type Learnt, learntField, type LearntType, text } from "../catalogue/Field.ts"
+import {
+  boolean,
+  type Field,
+  id,
+  lastchangedate,
+  type Learnt,
+  learntField,
+  type LearntType,
+  text
+} from "../catalogue/Field.ts"
 import { type Resource, resource, withFields } from "../catalogue/Resource.ts"
 import { bytesMax, nameFor, supersededSuffix } from "./Identifier.ts"
 
@@ -59,16 +68,16 @@ const configured = (one: ConfiguredResource): Resource => {
 /** Adds the resources that the configuration names. Nothing is asked of the warehouse: no field is learnt yet. */
 export const named = (
   base: Catalogue,
-  resources: ReadonlyArray<ConfiguredResource>
+  extra: ReadonlyArray<ConfiguredResource>
 ): Effect.Effect<Catalogue, ResourceConflict> => {
-  if (resources.length === 0) return Effect.succeed(base)
-  const problems = resources
+  if (extra.length === 0) return Effect.succeed(base)
+  const problems = extra
     .filter(({ path }) => base.resources.has(path))
     .map(({ path }) => `resources.${path}: the catalogue knows this resource already; leave it out here`)
   if (problems.length > 0) return Effect.fail(new ResourceConflict({ problems }))
   return Effect.succeed({
     ...base,
-    resources: new Map([...base.resources, ...resources.map((one) => [one.path, configured(one)] as const)])
+    resources: new Map([...base.resources, ...extra.map((one) => [one.path, configured(one)] as const)])
   })
 }
 
@@ -99,6 +108,7 @@ interface Kept {
   readonly name: string
   readonly column: string
   readonly type: LearntType | null
+  readonly position: bigint
 }
 
 /** Names in lower case that a new column of the resource cannot have. */
@@ -110,43 +120,52 @@ export const columnName = (of: Resource, given: ReadonlySet<string>, field: stri
   nameFor(field, new Set([...columnsOf(of), ...[...given].map((name) => name.toLowerCase())]))
 
 /**
- * Adds what the warehouse has learnt. A warehouse that has learnt nothing answers the catalogue itself. To be loaded
- * anew before every sync: other programs learn too.
+ * Adds what the warehouse has learnt to resources of a catalogue. What nothing was learnt of is answered as it is. To be
+ * loaded anew before every sync: other programs learn too.
  */
-export const load = Effect.fn("Overlay.load")(function* (
-  base: Catalogue
-): Effect.fn.Return<Catalogue, SqlError, SqlClient.SqlClient> {
+export const resources = Effect.fn("Overlay.resources")(function* (
+  base: Pick<Catalogue, "resources">,
+  wanted: ReadonlyArray<Resource>
+): Effect.fn.Return<ReadonlyArray<Resource>, SqlError, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
   const kept = yield* sql<Kept>`
-    select l.resource as scope, l.field as name, n.sql_name as column, l.type
+    select l.resource as scope, l.field as name, n.sql_name as column, l.type, l.position
       from tributary.learnt_fields l join tributary.names n on n.scope = l.resource and n.api_name = l.field
      union all
-    select scope, api_name, sql_name, null from tributary.names where scope = ''
-     order by 1, 2`
-  const isConfigured = [...base.resources.values()].some(({ basis }) => basis === "configured")
-  if (kept.length === 0 && !isConfigured) return base
+    select scope, api_name, sql_name, null, 0 from tributary.names where scope = ''
+     order by 1, 5`
   const learnt = Map.groupBy(
     kept.flatMap(({ scope, name, column, type }) => (type === null ? [] : [{ scope, name, column, type }])),
     ({ scope }) => scope
   )
   const tables = new Map(kept.filter(({ type }) => type === null).map(({ name, column }) => [name, column]))
-  const taken = new Set([...base.resources.values()].flatMap(({ path, basis }) => (basis === "configured" ? [] : [path])))
+  const taken = new Set(
+    [...base.resources.values()].flatMap(({ path, basis }) => (basis === "configured" ? [] : [path.toLowerCase()]))
+  )
   for (const table of tables.values()) taken.add(table.toLowerCase())
   const tableName = (path: string): string => {
     const given = tables.get(path) ?? nameFor(path, taken, bytesMax - supersededSuffix.length)
     taken.add(given.toLowerCase())
     return given
   }
-  return {
-    ...base,
-    resources: new Map(
-      [...base.resources].map(([path, one]) => {
-        const whole = withLearnt(one, learnt.get(path) ?? [])
-        return [path, one.basis === "configured" ? { ...whole, table: tableName(path) } : whole]
-      })
+  // In the order of the configuration, so that the names of tables that are still to be made do not depend on the wish.
+  const names = new Map(
+    [...base.resources.values()].flatMap(({ path, basis }) =>
+      basis === "configured" ? [[path, tableName(path)] as const] : []
     )
-  }
+  )
+  return wanted.map((one) => {
+    const whole = withLearnt(one, learnt.get(one.path) ?? [])
+    return one.basis === "configured" ? { ...whole, table: names.get(one.path) ?? tableName(one.path) } : whole
+  })
 })
+
+/** The whole catalogue with what the warehouse has learnt. */
+export const load = (base: Catalogue): Effect.Effect<Catalogue, SqlError, SqlClient.SqlClient> =>
+  Effect.map(resources(base, [...base.resources.values()]), (all) => ({
+    ...base,
+    resources: new Map(all.map((one) => [one.path, one]))
+  }))
 
 /** How many fields of the resource were learnt, as {@link learntCountSql} counts them. */
 export const learntCount = (of: Resource): number => of.fields.filter(({ learnt }) => learnt !== null).length

@@ -78,7 +78,11 @@ const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: Read
           : [
               [
                 `${dataset}.${name}`,
-                { kind, comment, columns: new Map((columns ?? []).map(([of, type, told]) => [of, { type, comment: told }])) }
+                {
+                  kind,
+                  comment,
+                  columns: new Map((columns ?? []).map(([of, type, told]) => [of, { type, comment: told }]))
+                }
               ] as const
             ]
       )
@@ -266,9 +270,7 @@ export const run = Effect.fnUntraced(function* (
   const sql = yield* SqlClient.SqlClient
   for (let at = 0; at < statements.length; at += statementsAtOnce) {
     const some = statements.slice(at, at + statementsAtOnce)
-    yield* some.length === 1
-      ? sql.unsafe(some[0]!)
-      : sql.unsafe(`do $tributary$ begin\n${some.join(";\n")};\nend $tributary$`)
+    yield* some.length === 1 ? sql.unsafe(some[0]!) : sql.unsafe(`do ${literal(`begin\n${some.join(";\n")};\nend`)}`)
   }
 })
 

@@ -96,7 +96,11 @@ const barred = (resource: Resource, { scopes, features }: Identity): Failure | n
     return barrier("NotInScope", `the token lacks the scope ${scope}`, `give the token the scope ${scope} to have it`)
   }
   if (features !== null && resource.feature !== null && !features.includes(resource.feature)) {
-    return barrier("NotLicensed", `the module ${resource.feature} is not licensed`, "nothing to do, unless you license it")
+    return barrier(
+      "NotLicensed",
+      `the module ${resource.feature} is not licensed`,
+      "nothing to do, unless you license it"
+    )
   }
   return null
 }

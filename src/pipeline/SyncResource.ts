@@ -265,7 +265,9 @@ const notesOf = (state: RunState): ReadonlyArray<string> => {
     ...state.notes,
     ...(late === 0
       ? []
-      : [`${late} rows became visible up to ${seconds(lateMs)} after the cursor had passed them; scans now begin earlier`]),
+      : [
+          `${late} rows became visible up to ${seconds(lateMs)} after the cursor had passed them; scans now begin earlier`
+        ]),
     ...(wentBack === 0
       ? []
       : [

@@ -104,6 +104,8 @@ export interface VerifyOptions<R> {
   readonly seed: number
   /** Null leaves the differences as they are. */
   readonly repair: Repair<R> | null
+  /** Whether a person named the resource; then one that may not be read is a failure even when nothing of it is held. */
+  readonly named?: boolean
   /** Differences that are kept with their fields; more are counted. */
   readonly findingsMax?: number
 }
@@ -335,7 +337,8 @@ const verifyWith = Effect.fnUntraced(function* <R>(options: VerifyOptions<R>, co
         )
       }
     }
-    if (left.size === 0) return [...findings.values()]
+    const told = () => [...findings.values()].toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1))
+    if (left.size === 0) return told()
     for (let restarts = 0; ; restarts += 1) {
       const scanned = yield* Effect.result(eachPage(null, judgePage))
       if (scanned._tag === "Success") break
@@ -343,7 +346,7 @@ const verifyWith = Effect.fnUntraced(function* <R>(options: VerifyOptions<R>, co
       if (error._tag !== "SourceError" || !beginsAgain(error) || restarts >= restartsMax) return yield* error
     }
     yield* judgeAbsent([...left.keys()])
-    return [...findings.values()]
+    return told()
   })
 
   // -- the first look --------------------------------------------------------------------------------------------------
@@ -524,9 +527,7 @@ const verifyWith = Effect.fnUntraced(function* <R>(options: VerifyOptions<R>, co
   }
 
   const reasons = findings.length === 0 ? new Map<string, string>() : yield* quarantineReasons(companyId, resource.path)
-  findings = findings
-    .map((finding) => ({ ...finding, quarantined: reasons.get(finding.id) ?? null }))
-    .toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1))
+  findings = findings.map((finding) => ({ ...finding, quarantined: reasons.get(finding.id) ?? null }))
   const counted = (kind: Finding["kind"]) =>
     findings.filter((finding) => finding.kind === kind).length + look.beyond[kind]
   const more = look.beyond.missing + look.beyond.surplus + look.beyond.different
@@ -584,7 +585,7 @@ export const verifyResource = Effect.fn("verifyResource")(function* <R = never>(
   const { companyId, table } = options
   const { live } = yield* (yield* Rows.make(table, companyId)).extent
   // What is withheld and of which nothing stands in the warehouse needs no comparing.
-  const isNothing = isWithheld(error) && live === 0
+  const isNothing = isWithheld(error) && live === 0 && options.named !== true
   return {
     companyId,
     resource: table.resource.path,

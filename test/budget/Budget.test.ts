@@ -1,8 +1,43 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as References from "effect/References"
 import * as TestClock from "effect/testing/TestClock"
 import * as Budget from "../../src/budget/Budget.ts"
+import { type Ledger, LedgerError, memory } from "../../src/budget/Ledger.ts"
+import type { PriorityClass } from "../../src/budget/Rule.ts"
+import { most, servers } from "./Servers.ts"
+
+const as = (kind: PriorityClass, dueAt = 0) => Effect.provideService(Budget.Priority, { class: kind, dueAt })
+
+interface Taken {
+  readonly by: string
+  readonly at: number
+}
+
+/** Takes as fast as it may, forever, and writes down when. */
+const insatiable = (budget: Budget.BudgetShape, by: string, taken: Array<Taken>, latencyMs = 5) =>
+  Effect.forever(
+    Effect.gen(function* () {
+      yield* budget.take
+      taken.push({ by, at: yield* Clock.currentTimeMillis })
+      yield* Effect.sleep(latencyMs)
+    })
+  )
+
+const by = (taken: ReadonlyArray<Taken>, name: string) => taken.filter((one) => one.by === name).length
+const within = (taken: ReadonlyArray<Taken>, from: number, to: number) =>
+  taken.filter(({ at }) => at >= from && at < to)
+
+/** Deterministic, between 0 and 1. */
+const draws = (seed: number) => {
+  let state = seed >>> 0
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
 
 describe("a budget", () => {
   it.effect("gives its permits at once and the next ones a minute later", () =>
@@ -65,6 +100,327 @@ describe("a budget", () => {
       yield* TestClock.adjust("30 seconds")
       assert.isTrue(taken)
       yield* Fiber.join(fiber)
+    })
+  )
+
+  it.effect("gives the permit of a taker that went away to the next one", () =>
+    Effect.gen(function* () {
+      const budget = yield* Budget.make(1)
+      yield* budget.take
+      const gone = yield* Effect.forkChild(budget.take)
+      yield* TestClock.adjust("10 seconds")
+      yield* Fiber.interrupt(gone)
+      const next = yield* Effect.forkChild(budget.take)
+      yield* TestClock.adjust("51 seconds")
+      assert.isDefined(next.pollUnsafe())
+    })
+  )
+
+  it.effect("fails who would have to wait too long for a hold, at once and also those who wait already", () =>
+    Effect.gen(function* () {
+      const budget = yield* Budget.make(1, { heldMaxMs: 60_000 })
+      yield* budget.take
+      const early = yield* Effect.forkChild(Effect.flip(budget.take))
+      yield* TestClock.adjust("1 second")
+      yield* budget.hold(3_600_000, "limit")
+      const told = yield* Fiber.join(early)
+      assert.deepStrictEqual(told, new Budget.BudgetHeld({ retryAfterMs: 3_600_000 }))
+      assert.strictEqual((yield* Effect.flip(budget.take))._tag, "BudgetHeld")
+    })
+  )
+})
+
+describe("the order of work", () => {
+  const order = Effect.fnUntraced(function* (
+    perMinute: number,
+    wishes: ReadonlyArray<readonly [kind: PriorityClass, dueAt: number]>
+  ) {
+    const budget = yield* Budget.make(perMinute)
+    for (let index = 0; index < perMinute; index++) yield* as("urgent")(budget.take)
+    const served: Array<string> = []
+    for (const [kind, dueAt] of wishes) {
+      yield* Effect.forkChild(
+        Effect.andThen(
+          as(kind, dueAt)(budget.take),
+          Effect.sync(() => served.push(`${kind} ${dueAt}`))
+        )
+      )
+    }
+    yield* TestClock.adjust("30 minutes")
+    assert.strictEqual(served.length, wishes.length)
+    return served
+  })
+
+  it.effect("is urgent first, then live by what is due first, then backfills", () =>
+    Effect.gen(function* () {
+      const served = yield* order(1, [
+        ["backfill", 1],
+        ["live", 30],
+        ["live", 10],
+        ["urgent", 90],
+        ["live", 20],
+        ["urgent", 80],
+        ["backfill", 2]
+      ])
+      // With one permit a minute, the one of ten that is a backfill's comes as soon as none has been used for a minute.
+      const nearest = served.filter((one) => !one.startsWith("backfill"))
+      assert.deepStrictEqual(nearest, ["urgent 80", "urgent 90", "live 10", "live 20", "live 30"])
+      assert.deepStrictEqual(served.slice(0, 2), ["urgent 80", "urgent 90"])
+      assert.isBelow(served.indexOf("backfill 1"), served.indexOf("backfill 2"))
+    })
+  )
+
+  it.effect("leaves a backfill one permit of ten, and no more while live work waits", () =>
+    Effect.gen(function* () {
+      const budget = yield* Budget.make(100)
+      const taken: Array<Taken> = []
+      yield* Effect.forkChild(as("backfill")(insatiable(budget, "backfill", taken)))
+      yield* Effect.forkChild(as("live")(insatiable(budget, "live", taken)))
+      yield* Effect.forkChild(as("live")(insatiable(budget, "live", taken)))
+      yield* TestClock.adjust("5 minutes")
+      const later = within(taken, 61_000, 300_000)
+      const share = by(later, "backfill") / later.length
+      assert.isAtLeast(share, 0.08)
+      assert.isAtMost(share, 0.12)
+    })
+  )
+
+  it.effect("holds across processes: a backfill in one yields to live work in another, and is not starved", () =>
+    Effect.gen(function* () {
+      const ledger = yield* memory({ perMinute: 100 })
+      const taken: Array<Taken> = []
+      const process = (kind: PriorityClass) =>
+        Effect.gen(function* () {
+          const budget = yield* Budget.fromLedger(ledger)
+          yield* Effect.forkScoped(as(kind)(insatiable(budget, kind, taken)))
+        })
+      yield* process("backfill")
+      yield* TestClock.adjust("2 minutes")
+      yield* process("live")
+      yield* TestClock.adjust("5 minutes")
+      const later = within(taken, 180_000, 420_000)
+      const share = by(later, "backfill") / later.length
+      assert.isAtLeast(share, 0.08)
+      assert.isAtMost(share, 0.15)
+      assert.isAtLeast(later.length, 0.97 * 4 * 100)
+    })
+  )
+
+  it.effect("lets urgent and live work in while a backfill of another process uses everything", () =>
+    Effect.gen(function* () {
+      const ledger = yield* memory({ perMinute: 600 })
+      const taken: Array<Taken> = []
+      const backfill = yield* Budget.fromLedger(ledger)
+      yield* Effect.forkScoped(as("backfill")(insatiable(backfill, "backfill", taken)))
+      yield* TestClock.adjust("150 seconds")
+      const other = yield* Budget.fromLedger(ledger)
+      const waited = Effect.fnUntraced(function* (kind: PriorityClass) {
+        const began = yield* Clock.currentTimeMillis
+        const fiber = yield* Effect.forkChild(Effect.andThen(as(kind)(other.take), Clock.currentTimeMillis))
+        yield* TestClock.adjust("5 seconds")
+        return (yield* Fiber.join(fiber)) - began
+      })
+      assert.strictEqual(yield* waited("urgent"), 0)
+      for (let round = 0; round < 5; round++) assert.isAtMost(yield* waited("live"), 400)
+      assert.isAtMost(yield* waited("urgent"), 200)
+    })
+  )
+})
+
+describe("the whole of the budget", () => {
+  for (const kind of ["backfill", "live"] as const) {
+    it.effect(`is used by ${kind} work alone, in one process or four, and no server refuses anything`, () =>
+      Effect.gen(function* () {
+        const perMinute = 600
+        for (const processes of [1, 4]) {
+          const ledger = yield* memory({ perMinute })
+          const taken: Array<Taken> = []
+          const began = yield* Clock.currentTimeMillis
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              for (let index = 0; index < processes; index++) {
+                const budget = yield* Budget.fromLedger(ledger)
+                for (const latencyMs of [7, 90, 310, 800, 1300, 40, 120, 160]) {
+                  yield* Effect.forkScoped(as(kind)(insatiable(budget, `${index}`, taken, latencyMs)))
+                }
+              }
+              yield* TestClock.adjust("180 seconds")
+            })
+          )
+          const times = taken.map(({ at }) => at - began)
+          assert.isAtLeast(times.length / (3 * perMinute), 0.98)
+          assert.isAtMost(most(times, 60_000), perMinute)
+          const draw = draws(7)
+          const arrivals = times.map((at) => at + draw() * 400).toSorted((a, b) => a - b)
+          for (const server of servers) assert.strictEqual(server.refused(arrivals, perMinute), 0, server.name)
+        }
+      })
+    )
+  }
+
+  it.effect("is never exceeded, whoever comes and goes and whatever they want", () =>
+    Effect.gen(function* () {
+      for (let seed = 1; seed <= 12; seed++) {
+        const draw = draws(seed)
+        const perMinute = [1, 3, 20, 75, 240, 3000][seed % 6]!
+        const ledger = yield* memory({ perMinute })
+        const taken: Array<Taken> = []
+        const began = yield* Clock.currentTimeMillis
+        for (let round = 0; round < 6; round++) {
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const processes = 1 + Math.floor(draw() * 3)
+              for (let index = 0; index < processes; index++) {
+                const budget = yield* Budget.fromLedger(ledger)
+                const kind = (["urgent", "live", "backfill"] as const)[Math.floor(draw() * 3)]!
+                const latencyMs = 20 + Math.floor(draw() * 2_000)
+                yield* Effect.forkScoped(as(kind)(insatiable(budget, kind, taken, latencyMs)))
+                yield* Effect.forkScoped(as("live")(insatiable(budget, "live", taken, latencyMs * 3)))
+                if (draw() < 0.2) yield* Effect.forkScoped(budget.hold(draw() * 5_000, "limit"))
+              }
+              yield* TestClock.adjust(Math.ceil(draw() * 40_000))
+            })
+          )
+        }
+        const times = taken.map(({ at }) => at - began)
+        assert.isAtMost(most(times, 60_000), perMinute, `seed ${seed}`)
+        for (const server of servers)
+          assert.strictEqual(server.refused(times, perMinute), 0, `seed ${seed} ${server.name}`)
+      }
+    })
+  )
+})
+
+describe("the rate", () => {
+  it.effect("goes down by a quarter after a 429, once for those on their way together, and comes back slowly", () =>
+    Effect.gen(function* () {
+      const ledger = yield* memory({ perMinute: 100 })
+      const budget = yield* Budget.fromLedger(ledger)
+      const nothing = { urgent: 0, live: 0, backfill: 0 }
+      const rate = Effect.map(
+        ledger.lease({ wanted: nothing, validMs: 0, settled: null }),
+        ({ effectivePerMinute }) => effectivePerMinute
+      )
+      yield* budget.hold(2_000, "limit")
+      yield* budget.hold(2_000, "limit")
+      assert.strictEqual(yield* rate, 75)
+      yield* budget.hold(20_000, "fault")
+      yield* TestClock.adjust("22 seconds")
+      assert.isAtMost(yield* rate, 77)
+      yield* budget.hold(1_000, "limit")
+      assert.isAtMost(yield* rate, 58)
+      yield* TestClock.adjust("2 minutes")
+      assert.closeTo(yield* rate, 67, 2)
+      yield* TestClock.adjust("10 minutes")
+      assert.strictEqual(yield* rate, 100)
+      for (let index = 0; index < 30; index++) {
+        yield* budget.hold(1_000, "limit")
+        yield* TestClock.adjust("15 seconds")
+      }
+      assert.isAtLeast(yield* rate, 10)
+      assert.isAtMost(yield* rate, 13)
+    })
+  )
+
+  it.effect("finds what another program leaves, and uses all of it again when that one has gone", () =>
+    Effect.gen(function* () {
+      // The source serves 100 a minute; for ten minutes another program uses 50 of them, evenly.
+      const budget = yield* Budget.make(100)
+      const served: Array<number> = []
+      let own = 0
+      let refusals = 0
+      const enter = (at: number) => {
+        while (served.length > 0 && served[0]! <= at - 60_000) served.shift()
+        if (served.length >= 100) return Math.ceil(served[0]! + 60_000 - at)
+        served.push(at)
+        return 0
+      }
+      const other = yield* Effect.forkChild(
+        Effect.forever(
+          Effect.gen(function* () {
+            enter(yield* Clock.currentTimeMillis)
+            yield* Effect.sleep(1_200)
+          })
+        )
+      )
+      yield* Effect.forkChild(
+        as("backfill")(
+          Effect.forever(
+            Effect.gen(function* () {
+              yield* budget.take
+              const waitMs = enter(yield* Clock.currentTimeMillis)
+              if (waitMs === 0) return void (own += 1)
+              refusals += 1
+              yield* budget.hold(Math.max(1_000, waitMs), "limit")
+            })
+          )
+        )
+      )
+      yield* TestClock.adjust("10 minutes")
+      assert.isAtLeast(own, 350)
+      assert.isAtMost(refusals, 30)
+      yield* Fiber.interrupt(other)
+      yield* TestClock.adjust("15 minutes")
+      const before = own
+      const refusedBefore = refusals
+      yield* TestClock.adjust("5 minutes")
+      assert.isAtLeast(own - before, 0.98 * 500)
+      assert.strictEqual(refusals, refusedBefore)
+    })
+  )
+})
+
+describe("a ledger that is away", () => {
+  it.effect("gives no permit, and after a while says so; when it is back everything goes on", () =>
+    Effect.gen(function* () {
+      const real = yield* memory({ perMinute: 100 })
+      let isAway = true
+      let asked = 0
+      let holds = 0
+      const away = Effect.fail(new LedgerError({ detail: "the test took it away" }))
+      const ledger: Ledger = {
+        ...real,
+        lease: (ask) =>
+          Effect.suspend(() => {
+            asked += 1
+            return isAway ? away : real.lease(ask)
+          }),
+        hold: (durationMs, limited) =>
+          Effect.suspend(() => {
+            if (isAway) return away
+            holds += 1
+            return real.hold(durationMs, limited)
+          })
+      }
+      const budget = yield* Budget.fromLedger(ledger)
+      const first = yield* Effect.forkChild(Effect.flip(budget.take))
+      yield* TestClock.adjust("29 seconds")
+      assert.isUndefined(first.pollUnsafe())
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual((yield* Fiber.join(first))._tag, "BudgetUnavailable")
+      assert.isAtMost(asked, 15)
+      // Somebody is told to wait meanwhile: nobody here sends, and the ledger hears of it before it is asked.
+      yield* budget.hold(60_000, "limit")
+      isAway = false
+      const second = yield* Effect.forkChild(budget.take)
+      yield* TestClock.adjust("59 seconds")
+      assert.isUndefined(second.pollUnsafe())
+      yield* TestClock.adjust("10 seconds")
+      yield* Fiber.join(second)
+      assert.strictEqual(holds, 1)
+    }).pipe(Effect.provideService(References.MinimumLogLevel, "None"))
+  )
+
+  it.effect("that answers too late has its permits thrown away, and is given longer the next time", () =>
+    Effect.gen(function* () {
+      const real = yield* memory({ perMinute: 100 })
+      const slow: Ledger = { ...real, lease: (ask) => Effect.delay(real.lease(ask), 1_500) }
+      const budget = yield* Budget.fromLedger(slow)
+      const taken: Array<Taken> = []
+      yield* Effect.forkScoped(insatiable(budget, "slow", taken, 10))
+      yield* TestClock.adjust("31 seconds")
+      assert.isAtLeast(taken.length, 15)
+      assert.isAtLeast(taken[0]!.at, 3_000)
     })
   )
 })

@@ -184,7 +184,7 @@ describe.each(["page", "offset"] as const)("pages that are counted by %s", (pagi
         { itemsKey: "resource", dateForm: "seconds" },
         { keyOrder: 3, extraFields: 4 }
       ]) {
-        for (const pageSize of [1, 2, 3, 5, 9, 10, 11, null]) {
+        for (const pageSize of [1, 3, 5, 10, 11, null]) {
           const opened = yield* open({ paging, dialect: { ...dialect, pageDefault: 4 }, pageSize })
           for (let id = 1; id <= 10; id++) opened.change(id, 7)
           for (const since of [null, beginning]) {
@@ -307,8 +307,9 @@ describe("whatever moves, before whichever request", () => {
         let drifted = 0
         for (let seed = 1; seed <= 150; seed++) {
           const draw = drawing(seed)
-          const dialect = seed % 3 === 0 ? { itemsKey: "bare" } : paging === "offset" ? { pageSizes: seed } : {}
-          const opened = yield* open({ paging, dialect, pageSize: 2 + draw(3) })
+          const dialect = seed % 3 === 0 ? { itemsKey: "bare" } : {}
+          // By number, pages of 4 overlap as long as there are fewer than 12 records behind the first.
+          const opened = yield* open({ paging, dialect, pageSize: (paging === "offset" ? 2 : 4) + draw(3) })
           const since = draw(2) === 0 ? null : beginning
           const stayed = new Set(all)
           let second = 20
@@ -319,9 +320,7 @@ describe("whatever moves, before whichever request", () => {
             const move = draw(3)
             if (move === 0) {
               if (opened.holds(id)) opened.remove(id)
-            }
-            // Page numbers cannot tell one that goes from one that comes before the edge: there, changes go to the end.
-            else opened.change(id, paging === "offset" && move === 1 ? draw(12) : second++)
+            } else opened.change(id, move === 1 ? draw(12) : second++)
           }
           const exit = yield* Effect.exit(scan(opened, since, () => {}))
           if (Exit.isFailure(exit)) {

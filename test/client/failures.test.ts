@@ -227,10 +227,12 @@ describe("what ends at once", () => {
         "{}",
         `{"cursor":"x"}`,
         `{"offset":100,"step":1,"mark":""}`,
-        `{"page":2,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/things"}}`,
-        `{"page":2,"size":0,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/things"}}`,
-        `{"page":2,"size":1,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/../../x"}}`,
-        `{"offset":100,"step":1,"mark":"","edge":{"last":"2"}}`,
+        `{"page":2,"size":null,"most":null,"step":1,"mark":""}`,
+        `{"page":2,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/things","overlap":0}}`,
+        `{"page":2,"size":0,"most":1,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/x","overlap":0}}`,
+        `{"page":2,"size":1,"most":1,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/../../x","overlap":0}}`,
+        `{"offset":100,"step":1,"mark":"","edge":{"first":"1","last":"2","before":null,"overlap":-1}}`,
+        `{"offset":100,"step":1,"mark":"","edge":{"last":"2","before":null,"overlap":1}}`,
         `{"url":"https://elsewhere.test/","step":1,"mark":"x"}`,
         `{"url":"/../../../x","step":1,"mark":"x"}`
       ]) {

@@ -266,16 +266,39 @@ describe("from page to page", () => {
     })
   )
 
-  it.effect("by page number, looking at the page before once more, until the source says so or a page is empty", () =>
+  it.effect("by page number, with limits that make pages overlap, until the source says so or a page is empty", () =>
+    Effect.gen(function* () {
+      const numberedPages = (from: number, count: number) => list(numbered(from, count), {})
+      const steps = [
+        numberedPages(1, 5),
+        numberedPages(5, 4),
+        numberedPages(6, 5),
+        numberedPages(9, 2),
+        numberedPages(11, 0)
+      ]
+      const { ids, paths } = yield* scan([...steps, numberedPages(9, 2)], { paging: { mode: "page" }, pageSize: 5 })
+      assert.deepStrictEqual(paths, [
+        "/things?limit=5&cancel=any",
+        "/things?limit=4&cancel=any&page=2",
+        "/things?limit=5&cancel=any&page=2",
+        "/things?limit=4&cancel=any&page=3",
+        "/things?limit=4&cancel=any&page=4",
+        "/things?limit=4&cancel=any&page=3"
+      ])
+      assert.deepStrictEqual(ids, ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"])
+    })
+  )
+
+  it.effect("by page number without a limit, looking at the page before once more", () =>
     Effect.gen(function* () {
       const [one, two] = [list(numbered(1, 2), {}), list(numbered(3, 1), { limit: 2 })]
-      const untilEmpty = yield* scan([one, two, one, list([], {}), two], { paging: { mode: "page" }, pageSize: 2 })
+      const untilEmpty = yield* scan([one, two, one, list([], {}), two], { paging: { mode: "page" } })
       assert.deepStrictEqual(untilEmpty.paths, [
-        "/things?limit=2&cancel=any",
-        "/things?limit=2&cancel=any&page=2",
-        "/things?limit=2&cancel=any",
-        "/things?limit=2&cancel=any&page=3",
-        "/things?limit=2&cancel=any&page=2"
+        "/things?cancel=any",
+        "/things?cancel=any&page=2",
+        "/things?cancel=any",
+        "/things?cancel=any&page=3",
+        "/things?cancel=any&page=2"
       ])
       assert.deepStrictEqual(untilEmpty.ids, ["1", "2", "3"])
       assert.strictEqual(untilEmpty.pages[1]!.attempts, 2)
@@ -361,6 +384,29 @@ describe("paging that cannot be trusted is never an end", () => {
       assert.strictEqual((yield* failureOf(around)).reason._tag, "PagingBroken")
       assert.isAtMost(pages, 10)
       yield* brokenBy([list(numbered(1, 2), {}), list(numbered(1, 2), {})], { paging: { mode: "page" } })
+    })
+  )
+
+  it.effect("a counting source heeds neither the number nor the limit", () =>
+    Effect.gen(function* () {
+      const all = { has_more: true }
+      const byOffset = { paging: { mode: "offset" } } as const
+      const byPage = { paging: { mode: "page" }, pageSize: 5 } as const
+      for (const [details, steps, options] of [
+        [/the same page comes again/, [list(numbered(1, 5), all), list(numbered(1, 5), all)], byOffset],
+        [
+          /the same page comes again/,
+          [list(numbered(1, 5), all), list(numbered(1, 5), {})],
+          { paging: { mode: "page" } }
+        ],
+        [/the same page comes again/, [list(numbered(1, 5), all), list(numbered(1, 4), all)], byPage],
+        [/5 records came where at most 4/, [list(numbered(1, 5), all), list(numbered(6, 5), all)], byPage],
+        [/2 of more records came where 4/, [list(numbered(1, 5), all), list(numbered(3, 2), all)], byPage],
+        [/an empty page announces more/, [list(numbered(1, 5), all), list([], all)], { paging: { mode: "page" } }]
+      ] as const) {
+        const reason = yield* brokenBy(steps, options)
+        assert.match(reason.detail, details)
+      }
     })
   )
 

@@ -8,13 +8,15 @@
  * Pages that are counted off move when a record before them goes: the first record of the next page slides into the
  * page that was read already, and nobody reads it. So each counted page is joined to the one before by the last record
  * read, the edge: what stands behind the edge in one answer is what was not read yet, as long as the source keeps the
- * order of records that do not change. Offsets are asked with an overlap of one record, so that the page shows the
- * edge itself. Page numbers cannot overlap: unless the page happens to show the edge, the page before is read once more
- * and must still end with it. Where neither is so, the answer is a {@link SourceError.PageDrift}. Cursors, and links
- * that do not count, are the source's own marks and trusted.
+ * order of records that do not change. Offsets are asked with an overlap of one record, so that the answer shows the
+ * edge itself. Page numbers overlap when the limit varies: page 3 of 249 records holds the last two of page 2 of 250.
+ * Where no overlap can be asked for (no limit is sent, pages of one record, links that count), the page before is read
+ * once more afterwards and must still end with the edge, unless the page happens to show it. Where none of this is so,
+ * the answer is a {@link SourceError.PageDrift}. Cursors, and links that do not count, are the source's own marks and
+ * trusted.
  *
- * What this cannot see: a source that gives records of one rank in another order each time, and with page numbers a
- * record that goes and one that comes before the edge, between the same two requests.
+ * What this cannot see: a source that gives records of one rank in another order each time; and without an overlap, a
+ * record that goes and one that comes before the edge, both while the two requests are made.
  */
 import { createHash } from "node:crypto"
 import * as SourceError from "../../../src/connector/SourceError.ts"
@@ -47,8 +49,11 @@ export const defaults: PagingSettings = {
 /** Where a page is. */
 type Place =
   | { readonly cursor: string }
-  /** `size` is the limit that the number counts in; null when none is sent. */
-  | { readonly page: number; readonly size: number | null }
+  /**
+   * `size` is the limit that the number counts in; null when none is sent. `most` is the limit that may be asked for
+   * when pages are made to overlap; null when the source's pages are not cut where the limit says.
+   */
+  | { readonly page: number; readonly size: number | null; readonly most: number | null }
   | { readonly offset: number }
   /** Path and query below the base address. */
   | { readonly url: string }
@@ -73,8 +78,10 @@ export interface Edge {
   readonly first: string
   /** Identity of the last record that was read. */
   readonly last: string
-  /** Path of the page before, which must still end with `last`; null when the page asked for begins with it. */
+  /** Path of the page before, which must still end with `last`; null when the page asked for must hold it. */
   readonly before: string | null
+  /** How many records of the page asked for were read already when nothing moves, `last` being the last of them. */
+  readonly overlap: number
 }
 
 /** What a page said of itself. */
@@ -88,8 +95,8 @@ export interface PageFacts {
 
 /** How a page joins the one before. */
 export interface Joint {
-  /** Whether the first record is the last one of the page before. */
-  readonly isRepeating: boolean
+  /** How many of the first records are those that the page before ended with. */
+  readonly repeated: number
   /** The page before that must be read once more, and the record that it must end with; null when all is proven. */
   readonly again: { readonly path: string; readonly last: string } | null
 }
@@ -135,8 +142,13 @@ const edgeOf = (value: unknown): Edge | null | undefined => {
   const [first, last, before] = ["first", "last", "before"].map((name) => member(value, name))
   if (typeof first !== "string" || typeof last !== "string") return undefined
   if (before !== null && !(typeof before === "string" && before.startsWith("/"))) return undefined
-  return { first, last, before }
+  const overlap = member(value, "overlap")
+  if (typeof overlap !== "number" || !Number.isSafeInteger(overlap) || overlap < 0) return undefined
+  return { first, last, before, overlap }
 }
+
+const isLimit = (value: unknown): value is number | null =>
+  value === null || (typeof value === "number" && Number.isSafeInteger(value) && value >= 1)
 
 const placeOf = (value: JsonObject): Place | null => {
   const cursor = member(value, "cursor")
@@ -145,8 +157,10 @@ const placeOf = (value: JsonObject): Place | null => {
   if (typeof url === "string" && url.startsWith("/")) return { url }
   const page = member(value, "page")
   const size = member(value, "size")
-  const isSize = size === null || (typeof size === "number" && Number.isSafeInteger(size) && size >= 1)
-  if (typeof page === "number" && Number.isSafeInteger(page) && isSize) return { page, size }
+  const most = member(value, "most")
+  if (typeof page === "number" && Number.isSafeInteger(page) && isLimit(size) && isLimit(most)) {
+    return { page, size, most }
+  }
   const offset = member(value, "offset")
   if (typeof offset === "number" && Number.isSafeInteger(offset)) return { offset }
   return null
@@ -177,27 +191,38 @@ export const identity = (item: unknown, text: () => string): string => {
 
 /** How a page joins the one before. */
 export const join = (
-  { records, identities }: PageFacts,
+  { meta, records, identities }: PageFacts,
   token: PageToken | null
 ): Joint | SourceError.PageDrift | SourceError.PagingBroken => {
   const edge = token?.edge ?? null
-  if (edge === null) return { isRepeating: false, again: null }
-  const { first, last, before } = edge
+  if (token === null || edge === null) return { repeated: 0, again: null }
+  const { last, before, overlap } = edge
+  const { place } = token
   const seen = identities()
-  // A page with the edge alone is what the end of a list looks like when it is asked for with an overlap.
-  const isEdgeAlone = before === null && records === 1
-  if (records > 0 && seen[0] === first && seen.at(-1) === last && !isEdgeAlone) {
+  if ("page" in place && place.size !== null && records > place.size) {
+    return broken(`${records} records came where at most ${place.size} were asked for; leave page_size out`)
+  }
+  if (isSame(seen, token, edge)) {
     // So short a page by offset also comes again when one record came before it.
-    if (records <= 2 && token !== null && "offset" in token.place) {
-      return drifted("the same records come again, at another offset")
-    }
-    return broken("the same page comes again: the source does not heed the parameter that names the page")
+    return records <= 2 && "offset" in place
+      ? drifted("the same records come again, at another offset")
+      : broken("the same page comes again: the source does not heed the parameter that names the page")
   }
   const at = seen.indexOf(last)
-  if (at >= 0) return { isRepeating: at === 0, again: null }
-  return before === null
-    ? drifted("the page does not hold the last record of the page before")
-    : { isRepeating: false, again: { path: before, last } }
+  if (at >= 0) return { repeated: at + 1 === overlap ? overlap : 0, again: null }
+  if (before !== null) return { repeated: 0, again: { path: before, last } }
+  return "page" in place && place.size !== null && records < place.size && member(meta, "has_more") === true
+    ? broken(`${records} of more records came where ${place.size} were asked for; leave page_size out`)
+    : drifted("the page does not hold the last record of the page before")
+}
+
+/** Whether a page is the one before. */
+const isSame = (seen: ReadonlyArray<string>, { place, step }: PageToken, { first, last, before }: Edge): boolean => {
+  if (seen.length === 0 || seen[0] !== first) return false
+  // Asked with another limit, the same page ends elsewhere; who does not heed the number shows it at once.
+  if (before === null && "page" in place) return step === 1
+  // A page with the edge alone is what the end of a list looks like when it is asked for with an overlap.
+  return seen.at(-1) === last && (before !== null || seen.length > 1)
 }
 
 /** Whether the page before still ends as it did; the drift when it does not. */
@@ -273,7 +298,9 @@ const edgeBehind = ({ identities }: PageFacts, asked: Asked): Edge | null => {
   const seen = identities()
   const first = seen[0]
   const last = seen.at(-1)
-  return first === undefined || last === undefined ? (asked.token?.edge ?? null) : { first, last, before: asked.path }
+  return first === undefined || last === undefined
+    ? (asked.token?.edge ?? null)
+    : { first, last, before: asked.path, overlap: 0 }
 }
 
 const follow = (
@@ -322,16 +349,51 @@ const nextNumbered = (
   const edge = edgeBehind(facts, asked)
   const step = (token?.step ?? 0) + 1
   if (mode === "page") {
-    const isPage = token !== null && "page" in token.place
-    const { page, size } = isPage ? token.place : { page: settings.pageFirst, size: asked.pageSize }
-    return { place: { page: page + 1, size }, step, mark: "", edge }
+    const { overlap, place } = nextPage(records, asked, settings)
+    return { place, step, mark: "", edge: edge !== null && overlap > 0 ? { ...edge, before: null, overlap } : edge }
   }
   const end = (token !== null && "offset" in token.place ? token.place.offset : 0) + records
   // A page that held nothing but the overlap: the list ends here, or its pages are of one record.
   const isOverlapAlone = token?.edge?.before === null && records === 1
   return isOverlapAlone || edge === null
     ? { place: { offset: end }, step, mark: "", edge }
-    : { place: { offset: end - 1 }, step, mark: "", edge: { ...edge, before: null } }
+    : { place: { offset: end - 1 }, step, mark: "", edge: { ...edge, before: null, overlap: 1 } }
+}
+
+/** The numbered page that goes on, and how many records of this one it holds. */
+const nextPage = (
+  records: number,
+  { pageSize, token }: Asked,
+  { pageFirst }: PagingSettings
+): { readonly place: Place; readonly overlap: number } => {
+  const { page, size, most } =
+    token !== null && "page" in token.place ? token.place : { page: pageFirst, size: pageSize, most: pageSize }
+  // A page that is not full tells that its number and limit do not say where it ends.
+  if (size === null || most === null || records !== size) {
+    return { place: { page: page + 1, size, most: null }, overlap: 0 }
+  }
+  const start = (page - pageFirst) * size
+  const end = start + size
+  const limit = overlappingLimit(start, end, most)
+  return limit === null
+    ? { place: { page: page + 1, size, most }, overlap: 0 }
+    : { place: { page: pageFirst + Math.floor(end / limit), size: limit, most }, overlap: end % limit }
+}
+
+/**
+ * The limit by which some page holds the record before `end` and goes on behind it as far as possible; null when all
+ * limits cut there, which from 20 records a page on never happens (before 232,792,560 records).
+ */
+const overlappingLimit = (start: number, end: number, most: number): number | null => {
+  let best: number | null = null
+  let furthest = end
+  for (let limit = most; limit >= 2; limit--) {
+    const from = end - (end % limit)
+    if (end % limit === 0 || from <= start || from + limit <= furthest) continue
+    best = limit
+    furthest = from + limit
+  }
+  return best
 }
 
 /** The target of `rel=next` in a Link header; null when there is none. */

@@ -327,11 +327,14 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
       const { answer, list, text, texts } = turned
       const decoder = decoderOf(request.resource)
       const { records, rejected } = decoder.list(text, list.items, list.start)
-      const isRepeatRejected = turned.isRepeating && Decode.isRejected(decoder.one(texts()[0]!, 0, texts()[0]!.length))
+      // What the page before ended with comes again on purpose.
+      const { repeated } = turned
+      const isRejectedAgain = (at: number) => Decode.isRejected(decoder.one(texts()[at]!, 0, texts()[at]!.length))
+      const rejectedAgain = Array.from({ length: repeated }, (_, at) => at).filter(isRejectedAgain).length
       const syncedThrough = member(list.meta, "synced_through")
       return {
-        records: turned.isRepeating && !isRepeatRejected ? records.slice(1) : records,
-        rejected: isRepeatRejected ? rejected.slice(1) : rejected,
+        records: repeated === 0 ? records : records.slice(repeated - rejectedAgain),
+        rejected: repeated === 0 ? rejected : rejected.slice(rejectedAgain),
         next: turned.next,
         syncedThrough:
           typeof syncedThrough === "string" && syncedThrough !== "" && isStorable(syncedThrough) ? syncedThrough : null,
@@ -347,7 +350,7 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
     Effect.map(turn(request), (turned): RawPage => {
       const texts = turned.texts()
       return {
-        records: turned.isRepeating ? texts.slice(1) : texts,
+        records: turned.repeated === 0 ? texts : texts.slice(turned.repeated),
         next: turned.next,
         attempts: turned.answer.attempts + (turned.extraAttempts ?? 0)
       }

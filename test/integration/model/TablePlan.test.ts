@@ -1,11 +1,15 @@
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { money, string } from "../../../src/catalogue/Field.ts"
 import { resource, type Resource } from "../../../src/catalogue/Resource.ts"
 import { tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
+import * as Database from "../../../src/postgres/Database.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { layerSql } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 
@@ -20,7 +24,9 @@ const grown = (base: Resource, fields: Resource["fields"]): Resource =>
     modifiedSince: base.modifiedSince
   })
 
-layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the warehouse's tables", (it) => {
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+
+layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the warehouse's tables", (it) => {
   it.effect("are made for the whole catalogue, and then there is nothing left to do", () =>
     Effect.gen(function* () {
       const tables = [...serviceV2.resources.values()].map((one) => tableOf(one))
@@ -77,6 +83,83 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the wareh
       assert.strictEqual(conflict._tag, "TableConflict")
       assert.include(conflict.message, "erp.touched: the column price is double precision and should be numeric(20,4)")
     })
+  )
+
+  it.effect("heal when somebody dropped a column: it is made again, and the next run reads every record", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const table = tableOf({ ...things, path: "dropped" })
+      yield* TablePlan.apply([table])
+      yield* sql`insert into tributary.checkpoints (company_id, resource, cursor, updated_at)
+                 values (1, 'dropped', 'c', now()), (2, 'dropped', null, now())`
+      yield* sql`alter table erp.dropped drop column price cascade`
+      const done = yield* TablePlan.apply([table])
+      assert.include(done.join("\n"), 'alter table "erp"."dropped" add column "price" numeric(20,4)')
+      assert.include(done.join("\n"), "create or replace view")
+      const wanted = yield* sql<{ full_wanted: string | null }>`
+        select full_wanted from tributary.checkpoints where resource = 'dropped' order by company_id`
+      // The second company has read nothing yet: its first run reads everything anyway.
+      assert.deepStrictEqual(
+        wanted.map((row) => row.full_wanted),
+        ["new in the table: price", null]
+      )
+      assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
+    })
+  )
+
+  it.effect("grow although views of other people rest on them", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const base = { ...things, path: "rested" }
+      yield* TablePlan.apply([tableOf(base)])
+      yield* sql`create view erp.mine as select * from erp.rested`
+      yield* sql`create view erp_history.mine as select * from erp_history.rested`
+      yield* TablePlan.apply([tableOf(grown(base, [...base.fields, money("cost")]))])
+      yield* sql`select cost from erp.rested`
+      yield* sql`select * from erp.mine`
+      yield* sql`select record from erp_history.mine`
+    })
+  )
+
+  it.effect("are left alone when Postgres refuses a statement: the message says what, and nothing was changed", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const base = { ...things, path: "refused" }
+      yield* TablePlan.apply([tableOf(base)])
+      yield* sql`create function public.no_ddl() returns event_trigger language plpgsql as
+                 $$ begin raise exception 'ask the owner first'; end $$`
+      yield* sql`create event trigger no_ddl on ddl_command_end when tag in ('COMMENT') execute function public.no_ddl()`
+      const conflict = yield* Effect.flip(
+        TablePlan.apply([tableOf(grown(base, [...base.fields, money("cost")]))])
+      ).pipe(Effect.ensuring(Effect.orDie(sql`drop event trigger no_ddl`)))
+      assert.strictEqual(conflict._tag, "TableConflict")
+      assert.include(conflict.message, "ask the owner first (P0001)")
+      const columns =
+        yield* sql`select 1 from pg_attribute where attrelid = 'erp.refused'::regclass and attname = 'cost'`
+      assert.lengthOf(columns, 0)
+    })
+  )
+
+  it.effect("do not make readers wait behind somebody who holds a table, and say so in the end", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const base = { ...things, path: "held" }
+      yield* TablePlan.apply([tableOf(base)])
+      const holder = yield* (yield* Database.Database).connect
+      yield* Effect.promise(() => holder.query("begin; lock table erp.held in access share mode"))
+      const waiting = yield* Effect.forkChild(
+        Effect.result(TablePlan.apply([tableOf(grown(base, [...base.fields, money("cost")]))]))
+      )
+      // Somebody asks while the change waits: however long the holder takes, this one waits for one attempt at most.
+      yield* sql`select count(*) from pg_stat_activity where wait_event_type = 'Lock'`.pipe(
+        Effect.repeat({ until: (rows) => Number((rows[0] as { count: bigint }).count) > 0 })
+      )
+      yield* sql`select set_config('statement_timeout', '10s', false)`
+      yield* sql`select count(*) from erp.held`
+      yield* Effect.promise(() => holder.query("commit"))
+      const done = yield* Fiber.join(waiting)
+      assert.strictEqual(done._tag, "Success")
+    }).pipe(Effect.scoped)
   )
 
   it.effect("are made once by programs that start together", () =>

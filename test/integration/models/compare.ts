@@ -60,13 +60,14 @@ export const check = Effect.fnUntraced(function* (
       const is = sorted(yield* rowsOf(dataset, model, books.company, asOf))
       const ought = sorted(figures[model.name]!(books, asOf))
       rows[model.name] = (rows[model.name] ?? 0) + is.length
-      const extra = [...is]
+      // Both are sorted: what does not pair up is on one side only.
+      let at = 0
       for (const row of ought) {
-        const at = extra.indexOf(row)
-        if (at >= 0) extra.splice(at, 1)
+        while (at < is.length && is[at]! < row) wrong.push(`${model.name} of company ${books.company} has ${is[at++]!}`)
+        if (is[at] === row) at += 1
         else wrong.push(`${model.name} of company ${books.company} lacks ${row}`)
       }
-      for (const row of extra) wrong.push(`${model.name} of company ${books.company} has ${row}`)
+      for (const row of is.slice(at)) wrong.push(`${model.name} of company ${books.company} has ${row}`)
     }
   }
   return { rows, wrong } satisfies Checked

@@ -73,13 +73,27 @@ const grouped = (records: ReadonlyArray<Json>, key: (record: Json) => unknown): 
   return [...groups.values()]
 }
 
+/** What is asked of the same books again and again. */
+const memory = new WeakMap<Books, Map<string, unknown>>()
+const remembered = <A>(books: Books, name: string, compute: () => A): A => {
+  const known = memory.get(books) ?? new Map<string, unknown>()
+  memory.set(books, known)
+  if (!known.has(name)) known.set(name, compute())
+  return known.get(name) as A
+}
+
 const active = (books: Books, resource: string): ReadonlyArray<Json> =>
-  books.of(resource).filter((record) => record["cancel"] !== true)
+  remembered(books, `active ${resource}`, () => books.of(resource).filter((record) => record["cancel"] !== true))
 const isPosted = (record: Json): boolean => (record["voucherid"] ?? null) !== null
-const posted = (books: Books): ReadonlyArray<Json> => active(books, "invoices").filter(isPosted)
+const posted = (books: Books): ReadonlyArray<Json> =>
+  remembered(books, "posted", () => active(books, "invoices").filter(isPosted))
 const openOf = (invoice: Json): bigint => exact(invoice["invoicetotal"]) - exact(invoice["invoicepaid"])
 const find = (books: Books, resource: string, id: unknown): Json | undefined =>
-  (id ?? null) === null ? undefined : books.of(resource).find((record) => record["id"] === id)
+  remembered(
+    books,
+    `by id ${resource}`,
+    () => new Map(books.of(resource).map((record) => [record["id"], record]))
+  ).get(id)
 
 /** When an invoice is due, and by which terms. */
 const dueOf = (books: Books, invoice: Json) => {

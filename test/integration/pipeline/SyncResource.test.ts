@@ -463,8 +463,7 @@ describe("a run", () => {
           deletionsShareMax: 0.5,
           children: []
         }
-        const begun = () =>
-          Effect.succeed({ kind: "full" as const, resumed: false, cursorFrom: null, lateness: null })
+        const begun = () => Effect.succeed({ kind: "full" as const, resumed: false, cursorFrom: null, lateness: null })
         const page = {
           records: [thing(1, "zombie", 1)],
           rejected: [],

@@ -33,6 +33,8 @@ export const cursor: CheckerOf = ({ source, canonical }) => {
         if (version.op === "delete" || version.stamp === null || version.stamp > limit) continue
         if (inQuarantine.has(id)) continue
         const key = keyOf(company, resource.path, id)
+        // Removed since: whoever reads its page now cannot meet it any more.
+        if (history.some((later, place) => place > index && later.id === id && later.op === "delete")) continue
         const row = rows.get(id)
         if (row === undefined) return `${key} (stamp ${version.stamp}) is missing, and the cursor is ${mark.cursor}`
         const isThere = history.some(

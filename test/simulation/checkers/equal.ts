@@ -21,7 +21,8 @@ export const differences = (
         if (!held.some((one) => one.id === id)) found.set(key, "cannot be landed and is not in quarantine")
         continue
       }
-      if (held.some((one) => one.id === id)) found.set(key, "is in quarantine, and nothing is wrong with it")
+      const wrongly = held.find((one) => one.id === id)
+      if (wrongly !== undefined) found.set(key, `is in quarantine, and nothing is wrong with it: ${wrongly.reason}`)
       else if (row === undefined) found.set(key, "is in the source and not in the warehouse")
       else if (row.value.whole !== wanted.whole) {
         const fields = differing(resource, wanted, row.value)

@@ -8,10 +8,10 @@
  */
 import * as Effect from "effect/Effect"
 import * as Context from "effect/Context"
-import * as Layer from "effect/Layer"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Redacted from "effect/Redacted"
 import * as Reactivity from "effect/reactivity/Reactivity"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
@@ -37,7 +37,7 @@ export interface DatabaseFaults {
 }
 
 export interface Hooks {
-  /** After a COMMIT that happened; awaited before anything else happens. */
+  /** After a COMMIT that happened, or a change of a checkpoint on its own; awaited before anything else happens. */
   readonly committed: (owner: Owner) => Promise<void>
   readonly fired: (what: string) => void
   /** A process is about to send a statement, or one was worked on: the moment for a kill. */
@@ -57,8 +57,6 @@ const lostError = () => Object.assign(new Error("Connection terminated unexpecte
 export const brief = (text: string): string => text.replace(/\s+/g, " ").trim().slice(0, 60)
 
 const waitsMs = 12
-
-class Lost extends Error {}
 
 /** One simulated connection. */
 export class SimulatedClient {
@@ -237,7 +235,8 @@ export class Connections {
           if (error === null) this.follow(client, text)
           const code = error === null ? "" : ` -> ${(error as { code?: string }).code ?? error.message}`
           this.told(client.owner, `sql ${brief(text)}${code}`)
-          if (error === null && isCommit(text)) await this.hooks.committed(client.owner)
+          const isTold = isCommit(text) || (!client.inTransaction && /\btributary\.checkpoints\b/.test(text))
+          if (error === null && isTold) await this.hooks.committed(client.owner)
           if (fault === "lost after") {
             this.fire(client, isCommit(text) ? "D3 commit lost, applied" : "D2 lost after")
             this.drop(client, "lost")
@@ -415,6 +414,8 @@ export class Connections {
     this.kernel.work(async () => {
       for (const client of this.clients) {
         if (client.owner !== owner || client.session === null) continue
+        // Whoever waits in a statement of its own cannot be told anything now.
+        if ([...this.blocked].some(({ session }) => session === client.session)) continue
         await client.session.client.query("select pg_advisory_unlock_all()").catch(() => {})
         this.fire(client, "D8 locks lost")
       }
@@ -428,7 +429,7 @@ export class Connections {
   // -- services ---------------------------------------------------------------------------------------------------------
 
   /** What the production code knows as its database. */
-  services(owner: Owner): Effect.Effect<Context.Context<Database | SqlClient.SqlClient>> {
+  services(owner: Owner): Effect.Effect<Context.Context<Database | SqlClient.SqlClient>, never, Scope.Scope> {
     const connect = Effect.acquireRelease(
       this.connect(owner),
       (client, exit) =>
@@ -443,15 +444,20 @@ export class Connections {
       embedded: false,
       connect: connect as Effect.Effect<pg.Client, DatabaseError, never> as DatabaseShape["connect"]
     })
+    const idle: Array<SimulatedClient> = []
+    const closed = Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        for (const client of idle.splice(0)) this.drop(client, "ended")
+      })
+    )
     return Effect.map(
-      Effect.provide(this.sqlClient(owner), Reactivity.layer),
+      Effect.andThen(closed, Effect.provide(this.sqlClient(owner, idle), Reactivity.layer)),
       (sql) => Context.make(Database, database).pipe(Context.add(SqlClient.SqlClient, sql))
     )
   }
 
   /** The pool for ordinary queries. */
-  private sqlClient(owner: Owner) {
-    const idle: Array<SimulatedClient> = []
+  private sqlClient(owner: Owner, idle: Array<SimulatedClient>) {
     const take = Effect.suspend(() => {
       for (let client = idle.pop(); client !== undefined; client = idle.pop()) {
         if (client.dead === null) return Effect.succeed(client)
@@ -520,7 +526,3 @@ const failing = (code: string) =>
 export const instantOf = (micros: number): string =>
   `${new Date(Math.floor(micros / 1000)).toISOString().slice(0, 23)}${String(micros % 1000).padStart(3, "0")}Z`
 
-export const layerOf = (connections: Connections, owner: Owner) =>
-  Layer.effectContext(connections.services(owner))
-
-export { Lost }

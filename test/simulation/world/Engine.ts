@@ -74,7 +74,7 @@ const cycle = Effect.fnUntraced(function* ({ drawn, source, network }: Machine, 
 
 const pagingMode = ({ dialect }: Plan) => {
   const { paging } = dialect
-  return paging === "page" || paging === "offset" ? paging : "auto"
+  return paging === "page" || paging === "offset" || paging === "link" ? paging : "auto"
 }
 
 const randomOf = (chance: Chance): Random.Random["Service"] => ({

@@ -117,6 +117,7 @@ export class Writers {
         const all = this.table(company, resource).filter(({ gone }) => !gone)
         if (all.length === 0 || this.stopped) return
         this.fired("S15 storm")
+        for (const { id } of all) this.odd.delete(keyOf(company, resource.path, String(id)))
         this.put(
           company,
           resource,
@@ -211,7 +212,14 @@ export class Writers {
   }
 
   private createOdd(company: number, resource: Resource): void {
-    const field = resource.fields.find(({ name, type }) => name !== "id" && ["decimal", "integer", "boolean"].includes(type._tag))
+    const field = resource.fields.find(
+      ({ name, type, reference, values }) =>
+        name !== "id" &&
+        name !== "cancel" &&
+        reference === null &&
+        values === null &&
+        ["decimal", "integer", "boolean"].includes(type._tag)
+    )
     if (field === undefined) return
     const one = this.fresh(company, resource, true)
     const key = keyOf(company, resource.path, String(one.id))
@@ -275,7 +283,7 @@ export class Writers {
       case "decimal": {
         const digits = type.scale === 0 ? "" : `.${String(chance.integer(0, 10 ** type.scale - 1)).padStart(type.scale, "0")}`
         const sign = chance.chance(0.2) ? "-" : ""
-        return `${sign}${chance.pick([0, chance.integer(0, 99), 90071992547409, 900719925474099])}${digits}`
+        return `${sign}${chance.pick([0, chance.integer(0, 99), 90071992547409, type.scale > 5 ? 7 : 900719925474099])}${digits}`
       }
       case "boolean":
         return String(chance.chance(0.5))

@@ -284,9 +284,9 @@ const takePage = (table: Table, query: Query, dialect: Dialect): Page => {
 }
 
 /** Pages may be shorter than asked for; only where a position says where the next one begins. */
-const pageSize = ({ limit, after }: Query, { pageSizes, paging }: Dialect): number => {
+const pageSize = ({ limit, after, skip }: Query, { pageSizes, paging }: Dialect): number => {
   if (pageSizes === null || paging === "page") return limit
-  return 1 + (hash(pageSizes, after?.id ?? 0, after?.stamp ?? 0) % limit)
+  return 1 + (hash(pageSizes, after?.id ?? skip, after?.stamp ?? 0) % limit)
 }
 
 export interface Listed {

@@ -1,0 +1,147 @@
+/**
+ * `tributary schema` as anybody runs it, against a server that sends fields which no catalogue states, and with a resource
+ * that only the configuration names.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { makeWorld } from "../support/world.ts"
+
+interface Report {
+  readonly statements: ReadonlyArray<string>
+  readonly adopted: ReadonlyArray<{ readonly field: string; readonly column: string; readonly type: string }>
+  readonly unknownFields: ReadonlyArray<{
+    readonly resource: string
+    readonly field: string
+    readonly type: string | null
+  }>
+  readonly names: ReadonlyArray<{ readonly name: string; readonly inDatabase: string }>
+}
+
+const json = (text: string) => JSON.parse(text) as Report
+
+describe("tributary schema", () => {
+  it.live(
+    "shows and makes what the warehouse lacks, and learns what nobody has stated",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+          world.configure(
+            [
+              "companies:",
+              "  - name: main",
+              "    resources: [items, invoicelines, webhooks]",
+              "resources:",
+              "  webhooks: { cancel: true }",
+              ""
+            ].join("\n")
+          )
+          const token = yield* Effect.promise(() => world.reference.token(1))
+          const run = (...args: ReadonlyArray<string>) => world.run(args, { SERVICE_API_TOKEN: token })
+          const subscribe = (url: string) =>
+            Effect.promise(async () => {
+              const answer = await fetch(`${world.reference.baseUrl}/webhooks`, {
+                method: "POST",
+                headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+                body: JSON.stringify({ url, events: ["orders.created"] })
+              })
+              assert.strictEqual(answer.status, 201, await answer.text())
+            })
+          yield* subscribe("https://example.com/one")
+          yield* subscribe("https://example.com/two")
+
+          // Before anything was synced: the tables that a sync would make.
+          const fresh = yield* run("schema", "plan")
+          assert.strictEqual(fresh.code, 0, fresh.stderr)
+          assert.include(fresh.stdout, 'create table "erp"."webhooks"')
+          assert.include(fresh.stdout, 'create table "erp"."items"')
+          assert.match(fresh.stdout, /-- and [\d,]+ comments/)
+          assert.include(fresh.stdout, "npx tributary schema apply")
+          assert.lengthOf(yield* world.query("select 1 from pg_namespace where nspname = 'erp'"), 0)
+
+          yield* world.control("PUT", "/dialect", { extraFields: 9 })
+          const first = yield* run("sync")
+          assert.strictEqual(first.code, 0, first.stderr + first.stdout)
+          assert.include(first.stderr, "items: new fields, kept in _extra until they have columns: ")
+          // The resource that only the configuration names has its columns at once.
+          assert.deepStrictEqual(
+            yield* world.query("select url, events, paused, failcount, cancel, _extra from erp.webhooks order by id"),
+            ["one", "two"].map((path) => ({
+              url: `https://example.com/${path}`,
+              events: ["orders.created"],
+              paused: false,
+              failcount: 0n,
+              cancel: false,
+              // Nothing but null was seen of these: what they are is still to be learnt.
+              _extra: { description: null, lastdeliverydate: null, disableddate: null }
+            })) as never
+          )
+
+          const status = yield* world.query<{ field: string }>(
+            "select field from tributary.learnt_fields where resource = 'webhooks' order by position"
+          )
+          assert.deepStrictEqual(
+            status.map(({ field }) => field),
+            ["url", "events", "paused", "failcount"]
+          )
+
+          const plan = yield* run("schema", "plan", "--json")
+          assert.strictEqual(plan.code, 0, plan.stderr)
+          assert.deepStrictEqual(
+            new Set(json(plan.stdout).unknownFields.map((one) => `${one.resource}.${one.field} ${one.type}`)),
+            new Set([
+              ...["description", "disableddate", "lastdeliverydate"].map((field) => `webhooks.${field} null`),
+              ...["items", "invoicelines"].flatMap((resource) =>
+                ["x_detail json", "x_flag boolean", "x_note text", "x_rate number"].map(
+                  (field) => `${resource}.${field}`
+                )
+              )
+            ])
+          )
+
+          const mistaken = yield* run("schema", "apply", "--field", "items.x_nope")
+          assert.strictEqual(mistaken.code, 2)
+          assert.include(
+            mistaken.stderr,
+            '"items.x_nope" is no unknown field that a record was seen to carry; there are: '
+          )
+          const one = yield* run("schema", "apply", "--field", "items.x_rate", "--type", "text", "--json")
+          assert.strictEqual(one.code, 0, one.stderr)
+          assert.deepStrictEqual(json(one.stdout).adopted, [
+            { resource: "items", field: "x_rate", column: "x_rate", type: "text" }
+          ] as never)
+          const rest = yield* run("schema", "apply")
+          assert.strictEqual(rest.code, 0, rest.stderr)
+          assert.include(rest.stdout, "invoicelines.x_rate has the column x_rate (number) now")
+          assert.deepStrictEqual(
+            yield* world.query(
+              `select count(*)::int as n from erp.invoicelines where _extra is not null or _version > 1`
+            ),
+            [{ n: 0 }]
+          )
+          // What was learnt is read into its columns; nothing that stands there is written again.
+          const again = yield* run("sync", "--full")
+          assert.strictEqual(again.code, 0, again.stderr)
+          assert.match(again.stdout, /: nothing new \(/)
+          assert.notInclude(again.stderr, "new fields")
+          const verified = yield* run("verify", "--resource", "invoicelines")
+          assert.strictEqual(verified.code, 0, verified.stderr + verified.stdout)
+
+          const grants = yield* run("schema", "grants", "--reader", "analyst")
+          assert.strictEqual(grants.code, 0, grants.stderr)
+          assert.include(grants.stdout, 'to "analyst";')
+          // Somebody changed a type: told, and nothing is changed.
+          yield* world.query("drop view erp_history.items cascade")
+          yield* world.query("alter table erp.items alter column x_flag type text")
+          const conflict = yield* run("schema", "apply")
+          assert.strictEqual(conflict.code, 2)
+          assert.include(conflict.stderr, "erp.items: the column x_flag is text and should be boolean")
+          assert.lengthOf(
+            yield* world.query("select 1 from pg_views where schemaname = 'erp_history' and viewname = 'items'"),
+            0
+          )
+        })
+      ),
+    { timeout: 120_000 }
+  )
+})

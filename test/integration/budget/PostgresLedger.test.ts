@@ -1,0 +1,338 @@
+import { assert, describe, layer } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Budget from "../../../src/budget/Budget.ts"
+import { Budgets, layerPostgres } from "../../../src/budget/Budgets.ts"
+import type { Ledger } from "../../../src/budget/Ledger.ts"
+import * as PostgresLedger from "../../../src/budget/PostgresLedger.ts"
+import * as Rule from "../../../src/budget/Rule.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { Database } from "../../../src/postgres/Database.ts"
+import { most } from "../../budget/Servers.ts"
+import { layerSql } from "../../support/postgres.ts"
+
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+
+let tokens = 0
+/** A token of its own for each test, so that tests share a database and no row. */
+const fingerprint = () =>
+  PostgresLedger.fingerprintOf("https://erp.test", Redacted.make(`token ${(tokens += 1)}`), "token")
+
+const as = (kind: Rule.PriorityClass) => Effect.provideService(Budget.Priority, { class: kind, dueAt: 0 })
+const nothing = { urgent: 0, live: 0, backfill: 0 }
+
+const draws = (seed: number) => {
+  let state = seed >>> 0
+  return (below: number) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+/** The database's time, in the hands of the test from here to the end of the scope. */
+const ownTime = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const define = (body: string) =>
+    Effect.orDie(
+      sql.unsafe(
+        `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as '${body}'`
+      )
+    )
+  yield* sql`create table if not exists public.test_clock (at timestamptz not null)`
+  yield* sql`truncate public.test_clock`
+  yield* sql`insert into public.test_clock values (to_timestamp(0))`
+  yield* Effect.acquireRelease(define("select at from public.test_clock"), () => define("select clock_timestamp()"))
+  return (ms: number) =>
+    Effect.orDie(Effect.asVoid(sql`update public.test_clock set at = to_timestamp(${ms}::float8 / 1000)`))
+})
+
+/** Takes as fast as it may, and writes down when, by the time of this process. */
+const insatiable = (budget: Budget.BudgetShape, taken: Array<number>, pauseMs: number) =>
+  Effect.forever(
+    Effect.gen(function* () {
+      yield* budget.take
+      taken.push(Number((yield* Clock.Clock).monotonicTimeNanosUnsafe()) / 1e6)
+      yield* Effect.sleep(pauseMs)
+    })
+  )
+
+layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledger in Postgres", (it) => {
+  describe("its rule", () => {
+    it.effect("is the one of Rule.ts, on random histories", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const set = yield* ownTime
+        for (const [seed, perMinute] of [7, 60, 500, 6_000].entries()) {
+          const draw = draws(seed + 1)
+          const name = fingerprint()
+          const spanMs = 60_500
+          const ledger = PostgresLedger.make(sql, name, { perMinute, spanMs })
+          let standing = Rule.nothingGiven
+          let now = 1_800_000_000_000
+          const ids = new Map<bigint, bigint>()
+          const open: Array<{ readonly id: bigint; readonly permits: number; readonly at: number }> = []
+          let granted = 0
+          for (let step = 0; step < 90; step++) {
+            now += draw(3) === 0 ? draw(9_000) : draw(400)
+            yield* set(now)
+            if (draw(25) === 0) {
+              const durationMs = draw(4_000)
+              const limited = draw(2) === 0
+              standing = Rule.hold(standing, durationMs, limited, perMinute, now, spanMs)
+              yield* ledger.hold(durationMs, limited)
+            }
+            const last = draw(3) === 0 ? undefined : open.shift()
+            const settled =
+              last === undefined
+                ? null
+                : { id: last.id, used: draw(last.permits + 1), ageMs: draw(Math.max(1, now - last.at)) }
+            const size = Math.max(2, Math.ceil(perMinute / 40))
+            const wish = () => (draw(3) === 0 ? 0 : draw(size))
+            const wanted = { urgent: draw(6) === 0 ? wish() : 0, live: wish(), backfill: wish() }
+            const validMs = 1_000 + draw(2_000)
+            const [next, expected] = Rule.lease(
+              standing,
+              { wanted, validMs, settled },
+              perMinute,
+              now,
+              spanMs,
+              BigInt(step + 1)
+            )
+            standing = next
+            const grant = yield* ledger.lease({
+              wanted,
+              validMs,
+              settled: settled === null ? null : { ...settled, id: ids.get(settled.id)! }
+            })
+            const { leaseId, ...rest } = grant
+            const { leaseId: expectedId, ...others } = expected
+            assert.strictEqual(leaseId === null, expectedId === null)
+            const where = `limit ${perMinute}, step ${step}`
+            assert.deepStrictEqual(rest.granted, others.granted, where)
+            assert.closeTo(rest.waitMs, others.waitMs, 1, where)
+            assert.closeTo(rest.heldMs, others.heldMs, 0.01, where)
+            assert.closeTo(rest.effectivePerMinute, others.effectivePerMinute, 1e-3, where)
+            if (expectedId !== null) {
+              const permits = grant.granted.urgent + grant.granted.live + grant.granted.backfill
+              granted += permits
+              ids.set(expectedId, leaseId!)
+              open.push({ id: expectedId, permits, at: now })
+            }
+          }
+          assert.isAtLeast(granted, Math.min(perMinute, 100))
+          const rows = yield* sql<{ n: bigint; sum: bigint }>`
+            select count(*) as n, coalesce(sum(permits), 0) as sum
+              from tributary.budget_leases where fingerprint = ${name}`
+          assert.strictEqual(
+            rows[0]!.sum,
+            BigInt(standing.leases.reduce((sum, { permits }) => sum + permits, 0)),
+            "what counts"
+          )
+        }
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("is not fooled for long by a clock that is set back, and forgets tokens that are no longer used", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const set = yield* ownTime
+        const now = 1_800_000_000_000
+        const old = fingerprint()
+        yield* set(now - 40 * 86_400_000)
+        yield* PostgresLedger.make(sql, old, { perMinute: 10 }).lease({
+          wanted: { ...nothing, live: 3 },
+          validMs: 1_000,
+          settled: null
+        })
+        yield* set(now)
+        const ledger = PostgresLedger.make(sql, fingerprint(), { perMinute: 10 })
+        const ask = { wanted: { ...nothing, urgent: 10 }, validMs: 1_000, settled: null }
+        assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
+        assert.deepStrictEqual(
+          yield* sql`select 1 from tributary.budgets where fingerprint = ${old}
+            union all select 1 from tributary.budget_leases where fingerprint = ${old}`,
+          []
+        )
+        yield* set(now - 7_200_000)
+        assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 0)
+        yield* set(now - 7_200_000 + 61_000)
+        assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
+      }).pipe(Effect.scoped)
+    )
+  })
+
+  describe("processes at once", () => {
+    it.effect("never use more than the limit together, use nearly all of it, and leave few rows", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const name = fingerprint()
+        // A minute of 1.2 seconds, so that nobody waits for minutes.
+        const perMinute = 90
+        const spanMs = 1_200
+        const taken: Array<number> = []
+        const clock = yield* Clock.Clock
+        const seconds = 3
+        const began = Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            for (const kind of ["backfill", "live", "backfill", "live", "urgent"] as const) {
+              const budget = yield* Budget.fromLedger(PostgresLedger.make(sql, name, { perMinute, spanMs }))
+              yield* Effect.forkScoped(as(kind)(insatiable(budget, taken, kind === "urgent" ? 400 : 3)))
+              yield* Effect.forkScoped(as(kind)(insatiable(budget, taken, 25)))
+            }
+            yield* Effect.sleep(`${seconds} seconds`)
+          })
+        )
+        const ended = Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+        const times = taken.toSorted((a, b) => a - b)
+        // The permit was counted at some time before it was written down: 100 ms are granted to a busy machine.
+        assert.isAtMost(most(times, spanMs - 100), perMinute)
+        assert.isAtLeast(times.length, 0.85 * perMinute * ((ended - began) / spanMs))
+        const rows = yield* sql<{ n: bigint }>`
+          select count(*) as n from tributary.budget_leases where fingerprint = ${name}`
+        assert.isAtMost(Number(rows[0]!.n), perMinute)
+      })
+    )
+
+    it.effect("all keep still after one was told to wait, with a limit and without", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        for (const perMinute of [600_000, null]) {
+          const name = fingerprint()
+          const process = Budget.fromLedger(PostgresLedger.make(sql, name, { perMinute }))
+          const one = yield* process
+          const two = yield* process
+          const taken: Array<number> = []
+          yield* Effect.forkScoped(insatiable(two, taken, 2))
+          yield* Effect.forkScoped(as("backfill")(insatiable(two, taken, 3)))
+          while (taken.length < 20) yield* Effect.sleep(10)
+          const clock = yield* Clock.Clock
+          yield* one.hold(800, "limit")
+          const heldAt = Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+          const first = yield* Effect.forkChild(one.take)
+          yield* Effect.sleep(650)
+          assert.isUndefined(first.pollUnsafe())
+          // What was leased ahead is used up or void a quarter of a second later.
+          assert.deepStrictEqual(
+            taken.filter((at) => at > heldAt + 260 && at < heldAt + 780),
+            []
+          )
+          yield* Fiber.join(first)
+          const before = taken.length
+          while (taken.length < before + 5) yield* Effect.sleep(10)
+          const [row] = yield* sql<{ effective_per_minute: number | null; last_429_at: Date | null; refusals: bigint }>`
+            select effective_per_minute, last_429_at, refusals from tributary.budgets where fingerprint = ${name}`
+          assert.isNotNull(row!.last_429_at)
+          assert.strictEqual(row!.refusals, 1n)
+          if (perMinute !== null) assert.isBelow(row!.effective_per_minute!, 0.8 * perMinute)
+        }
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("at an ordinary limit send nothing at all once the hold is known to the ledger", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const name = fingerprint()
+        const one = yield* Budget.fromLedger(PostgresLedger.make(sql, name, { perMinute: 600 }))
+        const two = yield* Budget.fromLedger(PostgresLedger.make(sql, name, { perMinute: 600 }))
+        yield* two.take
+        yield* one.hold(500)
+        const fiber = yield* Effect.forkChild(two.take)
+        yield* Effect.sleep(400)
+        assert.isUndefined(fiber.pollUnsafe())
+        yield* Fiber.join(fiber)
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect(
+      "count what a killed one held until its time is over, and have back what an orderly one did not use",
+      () =>
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const set = yield* ownTime
+          let now = 1_800_000_000_000
+          yield* set(now)
+          const name = fingerprint()
+          const ledger = PostgresLedger.make(sql, name, { perMinute: 10 })
+          const ask = (urgent: number, settled: Rule.Settled | null = null) =>
+            ledger.lease({ wanted: { ...nothing, urgent }, validMs: 1_000, settled })
+          const killed = yield* ask(6)
+          assert.strictEqual(killed.granted.urgent, 6)
+          const orderly = yield* ask(9)
+          assert.strictEqual(orderly.granted.urgent, 4)
+          yield* ask(0, { id: orderly.leaseId!, used: 1, ageMs: 0 })
+          assert.strictEqual((yield* ask(9)).granted.urgent, 3)
+          now += 61_400
+          yield* set(now)
+          // 60.5 s after its use: the one permit of the orderly lease; the killed one's lease ran for a second more.
+          assert.strictEqual((yield* ask(9)).granted.urgent, 1)
+          now += 200
+          yield* set(now)
+          assert.strictEqual((yield* ask(9)).granted.urgent, 9)
+        }).pipe(Effect.scoped)
+    )
+  })
+
+  it.effect("is never part of a transaction of whoever asks", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const name = fingerprint()
+      const ledger = PostgresLedger.make(sql, name, { perMinute: 10 })
+      yield* Effect.flip(
+        sql.withTransaction(
+          Effect.andThen(
+            ledger.lease({ wanted: { ...nothing, live: 2 }, validMs: 1_000, settled: null }),
+            Effect.fail("rolled back" as const)
+          )
+        )
+      )
+      assert.strictEqual((yield* sql`select 1 from tributary.budget_leases where fingerprint = ${name}`).length, 1)
+    })
+  )
+
+  it.effect("knows no token, and one line per token and process", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const budgets = yield* Budgets
+      const asked = (token: string, scope: "token" | "install") =>
+        budgets.of({
+          baseUrl: "https://erp.test/!/api/v2",
+          token: Redacted.make(token),
+          scope,
+          requestsPerMinute: 600,
+          heldMaxMs: 1_000
+        })
+      const one = yield* asked("canary-1", "token")
+      assert.strictEqual(yield* asked("canary-1", "token"), one)
+      assert.notStrictEqual(yield* asked("canary-2", "token"), one)
+      assert.strictEqual(yield* asked("canary-2", "install"), yield* asked("canary-1", "install"))
+      yield* one.take
+      const text = JSON.stringify(
+        yield* sql<{ text: string }>`select b::text || l::text as text from tributary.budgets b
+          join tributary.budget_leases l using (fingerprint)`
+      )
+      assert.notInclude(text, "canary")
+      yield* one.hold(3_600_000)
+      assert.strictEqual((yield* Effect.flip(one.take))._tag, "BudgetHeld")
+    }).pipe(Effect.provide(layerPostgres))
+  )
+
+  it.effect("that has gone lets nobody send, and says so in words", () =>
+    Effect.gen(function* () {
+      const database = yield* Database
+      const ledger: Ledger = PostgresLedger.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
+      const client = yield* database.connect
+      const locked = (text: string) => Effect.promise(() => client.query(text))
+      yield* locked("alter function tributary.lease_permits rename to lease_permits_gone")
+      yield* Effect.addFinalizer(() => locked("alter function tributary.lease_permits_gone rename to lease_permits"))
+      const budget = yield* Budget.fromLedger(ledger, { unavailableMaxMs: 300 })
+      const error = yield* Effect.flip(budget.take)
+      assert.strictEqual(error._tag, "BudgetUnavailable")
+      assert.include(error.message, "warehouse")
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,545 @@
+/**
+ * What records carry beyond the catalogue: noted, announced once, and made into columns without a version of any record.
+ */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Decode from "../../../connectors/service-v2/client/Decode.ts"
+import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
+import type { Resource } from "../../../src/catalogue/Resource.ts"
+import type { SourceRecord } from "../../../src/connector/Connector.ts"
+import * as Drift from "../../../src/land/Drift.ts"
+import * as Adoption from "../../../src/model/Adoption.ts"
+import * as Overlay from "../../../src/model/Overlay.ts"
+import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { Database } from "../../../src/postgres/Database.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { things, tiny } from "../../support/tiny.ts"
+
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+
+/** A catalogue with one resource of the name, so that tests share a database and no table. */
+const catalogueOf = (path: string): Catalogue => ({
+  ...tiny,
+  resources: new Map([[path, { ...things, path }]])
+})
+
+const configuredOf = (path: string, more: Partial<Overlay.ConfiguredResource> = {}) =>
+  Overlay.named({ ...tiny, resources: new Map() }, [
+    { path, area: null, modifiedSince: false, cancel: false, key: null, ...more }
+  ])
+
+const read = (resource: Resource, records: ReadonlyArray<string>): ReadonlyArray<SourceRecord> => {
+  const text = `[${records.join(",")}]`
+  const { records: read, rejected } = Decode.make(resource).list(text, JSON.parse(text) as Array<unknown>, () => 0)
+  assert.deepStrictEqual(rejected, [])
+  return read
+}
+
+/** Lands records as plainly as can be: each into its row, with the drift noted in the same transaction. */
+const land = Effect.fnUntraced(function* (resource: Resource, records: ReadonlyArray<string>, companyId = 1n) {
+  const table = tableOf(resource)
+  yield* TablePlan.apply([table])
+  const client = yield* (yield* Database).connect
+  const run = (text: string, values: Array<unknown> = []) => Effect.promise(() => client.query(text, values))
+  const found = read(resource, records)
+  yield* run("begin")
+  yield* run(
+    `insert into tributary.checkpoints (company_id, resource, updated_at) values ($1, $2, now()) on conflict do nothing`,
+    [companyId, resource.path]
+  )
+  for (const record of found) {
+    const columns = table.columns.map(({ sql }) => sql)
+    const places = columns.map((_, index) => `$${index + 3}`)
+    yield* run(
+      `insert into ${table.current} ("_company_id", "_extra", ${columns.join(", ")}, "_origin", "_observed_at")
+       values ($1, $2, ${places.join(", ")}, 'scan', now())
+       on conflict ("_company_id", "id") do update set "_extra" = excluded."_extra", "_version" = ${table.current}."_version" + 1,
+         ${columns.map((column) => `${column} = excluded.${column}`).join(", ")}`,
+      [companyId, record.extra, ...record.columns.map((value) => value ?? null)]
+    )
+  }
+  const drift = Drift.make({ client, table, companyId, runId: 7n })
+  const noted = yield* drift.note(
+    found.map(({ extra }) => extra),
+    true
+  )
+  yield* run("commit")
+  return noted
+}, Effect.scoped)
+
+const recordsOf = Effect.fnUntraced(function* (resource: Resource) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql.unsafe<{ record: string }>(
+    `select record::text as record from ${tableOf(resource).view} order by id, _version`
+  )
+  return rows.map(({ record }) => record)
+})
+
+const registerOf = Effect.fnUntraced(function* (path: string) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<{
+    field: string
+    times: bigint
+    misfits: bigint
+    sample_types: ReadonlyArray<string>
+    adopted: boolean
+  }>`
+    select field, times, misfits, sample_types, adopted_at is not null as adopted
+      from tributary.unknown_fields where resource = ${path} order by field`
+})
+
+/** Adopts what can be and answers the resource as it is then. */
+const adoptAll = Effect.fnUntraced(function* (base: Catalogue, path: string) {
+  const resource = (yield* Overlay.load(base)).resources.get(path)!
+  const wishes = (yield* Adoption.candidates([resource])).flatMap(({ field, type }) =>
+    type === null ? [] : [{ field, type }]
+  )
+  const done = yield* Adoption.adopt(resource, wishes, datasetsDefault)
+  return { ...done, resource: (yield* Overlay.load(base)).resources.get(path)! }
+})
+
+layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", (it) => {
+  it.effect("notes unknown fields with what their values look like, and announces each once", () =>
+    Effect.gen(function* () {
+      const base = catalogueOf("noted")
+      const resource = base.resources.get("noted")!
+      const first = yield* land(resource, [
+        '{"id":1,"seen":"2024-01-01T00:00:00.123456789Z","x_flag":true,"x_amount":"12.50","x_code":"0012"}',
+        '{"id":2,"x_flag":null,"x_when":"2024-02-29","x_at":"2024-02-29T10:00:00Z","x_rate":1.10,"x_more":{"a":[1]}}'
+      ])
+      // `seen` stands in _extra for its digits: it is a field of the catalogue, and no news.
+      assert.deepStrictEqual([...first.unknown].sort(), [
+        "x_amount",
+        "x_at",
+        "x_code",
+        "x_flag",
+        "x_more",
+        "x_rate",
+        "x_when"
+      ])
+      assert.deepStrictEqual(first.misfits, [])
+      assert.include(Drift.told("noted", first), 'new fields, kept in _extra until they have columns: "noted.x_')
+      const again = yield* land(resource, ['{"id":3,"x_flag":1,"x_count":9007199254740993}'])
+      assert.deepStrictEqual(again.unknown, ["x_count"])
+      assert.isNull(Drift.told("noted", yield* land(resource, ['{"id":1,"x_flag":false}'])))
+      const register = yield* registerOf("noted")
+      assert.deepStrictEqual(
+        register.map(({ field, times, sample_types }) => [field, times, sample_types]),
+        [
+          ["x_amount", 1n, ["decimal"]],
+          ["x_at", 1n, ["timestamp"]],
+          ["x_code", 1n, ["text"]],
+          ["x_count", 1n, ["number"]],
+          ["x_flag", 4n, ["boolean", "integer", "null"]],
+          ["x_more", 1n, ["nested"]],
+          ["x_rate", 1n, ["number"]],
+          ["x_when", 1n, ["date"]]
+        ]
+      )
+    })
+  )
+
+  it.effect("costs no statement while there is nothing new, and writes the counts at the end", () =>
+    Effect.gen(function* () {
+      const resource = catalogueOf("counted").resources.get("counted")!
+      const statements: Array<string> = []
+      const real = yield* (yield* Database).connect
+      const client = new Proxy(real, {
+        get: (target, name) =>
+          name === "query"
+            ? (text: string, values: Array<unknown>) => {
+                statements.push(text)
+                return target.query(text, values)
+              }
+            : Reflect.get(target, name)
+      })
+      const drift = Drift.make({ client, table: tableOf(resource), companyId: 1n, runId: 1n })
+      assert.deepStrictEqual(yield* drift.note(['{"x":1}', null], false), { unknown: ["x"], misfits: [] })
+      for (let page = 0; page < 5; page++) {
+        assert.deepStrictEqual(yield* drift.note([null, '{"x":2}', null], false), Drift.nothingNoted)
+      }
+      assert.lengthOf(statements, 1)
+      yield* drift.note(['{"x":3}'], true)
+      assert.lengthOf(statements, 2)
+      yield* drift.note([], true)
+      assert.lengthOf(statements, 2)
+      assert.deepStrictEqual(
+        (yield* registerOf("counted")).map(({ times }) => times),
+        [7n]
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("makes columns that hold every value exactly, and no version of any record", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const base = catalogueOf("adopted")
+      const before = base.resources.get("adopted")!
+      const records = [
+        '{"id":1,"name":"a","flag2":true,"count":5,"rate":1.10,"amount":"12.50","zip":"01234","code":"77","born":"2024-02-29","at":"2024-02-29T10:00:00.5Z","more":{"b":1,"a":[1.50]},"mixed":"x"}',
+        '{"id":2,"name":"b","flag2":null,"count":-7,"rate":3,"amount":"-1","zip":"9","code":"A","born":"1999-12-31","at":"2024-02-29T10:00:00Z","more":[1],"mixed":4.20}',
+        '{"id":3,"name":"c"}'
+      ]
+      yield* land(before, records)
+      yield* sql`insert into erp_history.adopted__superseded (_company_id, id, name, _extra, _version, _origin, _observed_at, _valid_to)
+                 values (1, 3, 'old', '{"count": 3, "gone": 1}', 1, 'scan', now(), now())`
+      yield* sql`update erp.adopted set _version = 2 where id = 3`
+      const kept = yield* recordsOf(before)
+      const { adoptions, resource } = yield* adoptAll(base, "adopted")
+      assert.deepStrictEqual(
+        Object.fromEntries(adoptions.map(({ field, column, type }) => [field, `${column} ${type}`])),
+        {
+          flag2: "flag2 boolean",
+          count: "count integer",
+          rate: "rate number",
+          amount: "amount decimal",
+          zip: "zip text",
+          code: "code text",
+          born: "born date",
+          at: "at timestamp",
+          more: "more json",
+          mixed: "mixed text"
+        }
+      )
+      const rows =
+        yield* sql`select flag2, count, rate::text, amount::text, zip, code, born::text, at::text, more, mixed,
+                                     _extra, _version from erp.adopted order by id`
+      assert.deepStrictEqual(rows[0], {
+        flag2: true,
+        count: 5n,
+        rate: "1.10",
+        amount: "12.50",
+        zip: "01234",
+        code: "77",
+        born: "2024-02-29",
+        at: "2024-02-29 10:00:00.5+00",
+        more: { a: [1.5], b: 1 },
+        mixed: "x",
+        _extra: null,
+        _version: 1n
+      })
+      // A number among text reads as text, and stands beside it as the number that was sent.
+      assert.deepStrictEqual([rows[1]!["mixed"], rows[1]!["_extra"]], ["4.20", { mixed: 4.2 }])
+      const [old] = yield* sql`select count, _extra from erp_history.adopted__superseded where id = 3`
+      assert.deepStrictEqual(old, { count: 3n, _extra: { gone: 1 } })
+      // Records say the same as before, but for the form of an instant and for fields that were not sent, which are null.
+      const shorn = (texts: ReadonlyArray<string>) =>
+        texts.map((text) =>
+          Object.fromEntries(
+            Object.entries(JSON.parse(text) as Record<string, unknown>).filter(
+              ([name, value]) => name !== "at" && value !== null
+            )
+          )
+        )
+      assert.deepStrictEqual(shorn(yield* recordsOf(resource)), shorn(kept))
+      assert.include((yield* recordsOf(resource))[0], '"rate": 1.10')
+
+      // What is read again is what stands there: nothing would be written.
+      const table = tableOf(resource)
+      for (const record of read(resource, records)) {
+        const values = table.columns.map(({ sql: column, sqlType }, index) =>
+          record.columns[index] === undefined
+            ? []
+            : [`${column} is not distinct from '${record.columns[index]}'::${sqlType.split(" ")[0]}`]
+        )
+        const [same] = yield* sql.unsafe<{ same: boolean }>(
+          `select ${values.flat().join(" and ").replaceAll("'null'", "null")} and _extra is not distinct from $1::jsonb as same
+             from erp.adopted where id = ${record.id}`,
+          [record.extra]
+        )
+        assert.isTrue(same!.same, record.id)
+      }
+      assert.deepStrictEqual(yield* Adoption.candidates([resource]), [])
+      assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
+      assert.isTrue((yield* registerOf("adopted")).every(({ adopted }) => adopted))
+    })
+  )
+
+  it.effect("keeps what does not fit a learnt column in _extra, and announces it", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const base = catalogueOf("misfit")
+      yield* land(base.resources.get("misfit")!, ['{"id":1,"size":5,"born":"2024-01-01"}'])
+      const { resource } = yield* adoptAll(base, "misfit")
+      const noted = yield* land(resource, [
+        '{"id":2,"size":"XL","born":"2024-02-30"}',
+        '{"id":3,"size":6,"born":null}',
+        '{"id":4,"size":1e2}'
+      ])
+      assert.deepStrictEqual([...noted.misfits].sort(), ["born", "size"])
+      assert.deepStrictEqual(noted.unknown, [])
+      assert.include(Drift.told("misfit", noted), "do not fit their learnt column")
+      const rows = yield* sql`select size, born::text, _extra from erp.misfit order by id`
+      assert.deepStrictEqual(rows, [
+        { size: 5n, born: "2024-01-01", _extra: null },
+        { size: null, born: null, _extra: { size: "XL", born: "2024-02-30" } },
+        { size: 6n, born: null, _extra: null },
+        { size: null, born: null, _extra: { size: 100 } }
+      ])
+      assert.include((yield* recordsOf(resource))[1], '"size": "XL"')
+      assert.deepStrictEqual(
+        (yield* registerOf("misfit")).map(({ field, misfits }) => [field, misfits]),
+        [
+          ["born", 1n],
+          ["size", 2n]
+        ]
+      )
+      // A field of the catalogue is another matter: its type is known, and a value of another type is a fault of the record.
+      const text = '[{"id":9,"price":"dear"}]'
+      const { rejected } = Decode.make(resource).list(text, JSON.parse(text) as Array<unknown>, () => 0)
+      assert.deepStrictEqual([rejected[0]!.id, rejected[0]!.field], ["9", "price"])
+    })
+  )
+
+  it.effect("finds a column for names that no database could take, and keeps them", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const base = catalogueOf("named")
+      const long = "b".repeat(63)
+      const names = [
+        `${long}1234567`,
+        `${long}7654321`,
+        "PRICE",
+        "Price",
+        "_version",
+        "_company_id",
+        "ID",
+        'the "odd" one',
+        "it's",
+        "\\\\",
+        "😀",
+        "select",
+        "ctid",
+        "a.b",
+        "__proto__",
+        "constructor",
+        "%s $1 ?",
+        "$tributary$; drop table erp.named",
+        "end $$"
+      ]
+      const record = (id: number, value: (name: string) => string) =>
+        `{"id":${id},${names.map((name) => `${JSON.stringify(name)}:${JSON.stringify(value(name))}`).join(",")}}`
+      yield* land(base.resources.get("named")!, [record(1, (name) => `first ${name}`)])
+      const { resource, adoptions } = yield* adoptAll(base, "named")
+      assert.deepStrictEqual(new Set(adoptions.map(({ field }) => field)), new Set(names))
+      assert.strictEqual(
+        new Set([...tableOf(resource).columns, ...tableOf(resource).meta].map(({ name }) => name.toLowerCase())).size,
+        tableOf(resource).columns.length + tableOf(resource).meta.length
+      )
+      yield* land(resource, [record(2, (name) => `second ${name}`)])
+      const [row] = yield* sql`select * from erp.named where id = 2`
+      for (const { field, column } of adoptions) assert.strictEqual(row![column], `second ${field}`)
+      assert.strictEqual(row!["_extra"], null)
+      const [first, second] = (yield* recordsOf(resource)).map((text) => JSON.parse(text) as Record<string, unknown>)
+      for (const name of names) {
+        assert.strictEqual(first![name], `first ${name}`)
+        assert.strictEqual(second![name], `second ${name}`)
+      }
+      // A field that appears later and would have had one of these names gets another.
+      const mapped = adoptions.find(({ field }) => field === "a.b")!.column
+      yield* land(resource, [`{"id":3,${JSON.stringify(mapped)}:"late"}`])
+      const later = yield* adoptAll(base, "named")
+      assert.notStrictEqual(later.adoptions[0]!.column, mapped)
+      assert.strictEqual(later.resource.field.get("a.b")!.learnt!.column, mapped)
+      const [comment] = yield* sql<{ told: string }>`
+        select col_description('erp.named'::regclass, attnum) as told from pg_attribute
+         where attrelid = 'erp.named'::regclass and attname = ${mapped}`
+      assert.include(comment!.told, 'the field "a.b"')
+    })
+  )
+
+  it.effect("reads a value by the same rules before and after it has a column", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const types = ["integer", "number", "decimal", "boolean", "text", "date", "timestamp", "json"] as const
+      const values = [
+        ...[
+          "null",
+          "true",
+          "false",
+          "0",
+          "-1",
+          "123456789012345678",
+          "1234567890123456789",
+          "1.10",
+          "-0.5",
+          "0.0",
+          "100"
+        ],
+        ...[
+          "[]",
+          '[1, {"a": 2}]',
+          "{}",
+          '""',
+          '"x"',
+          '"\\u00e9\\n"',
+          '"true"',
+          '"0"',
+          '"-0"',
+          '"-0.00"',
+          '"01"',
+          '"1."'
+        ],
+        ...['"12.50"', '"-12.50"', '"1e5"', '"123456789012345678.123456789012345678"', '"1234567890123456789"'],
+        ...[
+          '"2024-02-29"',
+          '"2023-02-29"',
+          '"2024-04-31"',
+          '"0000-01-01"',
+          '"9999-12-31"',
+          '"2024-1-1"',
+          '"2024-02-29 "'
+        ],
+        ...['"2024-02-29T23:59:59Z"', '"2024-02-29T23:59:60Z"', '"2024-02-30T00:00:00Z"', '"2024-02-29T24:00:00Z"'],
+        ...['"2024-02-29T00:00:00.123456Z"', '"2024-02-29T00:00:00.1234567Z"', '"2024-02-29T00:00:00+00:00"', '"٣"']
+      ]
+      for (const type of types) {
+        const resource = Overlay.withLearnt(things, [{ name: "v", column: "v", type }])
+        const place = resource.fields.length - 1
+        const told = yield* sql.unsafe<{ text: string | null; whole: boolean }>(
+          `select case when $2 = 'json' then v::text else tributary.learnt_text(v, $2) end as text,
+                  tributary.learnt_whole(v, $2) as whole
+             from unnest($1::text[]) with ordinality as t (raw, n), lateral (select raw::jsonb as v) j order by n`,
+          [values, type]
+        )
+        values.forEach((raw, index) => {
+          const [record] = read(resource, [`{"id":1,"v":${raw}}`])
+          const expected = told[index]!
+          assert.deepStrictEqual(
+            [
+              type === "json" ? JSON.stringify(JSON.parse(record!.columns[place] ?? "null")) : record!.columns[place],
+              record!.extra === null
+            ],
+            [type === "json" ? JSON.stringify(JSON.parse(expected.text!)) : expected.text, expected.whole],
+            `${raw} as ${type}`
+          )
+        })
+      }
+    })
+  )
+
+  it.effect("takes the last of two members with one name, also of the number", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const base = catalogueOf("twice")
+      yield* land(base.resources.get("twice")!, ['{"id":7,"dup":1,"id":8,"dup":2}'])
+      yield* adoptAll(base, "twice")
+      assert.deepStrictEqual(yield* sql`select id, dup, _extra from erp.twice`, [{ id: 8n, dup: 2n, _extra: null }])
+    })
+  )
+
+  it.effect("leaves a field alone while all its values are null", () =>
+    Effect.gen(function* () {
+      const base = catalogueOf("nulls")
+      const resource = base.resources.get("nulls")!
+      yield* land(resource, ['{"id":1,"maybe":null}'])
+      assert.deepStrictEqual(
+        (yield* Adoption.candidates([resource])).map(({ field, type }) => [field, type]),
+        [["maybe", null]]
+      )
+      assert.deepStrictEqual((yield* adoptAll(base, "nulls")).adoptions, [])
+    })
+  )
+
+  it.effect("does not touch a resource that is being synced, and shuts out a run that began before", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const base = catalogueOf("busy")
+      yield* land(base.resources.get("busy")!, ['{"id":1,"x":1}'], 4n)
+      const { busy, fence } = yield* Effect.gen(function* () {
+        const other = yield* (yield* Database).connect
+        yield* Effect.promise(() => other.query("select pg_advisory_lock(hashtextextended('tributary:4:busy', 0))"))
+        return {
+          busy: yield* Effect.flip(adoptAll(base, "busy")),
+          fence: yield* sql<{ fence: bigint }>`select fence from tributary.checkpoints where resource = 'busy'`
+        }
+      }).pipe(Effect.scoped)
+      assert.include(busy.message, "is being synced right now")
+      assert.strictEqual(busy._tag === "TableConflict" && busy.isRetryable, true)
+      assert.lengthOf(yield* sql`select 1 from pg_attribute where attrelid = 'erp.busy'::regclass and attname = 'x'`, 0)
+      assert.lengthOf((yield* adoptAll(base, "busy")).adoptions, 1)
+      const after = yield* sql<{ fence: bigint }>`select fence from tributary.checkpoints where resource = 'busy'`
+      assert.strictEqual(after[0]!.fence, fence[0]!.fence + 1n)
+    })
+  )
+
+  it.effect("undoes everything when a trigger of somebody raises", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const base = catalogueOf("raising")
+      const resource = base.resources.get("raising")!
+      yield* land(resource, ['{"id":1,"x":1}'])
+      yield* sql`create function public.raise_it() returns trigger language plpgsql as
+                 $$ begin raise exception 'no updates on fridays'; end $$`
+      yield* sql`create trigger t before update on erp.raising for each row execute function public.raise_it()`
+      const conflict = yield* Effect.flip(adoptAll(base, "raising"))
+      assert.include(conflict.message, "no updates on fridays (P0001)")
+      assert.strictEqual((yield* Overlay.load(base)).resources.get("raising"), resource)
+      assert.deepStrictEqual(yield* sql`select _extra from erp.raising`, [{ _extra: { x: 1 } }])
+      yield* sql`drop trigger t on erp.raising`
+      assert.lengthOf((yield* adoptAll(base, "raising")).adoptions, 1)
+    })
+  )
+
+  it.effect("learns the columns of a resource that only the configuration names by itself, as they appear", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const base = yield* configuredOf("Sales/Work-Orders", { modifiedSince: true, key: "code" })
+      const path = "Sales/Work-Orders"
+      const resourceNow = Effect.map(Overlay.load(base), ({ resources }) => resources.get(path)!)
+      yield* land(yield* resourceNow, [
+        '{"id":1,"code":"A","lastchangedate":"2024-01-01T00:00:00Z","size":4,"note":"n"}'
+      ])
+      const learnt = yield* Adoption.learn(yield* resourceNow, datasetsDefault)
+      assert.deepStrictEqual(learnt.map(({ field, type }) => `${field} ${type}`).sort(), ["note text", "size integer"])
+      assert.deepStrictEqual(yield* Adoption.learn(yield* resourceNow, datasetsDefault), [])
+      yield* land(yield* resourceNow, [
+        '{"id":2,"code":"B","lastchangedate":"2024-01-02T00:00:00Z","size":5,"new":true}'
+      ])
+      assert.lengthOf(yield* Adoption.learn(yield* resourceNow, datasetsDefault), 1)
+      const { name } = tableOf(yield* resourceNow)
+      assert.match(name, /^Sales_Work_Orders_[0-9a-f]{8}$/)
+      assert.deepStrictEqual(
+        yield* sql.unsafe(`select id, code, size, note, new, _extra from erp."${name}" order by id`),
+        [
+          { id: 1n, code: "A", size: 4n, note: "n", new: null, _extra: null },
+          { id: 2n, code: "B", size: 5n, note: null, new: true, _extra: null }
+        ]
+      )
+      assert.lengthOf(yield* recordsOf(yield* resourceNow), 2)
+      assert.strictEqual(Overlay.learntCount(yield* resourceNow), 3)
+      assert.deepStrictEqual(yield* sql.unsafe(`select ${Overlay.learntCountSql("$1")} as n`, [path]), [{ n: 3 }])
+      // A second resource whose name differs by case only has a table of its own, whichever is named first.
+      const both = yield* Overlay.named({ ...tiny, resources: new Map() }, [
+        { path: "sales/work-orders", area: null, modifiedSince: false, cancel: false, key: null },
+        { path, area: null, modifiedSince: true, cancel: false, key: "code" }
+      ])
+      const tables = [...(yield* Overlay.load(both)).resources.values()].map((one) => tableOf(one).name)
+      assert.strictEqual(tables[1], name)
+      assert.notStrictEqual(tables[0]!.toLowerCase(), name.toLowerCase())
+    })
+  )
+
+  it.effect("leaves what the connector states as it is: the overlay of nothing is the catalogue itself", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* Overlay.named(tiny, []), tiny)
+      const base = catalogueOf("plain")
+      const overlaid = (yield* Overlay.load(base)).resources.get("plain")
+      assert.strictEqual(overlaid, base.resources.get("plain"))
+      const conflict = yield* Effect.flip(
+        Overlay.named(tiny, [{ path: "things", area: null, modifiedSince: false, cancel: false, key: null }])
+      )
+      assert.include(conflict.message, "resources.things: the catalogue knows this resource already")
+      // A field that the connector has come to state keeps the column that was made for it.
+      yield* land(base.resources.get("plain")!, ['{"id":1,"later":"x"}'])
+      yield* adoptAll(base, "plain")
+      const later = Overlay.withLearnt(things, [{ name: "memo", column: "memo", type: "integer" }])
+      assert.strictEqual(later.fields.length, things.fields.length)
+      assert.strictEqual(tableOf(later).columns.find(({ name }) => name === "memo")!.sqlType, "bigint")
+    })
+  )
+})

@@ -1,0 +1,184 @@
+/**
+ * The roles on a real warehouse: the owner makes it, the loader syncs it, the reader asks it, and neither can do more.
+ */
+import { randomUUID } from "node:crypto"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { readModels } from "../../../connectors/service-v2/models/index.ts"
+import { controlDataset, statements } from "../../../src/model/Grants.ts"
+import { modelsDatasetDefault } from "../../../src/model/Model.ts"
+import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import * as Views from "../../../src/model/Views.ts"
+import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
+import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
+import { makeWorld } from "../../support/world.ts"
+import { booksOf, check, resourcesOf } from "./compare.ts"
+
+const datasets = { ...datasetsDefault, models: modelsDatasetDefault, control: controlDataset }
+const models = readModels()
+const resources = resourcesOf(models)
+const password = "not-a-secret"
+
+const as = (url: string) => sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(url))))
+
+/** Why Postgres refuses a statement. */
+const refusalOf = (statement: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => Effect.flip(sql.unsafe(statement))).pipe(
+    Effect.map((error) => DatabaseError.from("try")(error).code)
+  )
+
+describe("the roles", () => {
+  it.live(
+    "let the loader sync and nothing else, and the reader ask and nothing else",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+          world.configure("budget: { requests_per_minute: unlimited }\n")
+          const owner = as(world.databaseUrl)
+          const mark = randomUUID().slice(0, 8)
+          const names = { loader: `loader_${mark}`, reader: `reader_${mark}` }
+          const urlOf = (role: string) => {
+            const url = new URL(world.databaseUrl)
+            url.username = role
+            url.password = password
+            return url.href
+          }
+          const run = (url?: string) =>
+            Effect.gen(function* () {
+              const done = yield* world.run(["sync", ...resources], url === undefined ? {} : { DATABASE_URL: url })
+              assert.strictEqual(done.code, 0, done.stderr)
+            })
+
+          yield* run()
+          const made = yield* Views.apply(models, datasets).pipe(Effect.provide(owner))
+          assert.deepStrictEqual([made.refused, made.skipped], [[], []])
+          yield* Effect.acquireRelease(
+            Effect.gen(function* () {
+              const sql = yield* SqlClient.SqlClient
+              // Twice: what is granted already can be granted again.
+              for (const statement of [...statements(datasets, names), ...statements(datasets, names)]) {
+                yield* sql.unsafe(statement)
+              }
+              for (const role of Object.values(names)) yield* sql.unsafe(`alter role ${role} password '${password}'`)
+            }).pipe(Effect.provide(owner)),
+            () =>
+              Effect.flatMap(SqlClient.SqlClient, (sql) =>
+                Effect.forEach(Object.values(names), (role) =>
+                  Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`))
+                )
+              ).pipe(Effect.provide(owner), Effect.orDie)
+          )
+
+          // The loader brings what changes; its views are up to date, so that it needs no right to make any.
+          const [invoice] = (yield* Effect.promise(() => world.reference.lines("/state?company=1&resource=invoices")))
+            .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
+            .filter((one) => one["voucherid"] !== null && one["cancel"] === false && one["invoicepaid"] === "0.0000")
+          const put = (resource: string, records: ReadonlyArray<object>) =>
+            world.control("POST", "/records", { company: 1, resource, records })
+          yield* put("invoices", [{ id: invoice!["id"], invoicepaid: "1.0000" }])
+          yield* put("payments", [
+            { invoiceid: invoice!["id"], amount: "1.0000", paymeth: 1, datereceived: "2026-01-05", currency: "USD" }
+          ])
+          yield* world.control("POST", "/remove", { company: 1, resource: "ardailycloses", id: 1 })
+          yield* run(urlOf(names.loader))
+          yield* Effect.gen(function* () {
+            assert.deepStrictEqual(yield* Views.apply(models, datasets), { done: [], skipped: [], refused: [] })
+            const changed = [{ ...models[0]!, comment: "Changed?" }]
+            const refused = yield* Views.apply(changed, datasets)
+            assert.deepStrictEqual(refused.done, [])
+            assert.include(refused.refused[0]!.remedy, "as the owner")
+            for (const statement of [
+              "create table erp.mine (id bigint)",
+              "alter table erp.invoices add column mine text",
+              "drop table erp.invoices",
+              "create table public.mine (id bigint)",
+              "create schema mine",
+              "drop view erp_models.receivables_aging",
+              "create role mine"
+            ]) {
+              assert.strictEqual(yield* refusalOf(statement), "42501", statement)
+            }
+          }).pipe(Effect.provide(as(urlOf(names.loader))))
+
+          // What the owner makes later is granted as well.
+          yield* TablePlan.apply([tableOf(serviceV2.resources.get("vendors")!, datasets)]).pipe(Effect.provide(owner))
+          const settings = yield* Effect.gen(function* () {
+            const sql = yield* SqlClient.SqlClient
+            yield* sql`insert into erp.vendors (_company_id, id, _origin, _observed_at) values (1, 1, 'scan', now())`
+            return yield* sql`select from tributary.runs`
+          }).pipe(Effect.provide(as(urlOf(names.loader))))
+          assert.isAbove(settings.length, 0)
+
+          // The reader sees the same figures as the source's own records give.
+          yield* Effect.gen(function* () {
+            const sql = yield* SqlClient.SqlClient
+            const lines = new Map<string, ReadonlyArray<string>>()
+            for (const resource of resources) {
+              lines.set(
+                resource,
+                yield* Effect.promise(() => world.reference.lines(`/state?company=1&resource=${resource}`))
+              )
+            }
+            const books = booksOf(1, resources, (_company, resource) => lines.get(resource)!)
+            const checked = yield* check(models, datasets.models, [books], "2026-03-16")
+            assert.deepStrictEqual(checked.wrong.slice(0, 5), [])
+            assert.isAbove(checked.rows["payments_by_day"]!, 10)
+
+            assert.strictEqual((yield* sql`select from erp.vendors`).length, 1)
+            assert.isAbove((yield* sql`select from erp_history.payments`).length, 10)
+            const told = yield* sql<{ readonly: string; timeout: string }>`
+              select current_setting('default_transaction_read_only') as readonly,
+                     current_setting('statement_timeout') as timeout`
+            assert.deepStrictEqual(told, [{ readonly: "on", timeout: "1min" }])
+            for (const statement of [
+              "select from tributary.runs",
+              "select from tributary.quarantine",
+              "select from tributary.checkpoints"
+            ]) {
+              assert.strictEqual(yield* refusalOf(statement), "42501", statement)
+            }
+            assert.strictEqual(yield* refusalOf("delete from erp.invoices"), "25006")
+            assert.strictEqual(yield* refusalOf("create temp table mine (id bigint)"), "25006")
+            // Even where the reader lifts its own default.
+            const lifted = (statement: string) =>
+              sql
+                .withTransaction(
+                  Effect.andThen(sql.unsafe("set transaction read write"), sql.unsafe(statement))
+                )
+                .pipe(
+                  Effect.flip,
+                  Effect.map((error) => DatabaseError.from("try")(error).code)
+                )
+            for (const statement of [
+              "delete from erp.invoices",
+              "update erp.payments set amount = 0",
+              "insert into erp_history.payments__superseded select * from erp_history.payments__superseded",
+              "create table public.mine (id bigint)",
+              "drop view erp_models.receivables_aging"
+            ]) {
+              assert.strictEqual(yield* lifted(statement), "42501", statement)
+            }
+          }).pipe(Effect.provide(as(urlOf(names.reader))))
+        })
+      ),
+    60_000
+  )
+
+  it("refuse names that are none", () => {
+    for (const names of [
+      { loader: 'l"; drop table x; --', reader: "r" },
+      { loader: "l", reader: "r'||'" },
+      { loader: "", reader: "r" }
+    ]) {
+      assert.throws(() => statements(datasets, names), /cannot be a name/)
+    }
+    assert.throws(() => statements({ ...datasets, models: "a b" }), /cannot be a name/)
+    assert.isTrue(statements(datasets).every((statement) => !statement.includes("undefined")))
+  })
+})

@@ -1,0 +1,252 @@
+import { assert, describe, it as test, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Tracer from "effect/Tracer"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { readModels } from "../../../connectors/service-v2/models/index.ts"
+import { indexesOf } from "../../../src/model/Indexes.ts"
+import { modelOf } from "../../../src/model/Model.ts"
+import { tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import * as Views from "../../../src/model/Views.ts"
+import { Database } from "../../../src/postgres/Database.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { resourcesOf } from "./compare.ts"
+
+/** A view over `shelves`, of these columns. */
+const model = (columns: ReadonlyArray<readonly [name: string, type: string, sql: string]>, name = "stock") =>
+  modelOf(
+    name,
+    `-- What is on which shelf?
+--
+-- Counts: everything.
+--
+-- Indexes: shelves (bookid)
+-- Columns:
+${columns.map(([column, type]) => `--   ${column} ${type}: the ${column}`).join("\n")}
+select ${columns.map(([column, , sql]) => `${sql} as ${column}`).join(", ")} from {{shelves}} s
+`
+  )
+
+const company = ["company_id", "bigint", "s._company_id"] as const
+const book = ["book_id", "bigint", "s.bookid"] as const
+const price = ["price", "numeric", "s.price"] as const
+const named = ["named", "text", "'it''s ' || {{as_of}}"] as const
+
+let count = 0
+/** Datasets of a test's own, with a table of shelves. */
+const library = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  count += 1
+  const datasets = { current: `library_${count}`, models: `library_models_${count}` }
+  yield* sql.unsafe(`create schema ${datasets.current}`)
+  yield* sql.unsafe(
+    `create table ${datasets.current}.shelves (_company_id bigint, id bigint, bookid bigint, price numeric(20,4), primary key (_company_id, id))`
+  )
+  return { sql, datasets, view: `${datasets.models}.stock` }
+})
+
+const columnsOf = (view: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.unsafe<{ name: string; comment: string | null }>(
+      `select attname as name, col_description(attrelid, attnum) as comment from pg_attribute
+        where attrelid = '${view}'::regclass and attnum > 0 order by attnum`
+    )
+  )
+
+layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the views", (it) => {
+  it.effect("stand in whatever datasets the configuration names, and cost one query when they are as they should be", () =>
+    Effect.gen(function* () {
+      const models = readModels()
+      const datasets = { current: "mill", history: "mill_history", models: "mill_views" }
+      const resources = resourcesOf(models)
+      yield* TablePlan.apply(resources.map((path) => tableOf(serviceV2.resources.get(path)!, datasets)))
+      const first = yield* Views.apply(models, datasets)
+      assert.deepStrictEqual([first.refused, first.skipped], [[], []])
+      assert.isAbove(first.done.length, 200)
+
+      let statements = 0
+      const tracer = Tracer.make({
+        span: (options) => {
+          if (options.kind === "client") statements += 1
+          return new Tracer.NativeSpan(options)
+        }
+      })
+      const second = yield* Views.apply(models, datasets).pipe(Effect.withTracer(tracer))
+      assert.deepStrictEqual(second, { done: [], skipped: [], refused: [] })
+      assert.strictEqual(statements, 1)
+      assert.deepStrictEqual((yield* Views.planFor(models, datasets)).steps, [])
+      const sql = yield* SqlClient.SqlClient
+      for (const { name } of models) yield* sql.unsafe(`select * from mill_views.${name} limit 0`)
+      const elsewhere = yield* sql`select from pg_namespace where nspname in ('erp', 'erp_models')`
+      assert.strictEqual(elsewhere.length, 0)
+    })
+  )
+
+  it.effect("are left out while a table that they read is not there", () =>
+    Effect.gen(function* () {
+      const { sql, datasets, view } = yield* library
+      const other = modelOf(
+        "lent",
+        "-- What is lent?\n--\n-- Columns:\n--   id bigint: number\nselect l.id from {{loans}} l join {{shelves}} s using (id)\n"
+      )
+      const none = yield* Views.apply([other], datasets)
+      assert.deepStrictEqual(none, { done: [], skipped: [{ name: "lent", missing: ["loans"] }], refused: [] })
+      const some = yield* Views.apply([other, model([company])], datasets)
+      assert.deepStrictEqual(some.skipped, [{ name: "lent", missing: ["loans"] }])
+      yield* sql.unsafe(`select * from ${view}`)
+      yield* sql.unsafe(`create table ${datasets.current}.loans (id bigint)`)
+      const all = yield* Views.apply([other, model([company])], datasets)
+      assert.deepStrictEqual(all.skipped, [])
+      assert.isTrue(all.done.every((statement) => statement.includes("lent")))
+      assert.deepStrictEqual((yield* Views.apply([], datasets)).done, [])
+    })
+  )
+
+  it.effect("grow in place, under whatever rests on them", () =>
+    Effect.gen(function* () {
+      const { sql, datasets, view } = yield* library
+      yield* Views.apply([model([company])], datasets)
+      yield* sql.unsafe(`create view ${datasets.current}.mine as select * from ${view}`)
+      const grown = model([company, named])
+      const { steps } = yield* Views.planFor([grown], datasets)
+      assert.match(steps[0]!.statements[0]!, /^create or replace view/)
+      assert.deepStrictEqual((yield* Views.apply([grown], datasets)).refused, [])
+      assert.deepStrictEqual(yield* columnsOf(view), [
+        { name: "company_id", comment: "the company_id" },
+        { name: "named", comment: "the named" }
+      ])
+      yield* sql.unsafe(`insert into ${datasets.current}.shelves values (1, 1, 7, 2.5)`)
+      const rows = yield* sql.unsafe<{ named: string }>(`select named from ${view}`)
+      assert.match(rows[0]!.named, /^it's \d{4}-\d\d-\d\d$/)
+    })
+  )
+
+  it.effect("are never dropped with what rests on them, and keep their grants when they are made anew", () =>
+    Effect.gen(function* () {
+      const { sql, datasets, view } = yield* library
+      yield* Views.apply([model([company, book]), model([company], "calm")], datasets)
+      yield* sql.unsafe(`grant select on ${view} to pg_monitor, public`)
+      yield* sql.unsafe(`create view ${datasets.current}.mine as select book_id from ${view}`)
+      const changed = [model([company, price]), model([company, price], "calm")]
+      const refused = yield* Views.apply(changed, datasets)
+      assert.strictEqual(refused.refused.length, 1)
+      assert.include(refused.refused[0]!.reason, `${datasets.current}.mine rests on it`)
+      assert.include(refused.refused[0]!.remedy, "tributary schema apply")
+      assert.deepStrictEqual(
+        (yield* columnsOf(view)).map(({ name }) => name),
+        ["company_id", "book_id"]
+      )
+      assert.strictEqual((yield* columnsOf(`${datasets.models}.calm`)).length, 2)
+      yield* sql.unsafe(`drop view ${datasets.current}.mine`)
+      const done = yield* Views.apply(changed, datasets)
+      assert.deepStrictEqual(done.refused, [])
+      assert.isFalse(done.done.some((statement) => /cascade/i.test(statement)))
+      assert.deepStrictEqual(
+        (yield* columnsOf(view)).map(({ name }) => name),
+        ["company_id", "price"]
+      )
+      const granted = yield* sql.unsafe<{ grantee: string }>(
+        `select g.grantee::regrole::text as grantee from pg_class c, aclexplode(c.relacl) g
+          where c.oid = '${view}'::regclass and g.privilege_type = 'SELECT' and g.grantee <> c.relowner order by 1`
+      )
+      assert.deepStrictEqual(granted, [{ grantee: "-" }, { grantee: "pg_monitor" }])
+    })
+  )
+
+  it.effect("do not replace what somebody else made, and one that fails stops no other", () =>
+    Effect.gen(function* () {
+      const { sql, datasets, view } = yield* library
+      yield* sql.unsafe(`create schema ${datasets.models}`)
+      yield* sql.unsafe(`create view ${view} as select 1 as mine`)
+      yield* sql.unsafe(`create table ${datasets.models}.shop (id bigint)`)
+      const broken = model([company, ["gone", "text", "s.nosuchcolumn"]], "broken")
+      const report = yield* Views.apply(
+        [broken, model([company]), model([company], "shop"), model([company], "good")],
+        datasets
+      )
+      assert.deepStrictEqual(report.refused.map(({ name }) => name).sort(), ["broken", "shop", "stock"])
+      const reason = (name: string) => report.refused.find((one) => one.name === name)!.reason
+      assert.include(reason("broken"), "nosuchcolumn")
+      assert.include(reason("stock"), "not one of Tributary's views")
+      assert.deepStrictEqual(
+        (yield* columnsOf(view)).map(({ name }) => name),
+        ["mine"]
+      )
+      yield* sql.unsafe(`select company_id from ${datasets.models}.good`)
+    })
+  )
+
+  it.effect("wait for no reader for long, and are made once when two programs start together", () =>
+    Effect.gen(function* () {
+      const { sql, datasets, view } = yield* library
+      const reports = yield* Effect.all(
+        [Views.apply([model([company])], datasets), Views.apply([model([company])], datasets)],
+        { concurrency: 2 }
+      )
+      assert.deepStrictEqual(reports.map(({ refused }) => refused), [[], []])
+      assert.strictEqual(reports.filter(({ done }) => done.length > 0).length, 1)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const reader = yield* (yield* Database).connect
+          yield* Effect.promise(() => reader.query(`begin; select * from ${view}`))
+          const report = yield* Views.apply([model([company, book])], datasets)
+          assert.include(report.refused[0]!.remedy, "the next run tries again")
+        })
+      )
+      assert.deepStrictEqual((yield* Views.apply([model([company, book])], datasets)).refused, [])
+      assert.deepStrictEqual(yield* sql.unsafe(`select book_id from ${view}`), [])
+    })
+  )
+
+  it.effect("bring an index once the table is known to be large", () =>
+    Effect.gen(function* () {
+      const { sql, datasets } = yield* library
+      const shelves = `${datasets.current}.shelves`
+      const models = [model([company])]
+      const indexes = () =>
+        sql.unsafe<{ name: string }>(
+          `select indexrelid::regclass::text as name from pg_index where indrelid = '${shelves}'::regclass and not indisprimary`
+        )
+      yield* Views.apply(models, datasets)
+      yield* sql.unsafe(`insert into ${shelves} select 1, i, i % 100, 1 from generate_series(1, 9999) i`)
+      yield* sql.unsafe(`analyze ${shelves}`)
+      yield* Views.apply(models, datasets)
+      assert.deepStrictEqual(yield* indexes(), [])
+      yield* sql.unsafe(`insert into ${shelves} select 2, i, i % 100, 1 from generate_series(1, 10) i`)
+      // Not known yet.
+      yield* Views.apply(models, datasets)
+      assert.deepStrictEqual(yield* indexes(), [])
+      yield* sql.unsafe(`analyze ${shelves}`)
+      const { done } = yield* Views.apply(models, datasets)
+      assert.match(done[0]!, /^create index if not exists "shelves__by_bookid" on .* \("_company_id", "bookid"\)$/)
+      assert.deepStrictEqual(yield* indexes(), [{ name: `${datasets.current}.shelves__by_bookid` }])
+      assert.deepStrictEqual((yield* Views.apply(models, datasets)).done, [])
+      const plan = yield* sql.unsafe<{ "QUERY PLAN": string }>(
+        `explain select * from ${shelves} where _company_id = 1 and bookid = 3`
+      )
+      assert.include(plan.map((line) => line["QUERY PLAN"]).join("\n"), "shelves__by_bookid")
+    })
+  )
+})
+
+describe("a model", () => {
+  test("is refused when its file leaves out what it promises", () => {
+    const file = (text: string) => () => modelOf("bad", text)
+    const columns = "-- Columns:\n--   id bigint: number\n"
+    assert.throws(file("select 1 as id"), /which columns/)
+    assert.throws(file("-- A view.\n--\n-- Columns:\n--   id bigint: number\nselect 1 as id"), /a question/)
+    assert.throws(file(`-- What?\n${columns}select 1 as id`), /a question/)
+    assert.throws(file("-- What?\n--\n-- Columns:\n--   id\nselect 1 as id"), /is no column/)
+    assert.throws(file("-- What?\n--\n-- Columns:\n--   id money: number\nselect 1 as id"), /is no column/)
+    assert.throws(file("-- What?\n--\n-- Columns:\nselect 1 as id"), /no columns/)
+    assert.throws(file(`-- What?\n--\n-- Indexes: shelves bookid\n${columns}select 1 as id`), /is no index/)
+  })
+
+  test("asks for few indexes, each once", () => {
+    const names = indexesOf(readModels()).map(({ name }) => name)
+    assert.deepStrictEqual(names, [...new Set(names)])
+    assert.isAtMost(names.length, 10)
+    assert.isTrue(names.every((name) => !name.includes("lastchangedate") && name.length <= 63))
+  })
+})

@@ -1,0 +1,350 @@
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { catalogue } from "../../../src/catalogue/Catalogue.ts"
+import { id, integer, lastchangedate, ref, string } from "../../../src/catalogue/Field.ts"
+import { exact, resource } from "../../../src/catalogue/Resource.ts"
+import { Forbidden, PageDrift } from "../../../src/connector/SourceError.ts"
+import type { ConnectorShape, Identity, Reading } from "../../../src/connector/Connector.ts"
+import { tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { datasetsDefault } from "../../../src/model/Table.ts"
+import { readRecords } from "../../../src/pipeline/ReadRecords.ts"
+import { sync, type SyncOptions } from "../../../src/pipeline/Sync.ts"
+import { engineDefault, syncResource, type SyncResourceOptions } from "../../../src/pipeline/SyncResource.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { layerSql } from "../../support/postgres.ts"
+import {
+  failing,
+  pages,
+  plain,
+  record,
+  scripted,
+  type ScriptedPage,
+  type ScriptedSource,
+  things
+} from "../../support/tiny.ts"
+
+const bills = resource({
+  path: "bills",
+  area: "shop",
+  purpose: "Parents",
+  basis: "documented",
+  operations: "L R",
+  fields: [id(), string("name", 50), lastchangedate()],
+  modifiedSince: true
+})
+const parts = resource({
+  path: "parts",
+  area: "shop",
+  purpose: "Children of bills",
+  basis: "documented",
+  operations: "L",
+  fields: [id(), ref("billid", "bills"), integer("rank")],
+  filters: exact("billid"),
+  parent: { resource: "bills", field: "billid" }
+})
+// The assembly checks what a parent must be.
+catalogue({
+  name: "family",
+  version: "1",
+  areas: [{ name: "shop", covers: "everything" }],
+  features: [],
+  errorCodes: [],
+  resources: [bills, parts]
+})
+
+const tables = { things: tableOf(things), plain: tableOf(plain), bills: tableOf(bills), parts: tableOf(parts) }
+
+const warehouse = Layer.effectDiscard(
+  Effect.andThen(Migrations.migrate(), TablePlan.apply(Object.values(tables)))
+).pipe(Layer.provideMerge(layerSql))
+
+let companies = 100n
+const company = () => (companies += 1n)
+
+type Options = Partial<Omit<SyncResourceOptions, "companyId" | "connector">>
+const run = (source: ScriptedSource, companyId: bigint, options: Options = {}) =>
+  syncResource({
+    companyId,
+    connector: source.connector,
+    table: tables.things,
+    full: false,
+    acceptDeletions: false,
+    batchRecordsMax: 5_000,
+    ...options
+  })
+
+const names = (companyId: bigint, table = "things", column = "name") =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.unsafe<{ value: string }>(
+      `select ${column}::text as value from erp.${table} where _company_id = $1 and _deleted_at is null order by id`,
+      [companyId]
+    )
+  ).pipe(Effect.map((rows) => rows.map(({ value }) => value)))
+
+const checkpoint = (companyId: bigint, path = "things", lane = "live") =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) =>
+      sql<{ cursor: string | null; overlap_ms: bigint; full_wanted: string | null }>`
+      select cursor, overlap_ms, full_wanted from tributary.checkpoints
+       where company_id = ${companyId} and resource = ${path} and lane = ${lane}`
+  ).pipe(Effect.map((rows) => rows[0]!))
+
+const at = (minute: number) => `2026-01-01T00:${String(minute).padStart(2, "0")}:00.000000Z`
+const thing = (number: number, name: string, minute: number | null) =>
+  record(things, { id: String(number), name, lastchangedate: minute === null ? null : at(minute) })
+const page = (syncedThrough: string | null, ...records: ReadonlyArray<ReturnType<typeof thing>>): ScriptedPage => ({
+  records,
+  syncedThrough
+})
+
+describe("the engine", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+    it.effect("meets rows that become visible late, and begins earlier from then on", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages(page(at(20), thing(1, "a", 1))))
+        yield* run(source, companyId)
+        source.script = pages(page(at(21), thing(2, "four minutes late", 16)))
+        const outcome = yield* run(source, companyId)
+        assert.strictEqual(source.requests.at(-1)!.since, at(15))
+        assert.deepStrictEqual([outcome.totals.late, outcome.totals.lateMs], [1, 4 * 60_000])
+        assert.match(outcome.notes.join(), /1 rows became visible up to 240 s/)
+        assert.strictEqual((yield* checkpoint(companyId)).overlap_ms, BigInt(8 * 60_000))
+        yield* run(source, companyId)
+        assert.strictEqual(source.requests.at(-1)!.since, at(13))
+        assert.deepStrictEqual(yield* names(companyId), ["a", "four minutes late"])
+      })
+    )
+
+    it.effect("finds by a full scan what was later than that, and says so", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages(page(at(30), thing(1, "a", 1))))
+        yield* run(source, companyId)
+        source.script = pages(page(at(31), thing(1, "a", 1), thing(2, "in time", 30), thing(3, "too late", 10)))
+        const outcome = yield* run(source, companyId, { full: true })
+        assert.deepStrictEqual([outcome.totals.inserted, outcome.totals.late], [2, 1])
+        assert.strictEqual((yield* checkpoint(companyId)).overlap_ms, BigInt(40 * 60_000))
+      })
+    )
+
+    it.effect("reads everything when the source's time goes back, and stores what it says", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages(page(at(40), thing(1, "a", 1))))
+        yield* run(source, companyId)
+        source.script = (request) => ({
+          ...page(at(20), ...(request.since === null ? [thing(1, "a", 1), thing(2, "stamped before", 15)] : [])),
+          next: null
+        })
+        const outcome = yield* run(source, companyId)
+        assert.deepStrictEqual([outcome.status, outcome.kind], ["done", "full"])
+        assert.match(outcome.notes.join(), /read in full: the source says it is synced through/)
+        assert.deepStrictEqual(yield* names(companyId), ["a", "stamped before"])
+        const { cursor, full_wanted } = yield* checkpoint(companyId)
+        assert.deepStrictEqual([cursor, full_wanted], [at(20), null])
+        assert.strictEqual((yield* run(source, companyId)).kind, "incremental")
+      })
+    )
+
+    it.effect("keeps newer versions of a restored source and is not green until a person has decided", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages(page(at(30), thing(1, "new", 25), thing(2, "b", 1))))
+        yield* run(source, companyId)
+        source.script = pages(page(at(31), thing(1, "restored", 5), thing(2, "b", 1)))
+        const outcome = yield* run(source, companyId, { full: true })
+        assert.deepStrictEqual([outcome.status, outcome.totals.wentBack], ["quarantined", 1])
+        assert.deepStrictEqual(yield* names(companyId), ["new", "b"])
+        assert.strictEqual((yield* run(source, companyId)).status, "quarantined")
+        const accepted = yield* run(source, companyId, { acceptRestored: true })
+        assert.deepStrictEqual([accepted.status, accepted.totals.updated], ["done", 1])
+        assert.deepStrictEqual(yield* names(companyId), ["restored", "b"])
+        assert.deepStrictEqual((yield* run(source, companyId)).kind, "incremental")
+      })
+    )
+
+    it.effect("takes the time of the answer less the overlap where synced_through is missing", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages(page(null, thing(1, "a", 1))))
+        const { page: asked } = source.connector
+        const connector: ConnectorShape = {
+          ...source.connector,
+          page: (request) => Effect.map(asked(request), (one) => ({ ...one, answeredAt: "2026-01-01T00:50:00Z" }))
+        }
+        const dated = { ...source, connector }
+        yield* run(dated, companyId)
+        assert.strictEqual((yield* checkpoint(companyId)).cursor, "2026-01-01T00:45:00Z")
+        assert.strictEqual((yield* run(dated, companyId)).kind, "incremental")
+        assert.strictEqual(source.requests.at(-1)!.since, "2026-01-01T00:40:00Z")
+      })
+    )
+
+    it.effect("reads in full while records carry no time of change", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages(page(at(10), thing(1, "a", 1), thing(2, "unstamped", null))))
+        yield* run(source, companyId)
+        source.script = pages(page(at(11), thing(1, "a", 1), thing(2, "changed without a stamp", null)))
+        const outcome = yield* run(source, companyId)
+        assert.deepStrictEqual([outcome.kind, outcome.totals.updated], ["full", 1])
+        source.script = pages(page(at(12), thing(1, "a", 1), thing(2, "stamped", 12)))
+        yield* run(source, companyId)
+        assert.strictEqual((yield* run(source, companyId)).kind, "incremental")
+      })
+    )
+
+    it.effect("begins again when pages drift, and not in their middle when it gives up", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        let drifts = 1
+        const source = scripted(companyId, (request) => {
+          if (request.token === null) return { ...page(at(1), thing(1, "a", 1)), next: "p1" }
+          if (drifts-- > 0) throw failing(new PageDrift({ detail: "moved" }))
+          return { ...page(at(1), thing(2, "b", 1)), next: null }
+        })
+        assert.strictEqual((yield* run(source, companyId)).status, "done")
+        assert.deepStrictEqual(
+          source.requests.map(({ token }) => token),
+          [null, "p1", null, "p1"]
+        )
+        drifts = Infinity
+        const outcome = yield* run(source, companyId, { full: true })
+        assert.strictEqual(outcome.failure?.kind, "PageDrift")
+        drifts = 0
+        source.requests.length = 0
+        yield* run(source, companyId)
+        assert.isNull(source.requests[0]!.token)
+      })
+    )
+
+    it.effect("reads the children of parents that changed between two full scans", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const bill = (number: number, name: string, minute: number) =>
+          record(bills, { id: String(number), name, lastchangedate: at(minute) })
+        const part = (number: number, billid: number, rank: number) =>
+          record(parts, { id: String(number), billid: String(billid), rank: String(rank) })
+        let all = [part(1, 1, 1), part(2, 2, 1), part(3, 2, 1)]
+        let changed = [bill(1, "a", 1), bill(2, "b", 1)]
+        const source = scripted(companyId, ({ resource: { path }, where }) => ({
+          next: null,
+          ...(path === "bills"
+            ? page(at(9), ...changed)
+            : page(null, ...all.filter((one) => where == null || one.columns[1] === where.value)))
+        }))
+        const options: SyncOptions = {
+          companies: [{ name: "one", connector: source.connector, resources: [parts, bills] }],
+          datasets: datasetsDefault,
+          full: false,
+          acceptDeletions: false,
+          concurrency: 2,
+          batchRecordsMax: 100,
+          engine: { ...engineDefault, sweepEveryMs: 3_600_000 }
+        }
+        const kinds = Effect.map(sync(options), ({ companies: [one] }) =>
+          one!.outcomes.map(({ kind, totals }) => [kind, totals.requests, totals.updated + totals.inserted])
+        )
+        // The children were never read: in full, after their parents.
+        assert.deepStrictEqual(yield* kinds, [
+          ["full", 1, 3],
+          ["full", 1, 2]
+        ])
+        all = [part(1, 1, 7), part(2, 2, 8), part(3, 2, 1), part(4, 2, 1)]
+        changed = [bill(2, "changed", 8)]
+        assert.deepStrictEqual(yield* kinds, [
+          ["children", 1, 2],
+          ["incremental", 1, 1]
+        ])
+        assert.deepStrictEqual(source.requests.at(-1), { resource: "parts", since: null, token: null })
+        assert.deepStrictEqual(yield* names(companyId, "parts", "rank"), ["1", "8", "1", "1"])
+        assert.deepStrictEqual(yield* kinds, [
+          ["children", 0, 0],
+          ["incremental", 1, 0]
+        ])
+        // A full scan finds the change that no parent announced.
+        yield* sync({ ...options, full: true })
+        assert.deepStrictEqual(yield* names(companyId, "parts", "rank"), ["7", "8", "1", "1"])
+      })
+    )
+
+    it.effect("reads single records, buries those that are gone, and lets a repair go back in time", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(
+          companyId,
+          pages(page(at(9), thing(1, "a", 5), thing(2, "b", 5), thing(3, "c", 5), thing(4, "d", 5)))
+        )
+        yield* run(source, companyId)
+        const now: Record<string, ReturnType<typeof thing> | null> = {
+          "1": thing(1, "older at the source", 4),
+          "2": null,
+          "3": thing(3, "newer", 8)
+        }
+        const connector: ConnectorShape = {
+          ...source.connector,
+          get: (_resource, number) =>
+            Effect.sync((): Reading => ({
+              record: now[number]!,
+              rejected: null,
+              version: null,
+              beganAt: Number(process.hrtime.bigint()) / 1e6,
+              source: `GET /things/${number}`
+            }))
+        }
+        const read = (authority: "newer" | "source") =>
+          readRecords({ companyId, connector, table: tables.things, ids: ["1", "2", "3"], authority })
+        const careful = yield* read("newer")
+        assert.deepStrictEqual(
+          [careful.kind, careful.lane, careful.totals.deleted, careful.totals.updated, careful.totals.wentBack],
+          ["records", "records", 1, 1, 1]
+        )
+        assert.deepStrictEqual(yield* names(companyId), ["a", "newer", "d"])
+        assert.strictEqual((yield* read("source")).totals.updated, 1)
+        assert.deepStrictEqual(yield* names(companyId), ["older at the source", "newer", "d"])
+        // What was gone and is met again, exists.
+        now["2"] = thing(2, "back", 1)
+        yield* read("newer")
+        assert.deepStrictEqual(yield* names(companyId), ["older at the source", "back", "newer", "d"])
+      })
+    )
+
+    it.effect("skips what the token may not read, in one line, unless it was asked for by name", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, () => {
+          throw failing(new Forbidden({ code: "insufficient_scope", scope: "shop:read", detail: "no" }))
+        })
+        const identify = (identity: Partial<Identity>) =>
+          Effect.succeed({ companyId, user: null, scopes: null, features: null, ...identity })
+        const outcomes = (identity: Partial<Identity>, named: boolean) =>
+          sync({
+            companies: [
+              {
+                name: "one",
+                connector: { ...source.connector, identify: identify(identity) },
+                resources: [things],
+                named
+              }
+            ],
+            datasets: datasetsDefault,
+            full: false,
+            acceptDeletions: false,
+            concurrency: 1,
+            batchRecordsMax: 100
+          }).pipe(
+            Effect.map(({ companies: [one] }) => one!.outcomes.map(({ status, failure }) => [status, failure?.kind]))
+          )
+        assert.deepStrictEqual(yield* outcomes({ scopes: ["other:read"] }, false), [["skipped", "NotInScope"]])
+        assert.lengthOf(source.requests, 0)
+        assert.deepStrictEqual(yield* outcomes({}, false), [["skipped", "Forbidden"]])
+        assert.deepStrictEqual(yield* outcomes({ scopes: ["other:read"] }, true), [["failed", "Forbidden"]])
+      })
+    )
+  })
+})

@@ -1,0 +1,280 @@
+/**
+ * Verify, repair and explain over the reference server's whole catalogue: synced by the real pipeline, compared over HTTP,
+ * tampered with in SQL.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { ServiceClient, Transport } from "../../../connectors/service-v2/client/index.ts"
+import * as ReferenceServer from "../../../connectors/service-v2/reference-server/ReferenceServer.ts"
+import { Budget } from "../../../src/budget/Budget.ts"
+import * as Verify from "../../../src/cli/verify.ts"
+import * as ExplainLines from "../../../src/cli/explain.ts"
+import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
+import { sync } from "../../../src/pipeline/Sync.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { explain, find } from "../../../src/verify/Explain.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { differingIds } from "./support.ts"
+
+const settings = { datasets: datasetsDefault, concurrency: 4 }
+const whole = { sample: null, seed: 1, repair: false }
+
+const makeInstallation = Effect.gen(function* () {
+  yield* Migrations.migrate()
+  const server = yield* ReferenceServer.start({ port: 0, controlPort: 0, data: "demo" })
+  const control = (method: string, path: string, body?: unknown) =>
+    Effect.promise(async () => {
+      const response = await fetch(`${server.controlUrl}${path}`, {
+        method,
+        ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } })
+      })
+      const text = await response.text()
+      assert.isTrue(response.ok, text)
+      return text
+    })
+  yield* control("PUT", "/limits", { requestsPerMinute: 1_000_000 })
+  const context = yield* Layer.build(Layer.merge(Transport.layerUndici(), Budget.layerUnlimited))
+  const connect = Effect.fnUntraced(function* (company: number) {
+    const { token } = JSON.parse(yield* control("POST", "/tokens", { company, scopes: ["*"] })) as { token: string }
+    const connector = yield* ServiceClient.make({
+      baseUrl: server.baseUrl,
+      token: Redacted.make(token),
+      catalogue: serviceV2,
+      includeCustomFields: true
+    }).pipe(Effect.provideContext(context))
+    return { name: `company-${company}`, connector, resources: [...serviceV2.resources.values()] }
+  })
+  const second = yield* connect(2)
+  const few = ["invoices", "invoicelines", "payments"]
+  const companies = [
+    yield* connect(1),
+    { ...second, resources: second.resources.filter(({ path }) => few.includes(path)) }
+  ]
+  const only = (...paths: ReadonlyArray<string>) =>
+    companies.map((one) => ({ ...one, resources: one.resources.filter(({ path }) => paths.includes(path)) }))
+  const bringOver = (targets = companies) =>
+    sync({
+      companies: targets,
+      datasets: datasetsDefault,
+      full: false,
+      acceptDeletions: false,
+      concurrency: 4,
+      batchRecordsMax: 2_500
+    }).pipe(
+      Effect.tap((report) =>
+        Effect.sync(() => {
+          for (const { outcomes } of report.companies) {
+            for (const outcome of outcomes) assert.strictEqual(outcome.status, "done", JSON.stringify(outcome.failure))
+          }
+        })
+      )
+    )
+  const state = (company: number, resource: string) =>
+    Effect.map(control("GET", `/state?company=${company}&resource=${resource}&include=custom_fields`), (text) =>
+      text.split("\n").filter((line) => line !== "")
+    )
+  return { control, companies, only, bringOver, state }
+})
+
+const execute = <Row extends object>(statement: string, parameters: ReadonlyArray<unknown> = []) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(statement, parameters))
+
+const resourcesOf = (report: Verify.VerifyReport) => report.companies.flatMap(({ resources }) => resources)
+
+/** `1 invoices 17 different invoicetotal`, one line per finding. */
+const briefly = (report: Verify.VerifyReport): ReadonlyArray<string> =>
+  resourcesOf(report).flatMap(({ companyId, resource, findings }) =>
+    findings.map(({ id, kind, fields }) =>
+      [companyId, resource, id, kind, ...fields.map(({ field }) => field)].join(" ")
+    )
+  )
+
+describe("verify over the whole catalogue", () => {
+  it.live(
+    "is equal after a sync, finds what is tampered with, and mends exactly that",
+    () =>
+      Effect.gen(function* () {
+        const { control, companies, only, bringOver, state } = yield* makeInstallation
+        yield* control("PUT", "/dialect", { extraFields: 11 })
+        yield* bringOver()
+        const equal = yield* Verify.run(settings, whole, companies)
+        assert.deepStrictEqual(
+          resourcesOf(equal).filter(({ status }) => status !== "equal"),
+          []
+        )
+        assert.strictEqual(Verify.codeOf(equal, false), 0)
+        assert.strictEqual(resourcesOf(equal).length, serviceV2.resources.size + 3)
+        assert.isAbove(
+          resourcesOf(equal).reduce((sum, { source }) => sum + source, 0),
+          1_000
+        )
+        // Plain SQL over the server's own state says the same.
+        for (const path of ["invoices", "invoicelines", "payments", "customers", "orders"]) {
+          const texts = yield* state(1, path)
+          assert.isAbove(texts.length, 5, path)
+          assert.deepStrictEqual(yield* differingIds(tableOf(serviceV2.resources.get(path)!), 1n, texts), [], path)
+        }
+
+        // One of each, in resources with and without records by number, one in another company's place.
+        const [line] = yield* execute<{ id: string }>(
+          "select id::text from erp.invoicelines where _company_id = 1 order by id limit 1"
+        )
+        const ids = (yield* execute<{ id: string }>(
+          "select id::text from erp.invoices where _company_id = 1 order by id limit 4"
+        )).map(({ id }) => id)
+        const payments = (yield* execute<{ id: string }>(
+          "select id::text from erp.payments where _company_id = 1 order by id limit 2"
+        )).map(({ id }) => id)
+        yield* execute(`update erp.invoicelines set qty = qty + 0.000001 where _company_id = 1 and id = ${line!.id}`)
+        yield* execute(
+          `update erp.invoices set invoicetotal = invoicetotal + 1 where _company_id = 1 and id = ${ids[0]}`
+        )
+        yield* execute(`update erp.invoices set _deleted_at = tributary.now() where _company_id = 1 and id = ${ids[1]}`)
+        yield* execute(`delete from erp.invoices where _company_id = 1 and id = ${ids[2]}`)
+        yield* execute(
+          `update erp.invoices set _extra = '{"x_note":"invented"}' where _company_id = 1 and id = ${ids[3]}`
+        )
+        yield* execute(`update erp.payments set id = 900001 where _company_id = 1 and id = ${payments[0]}`)
+        yield* execute(`update erp.payments set _company_id = 2 where _company_id = 1 and id = ${payments[1]}`)
+        const versions =
+          "select _company_id::text as company, 'i' || id as id, _version::text as version from erp.invoices union all select _company_id::text, 'p' || id, _version::text from erp.payments union all select _company_id::text, 'l' || id, _version::text from erp.invoicelines order by 1, 2"
+        const before = yield* execute<{ company: string; id: string; version: string }>(versions)
+
+        const targets = only("invoices", "invoicelines", "payments")
+        const found = yield* Verify.run(settings, whole, targets)
+        const lines = briefly(found)
+        const expected = [
+          `1 invoicelines ${line!.id} different qty`,
+          `1 invoices ${ids[0]} different invoicetotal`,
+          `1 invoices ${ids[1]} missing`,
+          `1 invoices ${ids[2]} missing`,
+          `1 payments ${payments[0]} missing`,
+          `1 payments ${payments[1]} missing`,
+          "1 payments 900001 surplus",
+          `2 payments ${payments[1]} surplus`
+        ]
+        assert.includeMembers([...lines], expected)
+        assert.lengthOf(lines, expected.length + 1)
+        assert.match(
+          lines.find((one) => one.startsWith(`1 invoices ${ids[3]} different`))!,
+          /x_/
+        )
+        assert.strictEqual(Verify.codeOf(found, true), 4)
+        const prose = Verify.lines(found).join("\n")
+        assert.include(prose, `    ${line!.id}  different`)
+        assert.match(prose, /qty +source "[\d.]+" +warehouse "[\d.]+"/)
+        assert.include(prose, "missing: the warehouse holds it as deleted")
+        assert.include(prose, "Not equal: 9 records differ")
+
+        const repaired = yield* Verify.run(settings, { ...whole, repair: true }, targets)
+        assert.deepStrictEqual(briefly(repaired), [])
+        assert.strictEqual(Verify.codeOf(repaired, false), 0)
+        const tampered = new Set([
+          `1 l${line!.id}`,
+          `1 i${ids[0]}`,
+          `1 i${ids[1]}`,
+          `1 i${ids[3]}`,
+          "1 p900001",
+          `2 p${payments[1]}`
+        ])
+        const known = new Map(before.map(({ company, id, version }) => [`${company} ${id}`, version]))
+        const rewritten = (yield* execute<{ company: string; id: string; version: string }>(versions))
+          .map(({ company, id, version }) => [`${company} ${id}`, version] as const)
+          .filter(([key, version]) => known.has(key) && known.get(key) !== version)
+          .map(([key]) => key)
+        assert.deepStrictEqual(new Set(rewritten), tampered)
+        for (const path of ["invoices", "invoicelines", "payments"]) {
+          for (const company of [1, 2]) {
+            const texts = yield* state(company, path)
+            const differing = yield* differingIds(tableOf(serviceV2.resources.get(path)!), BigInt(company), texts)
+            assert.deepStrictEqual(differing, [], path)
+          }
+        }
+      }).pipe(Effect.scoped, Effect.provide(layerSql)),
+    { timeout: 90_000 }
+  )
+
+  it.live(
+    "tells apart what the source changed since, and explains what a sync brought",
+    () =>
+      Effect.gen(function* () {
+        const { control, only, bringOver } = yield* makeInstallation
+        const targets = only("invoices", "payments", "customers").slice(0, 1)
+        yield* bringOver(targets)
+        const [row] = yield* execute<{ id: string }>("select min(id)::text as id from erp.invoices")
+        const { id } = row!
+        const change = (record: object) =>
+          control("POST", "/records", { company: 1, resource: "invoices", records: [record] })
+        yield* change({ id: Number(id), notes: "changed since" })
+        const waiting = yield* Verify.run(settings, whole, targets)
+        assert.deepStrictEqual(briefly(waiting), [`1 invoices ${id} different lastchangedate notes`])
+        assert.deepStrictEqual([Verify.codeOf(waiting, false), Verify.codeOf(waiting, true)], [4, 0])
+        assert.include(Verify.lines(waiting).join("\n"), "Not equal: 1 are not yet synced")
+        yield* bringOver(targets)
+        assert.strictEqual(Verify.codeOf(yield* Verify.run(settings, whole, targets), false), 0)
+
+        // A sample says how sure it is.
+        const sampled = yield* Verify.run(settings, { sample: 4, seed: 9, repair: false }, targets)
+        assert.match(
+          Verify.lines(sampled).at(-1)!,
+          /^Equal: .* A sample with the seed 9, not a proof: .* chance of at least [\d.]+ %\.$/
+        )
+
+        const named = yield* find(datasetsDefault, "invoices")
+        const [told] = yield* explain(datasetsDefault, named!, id, null)
+        assert.deepInclude(told!, { companyId: 1n, state: "exists", quarantine: [], rereads: [] })
+        assert.deepStrictEqual(
+          told!.versions.map(({ version, op, origin, run }) => [version, op, origin, run!.kind, run!.status]),
+          [
+            [1n, "insert", "scan", "full", "done"],
+            [2n, "update", "scan", "incremental", "done"]
+          ]
+        )
+        const [first, second] = told!.versions
+        assert.include(second!.source!, "GET /invoices?modifiedsince=")
+        assert.deepStrictEqual(first!.validTo, second!.validFrom)
+        assert.sameMembers(
+          second!.changes.map(({ field }) => field),
+          ["notes", "lastchangedate"]
+        )
+        assert.strictEqual(second!.changes.find(({ field }) => field === "notes")!.to, '"changed since"')
+        assert.deepInclude(told!.fullScan!, { kind: "full", confirmed: false })
+        const prose = ExplainLines.lines(told!).join("\n")
+        assert.include(prose, `invoices ${id} in company 1: exists, 2 versions`)
+        assert.match(prose, /notes +.* → "changed since"/)
+        assert.include(prose, "this version came after it")
+        assert.include(prose, "  quarantine: never")
+        assert.include(prose, "  to be read again: no")
+
+        // A record that is gone, one that waits to be read again, one that could not be landed.
+        yield* control("POST", "/remove", { company: 1, resource: "invoices", id: Number(id) })
+        yield* execute(
+          "insert into tributary.rereads (company_id, resource, field, value, asked_at) values (1, 'invoices', 'id', $1, tributary.now())",
+          [id]
+        )
+        yield* execute(
+          `insert into tributary.quarantine (company_id, resource, record_id, field, reason, bytes, run_id, source, first_seen_at, last_seen_at)
+           values (1, 'invoices', $1, 'notes', 'holds the character NUL', '{"id":1}', 1, 'GET /invoices', tributary.now(), tributary.now())`,
+          [id]
+        )
+        const gone = yield* Verify.run(settings, whole, targets)
+        assert.deepStrictEqual(briefly(gone), [`1 invoices ${id} surplus`])
+        const repaired = yield* Verify.run(settings, { ...whole, repair: true }, targets)
+        assert.strictEqual(Verify.codeOf(repaired, false), 0)
+        const [deleted] = yield* explain(datasetsDefault, named!, id, 1n)
+        assert.strictEqual(deleted!.state, "deleted")
+        assert.deepInclude(deleted!.versions.at(-1)!, { version: 3n, op: "delete" })
+        assert.strictEqual(deleted!.versions.at(-1)!.run!.kind, "records")
+        assert.deepInclude(deleted!.quarantine[0]!, { field: "notes", resolvedAt: deleted!.quarantine[0]!.resolvedAt })
+        assert.deepStrictEqual(yield* explain(datasetsDefault, named!, "999999999", null), [])
+        assert.deepStrictEqual(yield* explain(datasetsDefault, named!, "1; drop table x", null), [])
+        assert.isNull(yield* find(datasetsDefault, "nonsense"))
+        assert.isNull(yield* find(datasetsDefault, 'x"; drop'))
+      }).pipe(Effect.scoped, Effect.provide(layerSql)),
+    { timeout: 90_000 }
+  )
+})

@@ -1,0 +1,623 @@
+/**
+ * The verification against a real Postgres: whatever is tampered with is found and named, nothing is called equal that
+ * is not, and a source that moves is no fault.
+ */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { catalogue } from "../../../src/catalogue/Catalogue.ts"
+import { exact, resource } from "../../../src/catalogue/Resource.ts"
+import type { ConnectorShape } from "../../../src/connector/Connector.ts"
+import { Forbidden, PageDrift, PageTokenRefused, ServerFault } from "../../../src/connector/SourceError.ts"
+import {
+  boolean,
+  date,
+  externalid,
+  id,
+  integer,
+  lastchangedate,
+  list,
+  money,
+  qty,
+  ref,
+  string,
+  text,
+  timestamp
+} from "../../../src/catalogue/Field.ts"
+import { withLearnt } from "../../../src/model/Overlay.ts"
+import { tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { compare } from "../../../src/verify/Compare.ts"
+import { chanceOfFinding } from "../../../src/verify/Sample.ts"
+import { type ResourceReport, verifyResource, type VerifyOptions } from "../../../src/verify/Verify.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { differingIds, load, memorySource, type MemorySource } from "./support.ts"
+
+/** Answers one record by its number, and changes by a stamp. */
+const gauges = resource({
+  path: "gauges",
+  area: "shop",
+  purpose: "Gauges",
+  basis: "documented",
+  operations: "L R",
+  fields: [
+    id(),
+    string("name", 255),
+    money("price"),
+    qty("weight"),
+    integer("rank"),
+    boolean("flag"),
+    date("day"),
+    timestamp("seen"),
+    text("memo"),
+    list("parts", [integer("no")]),
+    lastchangedate()
+  ],
+  modifiedSince: true
+})
+/** Only listed; one filter, and no stamp. */
+const labels = resource({
+  path: "labels",
+  area: "shop",
+  purpose: "Labels",
+  basis: "documented",
+  operations: "L",
+  fields: [id(), ref("gaugeid", "gauges"), string("name", 50), externalid()],
+  filters: [exact("gaugeid")]
+})
+const shop = catalogue({
+  name: "shop",
+  version: "1",
+  areas: [{ name: "shop", covers: "everything" }],
+  features: [],
+  errorCodes: [],
+  resources: [gauges, labels]
+})
+const learntGauges = withLearnt(gauges, [
+  { name: "colour code", type: "text", column: "colour_code_1" },
+  { name: "ratio", type: "number", column: "ratio" },
+  { name: "tags", type: "json", column: "tags" }
+])
+const tables = { gauges: tableOf(gauges), labels: tableOf(labels) }
+
+const warehouse = Layer.effectDiscard(
+  Effect.andThen(Migrations.migrate(), TablePlan.apply([tables.gauges, tables.labels]))
+).pipe(Layer.provideMerge(layerSql))
+
+let companies = 0n
+
+const gauge = (number: number, more = "") =>
+  `{"id":${number},"name":"gauge ${number}","price":"${number}.5000","weight":"0.000001","rank":7,"flag":true,` +
+  `"day":"2026-02-28","seen":"2026-03-01T10:00:00.123456Z","memo":null,"parts":[{"no":1}],` +
+  `"lastchangedate":"2026-01-01T00:00:00.000000Z"${more}}`
+const label = (number: number, gaugeid: number) =>
+  `{"id":${number},"gaugeid":${gaugeid},"name":"label","externalid":null}`
+
+/** A source and a warehouse of a company of its own that hold the same. */
+const equalPair = Effect.fnUntraced(function* (texts: ReadonlyArray<string>, table = tables.gauges, pageSize = 4) {
+  const companyId = (companies += 1n)
+  const source = memorySource(shop, companyId, pageSize)
+  for (const one of texts) source.records.set(String((JSON.parse(one) as { id: number }).id), one)
+  yield* load(table, companyId, texts)
+  return { companyId, source, table }
+})
+type Pair = Effect.Success<ReturnType<typeof equalPair>>
+
+const verify = (pair: Pair, more: Partial<VerifyOptions<SqlClient.SqlClient>> = {}) =>
+  verifyResource<SqlClient.SqlClient>({
+    companyId: pair.companyId,
+    connector: pair.source.connector,
+    table: pair.table,
+    sample: null,
+    seed: 1,
+    repair: null,
+    ...more
+  })
+
+const execute = (statement: string, parameters: ReadonlyArray<unknown> = []) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement, parameters))
+
+/** `17 different price seen`, one line per finding. */
+const briefly = (report: ResourceReport): ReadonlyArray<string> =>
+  report.findings.map(({ id: number, kind, isDeleted, notYetSynced, fields }) =>
+    [
+      number,
+      kind,
+      ...(isDeleted ? ["deleted"] : []),
+      ...(notYetSynced ? ["waiting"] : []),
+      ...fields.map(({ field }) => field)
+    ].join(" ")
+  )
+
+const numbers = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
+const gaugesUpTo = (count: number) => numbers(count).map((number) => gauge(number))
+
+/** Changes the source while a page is read, once. */
+const once = (source: MemorySource, when: string, change: () => void) => {
+  source.before = (asked) => {
+    if (!asked.startsWith(when)) return null
+    source.before = () => null
+    change()
+    return null
+  }
+}
+
+describe("verify", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+    it.effect("calls equal what is equal, in every form that the wire has", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair([
+          ...gaugesUpTo(9),
+          gauge(10, `,"custom_fields":{"colour":"red","size":1.10},"unknown":1.50,"nested":{"a":[1e2,-0.0,"\\u00e4"]}`),
+          `{"id":11,"name":"","price":"0.1000","weight":"-1.000000","rank":0,"flag":false,"day":null,"seen":null,"memo":"a\\nb\\\\","parts":[],"lastchangedate":null}`
+        ])
+        const report = yield* verify(pair)
+        assert.deepStrictEqual(briefly(report), [])
+        assert.deepInclude(report, { status: "equal", source: 11, warehouse: 11, requests: 3, moved: 0, repeated: 0 })
+        assert.deepStrictEqual(yield* differingIds(pair.table, pair.companyId, pair.source.records.values()), [])
+        // The same values told otherwise.
+        pair.source.records.set(
+          "1",
+          `{ "lastchangedate":"2026-01-01T01:00:00+01:00", "parts" : [ {"no":1} ], "memo":null,"seen":"2026-03-01T10:00:00.123456000Z","day":"2026-02-28T00:00:00Z","flag":1,"rank":"7","weight":0.000001,"price":"01.5","name":"gauge 1","id":"1"}`
+        )
+        assert.deepStrictEqual(briefly(yield* verify(pair)), [])
+      })
+    )
+
+    it.effect("finds and names whatever is tampered with", () =>
+      Effect.gen(function* () {
+        const tamper: ReadonlyArray<readonly [set: string, found: string]> = [
+          [`"price" = 1.5001`, "different price"],
+          [`"name" = null`, "different name"],
+          [`"memo" = ''`, "different memo"],
+          [`"name" = ''`, "different name"],
+          [`"weight" = 0.000002`, "different weight"],
+          [`"flag" = false`, "different flag"],
+          [`"rank" = 8`, "different rank"],
+          [`"day" = 'infinity'`, "different day"],
+          [`"day" = '2026-03-01'`, "different day"],
+          [`"seen" = "seen" + interval '1 microsecond'`, "different seen"],
+          [`"seen" = 'infinity'`, "different seen"],
+          [`"parts" = '[{"no":2}]'`, "different parts"],
+          [`"parts" = '[{"no":1.0}]'`, "different parts"],
+          [`"lastchangedate" = null`, "different lastchangedate"],
+          [`"custom_fields" = '{"colour":"blue","size":1.10}'`, "different custom_fields"],
+          [`"custom_fields" = '{"colour":"red","size":1.1}'`, "different custom_fields"],
+          [`"custom_fields" = null`, "different custom_fields"],
+          [`"_extra" = '{"unknown":1.5,"fine":"2026-01-01T00:00:00.1234567Z"}'`, "different unknown"],
+          [`"_extra" = null`, "different unknown fine"],
+          [`"_extra" = "_extra" || '{"more":null}'`, "different more"],
+          [`"_extra" = '[]'`, "different _extra unknown fine"],
+          [`"_deleted_at" = tributary.now()`, "missing deleted"]
+        ]
+        const pair = yield* equalPair(
+          tamper.map((_, at) =>
+            gauge(
+              at + 1,
+              `,"custom_fields":{"colour":"red","size":1.10},"unknown":1.50,"fine":"2026-01-01T00:00:00.1234567Z"`
+            )
+          )
+        )
+        for (const [at, [set]] of tamper.entries()) {
+          yield* execute(`update erp.gauges set ${set} where _company_id = $1 and id = $2`, [pair.companyId, at + 1])
+        }
+        const report = yield* verify(pair)
+        assert.deepStrictEqual(
+          briefly(report),
+          tamper.map(([, found], at) => `${at + 1} ${found}`)
+        )
+        assert.deepInclude(report, { status: "unequal", missing: 1, surplus: 0, different: tamper.length - 1 })
+        assert.deepStrictEqual(report.findings[0]!.fields, [
+          { field: "price", source: '"1.5000"', warehouse: '"1.5001"' }
+        ])
+        assert.deepStrictEqual(report.findings[2]!.fields, [{ field: "memo", source: "null", warehouse: '""' }])
+        // Plain SQL agrees, as far as it sees scale.
+        const bySql = yield* differingIds(pair.table, pair.companyId, pair.source.records.values())
+        assert.deepStrictEqual(
+          bySql.map(Number),
+          report.findings.map(({ id: number }) => Number(number))
+        )
+      })
+    )
+
+    it.effect("finds digits that are gone from a column although _extra still tells them", () =>
+      Effect.gen(function* () {
+        const fine = gauge(1).replace("10:00:00.123456Z", "10:00:00.123456789Z")
+        const pair = yield* equalPair([fine])
+        yield* execute(
+          `update erp.gauges set "_extra" = '{"seen":"2026-03-01T10:00:00.123456789Z"}', "seen" = '2026-03-01T10:00:00.123456Z' where _company_id = $1`,
+          [pair.companyId]
+        )
+        assert.deepStrictEqual(briefly(yield* verify(pair)), [])
+        yield* execute(`update erp.gauges set "seen" = '2026-03-01T10:00:00.123457Z' where _company_id = $1`, [
+          pair.companyId
+        ])
+        assert.deepStrictEqual(briefly(yield* verify(pair)), ["1 different seen"])
+        yield* execute(
+          `update erp.gauges set "seen" = '2026-03-01T10:00:00.123456Z', "_extra" = null where _company_id = $1`,
+          [pair.companyId]
+        )
+        assert.deepStrictEqual(briefly(yield* verify(pair)), ["1 different seen"])
+      })
+    )
+
+    it.effect("finds rows that are gone, invented or in another company", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair(gaugesUpTo(10))
+        const other = yield* equalPair([])
+        yield* execute(`delete from erp.gauges where _company_id = $1 and id = 3`, [pair.companyId])
+        yield* load(pair.table, pair.companyId, [gauge(99)])
+        yield* execute(`update erp.gauges set _company_id = $2 where _company_id = $1 and id = 5`, [
+          pair.companyId,
+          other.companyId
+        ])
+        const report = yield* verify(pair)
+        assert.deepStrictEqual(briefly(report), ["3 missing", "5 missing", "99 surplus"])
+        assert.deepInclude(report, {
+          status: "unequal",
+          source: 10,
+          warehouse: 9,
+          missing: 2,
+          surplus: 1,
+          different: 0
+        })
+        assert.deepStrictEqual(briefly(yield* verify(other)), ["5 surplus"])
+        // The small comparison that tests use says the same.
+        const small = yield* compare(pair.table, pair.companyId, pair.source.records.values())
+        assert.deepStrictEqual(small, {
+          source: 10,
+          warehouse: 9,
+          differences: [
+            { id: "3", kind: "missing", fields: [] },
+            { id: "5", kind: "missing", fields: [] },
+            { id: "99", kind: "surplus", fields: [] }
+          ]
+        })
+      })
+    )
+
+    it.effect("compares a record that is shown twice twice, and tells one that has no number", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair(gaugesUpTo(6))
+        pair.source.records.set("again", gauge(2))
+        const same = yield* verify(pair)
+        assert.deepInclude(same, { status: "equal", source: 6, repeated: 1 })
+        pair.source.records.set("again", gauge(2).replace("gauge 2", "another"))
+        const report = yield* verify(pair)
+        assert.deepStrictEqual(briefly(report), ["2 different name"])
+        const small = yield* compare(pair.table, pair.companyId, pair.source.records.values())
+        assert.deepStrictEqual(small.differences, [{ id: "2", kind: "different", fields: ["name"] }])
+        for (const odd of [`{"id":null}`, `{"name":"x"}`, `{"id":9223372036854775808}`, `[]`, `{"id":1.5}`]) {
+          pair.source.records.set("again", odd)
+          assert.deepInclude(yield* verify(pair), { status: "unequal", unreadable: 1, source: 7 }, odd)
+        }
+      })
+    )
+
+    it.effect("never calls equal what a column could not hold, and says what stands in quarantine", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair(gaugesUpTo(5))
+        const send = (number: number, from: string, to: string) =>
+          pair.source.records.set(String(number), gauge(number).replace(from, to))
+        send(1, `"rank":7`, `"rank":"seven"`)
+        send(2, `"day":"2026-02-28"`, `"day":"2026-02-30"`)
+        send(3, `"flag":true`, `"flag":"yes"`)
+        send(4, `"price":"4.5000"`, `"price":"4.50000001"`)
+        send(5, `"name":"gauge 5"`, `"name":{"is":"gauge 5"}`)
+        yield* execute(
+          `insert into tributary.quarantine (company_id, resource, record_id, field, reason, bytes, run_id, source, first_seen_at, last_seen_at)
+           values ($1, 'gauges', '1', 'rank', 'is no integer', '{}', 1, 'GET', tributary.now(), tributary.now())`,
+          [pair.companyId]
+        )
+        const report = yield* verify(pair)
+        assert.deepStrictEqual(briefly(report), [
+          "1 different rank",
+          "2 different day",
+          "3 different flag",
+          "4 different price",
+          "5 different name"
+        ])
+        assert.strictEqual(report.quarantined, 1)
+        assert.strictEqual(report.findings[0]!.quarantined, "rank is no integer")
+      })
+    )
+
+    it.effect("takes a field that was not sent as equal to nothing but an empty one", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair(gaugesUpTo(2))
+        pair.source.records.set("1", gauge(1).replace(`"memo":null,`, ""))
+        pair.source.records.set("2", gauge(2).replace(`"rank":7,`, ""))
+        const report = yield* verify(pair)
+        assert.deepStrictEqual(briefly(report), ["2 different rank"])
+        assert.deepStrictEqual(report.findings[0]!.fields, [{ field: "rank", source: null, warehouse: "7" }])
+      })
+    )
+
+    it.effect("compares learnt columns, and values that did not fit them", () =>
+      Effect.gen(function* () {
+        yield* TablePlan.apply([tableOf(learntGauges)])
+        const more = `,"colour code":"red","ratio":1.50,"tags":["a",1]`
+        const pair = yield* equalPair([gauge(1), gauge(2), gauge(3), gauge(4), gauge(5)])
+        for (const number of numbers(5)) pair.source.records.set(String(number), gauge(number, more))
+        const learnt = { ...pair, table: tableOf(learntGauges) }
+        const set = (values: string, where: string) =>
+          execute(`update erp.gauges set ${values} where _company_id = $1 and ${where}`, [pair.companyId])
+        const right = `"colour_code_1" = 'red', "ratio" = 1.50, "tags" = '["a",1]'`
+        yield* set(right, "id <= 4")
+        yield* set(`"_extra" = '{"colour code":"red","ratio":1.50,"tags":["a",1]}'`, "id = 5")
+        assert.deepStrictEqual(briefly(yield* verify(learnt)), [])
+        yield* set(`"ratio" = 1.5`, "id = 2")
+        yield* set(`"colour_code_1" = 'blue'`, "id = 3")
+        yield* set(`"_extra" = '{"tags":["a",2]}'`, "id = 4")
+        yield* set(`"_extra" = '{"colour code":"red","ratio":1.5,"tags":["a",1]}'`, "id = 5")
+        assert.deepStrictEqual(briefly(yield* verify(learnt)), [
+          "2 different ratio",
+          "3 different colour code",
+          "4 different tags",
+          "5 different ratio"
+        ])
+        // A number where text was learnt: readable in the column, exact beside it.
+        pair.source.records.set("1", gauge(1, `,"colour code":5,"ratio":"1.50","tags":["a",1]`))
+        yield* set(`"colour_code_1" = '5', "ratio" = null`, "id = 1")
+        assert.include(briefly(yield* verify(learnt)), "1 different colour code ratio")
+        yield* set(`"_extra" = '{"colour code":5,"ratio":"1.50"}'`, "id = 1")
+        assert.notInclude(briefly(yield* verify(learnt)).join(), "1 different")
+      })
+    )
+
+    it.effect("believes a difference only after a second look", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair(gaugesUpTo(12))
+        const { source, companyId } = pair
+        // Changes at the source and is landed meanwhile; appears and is landed; goes and is marked.
+        source.records.set("2", gauge(2).replace("gauge 2", "new"))
+        source.records.delete("4")
+        source.records.set("13", gauge(13))
+        const land = Effect.gen(function* () {
+          yield* execute(`update erp.gauges set "name" = 'new' where _company_id = $1 and id = 2`, [companyId])
+          yield* execute(`update erp.gauges set "_deleted_at" = tributary.now() where _company_id = $1 and id = 4`, [
+            companyId
+          ])
+          yield* load(pair.table, companyId, [gauge(13)])
+        })
+        const sql = yield* SqlClient.SqlClient
+        const connector: ConnectorShape = {
+          ...source.connector,
+          rawPage: (request) =>
+            Effect.tap(source.connector.rawPage(request), () =>
+              // With the last page: the first one, which shows 2, has been compared by then.
+              source.asked.length === 3
+                ? land.pipe(Effect.provideService(SqlClient.SqlClient, sql), Effect.orDie)
+                : Effect.void
+            )
+        }
+        assert.deepInclude(yield* verify(pair, { connector }), { status: "equal", moved: 1, requests: 4 })
+
+        // A record that moves to another page between the two looks is looked for in all of them.
+        yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1 and id in (1, 3)`, [companyId])
+        source.asked.length = 0
+        source.before = (asked) => {
+          if (asked.endsWith("from=0") && source.asked.length > 3) {
+            const text = source.records.get("1")!
+            source.records.delete("1")
+            source.records.set("1", text)
+            source.before = () => null
+          }
+          return null
+        }
+        assert.deepStrictEqual(briefly(yield* verify(pair)), ["1 different rank", "3 different rank"])
+
+        // The other way round: equal at first, moved on at the second look.
+        source.before = () => null
+        yield* execute(`update erp.gauges set "rank" = 7 where _company_id = $1`, [companyId])
+        once(source, "gauges?from=8", () => source.records.set("3", gauge(3).replace(`"rank":7`, `"rank":9`)))
+        assert.strictEqual((yield* verify(pair)).status, "equal")
+        assert.deepStrictEqual(briefly(yield* verify(pair)), ["3 different rank"])
+      })
+    )
+
+    it.effect("tells apart what is not yet synced, and only by the source's own stamp or an open question", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair(gaugesUpTo(6))
+        const change = (number: number, at: string) =>
+          pair.source.records.set(
+            String(number),
+            gauge(number).replace(`"rank":7`, `"rank":8`).replace("2026-01-01T00:00:00.000000Z", at)
+          )
+        change(1, "2026-01-02T00:00:00.000000Z")
+        change(2, "2026-01-02T00:00:00.000001Z")
+        change(3, "2026-01-02T00:00:00.000001Z")
+        change(4, "2025-12-31T00:00:00.000000Z")
+        yield* execute(`delete from erp.gauges where _company_id = $1 and id = 3`, [pair.companyId])
+        yield* execute(
+          `insert into tributary.checkpoints (company_id, resource, cursor, updated_at) values ($1, 'gauges', '2026-01-02T00:00:00Z', tributary.now())`,
+          [pair.companyId]
+        )
+        const report = yield* verify(pair)
+        const fields = "rank lastchangedate"
+        assert.deepStrictEqual(briefly(report), [
+          `1 different ${fields}`,
+          `2 different waiting ${fields}`,
+          "3 missing waiting",
+          `4 different ${fields}`
+        ])
+        assert.deepInclude(report, { status: "unequal", notYetSynced: 2 })
+        yield* execute(
+          `insert into tributary.rereads (company_id, resource, field, value, asked_at) values
+             ($1, 'gauges', 'id', '1', tributary.now()), ($1, 'gauges', 'rank', '8', tributary.now())`,
+          [pair.companyId]
+        )
+        assert.deepInclude(yield* verify(pair), { status: "waiting", notYetSynced: 4 })
+      })
+    )
+
+    it.effect("goes on where tokens are refused or pages drift, and tells every other failure", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair(gaugesUpTo(10))
+        const { source } = pair
+        yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1 and id in (2, 9)`, [pair.companyId])
+        let left = 1
+        source.before = (asked) => (asked.endsWith("from=8") && left-- > 0 ? new PageDrift({ detail: "moved" }) : null)
+        assert.deepStrictEqual(briefly(yield* verify(pair)), ["2 different rank", "9 different rank"])
+        source.asked.length = 0
+        source.before = (asked) =>
+          asked.endsWith("from=8") && source.asked.length === 5 ? new PageTokenRefused({ detail: "expired" }) : null
+        assert.deepStrictEqual(briefly(yield* verify(pair)), ["2 different rank", "9 different rank"])
+        source.before = () => new ServerFault({ status: 500, code: null, retryAfterMs: null })
+        const failed = yield* verify(pair)
+        assert.strictEqual(failed.status, "failed")
+        assert.include(failed.failure!.message, "500")
+        assert.isFalse(failed.failure!.refused)
+        // What is withheld is passed over only where the warehouse has nothing of it.
+        const withheld = new Forbidden({ code: "feature_not_licensed", scope: null, detail: "no licence" })
+        source.before = () => withheld
+        assert.deepInclude(yield* verify(pair), { status: "failed" })
+        const empty = yield* equalPair([])
+        empty.source.before = () => withheld
+        const skipped = yield* verify(empty)
+        assert.strictEqual(skipped.status, "skipped")
+        assert.include(skipped.remarks[0], "no licence")
+      })
+    )
+
+    it.effect("keeps a bounded number of differences and counts the others", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair(gaugesUpTo(30))
+        yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1`, [pair.companyId])
+        const report = yield* verify(pair, { findingsMax: 10 })
+        assert.strictEqual(report.findings.length, 10)
+        assert.deepInclude(report, { status: "unequal", different: 30, more: 20 })
+      })
+    )
+
+    it.effect("compares everything of a table that was never made", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair(gaugesUpTo(3))
+        const table = tableOf(gauges, { current: "nowhere", history: "nowhere_history" })
+        const report = yield* verify({ ...pair, table })
+        assert.deepInclude(report, { status: "unequal", missing: 3, warehouse: 0, source: 3 })
+      })
+    )
+  })
+})
+
+describe("verify --repair", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+    it.effect("reads exactly what differs again, and compares it once more", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair(gaugesUpTo(12))
+        yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1 and id in (2, 9)`, [pair.companyId])
+        yield* load(pair.table, pair.companyId, [gauge(40)])
+        const asked: Array<ReadonlyArray<string>> = []
+        const report = yield* verify(pair, {
+          repair: (ids) =>
+            Effect.gen(function* () {
+              asked.push(ids)
+              yield* execute(`update erp.gauges set "rank" = 7, "_version" = 2 where _company_id = $1 and id = 2`, [
+                pair.companyId
+              ])
+              yield* execute(
+                `update erp.gauges set "_deleted_at" = tributary.now() where _company_id = $1 and id = 40`,
+                [pair.companyId]
+              )
+              return "9 could not be read"
+            }).pipe(Effect.orDie)
+        })
+        assert.deepStrictEqual(asked, [["2", "9", "40"]])
+        assert.deepStrictEqual(report.repair, { asked: 3, mended: 2, left: 1, failure: "9 could not be read" })
+        assert.deepStrictEqual(briefly(report), ["9 different rank"])
+        assert.strictEqual(report.status, "unequal")
+      })
+    )
+  })
+})
+
+describe("verify --sample", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+    it.effect("draws the same by the same seed, each row alike, and finds with the chance that it states", () =>
+      Effect.gen(function* () {
+        const rows = 200
+        const wrong = 10
+        const size = 30
+        const pair = yield* equalPair(gaugesUpTo(rows))
+        yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1 and id % 20 = 0`, [pair.companyId])
+        const first = yield* verify(pair, { sample: size, seed: 5 })
+        const again = yield* verify(pair, { sample: size, seed: 5 })
+        assert.deepStrictEqual(again, first)
+        assert.deepInclude(first.sample!, { seed: 5, rows: size })
+        assert.closeTo(first.sample!.chance, chanceOfFinding(size, rows, 2), 1e-12)
+        assert.isBelow(first.requests, 60)
+        const tries = 60
+        let found = 0
+        let findings = 0
+        for (let seed = 1; seed <= tries; seed++) {
+          const report = yield* verify(pair, { sample: size, seed })
+          if (report.status === "unequal") found += 1
+          findings += report.findings.length
+        }
+        // 81 % of the samples, and 1.5 findings each, within what chance allows.
+        const chance = chanceOfFinding(size, rows, wrong)
+        assert.closeTo(chance, 0.81, 0.01)
+        assert.closeTo(found / tries, chance, 4 * Math.sqrt((chance * (1 - chance)) / tries))
+        assert.closeTo(findings / tries, (size * wrong) / rows, 0.65)
+        // Everything is a sample too.
+        assert.strictEqual((yield* verify(pair, { sample: rows, seed: 1 })).different, wrong)
+      })
+    )
+
+    it.effect("finds rows that were never landed, deleted wrongly, or are gone at the source", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair(gaugesUpTo(20))
+        yield* execute(`delete from erp.gauges where _company_id = $1 and id = 4`, [pair.companyId])
+        yield* execute(`update erp.gauges set "_deleted_at" = tributary.now() where _company_id = $1 and id = 6`, [
+          pair.companyId
+        ])
+        pair.source.records.delete("8")
+        pair.source.records.delete("9")
+        yield* execute(`update erp.gauges set "_deleted_at" = tributary.now() where _company_id = $1 and id = 9`, [
+          pair.companyId
+        ])
+        const seen = new Set<string>()
+        for (let seed = 1; seed <= 20; seed++) {
+          for (const one of briefly(yield* verify(pair, { sample: 20, seed }))) seen.add(one)
+        }
+        assert.deepStrictEqual([...seen].sort(), ["4 missing", "6 missing deleted", "8 surplus"])
+      })
+    )
+
+    it.effect("samples a resource that is only listed by its filter, neighbours included", () =>
+      Effect.gen(function* () {
+        const texts = numbers(60).map((number) => label(number, Math.ceil(number / 3)))
+        const pair = yield* equalPair(texts, tables.labels, 10)
+        const equal = yield* verify(pair, { sample: 5, seed: 3 })
+        assert.strictEqual(equal.status, "equal")
+        assert.isAtMost(equal.requests, 5)
+        assert.isTrue(pair.source.asked.every((asked) => asked.startsWith("labels?gaugeid=")))
+        // A sibling that was never landed is met with its neighbours; one that is gone at the source too.
+        yield* execute(`delete from erp.labels where _company_id = $1 and id % 3 = 0`, [pair.companyId])
+        const missing = yield* verify(pair, { sample: 5, seed: 3 })
+        assert.isAbove(missing.missing, 0)
+        assert.strictEqual(missing.missing, missing.findings.length)
+        // A row whose filter value is wrong stands in no group at the source: only the whole list shows where it is.
+        yield* execute(`update erp.labels set gaugeid = 77 where _company_id = $1 and id = 1`, [pair.companyId])
+        const moved = yield* verify(pair, { sample: 60, seed: 3 })
+        assert.include(briefly(moved), "1 different gaugeid")
+      })
+    )
+
+    it.effect("compares everything where nothing can be drawn", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair([], tables.labels)
+        pair.source.records.set("1", label(1, 1))
+        const report = yield* verify(pair, { sample: 5 })
+        assert.deepInclude(report, { status: "unequal", missing: 1, sample: null })
+        const unfiltered = yield* equalPair([`{"id":1,"gaugeid":null,"name":"x","externalid":null}`], tables.labels)
+        const whole = yield* verify(unfiltered, { sample: 5 })
+        assert.deepInclude(whole, { status: "equal", sample: null })
+        assert.include(whole.remarks[0], "cannot be sampled")
+      })
+    )
+  })
+})
