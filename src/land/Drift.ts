@@ -65,11 +65,12 @@ interface WithSource {
 type Reviver = (key: string, value: unknown, context: WithSource) => unknown
 const parse = JSON.parse as (text: string, reviver?: Reviver) => Readonly<Record<string, unknown>>
 
-/** Keeps the token of a number that has a fraction; the rest as it is. */
-const keepFraction: Reviver = (_key, value, { source }) =>
-  typeof value === "number" && !/^-?\d+$/.test(source) ? new Fraction() : value
+/** Stands for a number with a fraction. */
+const fraction = Symbol("fraction")
 
-class Fraction {}
+/** Tells numbers that have a fraction or an exponent, whatever their value; the rest as it is. */
+const keepFraction: Reviver = (_key, value, { source }) =>
+  typeof value === "number" && !/^-?\d+$/.test(source) ? fraction : value
 
 const numeral = /^-?(?:0|[1-9]\d{0,17})$/
 const decimal = /^-?(?:0|[1-9]\d{0,17})\.\d{1,18}$/
@@ -94,7 +95,7 @@ const kindOfText = (text: string): ValueKind => {
   return isDay(text.slice(0, 10)) ? "timestamp" : "text"
 }
 
-/** The kind of a value; numbers with a fraction come as {@link Fraction}. */
+/** The kind of a value; numbers with a fraction come as {@link fraction}. */
 const kindOf = (value: unknown): ValueKind => {
   switch (typeof value) {
     case "string":
@@ -104,7 +105,7 @@ const kindOf = (value: unknown): ValueKind => {
     case "number":
       return Number.isSafeInteger(value) ? "integer" : "number"
     default:
-      return value === null ? "null" : value instanceof Fraction ? "number" : "nested"
+      return value === null ? "null" : value === fraction ? "number" : "nested"
   }
 }
 

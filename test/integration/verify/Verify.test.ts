@@ -30,6 +30,7 @@ import { tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { compare } from "../../../src/verify/Compare.ts"
+import { canonical, parse } from "../../../src/verify/Json.ts"
 import { chanceOfFinding } from "../../../src/verify/Sample.ts"
 import { type ResourceReport, verifyResource, type VerifyOptions } from "../../../src/verify/Verify.ts"
 import { layerSql } from "../../support/postgres.ts"
@@ -163,6 +164,30 @@ describe("verify", () => {
           `{ "lastchangedate":"2026-01-01T01:00:00+01:00", "parts" : [ {"no":1} ], "memo":null,"seen":"2026-03-01T10:00:00.123456000Z","day":"2026-02-28T00:00:00Z","flag":1,"rank":"7","weight":0.000001,"price":"01.5","name":"gauge 1","id":"1"}`
         )
         assert.deepStrictEqual(briefly(yield* verify(pair)), [])
+      })
+    )
+
+    it.effect("tells JSON apart exactly where jsonb does", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const numbersSent = ["0", "-0", "-0.0", "0.00", "1.10", "1.1", "1e2", "100", "1.5e3", "1.50e1", "15", "15.0"]
+        numbersSent.push("12e-1", "1.2", "-1.20E+0", "0.001", "1e-3", "10e-4", "12345678901234567890.10", "1e30", "-7")
+        const texts = [
+          ...numbersSent,
+          ...["[]", "{}", "null", "true", '"true"', '""', '"\\u00e4"', '"ä"', '"\\/"', '"/"', "[1,[]]", "[1, [ ]]"],
+          ...['{"a":1,"b":2}', '{"b":2,"a":1}', '{"a":2,"a":1,"b":2}', '{"a":1.0,"b":2}', '{"\\\\":0}', '{"\\"":0}']
+        ]
+        const [row] = yield* sql.unsafe<{ kept: ReadonlyArray<string> }>(
+          "select to_jsonb(array_agg(one::jsonb::text order by place)) as kept from jsonb_array_elements_text($1::jsonb) with ordinality as sent(one, place)",
+          [JSON.stringify(texts)]
+        )
+        const kept = row!.kept
+        for (const [at, text] of texts.entries()) {
+          for (const [other, second] of texts.entries()) {
+            const same = canonical(parse(text)) === canonical(parse(second))
+            assert.strictEqual(same, kept[at] === kept[other], `${text} and ${second}`)
+          }
+        }
       })
     )
 

@@ -1,0 +1,98 @@
+import { assert, describe, it } from "@effect/vitest"
+import fc from "fast-check"
+import { canonical, canonicalNumber, NotJson, NumberToken, parse, print } from "../../src/verify/Json.ts"
+import { MetIds } from "../../src/verify/Compare.ts"
+import { instantOf, plainDecimal } from "../../src/verify/Expected.ts"
+import { chanceOfFinding, numbersBetween } from "../../src/verify/Sample.ts"
+
+describe("JSON for comparing", () => {
+  it("reads what JSON.parse reads", () => {
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 5 }), (text) => {
+        assert.deepStrictEqual(JSON.parse(print(parse(text))), JSON.parse(text))
+        assert.strictEqual(canonical(parse(text)), canonical(parse(JSON.stringify(JSON.parse(text), null, 2))))
+      })
+    )
+  })
+
+  it("keeps every digit, and names with escapes apart", () => {
+    const value = parse('{"a":1.10,"big":12345678901234567890.10,"\\\\":0,"\\"":1,"e":1E+2}')
+    assert.strictEqual(print(value), '{"a":1.10,"big":12345678901234567890.10,"\\\\":0,"\\"":1,"e":1E+2}')
+    assert.strictEqual(canonical(value), '{"\\"":1,"\\\\":0,"a":1.10,"big":12345678901234567890.10,"e":100}')
+    assert.deepStrictEqual(parse(" -0.0 "), new NumberToken("-0.0"))
+  })
+
+  it("refuses what is no JSON", () => {
+    const texts = [
+      "",
+      " ",
+      "{",
+      "[1",
+      "[1,]",
+      '{"a"}',
+      '{"a":}',
+      "{a:1}",
+      "01",
+      "1.",
+      ".5",
+      "+1",
+      "-",
+      "nul",
+      "tru",
+      '"',
+      '"\n"'
+    ]
+    texts.push('"\\x"', "[1] 2", "NaN", "1e", '{"a":1,}', "[".repeat(5_000))
+    for (const text of texts) assert.throws(() => parse(text), NotJson, undefined, text)
+  })
+
+  it("writes numbers as a numeric is told", () => {
+    const pairs = { "1e2": "100", "1.50e1": "15.0", "12e-1": "1.2", "-0.00": "0.00", "0.5e-3": "0.0005", "10": "10" }
+    for (const [sent, kept] of Object.entries(pairs)) assert.strictEqual(canonicalNumber(sent), kept, sent)
+  })
+})
+
+describe("values for comparing", () => {
+  it("compares decimals and instants as what they are", () => {
+    assert.strictEqual(plainDecimal("-00012.3400"), "-12.34")
+    assert.strictEqual(plainDecimal("-0.000"), "0")
+    assert.isNull(plainDecimal("1e3"))
+    assert.strictEqual(instantOf("2026-01-01T01:30:00+01:30")!.text, "2026-01-01T00:00:00.000000Z")
+    assert.strictEqual(instantOf("2025-12-31T23:00:00.5-01")!.text, "2026-01-01T00:00:00.500000Z")
+    assert.strictEqual(instantOf("0001-01-01")!.text, "0001-01-01T00:00:00.000000Z")
+    assert.isTrue(instantOf("2026-01-01T00:00:00.0000001Z")!.isFiner)
+    assert.isFalse(instantOf("2026-01-01T00:00:00.1234560Z")!.isFiner)
+    for (const text of ["infinity", "2026-01-01T00:00:00", "44-03-15 BC", ""]) assert.isNull(instantOf(text), text)
+  })
+
+  it("remembers the numbers that were met", () => {
+    const met = new MetIds()
+    for (let id = 5_000; id > 0; id--) met.add(String(id * 2))
+    met.add("9223372036854775807")
+    met.add("2")
+    met.add("-3")
+    assert.deepStrictEqual(met.counts(), { distinct: 5_002, repeated: 1 })
+    assert.isTrue([2n, 10_000n, -3n, 9223372036854775807n].every((id) => met.has(id)))
+    assert.isFalse([1n, 9_999n, 10_002n, -4n].some((id) => met.has(id)))
+    assert.isFalse(new MetIds().has(1n))
+  })
+})
+
+describe("a sample", () => {
+  it("draws the same by the same seed, within the range", () => {
+    const drawn = numbersBetween(7, 20, 10n, 1_000n)
+    assert.deepStrictEqual(numbersBetween(7, 20, 10n, 1_000n), drawn)
+    assert.notDeepEqual(numbersBetween(8, 20, 10n, 1_000n), drawn)
+    assert.strictEqual(new Set(drawn).size, 20)
+    assert.isTrue(drawn.every((id) => BigInt(id) >= 10n && BigInt(id) <= 1_000n))
+    assert.isAtMost(numbersBetween(1, 20, 1n, 5n).length, 5)
+  })
+
+  it("knows its chance", () => {
+    assert.strictEqual(chanceOfFinding(0, 100, 1), 0)
+    assert.strictEqual(chanceOfFinding(100, 100, 1), 1)
+    assert.strictEqual(chanceOfFinding(10, 100, 0), 0)
+    assert.closeTo(chanceOfFinding(1, 100, 25), 0.25, 1e-12)
+    assert.closeTo(chanceOfFinding(2, 4, 2), 1 - (2 / 4) * (1 / 3), 1e-12)
+  })
+})
