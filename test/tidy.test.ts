@@ -39,7 +39,15 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/model": ["src/catalogue", "src/postgres"],
   "src/land": ["src/catalogue", "src/connector", "src/model", "src/postgres"],
   "src/extract": ["src/catalogue", "src/connector", "src/land"],
-  "src/pipeline": ["src/budget", "src/catalogue", "src/connector", "src/extract", "src/land", "src/model", "src/postgres"],
+  "src/pipeline": [
+    "src/budget",
+    "src/catalogue",
+    "src/connector",
+    "src/extract",
+    "src/land",
+    "src/model",
+    "src/postgres"
+  ],
   "src/verify": ["src/catalogue", "src/connector", "src/model", "src/postgres"],
   "src/configuration": ["src/model", "src/pipeline"],
   "src/cli/launch.js": ["src/main.ts"],

@@ -119,7 +119,8 @@ const makeLines = (expectations: Expectations) =>
           if (watch.nowMs() - (toldAt.get(key) ?? watch.nowMs()) < lineEveryMs) return Effect.void
           toldAt.set(key, watch.nowMs())
           const expected = expectations(run)
-          const of = expected?.records == null ? "" : ` of about ${Output.count(expected.records)}`
+          const records = expected?.records ?? null
+          const of = records === null ? "" : ` of about ${Output.count(records)}`
           const told = pace(totals, watch.elapsedMs(key), expected)
           return Output.note(
             `  company ${run.companyId} ${run.resource}: ${Output.count(totals.records)}${of} records so far, ${told}`
@@ -181,10 +182,8 @@ const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
     landed: (run, totals) =>
       Effect.sync(() => {
         const expected = expectations(run)
-        const share =
-          expected?.records == null || expected.records <= 0
-            ? 1 - 1 / (1 + totals.pages)
-            : Math.min(0.99, totals.records / expected.records)
+        const records = expected?.records ?? 0
+        const share = records <= 0 ? 1 - 1 / (1 + totals.pages) : Math.min(0.99, totals.records / records)
         known.get(keyOf(run))?.update(share, {
           records: Output.count(totals.records).padStart(9),
           told: pace(totals, watch.elapsedMs(keyOf(run)), expected) || (run.resumed ? "going on" : "")

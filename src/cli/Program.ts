@@ -5,10 +5,12 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
+import * as backfill from "./backfill.ts"
 import * as demo from "./demo.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as explain from "./explain.ts"
 import * as Output from "./Output.ts"
+import * as plan from "./plan.ts"
 import * as query from "./query.ts"
 import * as referenceServer from "./referenceServer.ts"
 import * as schema from "./schema.ts"
@@ -20,7 +22,9 @@ const root = Command.make("tributary").pipe(
   Command.withDescription("Keeps a Postgres warehouse equal to an ERP"),
   Command.withSubcommands([
     demo.command,
+    plan.command,
     sync.command,
+    backfill.command,
     status.command,
     verify.command,
     explain.command,

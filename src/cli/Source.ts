@@ -56,6 +56,7 @@ export class Source extends Context.Service<
   Source,
   {
     readonly catalogue: Catalogue
+    /** Within `Warehouse.provide` the token's budget is shared with every process on that warehouse; else it is not. */
     readonly connect: (
       company: CompanyConfiguration,
       configuration: Configuration

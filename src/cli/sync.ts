@@ -8,10 +8,12 @@ import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { CompanyConfiguration, Configuration } from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/Configuration.ts"
+import * as Overlay from "../model/Overlay.ts"
 import type { RunTotals } from "../pipeline/Outcome.ts"
 import { sync, type SyncCompany, type SyncOptions, type SyncReport } from "../pipeline/Sync.ts"
 import * as Bars from "./Bars.ts"
 import { config, configuration, json, reported } from "./Command.ts"
+import { catalogueOf } from "./Effective.ts"
 import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { Source } from "./Source.ts"
@@ -49,6 +51,7 @@ export interface SyncWish {
 /** What a wish means under a configuration: the companies, connected. Nothing is asked of them yet. */
 export const targets = Effect.fnUntraced(function* (settings: Configuration, wish: SyncWish) {
   const source = yield* Source
+  const catalogue = yield* catalogueOf(settings)
   if (settings.companies.length === 0) {
     return yield* new ConfigurationError({
       problems: [
@@ -69,17 +72,32 @@ export const targets = Effect.fnUntraced(function* (settings: Configuration, wis
   const wished = settings.companies.filter(({ name }) => wish.companies.length === 0 || wish.companies.includes(name))
   return yield* Effect.forEach(wished, (company) =>
     Effect.gen(function* () {
-      const resources = yield* resourcesOf(source.catalogue, company, wish.resources)
+      const resources = yield* resourcesOf(catalogue, company, wish.resources)
       const named = wish.resources.length > 0 || company.resources !== null
       return { name: company.name, connector: yield* source.connect(company, settings), resources, named }
     })
   )
 })
 
+/** The targets with what the warehouse has learnt of their resources: further columns, names of tables. */
+export const learnt = Effect.fnUntraced(function* (settings: Configuration, companies: ReadonlyArray<SyncCompany>) {
+  const wanted = [...new Set(companies.flatMap(({ resources }) => resources))]
+  const whole = yield* Overlay.resources(yield* catalogueOf(settings), wanted)
+  const byPath = new Map(whole.map((resource) => [resource.path, resource]))
+  return companies.map((company) => ({
+    ...company,
+    resources: company.resources.map((resource) => byPath.get(resource.path) ?? resource)
+  }))
+})
+
 /** Syncs the targets; the warehouse is provided. */
-export const run = (settings: Configuration, wish: SyncWish, companies: ReadonlyArray<SyncCompany>) =>
-  sync({
-    companies,
+export const run = Effect.fnUntraced(function* (
+  settings: Configuration,
+  wish: SyncWish,
+  companies: ReadonlyArray<SyncCompany>
+) {
+  return yield* sync({
+    companies: yield* learnt(settings, companies),
     datasets: settings.datasets,
     full: wish.full,
     acceptDeletions: wish.acceptDeletions,
@@ -90,6 +108,7 @@ export const run = (settings: Configuration, wish: SyncWish, companies: Readonly
     freshnessOf: settings.freshnessOf,
     ...(wish.backfill === undefined ? {} : { backfill: wish.backfill })
   })
+})
 
 /** A line that says what the sync did as a whole. */
 export const summary = (report: SyncReport): string => {
@@ -183,11 +202,14 @@ export const command = Command.make(
           acceptRestored: flags.acceptRestored
         }
         // A mistake in the configuration is told before anything is started.
-        const companies = yield* targets(settings, wish)
-        return yield* run(settings, wish, companies).pipe(Effect.provide(Bars.layer(Bars.styleOf(flags))), (effect) =>
-          Warehouse.provide(effect, settings)
+        yield* Effect.scoped(targets(settings, wish))
+        // Connected again within the warehouse, which keeps the budget that all processes share.
+        return yield* Effect.flatMap(targets(settings, wish), (companies) => run(settings, wish, companies)).pipe(
+          Effect.scoped,
+          Effect.provide(Bars.layer(Bars.styleOf(flags))),
+          (effect) => Warehouse.provide(effect, settings)
         )
-      }).pipe(Effect.scoped)
+      })
     )
     yield* tellProblems(report)
     yield* Output.print(flags.json ? Output.toJson(report) : summary(report))

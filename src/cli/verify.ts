@@ -218,7 +218,10 @@ export const lines = (report: VerifyReport): ReadonlyArray<string> => {
       if (one.failure !== null) out.push(`    what to do: ${one.failure.remedy}`)
       for (const finding of one.findings.slice(0, findingsShownMax)) out.push(...findingLines(finding))
       const more = Math.max(0, one.findings.length - findingsShownMax) + one.more
-      if (more > 0) out.push(`    and ${Output.count(more)} more; --json tells them all`)
+      if (more > 0)
+        out.push(
+          `    and ${Output.count(more)} more; --json tells ${one.more === 0 ? "them all" : `${Output.count(one.findings.length)} of them`}`
+        )
       for (const remark of one.remarks) out.push(`    (${remark})`)
       if (one.repair !== null) {
         const { asked, mended, left, failure: why } = one.repair
@@ -321,18 +324,23 @@ export const command = Command.make(
         }
         const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
         const resources = [...flags.resources, ...flags.resource]
-        const targets = yield* Sync.targets(settings, {
+        const targets = Sync.targets(settings, {
           resources,
           companies: flags.company,
           full: false,
-          acceptDeletions: false,
-          acceptRestored: false
+          acceptDeletions: false
         })
+        // A mistake in the configuration is told before anything is started.
+        yield* Effect.scoped(targets)
         const drawn = yield* Random.nextIntBetween(1, seedMax)
         const wish = { sample, seed: Option.getOrElse(flags.seed, () => drawn), repair: flags.repair }
         const tell = (text: string) => (flags.json ? Effect.void : Output.note(`  ${text}`))
-        return yield* Warehouse.provide(run(settings, wish, targets, tell), settings)
-      }).pipe(Effect.scoped)
+        return yield* Effect.flatMap(targets, (companies) => Sync.learnt(settings, companies)).pipe(
+          Effect.flatMap((companies) => run(settings, wish, companies, tell)),
+          Effect.scoped,
+          (effect) => Warehouse.provide(effect, settings)
+        )
+      })
     )
     const code = codeOf(report, flags.asOfSync)
     if (flags.json) yield* Output.print(Output.toJson({ ...report, code }))

@@ -18,7 +18,7 @@ export const copyValue = (value: string | null): string => (value === null ? cop
 
 /**
  * COPY text of records: their fields, custom fields and extra, then what `lineEnd` adds. A record that comes with its
- * text is copied as it is.
+ * text is copied as it is. A piece is written over by the next one.
  */
 export const copyLines = function* (
   records: Iterable<readonly [record: SourceRecord, lineEnd: string]>,
@@ -26,45 +26,43 @@ export const copyLines = function* (
 ): Generator<Uint8Array> {
   let piece = Buffer.allocUnsafeSlow(pieceBytesMax)
   let used = 0
+  const startBytes = Buffer.from(lineStart)
   /** Ends of lines are the same for all records of a page: each is made into bytes once. */
   let knownEnd: string | null = null
   let endBytes = Buffer.alloc(0)
-  const startBytes = Buffer.from(lineStart)
   for (const [record, lineEnd] of records) {
+    let line: string | null = null
+    let lengthMax: number
     if (record instanceof ReadyRecord && record.customFields === null && record.extra === null) {
       if (lineEnd !== knownEnd) {
         knownEnd = lineEnd
         endBytes = Buffer.from(`\t${copyNull}\t${copyNull}\t${lineEnd}\n`)
       }
-      const length = startBytes.length + (record.to - record.from) + endBytes.length
-      if (used > 0 && used + length > piece.length) {
-        yield piece.subarray(0, used)
-        piece = Buffer.allocUnsafeSlow(Math.max(pieceBytesMax, length))
-        used = 0
-      } else if (length > piece.length) piece = Buffer.allocUnsafeSlow(length)
-      piece.set(startBytes, used)
-      used += startBytes.length
-      used += record.bytes.copy(piece, used, record.from, record.to)
-      piece.set(endBytes, used)
-      used += endBytes.length
-      continue
-    }
-    let line = lineStart
-    if (record instanceof ReadyRecord) line += record.bytes.toString("utf8", record.from, record.to) + "\t"
-    else {
-      for (const value of record.columns) {
-        line += value === null || value === undefined ? "\\N\t" : escapeCopyText(value) + "\t"
+      lengthMax = startBytes.length + record.to - record.from + endBytes.length
+    } else {
+      line = lineStart
+      if (record instanceof ReadyRecord) line += record.bytes.toString("utf8", record.from, record.to) + "\t"
+      else {
+        for (const value of record.columns) {
+          line += value === null || value === undefined ? "\\N\t" : escapeCopyText(value) + "\t"
+        }
       }
+      line += copyValue(record.customFields) + "\t" + copyValue(record.extra) + "\t" + lineEnd + "\n"
+      // A unit of a string takes at most three bytes.
+      lengthMax = line.length * 3
     }
-    line += copyValue(record.customFields) + "\t" + copyValue(record.extra) + "\t" + lineEnd + "\n"
-    // A character of a string takes at most three bytes.
-    const lengthMax = line.length * 3
     if (used > 0 && used + lengthMax > piece.length) {
       yield piece.subarray(0, used)
-      piece = Buffer.allocUnsafeSlow(Math.max(pieceBytesMax, lengthMax))
       used = 0
-    } else if (lengthMax > piece.length) piece = Buffer.allocUnsafeSlow(lengthMax)
-    used += piece.write(line, used)
+    }
+    if (lengthMax > piece.length) piece = Buffer.allocUnsafeSlow(lengthMax)
+    if (line !== null) used += piece.write(line, used)
+    else {
+      const { bytes, from, to } = record as ReadyRecord
+      used += startBytes.copy(piece, used)
+      used += bytes.copy(piece, used, from, to)
+      used += endBytes.copy(piece, used)
+    }
   }
   if (used > 0) yield piece.subarray(0, used)
 }

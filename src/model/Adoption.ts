@@ -188,7 +188,7 @@ export const planFor = Effect.fn("Adoption.planFor")(function* (
 })
 
 /** A process that has just ended holds its locks until the server has noticed. */
-const busyRetries = 20
+const busyRetries = 10
 const busyRetryEvery = "100 millis"
 
 class Busy extends TablePlan.TableConflict {}
@@ -244,8 +244,9 @@ export const learntMax = 500
 
 /**
  * Learns the columns of a resource that only the configuration names, from what its runs have seen so far: to be called
- * after a run has ended and given the resource back. Answers the columns made. A resource that the connector states
- * learns nothing by itself; one that another run works on learns later.
+ * when all runs of a sync have ended and given the resource back, so that none of them goes on with the table as it was.
+ * Answers the columns made. A resource that the connector states learns nothing by itself; one that another program
+ * works on learns later.
  */
 export const learn = Effect.fn("Adoption.learn")(function* (
   base: Resource,

@@ -46,10 +46,7 @@ const closePublic = `do ${literal(
 )}`
 
 /** To be run by the owner of the datasets, in this order, after a first sync or `tributary schema apply`. */
-export const statements = (
-  datasets: AllDatasets,
-  names: RoleNames = roleNamesDefault
-): ReadonlyArray<string> => {
+export const statements = (datasets: AllDatasets, names: RoleNames = roleNamesDefault): ReadonlyArray<string> => {
   const loader = identifier(names.loader)
   const reader = identifier(names.reader)
   const control = identifier(datasets.control)

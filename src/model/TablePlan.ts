@@ -60,9 +60,11 @@ const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: Read
     columns: ReadonlyArray<readonly [name: string, type: string, comment: string | null]> | null
   }>`
     select n.nspname as dataset, c.relname as name, c.relkind::text as kind, obj_description(c.oid, 'pg_class') as comment,
-           (select jsonb_agg(jsonb_build_array(a.attname, format_type(a.atttypid, a.atttypmod),
-                                               col_description(c.oid, a.attnum)))
-              from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns
+           (select jsonb_agg(jsonb_build_array(a.attname, format_type(a.atttypid, a.atttypmod), d.description))
+              from pg_attribute a
+              left join pg_description d
+                on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = a.attnum
+             where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns
       from pg_namespace n left join pg_class c on c.relnamespace = n.oid
        and ${sql.in(
          "c.relname",

@@ -21,6 +21,7 @@ import { asOfName, type Model, type ModelDatasets, queryOf, viewName } from "./M
 export interface Step {
   /** Name of the view or the index. */
   readonly name: string
+  readonly kind: "view" | "index"
   readonly statements: ReadonlyArray<string>
 }
 
@@ -113,6 +114,7 @@ const asOfStep = (datasets: ModelDatasets): Step & { readonly digest: string } =
   const digest = digestOf(`${create}\n${asOfComment}`)
   return {
     name: "as_of",
+    kind: "view",
     digest,
     statements: [create, `comment on function ${asOfName(datasets)}() is ${literal(marked(asOfComment, digest))}`]
   }
@@ -136,19 +138,20 @@ const planView = (
   const found = standing.get(`view.${model.name}`) ?? standing.get(`other.${model.name}`)
   const foundDigest = digestMark.exec(found?.comment ?? "")?.[1]
   const comments = [...documented, `comment on view ${view} is ${literal(marked(model.comment, digest))}`]
-  if (found === undefined) return { name: model.name, statements: [`create view ${view} as\n${query}`, ...comments] }
+  if (found === undefined)
+    return { name: model.name, kind: "view", statements: [`create view ${view} as\n${query}`, ...comments] }
   if (foundDigest === undefined || found.kind !== "view") {
     return {
       name: model.name,
       reason: `${datasets.models}.${model.name} is not one of Tributary's views`,
-      remedy: "rename it, or name another dataset for the models (warehouse.models in the configuration)"
+      remedy: "rename it, or move it to a dataset of your own; the next sync makes the view"
     }
   }
   if (foundDigest === digest && isPrefix(found.columns ?? [], columns) && found.columns?.length === columns.length) {
     return null
   }
   if (isPrefix(found.columns ?? [], columns)) {
-    return { name: model.name, statements: [`create or replace view ${view} as\n${query}`, ...comments] }
+    return { name: model.name, kind: "view", statements: [`create or replace view ${view} as\n${query}`, ...comments] }
   }
   const dependents = found.dependents ?? []
   if (dependents.length > 0) {
@@ -161,14 +164,19 @@ const planView = (
   const granted = (found.grantees ?? []).map((grantee) => `grant select on ${view} to ${grantee}`)
   return {
     name: model.name,
+    kind: "view",
     statements: [`drop view ${view}`, `create view ${view} as\n${query}`, ...comments, ...granted]
   }
 }
 
-/** What has to be done; no steps when everything is as it should be. Costs one query and changes nothing. */
+/**
+ * What has to be done; no steps when everything is as it should be. Costs one query and changes nothing. `coming` names
+ * tables that will be there by then.
+ */
 export const planFor = Effect.fnUntraced(function* (
   models: ReadonlyArray<Model>,
-  datasets: ModelDatasets
+  datasets: ModelDatasets,
+  coming: ReadonlySet<string> = new Set()
 ): Effect.fn.Return<ViewPlan, SqlError, SqlClient.SqlClient> {
   const steps: Array<Step> = []
   const skipped: Array<Skipped> = []
@@ -176,7 +184,7 @@ export const planFor = Effect.fnUntraced(function* (
   if (models.length === 0) return { steps, skipped, refused }
   const standing = new Map((yield* introspect(datasets)).map((one) => [`${one.kind}.${one.name}`, one]))
   const possible = models.filter(({ name, resources }) => {
-    const missing = resources.filter((path) => !standing.has(`table.${path}`))
+    const missing = resources.filter((path) => !standing.has(`table.${path}`) && !coming.has(path))
     if (missing.length > 0) skipped.push({ name, missing })
     return missing.length === 0
   })
@@ -184,6 +192,7 @@ export const planFor = Effect.fnUntraced(function* (
     if (!standing.has(`dataset.${datasets.models}`)) {
       steps.push({
         name: datasets.models,
+        kind: "view",
         statements: [
           `create schema if not exists ${identifier(datasets.models)}`,
           `comment on schema ${identifier(datasets.models)} is ${literal("Views for people; the comment of each says what it counts")}`
@@ -203,7 +212,7 @@ export const planFor = Effect.fnUntraced(function* (
   for (const index of indexesOf(models)) {
     const table = standing.get(`table.${index.resource}`)
     if (table === undefined || table.rows < rowsMin || standing.has(`index.${index.name}`)) continue
-    steps.push({ name: index.name, statements: statementsOf(index, datasets) })
+    steps.push({ name: index.name, kind: "index", statements: statementsOf(index, datasets) })
   }
   return { steps, skipped, refused }
 })
@@ -216,13 +225,19 @@ const viewsLock = 7_261_002
 /** How long a reader or a landing that is at work may keep a step waiting, and everybody else behind it. */
 const lockTimeout = "2s"
 
-/** Codes that say something about the step rather than about the connection. */
+const busyRemedy = "somebody is using it: the next run tries again"
+
+/** SQLSTATEs that say something of the step, not of the connection (08), of a server that stops (57P), nor an errno. */
+const saysOfStep = /^(?!08|57P|E)[0-9A-Z]{5}$/
+
 const remedyOf = (code: string): string => {
   switch (code) {
     case "42501":
       return "run npx tributary schema apply as the owner of the datasets; a loader may not create views"
+    case "40001":
+    case "40P01":
     case "55P03":
-      return "somebody is using it: the next run tries again"
+      return busyRemedy
     case "2BP01":
       return "drop what rests on it, run npx tributary schema apply, and make it again"
     default:
@@ -231,18 +246,29 @@ const remedyOf = (code: string): string => {
 }
 
 const runStep = (sql: SqlClient.SqlClient, step: Step) =>
-  sql
-    .withTransaction(Effect.forEach(step.statements, (statement) => sql.unsafe(statement), { discard: true }))
-    .pipe(
-      Effect.as(null),
-      Effect.catch((error): Effect.Effect<Refused, SqlError> => {
-        const { code, message, isRetryable } = DatabaseError.from("make views")(error)
-        if (code === undefined || (isRetryable && code !== "55P03")) return Effect.fail(error)
-        return Effect.succeed({ name: step.name, reason: message, remedy: remedyOf(code) })
-      })
-    )
+  sql.withTransaction(Effect.forEach(step.statements, (statement) => sql.unsafe(statement), { discard: true })).pipe(
+    Effect.as(null),
+    Effect.catch((error): Effect.Effect<Refused, SqlError> => {
+      const { code, message } = DatabaseError.from("make views")(error)
+      if (code === undefined || !saysOfStep.test(code)) return Effect.fail(error)
+      return Effect.succeed({ name: step.name, reason: message, remedy: remedyOf(code) })
+    })
+  )
 
-/** Plans and applies in one transaction; what is refused leaves its part as it was. */
+/** In a transaction of its own, in turns with other programs. */
+const inTurn = <A, E, R>(sql: SqlClient.SqlClient, work: Effect.Effect<A, E, R>) =>
+  sql.withTransaction(
+    Effect.gen(function* () {
+      yield* sql`select pg_advisory_xact_lock(${viewsLock})`
+      yield* sql.unsafe(`set local lock_timeout = ${literal(lockTimeout)}`)
+      return yield* work
+    })
+  )
+
+/**
+ * Plans and applies: the views in one transaction, every index in its own, so that no view is locked while an index is
+ * built. What is refused leaves its part as it was.
+ */
 export const apply = Effect.fn("Views.apply")(function* (
   models: ReadonlyArray<Model>,
   datasets: ModelDatasets
@@ -250,20 +276,28 @@ export const apply = Effect.fn("Views.apply")(function* (
   const sql = yield* SqlClient.SqlClient
   const looked = yield* planFor(models, datasets)
   if (looked.steps.length === 0) return { done: [], skipped: looked.skipped, refused: looked.refused }
-  return yield* sql.withTransaction(
+  const done: Array<string> = []
+  const failed: Array<Refused> = []
+  const run = Effect.fnUntraced(function* (step: Step) {
+    // Whoever made one step wait would make the others wait as well.
+    const busy = failed.find(({ remedy }) => remedy === busyRemedy)
+    const refusal = busy === undefined ? yield* runStep(sql, step) : { ...busy, name: step.name }
+    if (refusal === null) done.push(...step.statements)
+    else failed.push(refusal)
+  })
+  const { steps, skipped, refused } = yield* inTurn(
+    sql,
     Effect.gen(function* () {
-      yield* sql`select pg_advisory_xact_lock(${viewsLock})`
-      yield* sql.unsafe(`set local lock_timeout = ${literal(lockTimeout)}`)
       // Another program may have done it while this one waited.
-      const { steps, skipped, refused } = yield* planFor(models, datasets)
-      const done: Array<string> = []
-      const failed: Array<Refused> = []
-      for (const step of steps) {
-        const refusal = yield* runStep(sql, step)
-        if (refusal === null) done.push(...step.statements)
-        else failed.push(refusal)
-      }
-      return { done, skipped, refused: [...refused, ...failed] }
+      const plan = yield* planFor(models, datasets)
+      yield* Effect.forEach(
+        plan.steps.filter(({ kind }) => kind === "view"),
+        run,
+        { discard: true }
+      )
+      return plan
     })
   )
+  for (const step of steps.filter(({ kind }) => kind === "index")) yield* inTurn(sql, run(step))
+  return { done, skipped, refused: [...refused, ...failed] }
 })

@@ -135,8 +135,9 @@ export const gallop = Effect.fnUntraced(function* <E>(
   const sparse = Math.min(0.95, Math.max(0.05, density))
   const neighbours = Math.min(neighboursMax, Math.max(2, Math.ceil(Math.log(missChance) / Math.log(1 - sparse))))
   let requests = 0
+  const mayAsk = () => requests < gallopRequestsMax
   const isInside = Effect.fnUntraced(function* (id: bigint) {
-    for (let next = 0; next < neighbours && requests < gallopRequestsMax; next += 1) {
+    for (let next = 0; next < neighbours && mayAsk(); next += 1) {
       requests += 1
       if (yield* exists(id + BigInt(next))) return true
     }
@@ -145,7 +146,7 @@ export const gallop = Effect.fnUntraced(function* <E>(
   const span = last - first + 1n
   let [low, step] = [last, span]
   let high: bigint | null = null
-  while (high === null && requests < gallopRequestsMax) {
+  while (high === null && mayAsk()) {
     const next: bigint = low + step
     if (yield* isInside(next)) {
       low = next
@@ -154,7 +155,7 @@ export const gallop = Effect.fnUntraced(function* <E>(
   }
   if (high === null) return { highest: low, requests, isBounded: false }
   const isCoarse = (): boolean => Number(high! - low) > Math.max(Number(span) / 2, gallopTolerance * Number(low - first))
-  while (isCoarse() && requests < gallopRequestsMax) {
+  while (isCoarse() && mayAsk()) {
     const middle: bigint = low + (high - low) / 2n
     if (yield* isInside(middle)) low = middle
     else high = middle
@@ -305,17 +306,65 @@ const pageSizeOf = (resource: Resource, options: PlanOptions, known: Known): num
   return own?.isPageSize === true ? own.perPage : known.pageSize
 }
 
-/** Numbers of ids on a page: where they begin and end, whether they only rise, and how close they stand. */
-const idsOf = (page: Page) => {
-  const ids = [...page.records, ...page.rejected]
-    .flatMap(({ id }) => (id !== null && /^\d{1,18}$/.test(id) ? [BigInt(id)] : []))
-    .filter((id) => id > 0n)
-  if (ids.length === 0) return null
-  const first = ids.reduce((a, b) => (b < a ? b : a))
-  const last = ids.reduce((a, b) => (b > a ? b : a))
-  const isRising = page.rejected.length === 0 && ids.every((id, index) => index === 0 || id > ids[index - 1]!)
-  return { first, last, isRising, density: Math.min(1, ids.length / Number(last - first + 1n)) }
+/** Numbers that stand on a page: where they begin and end, whether they never fall, and how close they stand. */
+const numbersOn = (texts: ReadonlyArray<string | null | undefined>) => {
+  if (texts.length === 0 || texts.some((text) => typeof text !== "string" || !/^[1-9]\d{0,17}$/.test(text))) return null
+  const numbers = texts.map((text) => BigInt(text!))
+  const first = numbers.reduce((a, b) => (b < a ? b : a))
+  const last = numbers.reduce((a, b) => (b > a ? b : a))
+  const isRising = numbers.every((number, index) => index === 0 || number >= numbers[index - 1]!)
+  return { first, last, isRising, density: Math.min(1, new Set(texts).size / Number(last - first + 1n)) }
 }
+
+/** What can be galloped along: the ids themselves, or a field that rises with them and that lists can be filtered by. */
+interface Track {
+  readonly name: string
+  readonly first: bigint
+  readonly last: bigint
+  readonly density: number
+  /** The highest id of a record that stands at the number; null when none does. */
+  readonly idAt: (value: bigint) => Effect.Effect<bigint | null, SourceError>
+}
+
+const trackOf = (connector: ConnectorShape, resource: Resource, page: Page): Track | null => {
+  const ids = numbersOn(page.records.map(({ id }) => id))
+  if (ids === null) return null
+  if (resource.operations.includes("R")) {
+    const idAt: Track["idAt"] = (id) =>
+      Effect.map(connector.get(resource, id.toString()), ({ record, rejected }) =>
+        record === null && rejected === null ? null : id
+      )
+    return { ...ids, name: "ids", idAt }
+  }
+  for (const { field, match } of resource.filters) {
+    const index = resource.fields.findIndex(({ name, type }) => name === field && type._tag === "integer")
+    if (match !== "exact" || index === -1) continue
+    const values = numbersOn(page.records.map(({ columns }) => columns[index]))
+    if (values === null || !values.isRising || values.first === values.last) continue
+    const idAt: Track["idAt"] = (value) =>
+      Effect.map(
+        connector.page({ resource, since: null, token: null, where: { field, value: value.toString() } }),
+        ({ records }) => numbersOn(records.map(({ id }) => id))?.last ?? null
+      )
+    return { ...values, name: field, idAt }
+  }
+  return null
+}
+
+/** How far the ids of a resource go, judged from a page of it. */
+const highestId = Effect.fnUntraced(function* (track: Track, ids: { readonly first: bigint; readonly last: bigint }) {
+  let at = { value: track.last, id: ids.last }
+  const exists = (value: bigint) =>
+    Effect.map(track.idAt(value), (id) => {
+      if (id !== null && value > at.value) at = { value, id }
+      return id !== null
+    })
+  const galloped = yield* gallop(exists, track)
+  // Beyond the last one found, ids go on as they did up to it.
+  const idsPerValue = Number(at.id - ids.first + 1n) / Number(at.value - track.first + 1n)
+  const beyond = Math.ceil(idsPerValue * Math.max(0, Number(galloped.highest - at.value)))
+  return { ...galloped, highest: at.id + BigInt(beyond) }
+})
 
 /** Asks for the page that a scan would read next, and for what may lie behind it. */
 const probe = Effect.fnUntraced(function* (
@@ -336,7 +385,8 @@ const probe = Effect.fnUntraced(function* (
     const requests = pagesOf(atMost, perPage)
     return { records: atMost, requests, certainty: "atMost", basis, asked: askedPage, perPage }
   }
-  const ids = idsOf(page)
+  const ids = numbersOn(page.records.map(({ id }) => id))
+  const track = trackOf(connector, resource, page)
   const atLeast = {
     records: read + 1,
     requests: 2,
@@ -345,30 +395,21 @@ const probe = Effect.fnUntraced(function* (
     asked: askedPage,
     perPage
   } as const
-  if (ids === null || !resource.operations.includes("R")) return atLeast
-  const galloped = yield* Effect.result(
-    gallop(
-      (id) =>
-        Effect.map(
-          connector.get(resource, id.toString()),
-          ({ record, rejected }) => record !== null || rejected !== null
-        ),
-      ids
-    )
-  )
-  // A source that does not answer single records still said that there is more.
+  if (ids === null || track === null) return atLeast
+  const galloped = yield* Effect.result(highestId(track, ids))
+  // A source that does not answer such questions still said that there is more.
   if (galloped._tag === "Failure") return { ...atLeast, asked: askedPage + 1 }
   const { highest, requests, isBounded } = galloped.success
-  const beyond = Number(highest - ids.last)
+  const beyond = Math.max(0, Number(highest - ids.last))
   const records = ids.isRising
     ? read + Math.ceil(beyond * ids.density)
     : Math.max(read + 1, Number(highest - ids.first) + 1)
-  const told = `ids go to about ${highest} (asked for ${requests})`
+  const by = track.name === "ids" ? `${requests} questions` : `${requests} questions by ${track.name}`
   return {
     records,
     requests: Math.max(2, pagesOf(records, perPage)),
     certainty: isBounded ? "atMost" : "atLeast",
-    basis: isBounded ? told : `ids go beyond ${highest} (asked for ${requests})`,
+    basis: `ids go ${isBounded ? "to about" : "beyond"} ${highest} (${by})`,
     asked: askedPage + requests,
     perPage
   }

@@ -9,6 +9,7 @@
  */
 import * as Effect from "effect/Effect"
 import type pg from "pg"
+import type { Connection } from "pg"
 import { from } from "pg-copy-streams"
 import { destroy } from "./Connection.ts"
 import { DatabaseError } from "./DatabaseError.ts"
@@ -19,7 +20,8 @@ const sliceSize = 1024 * 1024
 /**
  * Sends chunks of rendered COPY text; succeeds with the number of rows.
  *
- * Chunks of 64 KB to 1 MB are best; they need not end at the end of a row.
+ * Chunks of 64 KB to 1 MB are best; they need not end at the end of a row. A chunk of bytes is not looked at any more
+ * once the next one is asked for: whoever makes them may use one buffer for all.
  */
 export const copyIn = (
   client: pg.Client,
@@ -42,6 +44,14 @@ export const copyIn = (
     stream.on("error", (error) => settle(Effect.fail(DatabaseError.from("copy")(error))))
     stream.once("finish", () => settle(Effect.succeed(stream.rowCount)))
 
+    const socket = (client as unknown as { readonly connection: Connection }).connection.stream
+    /**
+     * What the socket takes without asking to wait may still lie in its queue when the next chunk is asked for. Bytes
+     * beyond its mark make it wait until nothing is left in there.
+     */
+    const ours = (chunk: string | Uint8Array) =>
+      typeof chunk === "string" || chunk.length >= socket.writableHighWaterMark ? chunk : Buffer.from(chunk)
+
     let sliced = 0
     // One chunk at a time, the next when the stream has handed the last one to the socket. With more in flight,
     // pg-copy-streams 7 keeps a queue that it goes on sending after an error of the server, by then without a
@@ -52,7 +62,7 @@ export const copyIn = (
         const { done, value } = iterator.next()
         if (done === true) return void stream.end()
         sliced += value.length
-        stream.write(value, (error) => {
+        stream.write(ours(value), (error) => {
           if (error !== null && error !== undefined) return
           if (sliced < sliceSize) return next()
           sliced = 0

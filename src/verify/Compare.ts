@@ -51,6 +51,7 @@ export interface Verdict {
 const shownRow = (field: Field, text: string | null): string => {
   if (text === null) return "null"
   const { _tag } = field.type
+  if (_tag === "timestamp") return JSON.stringify(Expected.canonicalOfRow(field, text))
   return _tag === "integer" || _tag === "boolean" || _tag === "list" ? text : JSON.stringify(text)
 }
 
@@ -81,19 +82,22 @@ export const differingFields = (
   for (let place = 0; place < fields.length; place++) {
     const field = fields[place]!
     const text = row.columns[place] ?? null
-    const cell = expected.columns[place]
+    const sent = expected.columns[place]
     if (field.learnt !== null) {
       learnt.add(field.name)
       const beside = extra.get(field.name)
-      if (!isHeld(field.learnt.type, cell?.value, text, beside)) {
+      if (!isHeld(field.learnt.type, sent, text, beside)) {
         const warehouse = beside === undefined ? shownRow(field, text) : print(beside)
-        found.push({ field: field.name, source: cell?.shown ?? null, warehouse })
+        found.push({ field: field.name, source: sent === undefined ? null : print(sent), warehouse })
       }
       continue
     }
-    if (cell === undefined ? text === null : cell.canonical === text) continue
-    if (cell !== undefined && cell.canonical === Expected.canonicalOfRow(field, text)) continue
-    found.push({ field: field.name, source: cell?.shown ?? null, warehouse: shownRow(field, text) })
+    if (sent === undefined ? text === null : Expected.isInColumn(field, sent, text)) continue
+    found.push({
+      field: field.name,
+      source: sent === undefined ? null : print(sent),
+      warehouse: shownRow(field, text)
+    })
   }
   const compareJson = (field: string, source: Json | undefined, warehouse: Json | undefined) => {
     if (source === warehouse) return

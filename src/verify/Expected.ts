@@ -16,19 +16,11 @@ export const customFieldsName = "custom_fields"
 /** A value in a form in which equal values are equal texts; null is empty. */
 export type Canonical = string | null
 
-/** What a field must hold. */
-export interface Cell {
-  readonly value: Json
-  readonly canonical: Canonical
-  /** As the source sent it, for people. */
-  readonly shown: string
-}
-
 export interface Expected {
   /** The record's number; null when it has none that a row could have. */
   readonly id: string | null
-  /** One per column of the table; undefined where the record did not carry the field. */
-  readonly columns: ReadonlyArray<Cell | undefined>
+  /** What was sent for each column of the table; undefined where the record did not carry the field. */
+  readonly columns: ReadonlyArray<Json | undefined>
   /** The install's own fields; undefined when not sent. */
   readonly customFields: Json | undefined
   /** What must stand in `_extra`: fields without a column, and values that a column holds only in part. */
@@ -96,7 +88,7 @@ const truth = new Map([
 ])
 
 /** What a value sent for a field must be in its column. */
-const canonicalOf = (field: Field, value: Json): Canonical => {
+export const canonicalOf = (field: Field, value: Json): Canonical => {
   if (value === null) return null
   const text = typeof value === "string" ? value : value instanceof NumberToken ? value.text : null
   switch (field.type._tag) {
@@ -162,11 +154,25 @@ const learntValue = (type: LearntType, text: string): Json => {
   }
 }
 
+/** `2026-01-01T00:00:00.000000Z`: no room for a seventh digit. */
+const plainInstantLength = 27
+
 /** Whether a column of the field cannot say all that the value says, so that it must stand in `_extra` as well. */
 const isBeyond = (field: Field, value: Json): boolean => {
   if (typeof value !== "string") return false
+  // The usual form, which is as long as it says something.
+  if (value.length <= (field.type._tag === "date" ? 10 : plainInstantLength) && value.length !== 0) {
+    if (field.type._tag === "date" || value.endsWith("Z")) return false
+  }
   if (field.type._tag === "date") return instantOf(value)?.isMidnight === false
   return field.type._tag === "timestamp" && instantOf(value)?.isFiner === true
+}
+
+/** Whether the column holds what was sent. Texts that are the same mean the same, which spares most of the work. */
+export const isInColumn = (field: Field, value: Json, text: string | null): boolean => {
+  if (value === null || text === null) return value === text
+  const sent = value instanceof NumberToken ? value.text : value
+  return sent === text || canonicalOf(field, value) === canonicalOfRow(field, text)
 }
 
 /** What SQL answered for a column, in the same form. */
@@ -223,11 +229,11 @@ export const reader = (table: Table): Reader => {
 
   const fromMembers = (members: JsonObject): Expected => {
     const extra = new Map<string, Json>()
-    const columns = fields.map((field): Cell | undefined => {
+    const columns = fields.map((field): Json | undefined => {
       const value = members.get(field.name)
       if (value === undefined) return undefined
       if (field.learnt === null && isBeyond(field, value)) extra.set(field.name, value)
-      return { value, canonical: canonicalOf(field, value), shown: print(value) }
+      return value
     })
     for (const [name, value] of members) {
       if (!names.has(name) && name !== customFieldsName) extra.set(name, value)
@@ -255,17 +261,16 @@ export const reader = (table: Table): Reader => {
       const parsed = record.extra === null ? nothing : parse(record.extra)
       const extra = new Map(isObject(parsed) ? parsed : nothing)
       const texts = record.columns
-      const columns = fields.map((field, place): Cell | undefined => {
+      const columns = fields.map((field, place): Json | undefined => {
         const text = texts[place]
         if (text === undefined) return undefined
         const { learnt } = field
         if (learnt !== null) {
           const value = extra.get(field.name) ?? (text === null ? null : learntValue(learnt.type, text))
           extra.delete(field.name)
-          return { value, canonical: null, shown: print(value) }
+          return value
         }
-        const value = text === null ? null : field.type._tag === "list" ? parse(text) : text
-        return { value, canonical: canonicalOf(field, value), shown: print(value) }
+        return text === null ? null : field.type._tag === "list" ? parse(text) : text
       })
       const stampPlace = fields.findIndex((field) => field.name === stamp)
       return {

@@ -203,7 +203,8 @@ const verifyWith = Effect.fnUntraced(function* <R>(options: VerifyOptions<R>, co
   const { companyId, connector, table } = options
   const { resource } = table
   const findingsMax = options.findingsMax ?? findingsMaxDefault
-  const canRetrieve = resource.operations.includes("R")
+  // Of a resource that only the configuration names nobody knows whether it answers by number: absent may mean refused.
+  const canRetrieve = resource.operations.includes("R") && resource.basis !== "configured"
   const rows = yield* Rows.make(table, companyId)
   const reader = Expected.reader(table)
   const remarks: Array<string> = []
@@ -219,19 +220,22 @@ const verifyWith = Effect.fnUntraced(function* <R>(options: VerifyOptions<R>, co
     )
   }
 
-  /** Every page of a list, in order. */
+  /** Every page of a list, in order; the next one is on its way while one is compared. */
   const eachPage = Effect.fnUntraced(function* <E>(
     where: Where | null,
     visit: (page: RawPage, token: string | null) => Effect.Effect<void, E>
   ): Effect.fn.Return<void, SourceError | E> {
     const tokens = new Set<string>()
-    for (let token: string | null = null; ;) {
-      const page: RawPage = yield* rawPage(token, where)
-      yield* visit(page, token)
-      if (page.next === null) return
-      if (tokens.has(page.next)) return yield* pagingBroken(resource.path, "a page leads back to one already read")
-      tokens.add(page.next)
-      token = page.next
+    let token: string | null = null
+    let page = yield* rawPage(null, where)
+    for (;;) {
+      const next: string | null = page.next
+      if (next === null) return yield* visit(page, token)
+      if (tokens.has(next)) return yield* pagingBroken(resource.path, "a page leads back to one already read")
+      tokens.add(next)
+      const [, following] = yield* Effect.all([visit(page, token), rawPage(next, where)], { concurrency: 2 })
+      token = next
+      page = following
     }
   })
 
@@ -255,8 +259,9 @@ const verifyWith = Effect.fnUntraced(function* <R>(options: VerifyOptions<R>, co
       pending.asks.get("id")?.has(verdict.id) === true ||
       [...pending.asks].some(([field, values]) => {
         const place = resource.fields.findIndex((one) => one.name === field)
-        const value = asked.columns[place]?.canonical
-        return value !== undefined && value !== null && values.has(value)
+        const sent = asked.columns[place]
+        const value = sent === undefined ? null : Expected.canonicalOf(resource.fields[place]!, sent)
+        return value !== null && values.has(value)
       })
     return {
       id: verdict.id,

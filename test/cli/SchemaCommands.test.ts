@@ -30,7 +30,7 @@ describe("tributary schema", () => {
             [
               "companies:",
               "  - name: main",
-              "    resources: [items, invoicelines, webhooks]",
+              "    resources: [items, webhooks]",
               "resources:",
               "  webhooks: { cancel: true }",
               ""
@@ -60,6 +60,12 @@ describe("tributary schema", () => {
           assert.lengthOf(yield* world.query("select 1 from pg_namespace where nspname = 'erp'"), 0)
 
           yield* world.control("PUT", "/dialect", { extraFields: 9 })
+          const odd = { "Odd name": "o", [`${"long".repeat(16)}1`]: 1, [`${"long".repeat(16)}2`]: 2, ID: "i" }
+          yield* world.control("POST", "/records", {
+            company: 1,
+            resource: "items",
+            records: [{ id: 990_001, ...odd }]
+          })
           const first = yield* run("sync")
           assert.strictEqual(first.code, 0, first.stderr + first.stdout)
           assert.include(first.stderr, "items: new fields, kept in _extra until they have columns: ")
@@ -91,13 +97,16 @@ describe("tributary schema", () => {
             new Set(json(plan.stdout).unknownFields.map((one) => `${one.resource}.${one.field} ${one.type}`)),
             new Set([
               ...["description", "disableddate", "lastdeliverydate"].map((field) => `webhooks.${field} null`),
-              ...["items", "invoicelines"].flatMap((resource) =>
-                ["x_detail json", "x_flag boolean", "x_note text", "x_rate number"].map(
-                  (field) => `${resource}.${field}`
-                )
+              ...["x_detail json", "x_flag boolean", "x_note text", "x_rate number"].map((field) => `items.${field}`),
+              ...Object.entries(odd).map(
+                ([name, value]) => `items.${name} ${value === "o" || value === "i" ? "text" : "integer"}`
               )
             ])
           )
+
+          const names = new Map(json(plan.stdout).names.map((one) => [one.name, one.inDatabase]))
+          assert.deepStrictEqual(new Set(names.keys()), new Set(Object.keys(odd)))
+          for (const name of names.values()) assert.match(name, /^[A-Za-z_]{2,54}_[0-9a-f]{8}$/)
 
           const mistaken = yield* run("schema", "apply", "--field", "items.x_nope")
           assert.strictEqual(mistaken.code, 2)
@@ -112,19 +121,30 @@ describe("tributary schema", () => {
           ] as never)
           const rest = yield* run("schema", "apply")
           assert.strictEqual(rest.code, 0, rest.stderr)
-          assert.include(rest.stdout, "invoicelines.x_rate has the column x_rate (number) now")
+          assert.include(rest.stdout, "items.x_flag has the column x_flag (boolean) now")
           assert.deepStrictEqual(
             yield* world.query(
-              `select count(*)::int as n from erp.invoicelines where _extra is not null or _version > 1`
+              `select count(*)::int as n from erp.items where _version > 1 or _extra ?| array['x_detail', 'x_flag', 'x_note']`
             ),
             [{ n: 0 }]
           )
+          assert.deepStrictEqual(
+            yield* world.query(
+              `select ${[...names.values()].map((name) => `"${name}"`).join(", ")} from erp.items where id = 990001`
+            ),
+            [Object.fromEntries([...names].map(([name, column]) => [column, odd[name]]))].map((row) =>
+              Object.fromEntries(
+                Object.entries(row).map(([name, value]) => [name, typeof value === "number" ? BigInt(value) : value])
+              )
+            )
+          )
+
           // What was learnt is read into its columns; nothing that stands there is written again.
           const again = yield* run("sync", "--full")
           assert.strictEqual(again.code, 0, again.stderr)
           assert.match(again.stdout, /: nothing new \(/)
           assert.notInclude(again.stderr, "new fields")
-          const verified = yield* run("verify", "--resource", "invoicelines")
+          const verified = yield* run("verify", "--resource", "items")
           assert.strictEqual(verified.code, 0, verified.stderr + verified.stdout)
 
           const grants = yield* run("schema", "grants", "--reader", "analyst")

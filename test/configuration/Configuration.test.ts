@@ -68,7 +68,7 @@ describe("the configuration", () => {
         'file:2:9: paging.mode: expected "auto" | "cursor" | "page" | "offset" | "link" | "none"'
       ])
       assert.deepStrictEqual(yield* problemsOf("budget:\n  per_minute: 3\n"), [
-        "file:2:15: budget.per_minute: there is no such setting; allowed: requests_per_minute"
+        "file:2:15: budget.per_minute: there is no such setting; allowed: requests_per_minute, reserve_percent, scope"
       ])
       const several = yield* problemsOf("sync:\n  concurrency: 0\ncompanies:\n  - url: x\n")
       assert.deepStrictEqual(several.length, 2)

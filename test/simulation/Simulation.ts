@@ -8,7 +8,7 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
 import type { SyncReport } from "../../src/pipeline/Sync.ts"
 import { type Canonical, ofSource } from "./checkers/Canonical.ts"
-import type { Checker, Final, Kept, Said, Subject } from "./checkers/Checker.ts"
+import type { Checker, Final, Kept, Said, Setting, Subject } from "./checkers/Checker.ts"
 import { differences } from "./checkers/equal.ts"
 import { checkers } from "./checkers/index.ts"
 import { chance } from "./kernel/Chance.ts"
@@ -93,7 +93,9 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     if (form === undefined) forms.set(key, (form = ofSource(resource, text)))
     return form
   }
-  const watching = checkers.map((checkerOf) => checkerOf({ source, plan: drawn, canonical }))
+  const writers = new Writers(kernel, chance(seed, "writers"), source, drawn, trace, fire)
+  const setting: Setting = { source, plan: drawn, canonical, overBound: writers.overBound }
+  const watching = checkers.map((checkerOf) => checkerOf(setting))
 
   const stamps = new Map<string, string>()
   /** Everything that must hold in any snapshot, asked after each commit. */
@@ -132,7 +134,6 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
   const processes = new Supervisor(machine, chance(seed, "processes"), trace, fire)
   supervisor = processes
   network.stepped = (owner, what) => processes.stepped(owner, what)
-  const writers = new Writers(kernel, chance(seed, "writers"), source, drawn, trace, fire)
 
   let cycles = 0
   let failure: Failure | null = null
@@ -209,7 +210,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       }
     }
     const isEqual = (given: Final) =>
-      [...differences({ source, plan: drawn, canonical }, given).keys()].every((key) => given.excused.has(key))
+      [...differences(setting, given).keys()].every((key) => given.excused.has(key))
 
     let last: Final
     do {

@@ -147,14 +147,10 @@ describe("the roles", () => {
             assert.strictEqual(yield* refusalOf("create temp table mine (id bigint)"), "25006")
             // Even where the reader lifts its own default.
             const lifted = (statement: string) =>
-              sql
-                .withTransaction(
-                  Effect.andThen(sql.unsafe("set transaction read write"), sql.unsafe(statement))
-                )
-                .pipe(
-                  Effect.flip,
-                  Effect.map((error) => DatabaseError.from("try")(error).code)
-                )
+              sql.withTransaction(Effect.andThen(sql.unsafe("set transaction read write"), sql.unsafe(statement))).pipe(
+                Effect.flip,
+                Effect.map((error) => DatabaseError.from("try")(error).code)
+              )
             for (const statement of [
               "delete from erp.invoices",
               "update erp.payments set amount = 0",

@@ -55,32 +55,34 @@ const columnsOf = (view: string) =>
   )
 
 layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the views", (it) => {
-  it.effect("stand in whatever datasets the configuration names, and cost one query when they are as they should be", () =>
-    Effect.gen(function* () {
-      const models = readModels()
-      const datasets = { current: "mill", history: "mill_history", models: "mill_views" }
-      const resources = resourcesOf(models)
-      yield* TablePlan.apply(resources.map((path) => tableOf(serviceV2.resources.get(path)!, datasets)))
-      const first = yield* Views.apply(models, datasets)
-      assert.deepStrictEqual([first.refused, first.skipped], [[], []])
-      assert.isAbove(first.done.length, 200)
+  it.effect(
+    "stand in whatever datasets the configuration names, and cost one query when they are as they should be",
+    () =>
+      Effect.gen(function* () {
+        const models = readModels()
+        const datasets = { current: "mill", history: "mill_history", models: "mill_views" }
+        const resources = resourcesOf(models)
+        yield* TablePlan.apply(resources.map((path) => tableOf(serviceV2.resources.get(path)!, datasets)))
+        const first = yield* Views.apply(models, datasets)
+        assert.deepStrictEqual([first.refused, first.skipped], [[], []])
+        assert.isAbove(first.done.length, 200)
 
-      let statements = 0
-      const tracer = Tracer.make({
-        span: (options) => {
-          if (options.kind === "client") statements += 1
-          return new Tracer.NativeSpan(options)
-        }
+        let statements = 0
+        const tracer = Tracer.make({
+          span: (options) => {
+            if (options.kind === "client") statements += 1
+            return new Tracer.NativeSpan(options)
+          }
+        })
+        const second = yield* Views.apply(models, datasets).pipe(Effect.withTracer(tracer))
+        assert.deepStrictEqual(second, { done: [], skipped: [], refused: [] })
+        assert.strictEqual(statements, 1)
+        assert.deepStrictEqual((yield* Views.planFor(models, datasets)).steps, [])
+        const sql = yield* SqlClient.SqlClient
+        for (const { name } of models) yield* sql.unsafe(`select * from mill_views.${name} limit 0`)
+        const elsewhere = yield* sql`select from pg_namespace where nspname in ('erp', 'erp_models')`
+        assert.strictEqual(elsewhere.length, 0)
       })
-      const second = yield* Views.apply(models, datasets).pipe(Effect.withTracer(tracer))
-      assert.deepStrictEqual(second, { done: [], skipped: [], refused: [] })
-      assert.strictEqual(statements, 1)
-      assert.deepStrictEqual((yield* Views.planFor(models, datasets)).steps, [])
-      const sql = yield* SqlClient.SqlClient
-      for (const { name } of models) yield* sql.unsafe(`select * from mill_views.${name} limit 0`)
-      const elsewhere = yield* sql`select from pg_namespace where nspname in ('erp', 'erp_models')`
-      assert.strictEqual(elsewhere.length, 0)
-    })
   )
 
   it.effect("are left out while a table that they read is not there", () =>
@@ -92,6 +94,9 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the views
       )
       const none = yield* Views.apply([other], datasets)
       assert.deepStrictEqual(none, { done: [], skipped: [{ name: "lent", missing: ["loans"] }], refused: [] })
+      const coming = yield* Views.planFor([other], datasets, new Set(["loans"]))
+      assert.deepStrictEqual(coming.skipped, [])
+      assert.include(coming.steps.at(-1)!.statements[0]!, "lent")
       const some = yield* Views.apply([other, model([company])], datasets)
       assert.deepStrictEqual(some.skipped, [{ name: "lent", missing: ["loans"] }])
       yield* sql.unsafe(`select * from ${view}`)
@@ -184,13 +189,20 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the views
         [Views.apply([model([company])], datasets), Views.apply([model([company])], datasets)],
         { concurrency: 2 }
       )
-      assert.deepStrictEqual(reports.map(({ refused }) => refused), [[], []])
+      assert.deepStrictEqual(
+        reports.map(({ refused }) => refused),
+        [[], []]
+      )
       assert.strictEqual(reports.filter(({ done }) => done.length > 0).length, 1)
       yield* Effect.scoped(
         Effect.gen(function* () {
           const reader = yield* (yield* Database).connect
           yield* Effect.promise(() => reader.query(`begin; select * from ${view}`))
-          const report = yield* Views.apply([model([company, book])], datasets)
+          const report = yield* Views.apply([model([company, book]), model([company], "other")], datasets)
+          assert.deepStrictEqual(
+            report.refused.map(({ name }) => name),
+            ["stock", "other"]
+          )
           assert.include(report.refused[0]!.remedy, "the next run tries again")
         })
       )

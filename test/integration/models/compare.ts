@@ -10,8 +10,7 @@ import { type Datasets, tableOf } from "../../../src/model/Table.ts"
 import { type Books, figures, type Json, plain, type Row } from "./figures.ts"
 
 /** A value of a view as the figures tell it. */
-const canonical = (type: string, value: string | null): string | null =>
-  type === "numeric" ? plain(value) : value
+const canonical = (type: string, value: string | null): string | null => (type === "numeric" ? plain(value) : value)
 
 const shownAs = (name: string, type: string): string => {
   const column = `"${name}"`
@@ -26,12 +25,16 @@ const rowsOf = Effect.fnUntraced(function* (dataset: string, model: Model, compa
   const rows = yield* sql.withTransaction(
     Effect.gen(function* () {
       yield* sql`select set_config('tributary.as_of', ${asOf}, true)`
-      return yield* sql.unsafe<Row>(`select ${columns} from "${dataset}"."${model.name}" where company_id = $1`, [company])
+      return yield* sql.unsafe<Row>(`select ${columns} from "${dataset}"."${model.name}" where company_id = $1`, [
+        company
+      ])
     })
   )
   return rows.map((row) =>
     Object.fromEntries(
-      model.columns.filter(({ name }) => name !== "company_id").map(({ name, type }) => [name, canonical(type, row[name]!)])
+      model.columns
+        .filter(({ name }) => name !== "company_id")
+        .map(({ name, type }) => [name, canonical(type, row[name]!)])
     )
   )
 })

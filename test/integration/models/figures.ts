@@ -15,11 +15,17 @@ export interface Books {
 
 const scale = 12
 
+const text = (value: unknown): string | null => {
+  if (value === null || value === undefined) return null
+  return typeof value === "string" ? value : JSON.stringify(value)
+}
+
 /** A decimal in units of 10^-12; nothing counts as zero. */
 export const exact = (value: unknown): bigint => {
-  if (value === null || value === undefined) return 0n
-  const match = /^(-?)(\d+)(?:\.(\d{1,12}))?$/.exec(String(value))
-  if (match === null) throw new Error(`${String(value)} is no decimal`)
+  const decimal = text(value)
+  if (decimal === null) return 0n
+  const match = /^(-?)(\d+)(?:\.(\d{1,12}))?$/.exec(decimal)
+  if (match === null) throw new Error(`${decimal} is no decimal`)
   const units = BigInt(match[2]! + (match[3] ?? "").padEnd(scale, "0"))
   return match[1] === "-" ? -units : units
 }
@@ -52,7 +58,6 @@ const daysBetween = (from: unknown, to: unknown): string | null => {
 }
 const monthOf = (day: unknown): string | null => (typeof day === "string" ? `${day.slice(0, 7)}-01` : null)
 
-const text = (value: unknown): string | null => (value === null || value === undefined ? null : String(value))
 const money = (value: unknown): string | null => (value === null || value === undefined ? null : shown(exact(value)))
 const sum = (records: ReadonlyArray<Json>, field: string): bigint =>
   records.reduce((total, record) => total + exact(record[field]), 0n)
@@ -60,9 +65,16 @@ const sum = (records: ReadonlyArray<Json>, field: string): bigint =>
 const sumOrNothing = (records: ReadonlyArray<Json>, field: string): string | null =>
   records.every((record) => (record[field] ?? null) === null) ? null : shown(sum(records, field))
 const earliest = (records: ReadonlyArray<Json>, field: string): string | null =>
-  records.map((record) => record[field]).filter((day) => typeof day === "string").sort()[0] ?? null
+  records
+    .map((record) => record[field])
+    .filter((day) => typeof day === "string")
+    .sort()[0] ?? null
 const latest = (records: ReadonlyArray<Json>, field: string): string | null =>
-  records.map((record) => record[field]).filter((day) => typeof day === "string").sort().at(-1) ?? null
+  records
+    .map((record) => record[field])
+    .filter((day) => typeof day === "string")
+    .sort()
+    .at(-1) ?? null
 
 const grouped = (records: ReadonlyArray<Json>, key: (record: Json) => unknown): ReadonlyArray<ReadonlyArray<Json>> => {
   const groups = new Map<string, Array<Json>>()
@@ -89,11 +101,9 @@ const posted = (books: Books): ReadonlyArray<Json> =>
   remembered(books, "posted", () => active(books, "invoices").filter(isPosted))
 const openOf = (invoice: Json): bigint => exact(invoice["invoicetotal"]) - exact(invoice["invoicepaid"])
 const find = (books: Books, resource: string, id: unknown): Json | undefined =>
-  remembered(
-    books,
-    `by id ${resource}`,
-    () => new Map(books.of(resource).map((record) => [record["id"], record]))
-  ).get(id)
+  remembered(books, `by id ${resource}`, () => new Map(books.of(resource).map((record) => [record["id"], record]))).get(
+    id
+  )
 
 /** When an invoice is due, and by which terms. */
 const dueOf = (books: Books, invoice: Json) => {
@@ -211,18 +221,20 @@ const revenue_by_month = (books: Books): ReadonlyArray<Row> => {
   const lines = books
     .of("invoicelines")
     .filter((line) => line["linetype"] !== 1 && invoices.has(line["invoiceid"]))
-    .map((line) => ({ ...line, month: monthOf(invoices.get(line["invoiceid"])!["invoicedate"]) }) as Json)
-  return grouped(lines, (line) => [line["month"], line["itemid"], line["linetype"], line["qtyunitname"]]).map((group) => ({
-    month: text(group[0]!["month"]),
-    item_id: text(group[0]!["itemid"]),
-    item: text(group[0]!["item"]),
-    linetype: text(group[0]!["linetype"]),
-    unit: text(group[0]!["qtyunitname"]),
-    invoices: String(new Set(group.map((line) => line["invoiceid"])).size),
-    lines: String(group.length),
-    qty: shown(sum(group, "qty")),
-    amount: shown(sum(group, "totalprice"))
-  }))
+    .map((line) => ({ ...line, month: monthOf(invoices.get(line["invoiceid"])!["invoicedate"]) }))
+  return grouped(lines, (line) => [line["month"], line["itemid"], line["linetype"], line["qtyunitname"]]).map(
+    (group) => ({
+      month: text(group[0]!["month"]),
+      item_id: text(group[0]!["itemid"]),
+      item: text(group[0]!["item"]),
+      linetype: text(group[0]!["linetype"]),
+      unit: text(group[0]!["qtyunitname"]),
+      invoices: String(new Set(group.map((line) => line["invoiceid"])).size),
+      lines: String(group.length),
+      qty: shown(sum(group, "qty")),
+      amount: shown(sum(group, "totalprice"))
+    })
+  )
 }
 
 const methods: Readonly<Record<number, string>> = {
@@ -260,7 +272,7 @@ const payments_by_day = (books: Books): ReadonlyArray<Row> =>
   })
 
 const daily_close_check = (books: Books): ReadonlyArray<Row> => {
-  const payments = active(books, "payments").map((payment) => ({ ...payment, day: payment["datereceived"] }) as Json)
+  const payments = active(books, "payments").map((payment) => ({ ...payment, day: payment["datereceived"] }))
   const closes = active(books, "ardailycloses").map((close) => ({ ...close, day: close["closedate"], isClose: true }))
   return grouped([...payments, ...closes], (one) => [one["day"], one["inventorylocationid"], one["currency"]]).map(
     (group) => {
@@ -452,7 +464,7 @@ const shipped_by_location = (books: Books): ReadonlyArray<Row> => {
         location: shipment["location"],
         itemid: orderline?.["itemid"] ?? null,
         item: orderline?.["item"]
-      } as Json
+      }
     ]
   })
   return grouped(lines, (line) => [line["month"], line["locationid"], line["itemid"]]).map((group) => ({
@@ -474,16 +486,14 @@ const sales_by_salesman = (books: Books): ReadonlyArray<Row> => {
       month: monthOf(invoice["invoicedate"]),
       salesmanid: customer?.["salesmanid"] ?? null,
       salesman: customer?.["salesman"]
-    } as Json
+    }
   })
   return grouped(sold, (invoice) => [invoice["month"], invoice["salesmanid"]]).map((group) => ({
     month: text(group[0]!["month"]),
     salesman_id: text(group[0]!["salesmanid"]),
     salesman: text(group[0]!["salesman"]),
     commission_rate: money(find(books, "salesmen", group[0]!["salesmanid"])?.["commissionrate"]),
-    customers: String(
-      new Set(group.map((invoice) => invoice["customerid"] ?? null).filter((id) => id !== null)).size
-    ),
+    customers: String(new Set(group.map((invoice) => invoice["customerid"] ?? null).filter((id) => id !== null)).size),
     invoices: String(group.length),
     invoiced: shown(sum(group, "invoicetotal")),
     paid: shown(sum(group, "invoicepaid")),

@@ -174,8 +174,24 @@ describe("verify", () => {
         numbersSent.push("12e-1", "1.2", "-1.20E+0", "0.001", "1e-3", "10e-4", "12345678901234567890.10", "1e30", "-7")
         const texts = [
           ...numbersSent,
-          ...["[]", "{}", "null", "true", '"true"', '""', '"\\u00e4"', '"ä"', '"\\/"', '"/"', "[1,[]]", "[1, [ ]]"],
-          ...['{"a":1,"b":2}', '{"b":2,"a":1}', '{"a":2,"a":1,"b":2}', '{"a":1.0,"b":2}', '{"\\\\":0}', '{"\\"":0}']
+          "[]",
+          "{}",
+          "null",
+          "true",
+          '"true"',
+          '""',
+          '"\\u00e4"',
+          '"ä"',
+          '"\\/"',
+          '"/"',
+          "[1,[]]",
+          "[1, [ ]]",
+          '{"a":1,"b":2}',
+          '{"b":2,"a":1}',
+          '{"a":2,"a":1,"b":2}',
+          '{"a":1.0,"b":2}',
+          '{"\\\\":0}',
+          '{"\\"":0}'
         ]
         const [row] = yield* sql.unsafe<{ kept: ReadonlyArray<string> }>(
           "select to_jsonb(array_agg(one::jsonb::text order by place)) as kept from jsonb_array_elements_text($1::jsonb) with ordinality as sent(one, place)",

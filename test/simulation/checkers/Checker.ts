@@ -123,6 +123,8 @@ export interface Setting {
   readonly source: Source
   readonly plan: Plan
   readonly canonical: (company: number, resource: Resource, text: string) => Canonical
+  /** Ids that became visible later than any overlap reaches. */
+  readonly overBound: ReadonlySet<string>
 }
 
 export type CheckerOf = (setting: Setting) => Checker

@@ -7,7 +7,7 @@ const microsOf = (cursor: string): number | null => {
   return Date.parse(`${match[1]}Z`) * 1000 + Number((match[2] ?? "").slice(0, 6).padEnd(6, "0"))
 }
 
-export const cursor: CheckerOf = ({ source, canonical }) => {
+export const cursor: CheckerOf = ({ source, canonical, overBound }) => {
   const passed = new Map<string, string>()
   return {
     name: "cursor",
@@ -33,6 +33,7 @@ export const cursor: CheckerOf = ({ source, canonical }) => {
         if (version.op === "delete" || version.stamp === null || version.stamp > limit) continue
         if (inQuarantine.has(id)) continue
         const key = keyOf(company, resource.path, id)
+        if (overBound.has(key)) continue
         // Removed since: whoever reads its page now cannot meet it any more.
         if (history.some((later, place) => place > index && later.id === id && later.op === "delete")) continue
         const row = rows.get(id)

@@ -56,7 +56,19 @@ const lostError = () => Object.assign(new Error("Connection terminated unexpecte
 /** A statement in short, for the trace. */
 export const brief = (text: string): string => text.replace(/\s+/g, " ").trim().slice(0, 60)
 
-const waitsMs = 12
+/** Real time after which it is looked whether a statement waits for a lock. */
+const waitsMs = 15
+
+/** Waits for the work, a little while. */
+const soon = (work: Promise<void>): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, waitsMs)
+    const done = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    work.then(done, done)
+  })
 
 /** One simulated connection. */
 export class SimulatedClient {
@@ -273,7 +285,7 @@ export class Connections {
 
   /** The time by which the database orders reads is virtual too. */
   private async tellTime(session: Session, text: string): Promise<void> {
-    if (!/now\s*\(\s*\)|budget|clock/i.test(text)) return
+    if (!/now\s*\(\s*\)|budget|permits|insert into tributary\./i.test(text)) return
     await session.client
       .query("select set_config('tributary.virtual_now', $1, false)", [instantOf(this.kernel.now)])
       .catch(() => {})
@@ -296,7 +308,7 @@ export class Connections {
     })
     const finished = () => finish as (() => Promise<void>) | null
     for (;;) {
-      await Promise.race([settled, new Promise((resolve) => setTimeout(resolve, waitsMs))])
+      await soon(settled)
       const outcome = finished()
       if (outcome !== null) {
         await outcome()

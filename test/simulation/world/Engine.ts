@@ -14,10 +14,12 @@ import * as Redacted from "effect/Redacted"
 import * as Scheduler from "effect/Scheduler"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import * as ServiceClient from "../../../connectors/service-v2/client/ServiceClient.ts"
-import * as Budget from "../../../src/budget/Budget.ts"
+import { Budget } from "../../../src/budget/Budget.ts"
+import { Budgets, layerPostgres } from "../../../src/budget/Budgets.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { datasetsDefault } from "../../../src/model/Table.ts"
 import { sync, type SyncReport } from "../../../src/pipeline/Sync.ts"
+import { engineDefault } from "../../../src/pipeline/SyncResource.ts"
 import type { Chance } from "../kernel/Chance.ts"
 import type { Kernel, Owner } from "../kernel/Kernel.ts"
 import type { Plan } from "../Plan.ts"
@@ -38,24 +40,29 @@ export interface Wish {
   readonly acceptDeletions?: boolean
 }
 
-const budgets = (drawn: Plan) => Budget.make(drawn.requestsPerMinute)
+/** The longest Retry-After that is waited for, as configured by default. */
+const heldMaxMs = 600_000
 
 /** One `tributary sync` of every company of the plan. */
 const cycle = Effect.fnUntraced(function* ({ drawn, source, network }: Machine, owner: Owner, life: number, wish: Wish) {
   const resources = drawn.resources.map((path): Resource => serviceV2.resources.get(path)!)
   const companies = yield* Effect.forEach([...source.tokens], ([company, token]) =>
     Effect.gen(function* () {
-      const budget = yield* budgets(drawn)
+      const baseUrl = `${origin}${basePath}`
+      const secret = Redacted.make(token)
+      const { requestsPerMinute } = drawn
+      const budgets = yield* Budgets
+      const budget = yield* budgets.of({ baseUrl, token: secret, scope: "token", requestsPerMinute, heldMaxMs })
       const connector = yield* ServiceClient.make({
-        baseUrl: `${origin}${basePath}`,
-        token: Redacted.make(token),
+        baseUrl,
+        token: secret,
         catalogue: serviceV2,
         companyId: null,
         pageSize: drawn.pageSize,
         paging: { mode: pagingMode(drawn) },
         itemsKey: "auto"
       }).pipe(
-        Effect.provideService(Budget.Budget, budget),
+        Effect.provideService(Budget, budget),
         Effect.provideService(HttpClient.HttpClient, network.client(owner, life)),
         Effect.orDie
       )
@@ -68,7 +75,9 @@ const cycle = Effect.fnUntraced(function* ({ drawn, source, network }: Machine, 
     full: wish.full,
     acceptDeletions: wish.acceptDeletions ?? false,
     concurrency: drawn.concurrency,
-    batchRecordsMax: drawn.batchRecordsMax
+    batchRecordsMax: drawn.batchRecordsMax,
+    // No full scan but those that the engine itself asks for: a repair would hide what was lost.
+    engine: { ...engineDefault, fullEveryMs: null, overlapMs: drawn.overlap / 1000, sweepEveryMs: drawn.sweepEvery / 1000 }
   })
 })
 
@@ -100,7 +109,10 @@ export const start = (
   )
   const program = Effect.scoped(
     Effect.flatMap(connections.services(owner), (services) =>
-      Effect.provide(cycle(machine, owner, life, wish), services)
+      (machine.drawn.sharedBudget
+        ? Effect.provide(cycle(machine, owner, life, wish), layerPostgres)
+        : cycle(machine, owner, life, wish)
+      ).pipe(Effect.provide(services))
     )
   )
   const fiber = Effect.runForkWith(context)(program as Effect.Effect<SyncReport, unknown>)

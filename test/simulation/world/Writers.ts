@@ -218,7 +218,8 @@ export class Writers {
         name !== "cancel" &&
         reference === null &&
         values === null &&
-        ["decimal", "integer", "boolean"].includes(type._tag)
+        // Decimals may be shown with fewer digits than are kept: the server makes a number of anything then.
+        ["integer", "boolean"].includes(type._tag)
     )
     if (field === undefined) return
     const one = this.fresh(company, resource, true)

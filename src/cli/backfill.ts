@@ -1,0 +1,335 @@
+/**
+ * `tributary backfill`: a past range, or everything, read again beside live syncing.
+ *
+ * Promise: it may be stopped and started at any time, and repeated: the same range goes on where it was interrupted,
+ * another one begins anew and says so. No row goes back to an older version, and live syncing keeps its own cursor; only
+ * where there was none yet, it goes on from where a backfill of everything ended.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Ref from "effect/Ref"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import { Priority } from "../budget/Budget.ts"
+import type { Configuration } from "../configuration/Configuration.ts"
+import { control } from "../pipeline/ControlTables.ts"
+import { plan, type PlanCompany } from "../pipeline/Plan.ts"
+import { Progress, type ProgressShape } from "../pipeline/Progress.ts"
+import type { SyncCompany, SyncReport } from "../pipeline/Sync.ts"
+import * as Query from "../postgres/Query.ts"
+import * as Bars from "./Bars.ts"
+import { config, configuration, json, reported } from "./Command.ts"
+import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
+import * as Output from "./Output.ts"
+import * as Sync from "./sync.ts"
+import * as Warehouse from "./Warehouse.ts"
+
+// ---------------------------------------------------------------------------------------------------------- the range
+
+const timePattern = /^(\d{4}-\d{2}-\d{2})(?:T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?Z)?$/
+
+const isTime = (text: string): boolean => {
+  const day = timePattern.exec(text)?.[1]
+  if (day === undefined) return false
+  const milliseconds = Date.parse(`${day}T00:00:00Z`)
+  return !Number.isNaN(milliseconds) && new Date(milliseconds).toISOString().startsWith(day)
+}
+
+/** An instant, RFC 3339 in UTC, or a day. */
+export const Time = Schema.String.check(
+  Schema.makeFilter((text: string) =>
+    isTime(text) ? undefined : `Expected a day like 2026-01-31, or a time in UTC like 2026-01-31T08:00:00Z`
+  )
+)
+
+const isDay = (text: string) => text.length === 10
+
+export interface Range {
+  readonly since: string | null
+  readonly until: string | null
+}
+
+/** A form whose order as text is the order in time. */
+const comparable = (instant: string) => instant.slice(0, 19) + instant.slice(20, -1).padEnd(9, "0")
+
+/** Both ends included; a day means its beginning as `since` and its end as `until`. */
+export const rangeOf = (
+  since: Option.Option<string>,
+  until: Option.Option<string>
+): Effect.Effect<Range, CommandFailed> => {
+  const range = {
+    since: Option.getOrNull(Option.map(since, (text) => (isDay(text) ? `${text}T00:00:00Z` : text))),
+    until: Option.getOrNull(Option.map(until, (text) => (isDay(text) ? `${text}T23:59:59.999999999Z` : text)))
+  }
+  return range.since !== null && range.until !== null && comparable(range.since) >= comparable(range.until)
+    ? Effect.fail(
+        new CommandFailed({
+          code: exitCode.usage,
+          message: `--since must be before --until: ${Option.getOrThrow(since)} is not before ${Option.getOrThrow(until)}`
+        })
+      )
+    : Effect.succeed(range)
+}
+
+export const since = Flag.String("since").pipe(
+  Flag.withDescription("Only what changed at this time or later: a day, or RFC 3339 in UTC (default: everything)"),
+  Flag.withMetavar("T"),
+  Flag.withSchema(Time),
+  Flag.optional
+)
+
+export const until = Flag.String("until").pipe(
+  Flag.withDescription("Only what changed at this time or before; a day is included as a whole (default: now)"),
+  Flag.withMetavar("T"),
+  Flag.withSchema(Time),
+  Flag.optional
+)
+
+// ------------------------------------------------------------------------------------------------------- what is left
+
+/** A run at work this long of which nobody knows how much there is to read, is asked about. */
+const askAfter = "15 seconds"
+
+interface AtWork {
+  readonly records: number
+  readonly requests: number
+}
+
+const keyOf = (run: { readonly companyId: bigint; readonly resource: string }) => `${run.companyId} ${run.resource}`
+
+const planOptions = (settings: Configuration, backfill: Range) => ({
+  datasets: settings.datasets,
+  full: false,
+  engine: settings.engine,
+  freshnessOf: settings.freshnessOf,
+  backfill,
+  pageSize: settings.pageSize,
+  concurrency: settings.concurrency
+})
+
+/**
+ * What each run is expected to read: what the warehouse knows beforehand, and later, of runs that take long, what the
+ * source answers.
+ */
+const expecting = Effect.fnUntraced(function* (
+  settings: Configuration,
+  range: Range,
+  targets: ReadonlyArray<SyncCompany>
+) {
+  const expected = new Map<string, Bars.Expected>()
+  const identified = yield* Effect.forEach(
+    targets,
+    (target) =>
+      Effect.result(target.connector.identify).pipe(
+        Effect.map((result): ReadonlyArray<PlanCompany> =>
+          // What is wrong with the company is told by the backfill itself.
+          result._tag === "Success" ? [{ ...target, companyId: result.success.companyId }] : []
+        )
+      ),
+    { concurrency: "unbounded" }
+  )
+  const companies = identified.flat()
+  const options = planOptions(settings, range)
+  const beforehand = yield* plan({ ...options, companies, probe: false })
+  const remarks: Array<string> = []
+  const unknown = new Map<string, PlanCompany>()
+  for (const [index, planned] of beforehand.companies.entries()) {
+    if (planned.companyId === null) continue
+    for (const one of planned.resources) {
+      const key = keyOf({ companyId: planned.companyId, resource: one.resource })
+      if (one.because !== null) remarks.push(`${one.resource}: ${one.because}`)
+      if (one.resumesAt !== null) remarks.push(`${one.resource}: goes on at page ${one.resumesAt}`)
+      if (one.certainty === "about") expected.set(key, { records: one.records, requests: one.requests })
+      else {
+        const company = companies[index]!
+        const resources = company.resources.filter(({ path }) => path === one.resource)
+        unknown.set(key, { ...company, resources })
+      }
+    }
+  }
+
+  const atWork = yield* Ref.make<ReadonlyMap<string, AtWork>>(new Map())
+  const change = (key: string, work: AtWork | null) =>
+    Ref.update(atWork, (all) => {
+      const changed = new Map(all)
+      if (work === null) changed.delete(key)
+      else changed.set(key, work)
+      return changed
+    })
+  const watching = (progress: ProgressShape): ProgressShape => ({
+    ...progress,
+    began: (run) => Effect.andThen(change(keyOf(run), { records: 0, requests: 0 }), progress.began(run)),
+    landed: (run, totals) => Effect.andThen(change(keyOf(run), totals), progress.landed(run, totals)),
+    ended: (outcome) => Effect.andThen(change(keyOf(outcome), null), progress.ended(outcome))
+  })
+
+  const askOnce = Effect.gen(function* () {
+    for (const [key, work] of yield* Ref.get(atWork)) {
+      const company = unknown.get(key)
+      if (company === undefined) continue
+      unknown.delete(key)
+      const asked = yield* plan({ ...options, companies: [company], probe: true })
+      const left = asked.companies[0]?.resources[0]
+      const records = left?.records ?? null
+      if (left === undefined || records === null || left.certainty === "atLeast") continue
+      const now = (yield* Ref.get(atWork)).get(key) ?? work
+      expected.set(key, { records: now.records + records, requests: now.requests + left.requests })
+    }
+  })
+  const asking = askOnce.pipe(
+    Effect.ignore,
+    Effect.repeat(Schedule.spaced(askAfter)),
+    Effect.delay(askAfter),
+    Effect.provideService(Priority, { class: "backfill", dueAt: Number.POSITIVE_INFINITY })
+  )
+  const expectations: Bars.Expectations = (run) => expected.get(keyOf(run)) ?? null
+  return { remarks, watching, asking, expectations }
+})
+
+// ------------------------------------------------------------------------------------------------ what it means to sync
+
+export interface LiveState {
+  /** Resources that live syncing now follows from where the backfill began. */
+  readonly follows: ReadonlyArray<string>
+  /** Resources that live syncing has never read to an end, and that it reads in full next. */
+  readonly neverSynced: ReadonlyArray<string>
+}
+
+/** How live syncing stands after the backfill. */
+const liveAfter = Effect.fnUntraced(function* (report: SyncReport) {
+  const rows = yield* Query.run(
+    control
+      .selectFrom("tributary.checkpoints as l")
+      .innerJoin("tributary.checkpoints as b", (join) =>
+        join.onRef("l.company_id", "=", "b.company_id").onRef("l.resource", "=", "b.resource")
+      )
+      .where("l.lane", "=", "live")
+      .where("b.lane", "=", "backfill")
+      .select(["l.company_id", "l.resource", "l.cursor", "l.full_scan_at", "b.full_scan_at as backfilled_at"])
+  )
+  const byKey = new Map(rows.map((row) => [`${row.company_id} ${row.resource}`, row]))
+  const follows: Array<string> = []
+  const neverSynced: Array<string> = []
+  for (const outcome of report.companies.flatMap(({ outcomes }) => outcomes)) {
+    if (outcome.status !== "done" && outcome.status !== "quarantined") continue
+    const row = byKey.get(keyOf(outcome))
+    if (row === undefined) continue
+    if (row.cursor === null && row.full_scan_at === null) neverSynced.push(outcome.resource)
+    else if (row.full_scan_at !== null && row.full_scan_at.getTime() === row.backfilled_at?.getTime()) {
+      follows.push(outcome.resource)
+    }
+  }
+  return { follows, neverSynced } satisfies LiveState
+})
+
+const namesShownMax = 6
+
+const names = (resources: ReadonlyArray<string>): string => {
+  const all = [...new Set(resources)]
+  return all.length <= namesShownMax
+    ? all.join(", ")
+    : `${all.slice(0, namesShownMax).join(", ")} and ${all.length - namesShownMax} more`
+}
+
+// ---------------------------------------------------------------------------------------------------------- the command
+
+export interface BackfillReport extends SyncReport {
+  readonly backfill: Range
+  readonly live: LiveState
+}
+
+/** Backfills the targets; the warehouse is provided. */
+export const run = Effect.fn("backfill.run")(function* (
+  settings: Configuration,
+  wish: Sync.SyncWish & { readonly backfill: Range },
+  targets: ReadonlyArray<SyncCompany>,
+  style: Bars.ProgressStyle
+) {
+  const told = yield* expecting(settings, wish.backfill, targets)
+  for (const remark of told.remarks) yield* Output.note(`tributary: ${remark}`)
+  const synced = Effect.gen(function* () {
+    if (style === "none") return yield* Sync.run(settings, wish, targets)
+    const progress = yield* Progress
+    yield* Effect.forkScoped(told.asking)
+    return yield* Effect.provideService(Sync.run(settings, wish, targets), Progress, told.watching(progress))
+  }).pipe(Effect.scoped, Effect.provide(Bars.layer(style, told.expectations)))
+  const report = yield* synced
+  const live = yield* liveAfter(report)
+  return { ...report, backfill: wish.backfill, live } satisfies BackfillReport
+})
+
+/** What it did, in lines. */
+export const lines = (report: BackfillReport): ReadonlyArray<string> => {
+  const { follows, neverSynced } = report.live
+  return [
+    Sync.summary(report),
+    ...(follows.length === 0
+      ? []
+      : [`Live syncing goes on from here for ${names(follows)}: npx tributary sync reads what has changed since`]),
+    ...(neverSynced.length === 0
+      ? []
+      : [`Live syncing has not read ${names(neverSynced)} yet: npx tributary sync will read every record of it`])
+  ]
+}
+
+export const command = Command.make(
+  "backfill",
+  {
+    resources: Argument.String("resource").pipe(
+      Argument.withDescription("Resources to read (default: all that are configured)"),
+      Argument.variadic()
+    ),
+    company: Flag.String("company").pipe(
+      Flag.withDescription("Only this company (may be repeated)"),
+      Flag.withMetavar("NAME"),
+      Flag.between(0, 1000)
+    ),
+    since,
+    until,
+    url: Flag.String("url").pipe(
+      Flag.withDescription("Base address of the service (default: SERVICE_API_URL)"),
+      Flag.optional
+    ),
+    config,
+    json
+  },
+  Effect.fn(function* (flags) {
+    const report = yield* reported(
+      Effect.gen(function* () {
+        const backfill = yield* rangeOf(flags.since, flags.until)
+        const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
+        const wish = {
+          resources: flags.resources,
+          companies: flags.company,
+          full: false,
+          acceptDeletions: false,
+          backfill
+        }
+        // A mistake in the configuration is told before anything is started.
+        yield* Effect.scoped(Sync.targets(settings, wish))
+        return yield* Effect.gen(function* () {
+          // Connected within the warehouse: so the budget is shared with every process on it.
+          const targets = yield* Sync.targets(settings, wish)
+          return yield* run(settings, wish, targets, Bars.styleOf(flags))
+        }).pipe(Effect.scoped, (effect) => Warehouse.provide(effect, settings))
+      })
+    )
+    yield* Sync.tellProblems(report)
+    if (flags.json) yield* Output.print(Output.toJson(report))
+    else for (const line of lines(report)) yield* Output.print(line)
+    const code = codeOf(report)
+    if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
+  })
+).pipe(
+  Command.withDescription("Read a past range, or everything, again beside live syncing; resumable, safe to repeat"),
+  Command.withExamples([
+    { command: "tributary backfill", description: "Read everything of every resource" },
+    {
+      command: "tributary backfill --since 2026-01-01 --until 2026-01-31",
+      description: "What changed in January, both days included"
+    }
+  ])
+)

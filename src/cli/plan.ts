@@ -1,0 +1,324 @@
+/**
+ * `tributary plan`: how many requests and minutes the next sync or backfill takes, and how old its result will be.
+ *
+ * Promise: no row and no checkpoint is changed. The source is asked only for resources that were never read (the permits
+ * of those requests are taken from the shared budget like any other), and not at all with `--no-probe`.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as SqlClient from "effect/sql/SqlClient"
+import { fingerprintOf } from "../budget/PostgresLedger.ts"
+import type { Configuration } from "../configuration/Configuration.ts"
+import {
+  type Certainty,
+  plan,
+  type PlannedCompany,
+  type PlannedResource,
+  type PlannedTotals,
+  totalsOf
+} from "../pipeline/Plan.ts"
+import { type Range, rangeOf, since, until } from "./backfill.ts"
+import { config, configuration, json, reported } from "./Command.ts"
+import { CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
+import * as Output from "./Output.ts"
+import * as Sync from "./sync.ts"
+import * as Warehouse from "./Warehouse.ts"
+
+/** What a token may ask, and what is asked with it at present. */
+export interface BudgetNow {
+  /** What is configured; null without a limit. */
+  readonly requestsPerMinute: number | null
+  /** What is allowed at present: less while another program was seen to use the token. */
+  readonly effectivePerMinute: number | null
+  /** Requests that programs on this warehouse made, or may still make, within this minute. */
+  readonly usedNow: number
+  /** How long nobody may ask, since the source said so. */
+  readonly heldMs: number
+}
+
+export interface CompanyPlan extends PlannedCompany {
+  readonly totals: PlannedTotals
+  readonly budget: BudgetNow
+  /** At the budget, with nobody else using it; null without a limit. */
+  readonly minutes: number | null
+}
+
+export interface PlanCommandReport {
+  /** What is planned: a sync, or a backfill of this range. */
+  readonly backfill: Range | null
+  readonly companies: ReadonlyArray<CompanyPlan>
+  readonly requests: number
+  readonly certainty: Certainty
+  /** Of the company that takes longest, or of all where they share one budget. */
+  readonly minutes: number | null
+}
+
+interface BudgetRow {
+  readonly effective: number | null
+  readonly used: number
+  readonly held_ms: number
+}
+
+/** Reads the budget of a token without taking part in it. */
+const budgetNow = Effect.fnUntraced(function* (settings: Configuration, name: string) {
+  const sql = yield* SqlClient.SqlClient
+  const company = settings.companies.find((one) => one.name === name)!
+  const fingerprint = fingerprintOf(company.url, company.token, settings.budgetScope)
+  const [row] = yield* sql<BudgetRow>`
+    select case when b.requests_per_minute is null then null else tributary.budget_effective(
+             b.requests_per_minute, b.lowered_to, tributary.budget_ms(b.lowered_at),
+             tributary.budget_ms(tributary.now()), 60000) end as effective,
+           coalesce((select sum(l.permits) from tributary.budget_leases l
+                      where l.fingerprint = b.fingerprint and l.counted_until > tributary.now()), 0)::float8 as used,
+           greatest(0, coalesce(tributary.budget_ms(b.held_until) - tributary.budget_ms(tributary.now()), 0))::float8
+             as held_ms
+      from tributary.budgets b where b.fingerprint = ${fingerprint}`
+  const { requestsPerMinute } = settings
+  const effective = row?.effective ?? requestsPerMinute
+  return {
+    requestsPerMinute,
+    effectivePerMinute:
+      requestsPerMinute === null || effective === null ? requestsPerMinute : Math.min(requestsPerMinute, effective),
+    usedNow: row?.used ?? 0,
+    heldMs: Math.ceil(row?.held_ms ?? 0)
+  } satisfies BudgetNow
+})
+
+export interface PlanWish {
+  readonly resources: ReadonlyArray<string>
+  readonly companies: ReadonlyArray<string>
+  readonly full: boolean
+  readonly backfill: Range | null
+  readonly probe: boolean
+}
+
+const tenths = (value: number) => Math.round(value * 10) / 10
+
+/** Plans; the warehouse is provided. */
+export const run = Effect.fn("plan.run")(function* (settings: Configuration, wish: PlanWish) {
+  const { backfill } = wish
+  const targets = yield* Sync.targets(settings, { ...wish, acceptDeletions: false, backfill: undefined })
+  // Before anything is asked: the plan's own requests are not what others use.
+  const budgets = yield* Effect.forEach(targets, ({ name }) => budgetNow(settings, name))
+  const { companies } = yield* plan({
+    companies: targets.map((target) => ({
+      ...target,
+      companyId: settings.companies.find(({ name }) => name === target.name)?.companyId ?? null
+    })),
+    datasets: settings.datasets,
+    full: wish.full,
+    engine: settings.engine,
+    freshnessOf: settings.freshnessOf,
+    pageSize: settings.pageSize,
+    probe: wish.probe,
+    concurrency: settings.concurrency,
+    ...(backfill === null ? {} : { backfill })
+  })
+  const plans = companies.map((company, index): CompanyPlan => {
+    const totals = totalsOf(company)
+    const budget = budgets[index]!
+    const { effectivePerMinute } = budget
+    const minutes =
+      effectivePerMinute === null ? null : tenths(totals.requests / effectivePerMinute + budget.heldMs / 60_000)
+    return { ...company, totals, budget, minutes }
+  })
+  const minutes = plans.map((one) => one.minutes).filter((one) => one !== null)
+  const certainties = plans.map(({ totals }) => totals.certainty)
+  return {
+    backfill,
+    companies: plans,
+    requests: plans.reduce((sum, { totals }) => sum + totals.requests, 0),
+    certainty:
+      (["atLeast", "about", "atMost"] as const).find((one) => certainties.includes(one)) ?? ("exact" as const),
+    minutes:
+      minutes.length === 0
+        ? null
+        : settings.budgetScope === "install"
+          ? tenths(minutes.reduce((sum, one) => sum + one, 0))
+          : Math.max(...minutes)
+  } satisfies PlanCommandReport
+})
+
+// ------------------------------------------------------------------------------------------------------------ for people
+
+const certainly: Readonly<Record<Certainty, string>> = {
+  exact: "",
+  about: "about ",
+  atMost: "at most about ",
+  atLeast: "at least ",
+  unknown: "at least "
+}
+
+const ageTold = (milliseconds: number): string => {
+  const minutes = milliseconds / 60_000
+  if (minutes < 1) return "under a minute"
+  if (minutes < 120) return `${Math.round(minutes)} min`
+  return minutes < 2 * 1440 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 1440)} days`
+}
+
+const minutesTold = (minutes: number): string => (minutes < 1 ? "under a minute" : ageTold(minutes * 60_000))
+
+const doesTold = ({ kind, resumesAt, skipped, failure, because }: PlannedResource): string => {
+  if (skipped !== null) return "skipped"
+  if (failure !== null) return "not known"
+  const way = kind === "children" ? "children of changed parents" : kind === "full" ? "every record" : "what changed"
+  return [way, ...(resumesAt === null ? [] : [`from page ${resumesAt}`]), ...(because === null ? [] : [`(${because})`])]
+    .filter((part) => part !== "")
+    .join(" ")
+}
+
+/** What needs no line of its own: one request, and nothing to say about it. */
+const isPlain = (one: PlannedResource): boolean =>
+  one.requests === 1 &&
+  one.resumesAt === null &&
+  one.because === null &&
+  one.skipped === null &&
+  one.failure === null &&
+  (one.records ?? 0) === 0 &&
+  one.certainty !== "unknown" &&
+  one.certainty !== "atLeast"
+
+const companyLines = (company: CompanyPlan, { backfill }: PlanCommandReport): ReadonlyArray<string> => {
+  const { name, resources, failure, totals, budget, minutes } = company
+  if (failure !== null) return [`company ${name}: ${failure.message}`, `  what to do: ${failure.remedy}`]
+  const shown = resources.filter((one) => !isPlain(one) && one.skipped === null)
+  const skipped = resources.filter((one) => one.skipped !== null)
+  const plain = resources.length - shown.length - skipped.length
+  const out = [`company ${name}`]
+  if (shown.length > 0) {
+    out.push(
+      Output.table(
+        ["resource", "the next run reads", "records", "requests", "known from", "age now"],
+        shown.map((one) => [
+          one.resource,
+          doesTold(one),
+          one.records === null ? "" : `${certainly[one.certainty]}${Output.count(one.records)}`,
+          Output.count(one.requests),
+          one.failure?.message ?? one.basis,
+          one.ageMs === null ? "never read" : ageTold(one.ageMs)
+        ]),
+        ["left", "left", "right", "right"]
+      )
+    )
+  }
+  if (plain > 0) {
+    out.push(`  ${shown.length > 0 ? "and " : ""}${plain} resources with one request each and nothing to expect`)
+  }
+  for (const one of skipped) out.push(`  skipped ${one.resource}: ${one.skipped}`)
+  const allowed = budget.effectivePerMinute
+  out.push(
+    `  ${certainly[totals.certainty]}${Output.count(totals.requests)} requests` +
+      (allowed === null || minutes === null
+        ? ", without a limit"
+        : `: ${minutesTold(minutes)} at ${Output.count(Math.floor(allowed))} a minute`) +
+      (budget.usedNow > 0 ? `, of which ${Output.count(budget.usedNow)} are in use at present` : "") +
+      (budget.heldMs > 0 ? `; the source asked to wait for ${Output.duration(budget.heldMs)} first` : "")
+  )
+  const promised = resources.filter(({ kind }) => kind !== null).map(({ freshnessMs }) => freshnessMs)
+  if (minutes !== null && promised.length > 0 && backfill === null) {
+    const least = Math.min(...promised)
+    out.push(
+      `  when it ends, its result is ${minutes < 1 ? "less than a minute" : `up to ${minutesTold(minutes)}`} old` +
+        (minutes * 60_000 > least ? `, which is more than the ${ageTold(least)} that are promised` : "")
+    )
+  }
+  return out
+}
+
+/** A plan as people read it. */
+export const lines = (report: PlanCommandReport): ReadonlyArray<string> => {
+  const { backfill } = report
+  const what =
+    backfill === null
+      ? "The next sync"
+      : backfill.since === null && backfill.until === null
+        ? "A backfill of everything"
+        : `A backfill from ${backfill.since ?? "the beginning"} to ${backfill.until ?? "now"}`
+  return [
+    ...report.companies.flatMap((company) => [...companyLines(company, report), ""]),
+    `${what} takes ${certainly[report.certainty]}${Output.count(report.requests)} requests` +
+      (report.minutes === null ? "" : `, ${report.minutes < 1 ? "" : "about "}${minutesTold(report.minutes)}`)
+  ]
+}
+
+/** What a plan means for the exit code: whether everything could be asked. */
+export const codeOf = (report: PlanCommandReport): ExitCode => {
+  const failures = report.companies.flatMap((company) => [
+    ...(company.failure === null ? [] : [company.failure]),
+    ...company.resources.flatMap(({ failure }) => (failure === null ? [] : [failure]))
+  ])
+  if (failures.some(({ refused }) => refused)) return exitCode.refused
+  if (failures.some(({ kind }) => kind === "CompanyUnknown")) return exitCode.configuration
+  return failures.length > 0 ? exitCode.fault : exitCode.ok
+}
+
+export const command = Command.make(
+  "plan",
+  {
+    resources: Argument.String("resource").pipe(
+      Argument.withDescription("Resources to plan (default: all that are configured)"),
+      Argument.variadic()
+    ),
+    company: Flag.String("company").pipe(
+      Flag.withDescription("Only this company (may be repeated)"),
+      Flag.withMetavar("NAME"),
+      Flag.between(0, 1000)
+    ),
+    full: Flag.Boolean("full").pipe(
+      Flag.withDescription("Plan a sync --full: every record even where a cursor would do"),
+      Flag.withDefault(false)
+    ),
+    backfill: Flag.Boolean("backfill").pipe(
+      Flag.withDescription("Plan a backfill instead of a sync"),
+      Flag.withDefault(false)
+    ),
+    since,
+    until,
+    noProbe: Flag.Boolean("no-probe").pipe(
+      Flag.withDescription("Ask the source nothing; what was never read stays unknown"),
+      Flag.withDefault(false)
+    ),
+    url: Flag.String("url").pipe(
+      Flag.withDescription("Base address of the service (default: SERVICE_API_URL)"),
+      Flag.optional
+    ),
+    config,
+    json
+  },
+  Effect.fn(function* (flags) {
+    const report = yield* reported(
+      Effect.gen(function* () {
+        const usage = (message: string) => new CommandFailed({ code: exitCode.usage, message })
+        const isRanged = Option.isSome(flags.since) || Option.isSome(flags.until)
+        if (isRanged && !flags.backfill) return yield* usage("--since and --until are of a backfill: add --backfill")
+        if (flags.full && flags.backfill) return yield* usage("--full is of a sync; a backfill reads everything anyway")
+        const range = yield* rangeOf(flags.since, flags.until)
+        const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
+        const wish = {
+          resources: flags.resources,
+          companies: flags.company,
+          full: flags.full,
+          backfill: flags.backfill ? range : null,
+          probe: !flags.noProbe
+        }
+        // A mistake in the configuration is told before anything is started.
+        yield* Effect.scoped(Sync.targets(settings, { ...wish, acceptDeletions: false, backfill: undefined }))
+        return yield* run(settings, wish).pipe(Effect.scoped, (effect) => Warehouse.provide(effect, settings))
+      })
+    )
+    if (flags.json) yield* Output.print(Output.toJson(report))
+    else for (const line of lines(report)) yield* Output.print(line)
+    const code = codeOf(report)
+    if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
+  })
+).pipe(
+  Command.withDescription("Say beforehand how many requests and minutes a sync or a backfill takes at the budget"),
+  Command.withExamples([
+    { command: "tributary plan", description: "What the next sync would do, and how long it takes" },
+    { command: "tributary plan --backfill --since 2026-01-01", description: "The same for a backfill" },
+    { command: "tributary plan --no-probe --json", description: "From what the warehouse knows alone, for a machine" }
+  ])
+)

@@ -1,0 +1,112 @@
+/**
+ * `tributary plan` as anybody runs it, judged by the server's own journal of requests: what is predicted is what happens.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { makeWorld, type World } from "../support/world.ts"
+
+interface Planned {
+  readonly requests: number
+  readonly certainty: string
+  readonly minutes: number | null
+  readonly companies: ReadonlyArray<{
+    readonly budget: { readonly requestsPerMinute: number; readonly usedNow: number }
+    readonly resources: ReadonlyArray<{
+      readonly resource: string
+      readonly kind: string | null
+      readonly because: string | null
+      readonly skipped: string | null
+      readonly records: number | null
+      readonly requests: number
+      readonly certainty: string
+      readonly asked: number
+      readonly ageMs: number | null
+    }>
+  }>
+}
+
+const requestsOf = (world: World) =>
+  Effect.map(world.control("GET", "/requests"), (answer) => (answer as { requests: Array<unknown> }).requests.length)
+
+const planned = Effect.fnUntraced(function* (world: World, ...args: ReadonlyArray<string>) {
+  const { code, stdout, stderr } = yield* world.run(["plan", "--json", ...args])
+  assert.strictEqual(code, 0, stderr)
+  const report = JSON.parse(stdout) as Planned
+  return { report, resources: report.companies.flatMap(({ resources }) => resources) }
+})
+
+/** How many requests a command makes. */
+const made = Effect.fnUntraced(function* (world: World, args: ReadonlyArray<string>) {
+  const before = yield* requestsOf(world)
+  const { code, stderr } = yield* world.run(args)
+  assert.strictEqual(code, 0, stderr)
+  return (yield* requestsOf(world)) - before
+})
+
+const within = (predicted: number, actual: number, share: number) =>
+  assert.isAtMost(Math.abs(predicted - actual), Math.max(1, share * actual), `predicted ${predicted}, made ${actual}`)
+
+const rows = `select (select count(*) from tributary.runs)::int as runs, (select count(*) from tributary.checkpoints)::int
+  as checkpoints, (select count(*) from pg_class where relkind = 'r' and relnamespace = to_regnamespace('erp'))::int as tables`
+
+describe("tributary plan", () => {
+  it.live(
+    "predicts a first sync of demo data, changes nothing, and then predicts an incremental one",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+          const blind = yield* requestsOf(world)
+          const unknown = yield* planned(world, "--no-probe")
+          assert.strictEqual(yield* requestsOf(world), blind)
+          assert.strictEqual(unknown.report.certainty, "atLeast")
+          assert.isTrue(unknown.resources.every(({ certainty }) => certainty === "unknown"))
+
+          const before = yield* requestsOf(world)
+          const first = yield* planned(world)
+          assert.strictEqual(
+            (yield* requestsOf(world)) - before,
+            1 + first.resources.reduce((sum, { asked }) => sum + asked, 0)
+          )
+          assert.deepStrictEqual(yield* world.query(rows), [{ runs: 0, checkpoints: 0, tables: 0 }])
+          assert.isTrue(first.resources.every(({ kind, ageMs }) => kind === "full" && ageMs === null))
+          const text = yield* world.run(["plan"])
+          assert.match(text.stdout, /The next sync takes .*\d+ requests, under a minute/)
+          within(first.report.requests, yield* made(world, ["sync", "--json"]), 0.1)
+
+          const next = yield* planned(world, "--no-probe")
+          const incremental = next.resources.filter(({ kind }) => kind === "incremental")
+          assert.isAbove(incremental.length, 20)
+          assert.isTrue(incremental.every(({ requests, ageMs }) => requests === 1 && ageMs !== null))
+          within(next.report.requests, yield* made(world, ["sync", "--json"]), 0.02)
+
+          const full = yield* planned(world, "--no-probe", "--full")
+          within(full.report.requests, yield* made(world, ["sync", "--full", "--json"]), 0.05)
+        })
+      ),
+    { timeout: 120_000 }
+  )
+
+  it.live(
+    "predicts the requests of what was never read from how far its ids go",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "scale", "--rows", "6000"], company: 1 })
+          const { report, resources } = yield* planned(world)
+          const lines = resources.find(({ resource }) => resource === "invoicelines")!
+          assert.strictEqual(lines.certainty, "atMost")
+          assert.isAtMost(lines.asked, 41)
+          within(lines.records!, 6000, 0.1)
+          const sync = yield* made(world, ["sync", "--json"])
+          within(report.requests, sync, 0.1)
+
+          // What is known needs no question.
+          const backfill = yield* planned(world, "--backfill", "--no-probe")
+          within(backfill.report.requests, yield* made(world, ["backfill", "--json"]), 0.1)
+          assert.strictEqual(backfill.resources.find(({ resource }) => resource === "invoicelines")!.records, 6000)
+        })
+      ),
+    { timeout: 120_000 }
+  )
+})

@@ -1,0 +1,67 @@
+/** Resources that only the configuration names, as its file says them. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import { isCancellable } from "../../src/catalogue/Resource.ts"
+import { load } from "../../src/configuration/Configuration.ts"
+import * as Overlay from "../../src/model/Overlay.ts"
+
+const environment = { SERVICE_API_URL: "https://erp.example/!/api/v2", SERVICE_API_TOKEN: "t" }
+
+const read = (yaml: string) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-resources-"))),
+    (folder) => {
+      const file = join(folder, "tributary.yaml")
+      writeFileSync(file, yaml)
+      return load({ config: file }, environment)
+    },
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+  )
+
+describe("resources of the configuration", () => {
+  it.effect("join those of the catalogue, with the fields that their settings speak of", () =>
+    Effect.gen(function* () {
+      const { resources } = yield* read(
+        "resources:\n  widgets: {}\n  reports/Daily-Sales: { modifiedsince: true, cancel: true, key: code, area: items }\n"
+      )
+      const catalogue = yield* Overlay.named(serviceV2, resources)
+      assert.strictEqual(catalogue.resources.size, serviceV2.resources.size + 2)
+      const widgets = catalogue.resources.get("widgets")!
+      assert.deepStrictEqual(
+        widgets.fields.map(({ name }) => name),
+        ["id"]
+      )
+      assert.deepStrictEqual([widgets.basis, widgets.area, isCancellable(widgets)], ["configured", "", false])
+      const sales = catalogue.resources.get("reports/Daily-Sales")!
+      assert.deepStrictEqual(
+        sales.fields.map(({ name }) => name),
+        ["id", "code", "cancel", "lastchangedate"]
+      )
+      assert.deepStrictEqual([sales.area, sales.modifiedSince, isCancellable(sales)], ["items", true, true])
+      // A flag that was merely seen changes nothing in how lists are asked.
+      assert.isFalse(
+        isCancellable(Overlay.withLearnt(widgets, [{ name: "cancel", column: "cancel", type: "boolean" }]))
+      )
+    })
+  )
+
+  it.effect("are refused with the place and what is allowed", () =>
+    Effect.gen(function* () {
+      const problems = (yaml: string) =>
+        Effect.map(Effect.flip(read(yaml)), (error) =>
+          error.problems.map((problem) => problem.replace(/^.*tributary\.yaml/, "file"))
+        )
+      assert.deepStrictEqual(yield* problems("resources:\n  widgets: { modifiedSince: true }\n"), [
+        "file:2:29: resources.widgets.modifiedSince: there is no such setting; allowed: area, modifiedsince, cancel, key"
+      ])
+      const [path] = yield* problems('resources:\n  "../secrets": {}\n')
+      assert.include(path, "allowed: the path of a list: letters, digits, _ and -, with / between its parts")
+      const known = yield* Effect.flip(Overlay.named(serviceV2, (yield* read("resources:\n  items: {}\n")).resources))
+      assert.include(known.message, "resources.items: the catalogue knows this resource already")
+    })
+  )
+})

@@ -1,0 +1,25 @@
+/** What `run.ts` and its workers tell each other. */
+import type { FaultClass, Wish } from "./Plan.ts"
+import type { Failure } from "./Simulation.ts"
+
+export interface Job {
+  readonly seed: number
+  readonly wish: Wish
+  readonly keep: boolean
+}
+
+export interface Answer {
+  readonly seed: number
+  readonly hash: string
+  readonly failure: Failure | null
+  readonly steps: number
+  readonly kills: number
+  readonly cycles: number
+  readonly fired: ReadonlyArray<readonly [string, number]>
+  readonly on: ReadonlyArray<FaultClass>
+  readonly drawn: string
+  readonly lines: ReadonlyArray<string>
+  readonly milliseconds: number
+  /** The simulation itself failed. */
+  readonly defect: string | null
+}

@@ -1,0 +1,7 @@
+/** Every planted bug. */
+import { client } from "./client.ts"
+import { extract } from "./extract.ts"
+import { land } from "./land.ts"
+import type { Mutant } from "./Mutant.ts"
+
+export const mutants: ReadonlyArray<Mutant> = [...client, ...extract, ...land]

@@ -1,0 +1,269 @@
+/**
+ * What stands between a command and the world: a loopback proxy for its requests and one for its database.
+ *
+ * Promise: everything that a command says passes here first, in order, and whoever watches is asked before it goes on.
+ * So a command can be stopped at an exact place (after the k-th request was answered and before it learns so, between a
+ * commit and the news of it), however fast or slow the machine is.
+ */
+import { Agent, createServer as createHttpServer, type IncomingMessage, request, type ServerResponse } from "node:http"
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net"
+
+/** Where a command stands. */
+export type Moment =
+  /** A request: it has come, it was answered, half of the answer has passed, all of it has. Numbered from 1. */
+  | {
+      readonly kind: "request"
+      readonly number: number
+      readonly path: string
+      readonly stage: "asked" | "answered" | "half" | "told"
+    }
+  /** A message to the database, before it goes on. Numbered from 1; the text is empty where it carries no statement. */
+  | { readonly kind: "message"; readonly number: number; readonly text: string }
+  /** A landing: it asks for its turn, its first rows come, it commits, it has committed, it knows so. */
+  | {
+      readonly kind: "landing"
+      readonly number: number
+      readonly stage: "opened" | "rows" | "commit" | "committed" | "told"
+    }
+
+/** Asked before a command's word goes on; what it returns is waited for. */
+export type Watcher = (moment: Moment) => Promise<void> | void
+
+export interface Counts {
+  readonly requests: number
+  readonly messages: number
+  readonly landings: number
+}
+
+/** What one command does, as it was seen so far. */
+export interface Watched {
+  readonly counts: () => Counts
+  /** Whether a landing is between its turn and the news of its commit. */
+  readonly isLanding: () => boolean
+  /** Our ends of its connections to the database, by which the database knows them. */
+  readonly databasePorts: () => ReadonlyArray<number>
+}
+
+export interface Tap {
+  readonly baseUrl: string
+  readonly databaseUrl: string
+  /** From here on it is another command that speaks: counts begin at 0, and connections of the one before are cut. */
+  readonly watch: (watcher: Watcher) => Watched
+  readonly close: () => Promise<void>
+}
+
+/** For a watcher that has ended the command: nothing goes on. */
+export const never = new Promise<void>(() => {})
+
+interface Session extends Watched {
+  readonly tell: Watcher
+  readonly sockets: Set<Socket>
+  readonly ports: Set<number>
+  requests: number
+  messages: number
+  landings: number
+  open: number
+}
+
+const listen = (server: Server): Promise<number> =>
+  new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port))
+  })
+
+/** A message of a client of Postgres: its type (none at the start of a connection) and its bytes. */
+interface Message {
+  readonly type: string
+  readonly bytes: Buffer
+}
+
+/** Splits what a client says into messages; the first one of a connection has no type. */
+const messages = () => {
+  let rest: Buffer = Buffer.alloc(0)
+  let isFirst = true
+  return (chunk: Buffer): ReadonlyArray<Message> => {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    const found: Array<Message> = []
+    for (;;) {
+      const head = isFirst ? 0 : 1
+      if (rest.length < head + 4) return found
+      const end = head + rest.readUInt32BE(head)
+      if (rest.length < end) return found
+      found.push({ type: isFirst ? "" : String.fromCharCode(rest[0]!), bytes: rest.subarray(0, end) })
+      isFirst = false
+      rest = rest.subarray(end)
+    }
+  }
+}
+
+/** The statement of a message: of a simple query, or of one that is parsed. */
+const textOf = ({ type, bytes }: Message): string => {
+  if (type === "Q") return bytes.toString("utf8", 5, bytes.length - 1)
+  if (type !== "P") return ""
+  const name = bytes.indexOf(0, 5)
+  return bytes.toString("utf8", name + 1, bytes.indexOf(0, name + 1))
+}
+
+const takesTurn = (text: string) => text.includes("tributary.checkpoints") && text.includes("for update")
+
+const passDatabase = (session: Session, client: Socket, upstream: { readonly host: string; readonly port: number }) => {
+  const server = connect(upstream)
+  server.once("connect", () => session.ports.add(server.localPort!))
+  for (const [one, other] of [
+    [client, server],
+    [server, client]
+  ] as const) {
+    session.sockets.add(one)
+    one.setNoDelay(true)
+    one.on("error", () => {})
+    one.once("close", () => {
+      session.sockets.delete(one)
+      other.destroy()
+    })
+  }
+  const split = messages()
+  /** The landing that this connection is in; null between landings. */
+  let landing: { readonly number: number; hasRows: boolean; committing: boolean } | null = null
+  client.once("close", () => {
+    if (landing !== null) session.open -= 1
+    landing = null
+  })
+  const say = async (message: Message) => {
+    const text = textOf(message)
+    session.messages += 1
+    await session.tell({ kind: "message", number: session.messages, text })
+    if (landing === null && takesTurn(text)) {
+      session.landings += 1
+      session.open += 1
+      landing = { number: session.landings, hasRows: false, committing: false }
+      await session.tell({ kind: "landing", number: landing.number, stage: "opened" })
+    } else if (landing !== null && message.type === "d" && !landing.hasRows) {
+      landing.hasRows = true
+      await session.tell({ kind: "landing", number: landing.number, stage: "rows" })
+    } else if (landing !== null && /^commit$/i.test(text)) {
+      await session.tell({ kind: "landing", number: landing.number, stage: "commit" })
+      landing.committing = true
+    } else if (landing !== null && /^rollback$/i.test(text)) {
+      session.open -= 1
+      landing = null
+    }
+    server.write(message.bytes)
+  }
+  const answer = async (chunk: Buffer) => {
+    if (landing?.committing !== true) return client.write(chunk)
+    const { number } = landing
+    await session.tell({ kind: "landing", number, stage: "committed" })
+    if (landing !== null) session.open -= 1
+    landing = null
+    client.write(chunk)
+    await session.tell({ kind: "landing", number, stage: "told" })
+  }
+  let said = Promise.resolve()
+  let answered: Promise<unknown> = Promise.resolve()
+  client.on("data", (chunk: Buffer) => {
+    for (const message of split(chunk)) said = said.then(() => say(message))
+  })
+  server.on("data", (chunk: Buffer) => {
+    answered = answered.then(() => answer(chunk))
+  })
+}
+
+const bodyOf = async (message: IncomingMessage): Promise<Buffer> => {
+  const chunks: Array<Buffer> = []
+  for await (const chunk of message) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks)
+}
+
+const passRequest = async (
+  session: Session,
+  asked: IncomingMessage,
+  response: ServerResponse,
+  upstream: URL,
+  agent: Agent
+) => {
+  const path = asked.url ?? "/"
+  const number = (session.requests += 1)
+  const body = await bodyOf(asked)
+  const tell = (stage: Extract<Moment, { kind: "request" }>["stage"]) =>
+    session.tell({ kind: "request", number, path, stage })
+  await tell("asked")
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    const { hostname, port } = upstream
+    const { method } = asked
+    request({ hostname, port, path, method, headers: asked.headers, agent }, resolve).once("error", reject).end(body)
+  })
+  const bytes = await bodyOf(answer)
+  await tell("answered")
+  response.writeHead(answer.statusCode!, answer.headers)
+  const middle = bytes.length >> 1
+  await new Promise((resolve) => response.write(bytes.subarray(0, middle), resolve))
+  await tell("half")
+  await new Promise<void>((resolve) => response.end(bytes.subarray(middle), resolve))
+  await tell("told")
+}
+
+/** Opens a tap before a service and a database; `upstreamPort` is asked for each connection. */
+export const openTap = async (upstream: {
+  readonly baseUrl: string
+  readonly databaseUrl: string
+}): Promise<Tap> => {
+  const service = new URL(upstream.baseUrl)
+  const database = new URL(upstream.databaseUrl)
+  const agent = new Agent({ keepAlive: true })
+
+  const sessionOf = (tell: Watcher): Session => {
+    const session: Session = {
+      tell,
+      sockets: new Set(),
+      ports: new Set(),
+      requests: 0,
+      messages: 0,
+      landings: 0,
+      open: 0,
+      counts: () => ({ requests: session.requests, messages: session.messages, landings: session.landings }),
+      isLanding: () => session.open > 0,
+      databasePorts: () => [...session.ports]
+    }
+    return session
+  }
+  let current = sessionOf(() => {})
+  const owners = new WeakMap<Socket, Session>()
+
+  const httpServer = createHttpServer((asked, response) => {
+    passRequest(owners.get(asked.socket) ?? current, asked, response, service, agent).catch(() => response.destroy())
+  })
+  httpServer.keepAliveTimeout = 0
+  httpServer.on("connection", (socket: Socket) => {
+    owners.set(socket, current)
+    const { sockets } = current
+    sockets.add(socket)
+    socket.on("error", () => {})
+    socket.once("close", () => sockets.delete(socket))
+  })
+  const databaseServer = createServer((client) =>
+    passDatabase(current, client, { host: database.hostname, port: Number(database.port) })
+  )
+  const [httpPort, databasePort] = await Promise.all([listen(httpServer), listen(databaseServer)])
+  const tapped = (url: URL, port: number) => {
+    const copy = new URL(url)
+    copy.hostname = "127.0.0.1"
+    copy.port = String(port)
+    return copy.href
+  }
+  const cut = () => {
+    for (const socket of current.sockets) socket.destroy()
+  }
+  return {
+    baseUrl: tapped(service, httpPort),
+    databaseUrl: tapped(database, databasePort),
+    watch: (watcher) => {
+      cut()
+      current = sessionOf(watcher)
+      return current
+    },
+    close: async () => {
+      cut()
+      agent.destroy()
+      await Promise.all([httpServer, databaseServer].map((server) => new Promise((resolve) => server.close(resolve))))
+    }
+  }
+}
