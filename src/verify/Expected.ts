@@ -172,7 +172,7 @@ const isBeyond = (field: Field, value: Json): boolean => {
 export const isInColumn = (field: Field, value: Json, text: string | null): boolean => {
   if (value === null || text === null) return value === text
   const sent = value instanceof NumberToken ? value.text : value
-  return sent === text || canonicalOf(field, value) === canonicalOfRow(field, text)
+  return (sent === text && field.type._tag !== "list") || canonicalOf(field, value) === canonicalOfRow(field, text)
 }
 
 /** What SQL answered for a column, in the same form. */

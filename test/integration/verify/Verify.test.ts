@@ -347,6 +347,9 @@ describe("verify", () => {
         send(3, `"flag":true`, `"flag":"yes"`)
         send(4, `"price":"4.5000"`, `"price":"4.50000001"`)
         send(5, `"name":"gauge 5"`, `"name":{"is":"gauge 5"}`)
+        // A text that reads like the list that is held.
+        yield* load(pair.table, pair.companyId, [gauge(6).replace(`[{"no":1}]`, "[]")])
+        send(6, `"parts":[{"no":1}]`, `"parts":"[]"`)
         yield* execute(
           `insert into tributary.quarantine (company_id, resource, record_id, field, reason, bytes, run_id, source, first_seen_at, last_seen_at)
            values ($1, 'gauges', '1', 'rank', 'is no integer', '{}', 1, 'GET', tributary.now(), tributary.now())`,
@@ -358,7 +361,8 @@ describe("verify", () => {
           "2 different day",
           "3 different flag",
           "4 different price",
-          "5 different name"
+          "5 different name",
+          "6 different parts"
         ])
         assert.strictEqual(report.quarantined, 1)
         assert.strictEqual(report.findings[0]!.quarantined, "rank is no integer")
