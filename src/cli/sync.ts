@@ -96,7 +96,9 @@ export const run = Effect.fnUntraced(function* (
   wish: SyncWish,
   companies: ReadonlyArray<SyncCompany>
 ) {
+  const source = yield* Source
   return yield* sync({
+    models: yield* source.models,
     companies: yield* learnt(settings, companies),
     datasets: settings.datasets,
     full: wish.full,

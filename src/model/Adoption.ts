@@ -263,3 +263,21 @@ export const learn = Effect.fn("Adoption.learn")(function* (
     Effect.catchIf(isBusy, () => Effect.succeed([]))
   )
 })
+
+/** {@link learn} for all resources of a sync. Never fails: answers a sentence for each that learnt, or that could not. */
+export const learnAll = Effect.fn("Adoption.learnAll")(function* (
+  resources: ReadonlyArray<Resource>,
+  datasets: Datasets
+): Effect.fn.Return<ReadonlyArray<string>, never, SqlClient.SqlClient> {
+  const sentences: Array<string> = []
+  for (const resource of new Map(resources.map((one) => [one.path, one])).values()) {
+    const result = yield* Effect.result(learn(resource, datasets))
+    if (result._tag === "Failure") {
+      sentences.push(`${resource.path}: its columns could not be made: ${result.failure.message}`)
+    } else if (result.success.length > 0) {
+      const columns = result.success.map(({ column, type }) => `${column} ${type}`)
+      sentences.push(`${resource.path} has new columns: ${columns.join(", ")}`)
+    }
+  }
+  return sentences
+})

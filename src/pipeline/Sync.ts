@@ -14,8 +14,11 @@ import { Priority } from "../budget/Budget.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { ConnectorShape, Identity } from "../connector/Connector.ts"
 import type { Lane } from "../land/Checkpoint.ts"
+import * as Adoption from "../model/Adoption.ts"
 import { type Datasets, tableOf } from "../model/Table.ts"
+import { type Model, modelsDatasetDefault } from "../model/Model.ts"
 import * as TablePlan from "../model/TablePlan.ts"
+import * as Views from "../model/Views.ts"
 import type { Database } from "../postgres/Database.ts"
 import * as Query from "../postgres/Query.ts"
 import { control } from "./ControlTables.ts"
@@ -46,6 +49,8 @@ export interface SyncOptions {
   readonly engine?: EngineSettings
   /** How old a resource may be at most, in milliseconds. */
   readonly freshnessOf?: (resource: string) => number
+  /** Views for people, kept up to date beside the tables. */
+  readonly models?: ReadonlyArray<Model>
   /** Reads this range beside live syncing instead of following the source; RFC 3339 in UTC. */
   readonly backfill?: { readonly since: string | null; readonly until: string | null }
 }
@@ -196,6 +201,36 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
   } satisfies CompanyReport
 })
 
+/** Brings the views up to date. What cannot be done is told and holds nothing up: the records are what a sync is for. */
+const applyViews = Effect.fnUntraced(function* ({ models, datasets }: SyncOptions) {
+  if (models === undefined || models.length === 0) return
+  const progress = yield* Progress
+  yield* Views.apply(models, { current: datasets.current, models: modelsDatasetDefault }).pipe(
+    Effect.flatMap(({ refused }) =>
+      Effect.forEach(refused, ({ name, reason, remedy }) =>
+        progress.note(`${modelsDatasetDefault}.${name} was left as it is: ${reason}; ${remedy}`)
+      )
+    ),
+    Effect.catch((error) => progress.note(`the views were left as they are: ${error.message}`))
+  )
+})
+
+/** Learns the columns of resources that only the configuration names. What cannot be learnt now is learnt next time. */
+const learnColumns = Effect.fnUntraced(function* ({ datasets }: SyncOptions, resources: Iterable<Resource>) {
+  const progress = yield* Progress
+  for (const resource of resources) {
+    if (resource.basis !== "configured") continue
+    yield* Adoption.learn(resource, datasets).pipe(
+      Effect.flatMap((learnt) =>
+        learnt.length === 0
+          ? Effect.void
+          : progress.note(`${resource.path}: columns learnt: ${learnt.map(({ field }) => field).join(", ")}`)
+      ),
+      Effect.catch((error) => progress.note(`${resource.path}: no columns could be learnt: ${error.message}`))
+    )
+  }
+})
+
 /** Syncs everything that was asked for. Fails only when the warehouse itself cannot be prepared. */
 export const sync = Effect.fn("sync")(function* (
   options: SyncOptions
@@ -204,8 +239,13 @@ export const sync = Effect.fn("sync")(function* (
   const beganAt = clock.monotonicTimeNanosUnsafe()
   const resources = new Map(options.companies.flatMap(({ resources }) => resources.map((one) => [one.path, one])))
   yield* TablePlan.apply([...resources.values()].map((resource) => tableOf(resource, options.datasets)))
-  const companies = yield* Effect.forEach(options.companies, (company) => syncCompany(options, company), {
-    concurrency: "unbounded"
-  })
+  const [companies] = yield* Effect.all(
+    [
+      Effect.forEach(options.companies, (company) => syncCompany(options, company), { concurrency: "unbounded" }),
+      applyViews(options)
+    ],
+    { concurrency: "unbounded" }
+  )
+  yield* learnColumns(options, resources.values())
   return { companies, durationMs: Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n) }
 })

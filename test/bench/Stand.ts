@@ -75,11 +75,7 @@ export interface Stand {
     settings: SyncSettings,
     args: ReadonlyArray<string>
   ) => Promise<SyncRun>
-  readonly minimal: (
-    source: Source,
-    warehouse: Warehouse,
-    args: ReadonlyArray<string>
-  ) => Promise<MinimalRun>
+  readonly minimal: (source: Source, warehouse: Warehouse, args: ReadonlyArray<string>) => Promise<MinimalRun>
   readonly close: () => Promise<void>
 }
 

@@ -88,10 +88,8 @@ const unlimited: Stand.SyncSettings = { requestsPerMinute: null, pageSize }
 
 const measurePipeline = async (stand: Stand.Stand) => {
   const bare = Stand.bareTable(resource, "minimal")
-  const minimalArgs = [
-    ...["--resource", resource, "--table", "minimal", "--columns", bare.columns.join(",")],
-    ...["--page-size", String(pageSize)]
-  ]
+  const minimalArgs = [`--resource=${resource}`, "--table=minimal", `--columns=${bare.columns.join(",")}`]
+  minimalArgs.push(`--page-size=${pageSize}`)
   const source = await stand.source(["--data", "scale", "--rows", String(rows)], { pageSize })
   const all = {
     raw: [] as Array<Stand.Fetched>,
@@ -227,7 +225,8 @@ const measurePipeline = async (stand: Stand.Stand) => {
     },
     {
       what: "1 % changed: time beyond a quiet sync",
-      value: Figures.median(all.percent.map((run) => run.seconds)) - Figures.median(all.still.map((run) => run.seconds)),
+      value:
+        Figures.median(all.percent.map((run) => run.seconds)) - Figures.median(all.still.map((run) => run.seconds)),
       baseline: Figures.median(all.full.map((run) => run.seconds)),
       unit: "s",
       bound: { kind: "at most", limit: 0.02 },
@@ -303,7 +302,9 @@ const measureQuiet = async (stand: Stand.Stand) => {
   }
   const following = [...serviceV2.resources.values()].filter(({ modifiedSince }) => modifiedSince)
   const total = following.reduce((sum, { path }) => sum + (requests.get(path) ?? 0), 0)
-  const more = following.filter(({ path }) => requests.get(path) !== 1).map(({ path }) => `${path} ${requests.get(path) ?? 0}`)
+  const more = following
+    .filter(({ path }) => requests.get(path) !== 1)
+    .map(({ path }) => `${path} ${requests.get(path) ?? 0}`)
   await warehouse.close()
   await source.reference.stop()
   figures.push(
@@ -427,6 +428,4 @@ try {
 } finally {
   await stand.close()
 }
-process.stdout.write(
-  flags.json ? `${JSON.stringify(Figures.plain(figures))}\n` : `\n${Figures.table(figures)}\n`
-)
+process.stdout.write(flags.json ? `${JSON.stringify(Figures.plain(figures))}\n` : `\n${Figures.table(figures)}\n`)

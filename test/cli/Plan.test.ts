@@ -93,6 +93,7 @@ describe("tributary plan", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const world = yield* makeWorld({ data: ["--data", "scale", "--rows", "6000"], company: 1 })
+          world.configure("budget: { requests_per_minute: unlimited }\n")
           const { report, resources } = yield* planned(world)
           const lines = resources.find(({ resource }) => resource === "invoicelines")!
           assert.strictEqual(lines.certainty, "atMost")

@@ -3,7 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import * as Decode from "../../connectors/service-v2/client/Decode.ts"
 import { elements } from "../../connectors/service-v2/client/JsonText.ts"
+import { findList, type List, parse, Unreadable } from "../../connectors/service-v2/client/Envelope.ts"
 import type { Rejected, SourceRecord } from "../../src/connector/Connector.ts"
+import { ReadyRecord } from "../../src/connector/ReadyRecord.ts"
+import { copyLines } from "../../src/land/CopyText.ts"
 import { parts } from "./parts.ts"
 import * as Specification from "./Specification.ts"
 
@@ -533,6 +536,182 @@ describe("Decode against its specification", () => {
         )
         assert.deepStrictEqual(found, list)
       })
+    )
+  })
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Straight from the bytes
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** What the landing writes of records. */
+const landed = (records: ReadonlyArray<SourceRecord>): string => {
+  const pieces: Array<Buffer> = []
+  // A piece is written over by the next one.
+  for (const piece of copyLines(
+    records.map((one) => [one, "end"] as const),
+    "7\t"
+  )) {
+    pieces.push(Buffer.from(piece))
+  }
+  return Buffer.concat(pieces).toString("utf8")
+}
+
+const plainly = ({ id, columns, partial, customFields, extra }: SourceRecord) => ({
+  id,
+  columns,
+  partial,
+  customFields,
+  extra
+})
+
+/** Reads an answer both ways; the bytes may decline, and must not say anything else than the text. */
+const bothWays = (answer: string | Uint8Array, using: Decode.Decoder): number => {
+  const bytes = typeof answer === "string" ? Buffer.from(answer) : answer
+  const read = using.bytes(bytes)
+  if (read === null) return 0
+  const parsed = parse(bytes)
+  if (parsed instanceof Unreadable) return assert.fail(`taken although it is unreadable: ${parsed.detail}`)
+  const short = findList({ text: "", value: read.envelope }, null, "parts")
+  // Whoever asks compares: a list that is not the one of the answer is not used.
+  if (short instanceof Unreadable || short.items !== read.place) return 0
+  const whole = findList(parsed, null, "parts")
+  if (whole instanceof Unreadable) return assert.fail("a list was found where there is none")
+  const expected = using.list(parsed.text, whole.items, whole.start)
+  assert.deepStrictEqual(read.records.map(plainly), expected.records.map(plainly))
+  assert.deepStrictEqual(read.rejected, expected.rejected)
+  assert.strictEqual(landed(read.records), landed(expected.records))
+  // Without `_meta` the list is a member of what stands for it.
+  const besideList = (list: List) => Object.entries(list.meta).filter(([, value]) => value !== list.items)
+  assert.deepStrictEqual(besideList(short), besideList(whole))
+  return read.records.filter((one) => one instanceof ReadyRecord).length
+}
+
+/** Records that look alike: the same members in the same order with the same white space; most values plain. */
+const alike = fc
+  .record({
+    order: fc.oneof(
+      { weight: 2, arbitrary: fc.constant(parts.fields.map((_, place) => place)) },
+      {
+        weight: 1,
+        arbitrary: fc.shuffledSubarray(
+          parts.fields.map((_, place) => place),
+          { minLength: 15 }
+        )
+      }
+    ),
+    others: fc.subarray(["custom_fields", "new", "constructor"]),
+    comma: fc.constantFrom(",", ", ", " ,\n  "),
+    colon: fc.constantFrom(":", ": ")
+  })
+  .chain(({ order, others, comma, colon }) =>
+    fc.array(
+      fc
+        .tuple(
+          fc.integer({ min: 1, max: 99_999 }),
+          fc.tuple(
+            ...order.map((place) =>
+              fc.oneof(
+                { weight: 12, arbitrary: plainOf[parts.fields[place]!.type._tag] },
+                { weight: 1, arbitrary: byType[parts.fields[place]!.type._tag] },
+                { weight: 1, arbitrary: fc.constant("null") },
+                { weight: 1, arbitrary: fc.constantFrom("1.0", "{}", '""', "[1]") }
+              )
+            )
+          ),
+          fc.tuple(...others.map(() => json))
+        )
+        .map(([id, values, more]) => {
+          const members = order.map((place, at) => {
+            const { name } = parts.fields[place]!
+            return `"${name}"${colon}${name === "id" ? id : values[at]!}`
+          })
+          return `{${[...members, ...others.map((name, at) => `"${name}"${colon}${more[at]!}`)].join(comma)}}`
+        }),
+      { maxLength: 8 }
+    )
+  )
+
+const plainOf = {
+  integer: fc.integer().map(String),
+  decimal: fc.tuple(fc.integer(), digits(1, 4)).map(([a, b]) => `"${a}.${b}"`),
+  boolean: fc.constantFrom("true", "false"),
+  string: quoted(
+    fc.oneof(fc.string(), fc.constantFrom("", '2" pipe', "a\\b", "tab\there", "line\nend\r", "\b\f/", "é😀", "\\N"))
+  ),
+  date: fc.constantFrom('"2026-02-28"', '"2024-02-29"', '"2026-12-31"', '"2026-11-31"', '"0000-01-01"'),
+  timestamp: fc.constantFrom(
+    '"2026-01-01T10:00:00.123456Z"',
+    '"2026-01-31T23:59:59Z"',
+    '"2026-01-01T10:00:00.1234567Z"'
+  ),
+  list: fc.constantFrom("[]", "[]", '[{"number":1.10}]', '[ "é" ]', '["\\n"]')
+} as const
+
+const tails = [
+  `,"_meta":{"limit":250,"has_more":true,"next_cursor":"abc","synced_through":"2026-01-01T00:00:00.000000Z"}}`,
+  `}`,
+  ` , "_meta" : null } `,
+  `,"data":[]}`,
+  `,"data":[{"id":1}]}`,
+  `,"d\\u0061ta":[]}`,
+  `,"items":[{"id":2}]}`
+]
+const heads = [`{"data":[`, `{"_meta":{"limit":[1]},"data":[`, ` {"records" : [ `, `{"items":[`, `{"errors":[`]
+
+describe("straight from the bytes", () => {
+  it("takes plain records without an object in between", () => {
+    const text = Array.from({ length: 20 }, (_, at) => {
+      const memo = JSON.stringify(`no. ${at} 2" \\ \t é`)
+      return (
+        `{"id":${at + 1},"rank":-3,"priority":1,"price":"12.5000","weight":"0.000001","share":"5","flag":true,"code":"A",` +
+        `"memo":${memo},"kind":null,"day":"2026-02-28","seen":"2026-01-01T10:00:00.123456Z","lines":[],"cancel":false,` +
+        `"lastchangedate":"2026-01-01T10:00:00Z"}`
+      )
+    })
+    const using = Decode.make(parts)
+    // The first record shows what the others look like.
+    assert.strictEqual(bothWays(`${heads[0]!}${text.join(",")}]${tails[0]!}`, using), 19)
+    assert.strictEqual(bothWays(`[${text.join(",")}]`, using), 20)
+  })
+
+  it("says the same as the reading of the text, or nothing", () => {
+    let taken = 0
+    fc.assert(
+      fc.property(alike, fc.constantFrom(...heads, "["), fc.constantFrom(...tails), (texts, head, tail) => {
+        const using = Decode.make(parts)
+        const answer = `${head}${texts.join(head.includes(" ") ? " , " : ",")}]${head === "[" ? "" : tail}`
+        taken += bothWays(answer, using)
+        // A second page meets what the first one taught.
+        taken += bothWays(answer, using)
+      }),
+      { numRuns: 1500 }
+    )
+    assert.isAbove(taken, 1000)
+  })
+
+  it("takes nothing that is no JSON, whatever byte is wrong", () => {
+    const using = Decode.make(parts)
+    fc.assert(
+      fc.property(
+        alike,
+        fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
+        fc.constantFrom("drop", "put", "cut"),
+        fc.oneof(fc.constantFrom(...Buffer.from('"\\,:{}[]0e.-u \n\t\0')), fc.integer({ min: 0, max: 255 })),
+        (texts, share, kind, byte) => {
+          const answer = Buffer.from(`${heads[0]!}${texts.join(",")}]${tails[0]!}`)
+          bothWays(answer, using)
+          const at = Math.floor(share * answer.length)
+          const rest = answer.subarray(kind === "put" ? at : at + 1)
+          bothWays(
+            kind === "cut"
+              ? answer.subarray(0, at)
+              : Buffer.concat([answer.subarray(0, at), kind === "put" ? Buffer.of(byte) : Buffer.alloc(0), rest]),
+            using
+          )
+        }
+      ),
+      { numRuns: 3000 }
     )
   })
 })

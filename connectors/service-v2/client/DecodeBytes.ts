@@ -160,7 +160,7 @@ const isDay = (bytes: Uint8Array, at: number): boolean => {
     month >= 1 &&
     month <= 12 &&
     day >= 1 &&
-    (day <= 28 || (month !== 2 && (day <= 30 || (day === 31 && ((month < 8) === (month % 2 === 1))))))
+    (day <= 28 || (month !== 2 && (day <= 30 || (day === 31 && month < 8 === (month % 2 === 1)))))
   )
 }
 
@@ -218,7 +218,8 @@ export const make = (resource: Resource, close: CloseReading): ((bytes: Uint8Arr
     let isOdd = false
     eachMember(text, 0, (name, start, end) => {
       // A name with an escape or beyond ASCII is left to the close reading.
-      if (seen.has(name) || !/^[\x20-\x7e]*$/.test(name) || !text.slice(before, start).includes(`"${name}"`)) isOdd = true
+      if (seen.has(name) || !/^[\x20-\x7e]*$/.test(name) || !text.slice(before, start).includes(`"${name}"`))
+        isOdd = true
       seen.add(name)
       glueAt.push(glue.length)
       for (let at = before; at < start; at++) glue.push(text.charCodeAt(at))
@@ -442,7 +443,7 @@ export const make = (resource: Resource, close: CloseReading): ((bytes: Uint8Arr
   const othersOf = (bytes: Buffer, like: Look): Others | null => {
     const texts: Array<string> = []
     for (let at = 0; at < otherRanges.length; at += 2) {
-      const text = bytes.toString("utf8", otherRanges[at]!, otherRanges[at + 1]!)
+      const text = bytes.toString("utf8", otherRanges[at], otherRanges[at + 1])
       try {
         JSON.parse(text)
       } catch {

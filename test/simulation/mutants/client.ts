@@ -2,6 +2,86 @@
 import type { Mutant } from "./Mutant.ts"
 
 const exchange = "connectors/service-v2/client/Exchange.ts"
+const decode = "connectors/service-v2/client/Decode.ts"
+const paging = "connectors/service-v2/client/Paging.ts"
+const serviceClient = "connectors/service-v2/client/ServiceClient.ts"
 
-export const client: ReadonlyArray<Mutant> = []
-void exchange
+export const client: ReadonlyArray<Mutant> = [
+  {
+    name: "retry-after-ignored",
+    origin: "Retry-After ignored",
+    story: "a backoff of one's own is surely long enough",
+    changes: [
+      {
+        file: exchange,
+        find: "waitMs = statedMs === null || statedMs === 0 ? yield* backoffMs(unstatedWaitMs, limited) : statedMs",
+        replace: "waitMs = yield* backoffMs(unstatedWaitMs, limited)"
+      }
+    ],
+    wish: { on: ["S2"] }
+  },
+  {
+    name: "retry-on-4xx",
+    origin: "retry on 4xx",
+    story: "trying again never hurts",
+    changes: [
+      {
+        file: exchange,
+        find: "if (!reason.isRetryable) return yield* fail(reason, requestId)",
+        replace: "if (!reason.isRetryable && failures >= 2) return yield* fail(reason, requestId)"
+      }
+    ],
+    wish: { on: ["S3", "N16"] }
+  },
+  {
+    name: "float-money",
+    origin: "float money",
+    story: "a decimal is a number",
+    changes: [
+      {
+        file: decode,
+        find: "if (!isPlainDecimal(cell, wholes[place]!, scales[place]!)) return null\n            columns[place] = cell",
+        replace:
+          "if (!isPlainDecimal(cell, wholes[place]!, scales[place]!)) return null\n            columns[place] = String(Number(cell))"
+      }
+    ]
+  },
+  {
+    name: "unknown-fields-dropped",
+    origin: "schema drift drops column",
+    story: "what the catalogue does not know nobody needs",
+    changes: [
+      {
+        file: decode,
+        find: "return { id, columns, partial, customFields, extra: extra === \"\" ? null : `{${extra}}` }",
+        replace: "return { id, columns, partial, customFields, extra: null }"
+      }
+    ],
+    wish: { on: ["S12"] }
+  },
+  {
+    name: "drift-unnoticed",
+    origin: "museum 5",
+    story: "offset by offset, every record comes by",
+    changes: [
+      {
+        file: paging,
+        find: "if (token === null || edge === null) return { repeated: 0, again: null }",
+        replace: "if (token !== undefined || edge === null) return { repeated: 0, again: null }"
+      }
+    ],
+    wish: { on: ["Pp", "S5", "S11"], off: ["S9", "S7x", "Pb"] }
+  },
+  {
+    name: "cancelled-records-forgotten",
+    origin: "delete ignored",
+    story: "who wants cancelled records",
+    changes: [
+      {
+        file: serviceClient,
+        find: 'else if (isCancellable(resource)) parameters.push(["cancel", "any"])',
+        replace: "else if (isCancellable(resource) && since === undefined) parameters.push()"
+      }
+    ]
+  }
+]

@@ -1,0 +1,305 @@
+/**
+ * Plans against what is known, and against sources that tell little.
+ */
+import { assert, describe, it as test, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { id, integer, lastchangedate, ref } from "../../../src/catalogue/Field.ts"
+import { exact, resource, type Resource } from "../../../src/catalogue/Resource.ts"
+import type { ConnectorShape } from "../../../src/connector/Connector.ts"
+import { Forbidden, ServerFault } from "../../../src/connector/SourceError.ts"
+import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { gallop, plan, type PlannedResource, type PlanOptions, totalsOf } from "../../../src/pipeline/Plan.ts"
+import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { failing, pages, plain, record, scripted, type ScriptedSource, things } from "../../support/tiny.ts"
+
+/** Lists only, and lists can be filtered by the order that a line is of. */
+const lines: Resource = resource({
+  path: "lines",
+  area: "shop",
+  purpose: "Lines of orders",
+  basis: "documented",
+  operations: "L",
+  fields: [id(), ref("orderid", "orders"), integer("rank"), lastchangedate()],
+  filters: exact("rank", "orderid"),
+  modifiedSince: true
+})
+
+const kids: Resource = resource({
+  path: "kids",
+  area: "shop",
+  purpose: "Children of things",
+  basis: "documented",
+  operations: "L",
+  fields: [id(), ref("thingid", "things")],
+  filters: exact("thingid"),
+  parent: { resource: "things", field: "thingid" }
+})
+
+const warehouse = Layer.effectDiscard(
+  Effect.andThen(Migrations.migrate(), TablePlan.apply([things, plain, kids].map((one) => tableOf(one))))
+).pipe(Layer.provideMerge(layerSql))
+
+let companies = 0n
+const company = () => (companies += 1n)
+
+const at = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, "0")}.000000Z`
+const thing = (one: number) => record(things, { id: String(one), name: `n${one}`, lastchangedate: at(one % 60) })
+
+const planned = (
+  source: { readonly connector: ConnectorShape },
+  resources: ReadonlyArray<Resource>,
+  options: Partial<PlanOptions> & { readonly companyId?: bigint; readonly named?: boolean } = {}
+) =>
+  Effect.map(
+    plan({
+      companies: [
+        {
+          name: "c",
+          connector: source.connector,
+          resources,
+          companyId: options.companyId ?? null,
+          named: options.named ?? false
+        }
+      ],
+      datasets: datasetsDefault,
+      full: false,
+      pageSize: null,
+      probe: true,
+      concurrency: 2,
+      ...options
+    }),
+    ({ companies: [one] }) => one!
+  )
+
+const first = (one: { readonly resources: ReadonlyArray<PlannedResource> }) => one.resources[0]!
+
+const sync = (source: ScriptedSource, companyId: bigint, table = tableOf(things)) =>
+  syncResource({ companyId, connector: source.connector, table, full: false, acceptDeletions: false, batchRecordsMax: 2 })
+
+/** Every row of the control plane and of the tables, as text. */
+const everything = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql.unsafe<{ xml: string }>(
+    `select database_to_xml(true, false, '')::text as xml from (select 1) as one`
+  )
+  return rows[0]!.xml
+})
+
+describe("a gallop", () => {
+  for (const highest of [251, 700, 20_000, 1_000_000, 40_000_000]) {
+    test.effect(`finds that ids go to ${highest}`, () =>
+      Effect.gen(function* () {
+        const found = yield* gallop((one) => Effect.succeed(one <= BigInt(highest)), { first: 1n, last: 250n, density: 1 })
+        assert.isTrue(found.isBounded)
+        assert.isAtMost(found.requests, 40)
+        assert.isAtLeast(Number(found.highest), highest)
+        assert.isAtMost(Number(found.highest), Math.max(highest + 125, highest * 1.05))
+      })
+    )
+  }
+
+  test.effect("is not deceived by gaps, and ends where there is no end", () =>
+    Effect.gen(function* () {
+      const sparse = yield* gallop((one) => Effect.succeed(one <= 9_000n && one % 3n === 0n), {
+        first: 3n,
+        last: 750n,
+        density: 1 / 3
+      })
+      assert.isAtLeast(Number(sparse.highest), 9_000)
+      assert.isAtMost(Number(sparse.highest), 9_500)
+      const endless = yield* gallop(() => Effect.succeed(true), { first: 1n, last: 250n, density: 1 })
+      assert.deepStrictEqual([endless.isBounded, endless.requests], [false, 40])
+    })
+  )
+})
+
+describe("a plan", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+    it.effect("asks for the first page of what was never read, and is exact when that is all", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages({ records: [thing(1), thing(2)], syncedThrough: at(9) }))
+        const one = yield* planned(source, [things])
+        assert.deepInclude(first(one), { kind: "full", records: 2, requests: 1, certainty: "exact", asked: 1, ageMs: null })
+        assert.deepStrictEqual(totalsOf(one), { records: 2, requests: 2, certainty: "exact" })
+        const blind = yield* planned(source, [things], { probe: false, companyId })
+        assert.deepInclude(first(blind), { records: null, requests: 1, certainty: "unknown", asked: 0 })
+        assert.lengthOf(source.requests, 1)
+      })
+    )
+
+    it.effect("bounds what has more pages by how far its ids go, or says at least", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, () => ({
+          records: Array.from({ length: 100 }, (_, index) => thing(index + 1)),
+          next: "p1"
+        }))
+        const known = { ...source.connector }
+        const reading = { rejected: null, version: null, beganAt: 0, source: "GET" }
+        const connector: ConnectorShape = {
+          ...known,
+          get: (_, one) => Effect.succeed({ ...reading, record: Number(one) <= 5_000 ? thing(Number(one)) : null })
+        }
+        const bound = first(yield* planned({ connector }, [things]))
+        assert.strictEqual(bound.certainty, "atMost")
+        assert.isAtLeast(bound.records!, 5_000)
+        assert.isAtMost(bound.records!, 5_400)
+        assert.isAtMost(Math.abs(bound.requests - 50), 5)
+        assert.isAtMost(bound.asked, 41)
+        // A source that does not answer single records after all.
+        const fault = failing(new ServerFault({ status: 500, code: "x", retryAfterMs: null }))
+        const mute: ConnectorShape = { ...known, get: () => Effect.fail(fault) }
+        assert.deepInclude(first(yield* planned({ connector: mute }, [things])), { certainty: "atLeast", requests: 2 })
+        // No single records, and no filter to go by.
+        assert.deepInclude(first(yield* planned(source, [plain])), { certainty: "atLeast", records: 101, requests: 2 })
+      })
+    )
+
+    it.effect("goes by a filter that rises with the ids where single records are not offered", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        // Ten lines an order, 300 orders.
+        const line = (one: number) =>
+          record(lines, { id: String(one), orderid: String(Math.ceil(one / 10)), rank: String(((one - 1) % 10) + 1) })
+        const source = scripted(companyId, ({ where }) => {
+          if (where === undefined || where === null) {
+            return { records: Array.from({ length: 100 }, (_, index) => line(index + 1)), next: "p1" }
+          }
+          assert.strictEqual(where.field, "orderid")
+          const order = Number(where.value)
+          return {
+            records: order > 300 ? [] : Array.from({ length: 10 }, (_, index) => line((order - 1) * 10 + index + 1)),
+            next: null
+          }
+        })
+        const one = first(yield* planned(source, [lines]))
+        assert.strictEqual(one.certainty, "atMost")
+        assert.isAtMost(Math.abs(one.records! - 3_000), 300)
+        assert.isAtMost(Math.abs(one.requests - 30), 3)
+      })
+    )
+
+    it.effect("knows from runs what a full and an incremental one read, and changes nothing", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(
+          companyId,
+          pages(
+            { records: [thing(1), thing(2)], syncedThrough: at(50) },
+            { records: [thing(3), thing(4)] },
+            { records: [thing(5)] }
+          )
+        )
+        yield* sync(source, companyId)
+        source.script = pages({ records: [record(things, { id: "1", name: "new", lastchangedate: at(55) })], syncedThrough: at(59) })
+        yield* sync(source, companyId)
+        const asked = source.requests.length
+        const before = yield* everything
+        const next = first(yield* planned(source, [things]))
+        assert.deepInclude(next, { kind: "incremental", requests: 1, certainty: "about", asked: 0 })
+        assert.isAtLeast(next.ageMs!, 0)
+        assert.isBelow(next.ageMs!, 60_000)
+        const full = first(yield* planned(source, [things], { full: true }))
+        assert.deepInclude(full, { kind: "full", records: 5, requests: 3, certainty: "about", because: null })
+        const paged = first(yield* planned(source, [things], { full: true, pageSize: 5 }))
+        assert.strictEqual(paged.requests, 1)
+        const backfill = first(
+          yield* planned(source, [things], { backfill: { since: null, until: null }, probe: false, companyId })
+        )
+        assert.deepInclude(backfill, { kind: "full", records: 5, requests: 3 })
+        const range = { since: at(50), until: null }
+        const ranged = first(yield* planned(source, [things], { backfill: range, probe: false, companyId }))
+        assert.deepInclude(ranged, { kind: "incremental", records: 5, certainty: "atMost" })
+        assert.strictEqual(source.requests.length, asked)
+        // Of a range the source knows more.
+        assert.deepInclude(first(yield* planned(source, [things], { backfill: range })), { records: 1, certainty: "exact" })
+        const wanted = yield* SqlClient.SqlClient
+        assert.strictEqual(yield* everything, before)
+        yield* wanted`update tributary.checkpoints set full_wanted = 'somebody asked' where company_id = ${companyId}`
+        assert.deepInclude(first(yield* planned(source, [things])), { kind: "full", because: "somebody asked" })
+      })
+    )
+
+    it.effect("goes on where a scan was interrupted", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const all = [1, 2, 3, 4].map((one) => ({ records: [thing(one)], syncedThrough: at(50) }))
+        const source = scripted(companyId, (request) => {
+          if (request.token === "p2") throw failing(new ServerFault({ status: 500, code: "x", retryAfterMs: null }))
+          return pages(...all)(request)
+        })
+        yield* sync(source, companyId)
+        source.script = pages(...all)
+        // The rest, and what changed since: asked from the third page on.
+        const rest = first(yield* planned(source, [things], { probe: false, companyId }))
+        assert.deepInclude(rest, { kind: "full", resumesAt: 3, certainty: "unknown", requests: 2 })
+        const begun = first(yield* planned(source, [things], { backfill: { since: null, until: null }, probe: false, companyId }))
+        assert.deepInclude(begun, { resumesAt: null })
+        const backfill = (since: string | null) =>
+          syncResource({
+            companyId,
+            connector: source.connector,
+            table: tableOf(things),
+            full: false,
+            acceptDeletions: false,
+            batchRecordsMax: 2,
+            backfill: { since, until: null }
+          })
+        source.script = (request) => {
+          if (request.token === "p1") throw failing(new ServerFault({ status: 500, code: "x", retryAfterMs: null }))
+          return pages(...all)(request)
+        }
+        yield* backfill(at(1))
+        const given = first(
+          yield* planned(source, [things], { backfill: { since: at(2), until: null }, probe: false, companyId })
+        )
+        assert.strictEqual(given.because, `an interrupted scan of ${at(1)} to now is given up at page 2`)
+      })
+    )
+
+    it.effect("counts children that wait, and says what is passed over", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages({ records: [record(kids, { id: "1", thingid: "1" })] }))
+        yield* sync(source, companyId, tableOf(kids))
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`insert into tributary.rereads (company_id, resource, field, value, asked_at)
+          select ${companyId}, 'kids', 'thingid', n::text, tributary.now() from generate_series(1, 3) n`
+        const engine = { ...engineDefault, sweepEveryMs: 3_600_000 }
+        assert.deepInclude(first(yield* planned(source, [kids], { engine })), {
+          kind: "children",
+          requests: 3,
+          certainty: "atLeast"
+        })
+        const identity = { companyId, user: null, features: null }
+        const barred: ConnectorShape = {
+          ...source.connector,
+          identify: Effect.succeed({ ...identity, scopes: ["other:read"] })
+        }
+        const skipped = yield* planned({ connector: barred }, [things])
+        assert.strictEqual(first(skipped).skipped, "the token lacks the scope shop:read")
+        assert.deepStrictEqual(totalsOf(skipped), { records: 0, requests: 1, certainty: "exact" })
+        const refusing = scripted(companyId, () => {
+          throw failing(new Forbidden({ code: "feature_not_licensed", detail: "not licensed", feature: null, scope: null } as never))
+        })
+        assert.isNotNull(first(yield* planned(refusing, [plain])).skipped)
+        assert.isTrue(first(yield* planned(refusing, [plain], { named: true })).failure?.refused)
+      })
+    )
+
+    it.effect("does not guess which company it is", () =>
+      Effect.gen(function* () {
+        const source = scripted(company(), pages({ records: [] }))
+        const one = yield* planned(source, [things], { probe: false })
+        assert.strictEqual(one.failure?.kind, "CompanyUnknown")
+        assert.include(one.failure?.remedy, "company_id")
+      })
+    )
+  })
+})

@@ -1,0 +1,123 @@
+/** Bugs of what is asked for: cursors, boundaries, scans that go on. */
+import type { Mutant } from "./Mutant.ts"
+
+const scan = "src/extract/Scan.ts"
+const lander = "src/land/Lander.ts"
+
+/** The cursor a microsecond later, which makes an inclusive source exclusive. */
+const later =
+  "((text: string) => { const parts = /^(.*\\.)(\\d{6})Z$/.exec(text); return parts === null ? text : " +
+  'parts[1] + String(Math.min(999_999, Number(parts[2]) + 1)).padStart(6, "0") + "Z" })'
+
+const incremental = 'return { ...common, kind: "incremental", since: before(cursor, overlapMs), resume: null, because: null }'
+const firstPage = "syncedThrough: state === null ? cursor : earlier(state.syncedThrough, cursor),"
+const lastStamp =
+  'page.records.at(-1)?.columns[resource.fields.findIndex((field) => field.name === "lastchangedate")] ?? cursor'
+
+export const extract: ReadonlyArray<Mutant> = [
+  {
+    name: "ties-across-a-checkpoint",
+    origin: "museum 1",
+    story: "the checkpoint after each page is the stamp of its last record, and the next read begins after it",
+    changes: [
+      { file: scan, find: firstPage, replace: `syncedThrough: ${lastStamp},` },
+      { file: lander, find: "completed?.syncedThrough ?? null,\n        completed === null", replace: "(completed ?? scan)?.syncedThrough ?? null,\n        completed === null" },
+      { file: scan, find: incremental, replace: incremental.replace("before(cursor, overlapMs)", `${later}(before(cursor, overlapMs))`) },
+      {
+        file: scan,
+        find: 'if (scan !== null && (scan.kind === "full" || incremental)) {',
+        replace: 'if (scan !== null && scan.kind === "full" && !incremental) {'
+      }
+    ],
+    wish: { on: ["S6", "C1", "C8"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
+  },
+  {
+    name: "exclusive-boundary",
+    origin: "museum 2",
+    story: "what was at the cursor has been read already",
+    changes: [{ file: scan, find: incremental, replace: incremental.replace("before(cursor, overlapMs)", `${later}(before(cursor, overlapMs))`) }],
+    wish: { on: ["B1"], off: ["S9", "S7", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
+  },
+  {
+    name: "bound-read-apart",
+    origin: "museum 3",
+    story: "the upper bound is asked for when the data have been read",
+    changes: [
+      {
+        file: scan,
+        find: "const complete = page.next === null\n    yield* offer",
+        replace:
+          "const complete = page.next === null\n    if (complete && state.syncedThrough !== null) " +
+          "state = { ...state, syncedThrough: (yield* connector.page({ resource, since: from.since, token: null })).syncedThrough }\n    yield* offer"
+      }
+    ],
+    wish: { on: ["S5"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
+  },
+  {
+    name: "no-overlap",
+    origin: "museum 4",
+    story: "a cursor is a cursor",
+    changes: [{ file: scan, find: incremental, replace: incremental.replace("before(cursor, overlapMs)", "cursor") }],
+    wish: { on: ["S7"], off: ["S9", "S7x"], overrides: { overlap: 20_000_000 } }
+  },
+  {
+    name: "overlap-not-stored-text",
+    origin: "museum 6",
+    story: "the source's high-water is true; the overlap is only for old servers",
+    changes: [
+      {
+        file: scan,
+        find: "Math.max(settings.overlapMs, checkpoint.overlapMs)",
+        replace: "Math.min(1_000, Math.max(settings.overlapMs, checkpoint.overlapMs))"
+      }
+    ],
+    wish: { on: ["S7"], off: ["S9", "S7x"], overrides: { overlap: 60_000_000 } }
+  },
+  {
+    name: "null-stamps-excluded",
+    origin: "museum 7",
+    story: "a record without a time of change has not changed",
+    changes: [
+      {
+        file: scan,
+        find: "const page = from.until === null ? read : upTo(resource, read, from.until)",
+        replace:
+          'const stampAt = resource.fields.findIndex((field) => field.name === "lastchangedate")\n' +
+          "    const page = stampAt < 0 ? read : { ...read, records: read.records.filter(({ columns }) => columns[stampAt] !== null) }"
+      }
+    ],
+    wish: { on: ["S9"] }
+  },
+  {
+    name: "cursor-from-the-last-page",
+    origin: "museum 11",
+    story: "the last page knows best how far we are",
+    changes: [{ file: scan, find: firstPage, replace: "syncedThrough: cursor," }],
+    wish: { on: ["Pp", "S5"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
+  },
+  {
+    name: "cursor-is-the-latest-stamp",
+    origin: "exclusive upper bound",
+    story: "the newest stamp that was read is where to go on",
+    changes: [{ file: scan, find: firstPage, replace: `syncedThrough: ${lastStamp},` }],
+    wish: { off: ["S9", "S7x", "Pb"], overrides: { overlap: 0 } }
+  },
+  {
+    name: "open-scan-of-another-cursor",
+    origin: "page-token reuse",
+    story: "a page token is a page token",
+    changes: [
+      {
+        file: lander,
+        find: "const restart = (fullWanted?: string) =>\n    turn.transaction(",
+        replace: "const restart = (_fullWanted?: string) =>\n    false ? Effect.void : Effect.void ?? turn.transaction("
+      },
+      {
+        file: scan,
+        find: 'if (scan !== null && (scan.kind === "full" || incremental)) {',
+        replace: "if (scan !== null && scan.token !== null) {"
+      }
+    ],
+    wish: { on: ["S10", "C8"] }
+  }
+]

@@ -1,0 +1,197 @@
+/** Bugs of writing down: transactions, fences, merging, deleting, setting aside. */
+import type { Mutant } from "./Mutant.ts"
+
+const lander = "src/land/Lander.ts"
+const merge = "src/land/MergeSql.ts"
+const turn = "src/land/Turn.ts"
+
+export const land: ReadonlyArray<Mutant> = [
+  {
+    name: "checkpoint-before-rows",
+    origin: "museum 8",
+    story: "note where we are, then write",
+    changes: [
+      {
+        file: lander,
+        find: "const { pages } = landing\n    return yield* turn.transaction(",
+        replace:
+          "const { pages } = landing\n    yield* turn.transaction(saveCheckpoint({ scan: complete ? null : scan, completed: complete ? scan : null, lateMs: 0 }))\n    return yield* turn.transaction("
+      }
+    ],
+    wish: { on: ["C1", "D2"], off: ["S9", "S7x"] }
+  },
+  {
+    name: "state-ahead-of-records",
+    origin: "museum 9",
+    story: "the cursor of an open scan can be stored already",
+    changes: [
+      {
+        file: lander,
+        find: "completed?.syncedThrough ?? null,\n        completed === null",
+        replace: "(completed ?? scan)?.syncedThrough ?? null,\n        completed === null"
+      }
+    ],
+    wish: { on: ["C1", "C8"] }
+  },
+  {
+    name: "progress-not-saved",
+    origin: "museum 10",
+    story: "a scan that was not completed is begun again",
+    changes: [
+      { file: lander, find: "scan: complete ? null : scan,\n          completed", replace: "scan: null,\n          completed" }
+    ],
+    wish: { on: ["C8", "C1"] }
+  },
+  {
+    name: "same-second-dropped",
+    origin: "museum 12",
+    story: "newer is later, in whole seconds",
+    changes: [
+      {
+        file: merge,
+        find: "${keptAt} is null or ${sentAt} is null or ${keptAt} = ${sentAt} ` +\n    `then ${later} else ${sentAt} > ${keptAt} end)`",
+        replace:
+          "${keptAt} is null or ${sentAt} is null ` +\n    `then ${later} else date_trunc('second', ${sentAt}) > date_trunc('second', ${keptAt}) end)`"
+      }
+    ],
+    wish: { on: ["S5"] }
+  },
+  {
+    name: "wall-clock-of-the-machine",
+    origin: "museum 12",
+    story: "every machine knows what time it is",
+    changes: [
+      {
+        file: turn,
+        find: "const timeOf = (at: number) => at + aheadMs",
+        replace: "const timeOf = (at: number) => at - monotonicMs() + clock.currentTimeMillisUnsafe()"
+      }
+    ],
+    wish: { on: ["K1", "K2", "C4"] }
+  },
+  {
+    name: "unknown-commit-taken-for-done",
+    origin: "museum 13",
+    story: "a COMMIT that was sent has happened",
+    changes: [
+      {
+        file: turn,
+        find: 'yield* run("commit landing of", "commit")',
+        replace: 'yield* Effect.ignore(run("commit landing of", "commit"))'
+      }
+    ],
+    wish: { on: ["D3"] }
+  },
+  {
+    name: "unchanged-rows-rewritten",
+    origin: "museum 14",
+    story: "writing the same again changes nothing",
+    changes: [
+      {
+        file: merge,
+        find: 'return `(${kept}."_deleted_at" is not null or (${side(kept)}) is distinct from (${side(sent)}))`',
+        replace: 'return `(${kept}."_deleted_at" is not null or (${side(kept)}) is distinct from (${side(sent)}) or true)`'
+      }
+    ]
+  },
+  {
+    name: "cursor-rounded-up",
+    origin: "museum 15",
+    story: "milliseconds are precise enough for a cursor",
+    changes: [
+      {
+        file: lander,
+        find: "completed?.syncedThrough ?? null,\n        completed === null",
+        replace:
+          "(completed?.syncedThrough ?? null)?.replace(/(\\.\\d{3})(\\d+)Z$/, (_all, kept: string) => `.${String(Math.min(999, Number(kept.slice(1)) + 1)).padStart(3, \"0\")}Z`) ?? null,\n        completed === null"
+      }
+    ],
+    wish: { on: ["B1"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
+  },
+  {
+    name: "no-fence",
+    origin: "no fence",
+    story: "the lock is enough",
+    changes: [{ file: turn, find: "do update set fence = c.fence + 1,", replace: "do update set fence = c.fence," }],
+    wish: { on: ["C3", "D8", "C4"] }
+  },
+  {
+    name: "fence-not-checked",
+    origin: "fence not checked",
+    story: "nobody takes over without the lock",
+    changes: [
+      {
+        file: turn,
+        find: "affected === 1 ? Effect.void : Effect.fail(new FencedOff({ resource, fence }))",
+        replace: "affected >= 0 ? Effect.void : Effect.fail(new FencedOff({ resource, fence }))"
+      },
+      { file: lander, find: "and lane = $3 and fence = $4`", replace: "and lane = $3 and $4::bigint is not null`" }
+    ],
+    wish: { on: ["C3", "D8", "C4"] }
+  },
+  {
+    name: "deletions-ignored",
+    origin: "delete ignored",
+    story: "records are never removed, only cancelled",
+    changes: [
+      { file: lander, find: "if (gone === 0) return nothing", replace: "if (gone >= 0) return nothing" }
+    ],
+    wish: { on: ["S11"] }
+  },
+  {
+    name: "tombstone-never-lifted",
+    origin: "tombstone resurrect",
+    story: "what is dead stays dead",
+    changes: [
+      {
+        file: merge,
+        find: `"_deleted_at" = null, \` +`,
+        replace: `"_deleted_at" = t."_deleted_at", \` +`
+      }
+    ],
+    wish: { on: ["S11", "S11r"], overrides: { resources: ["areas"], rewriteShare: 0.5, writes: 60 } }
+  },
+  {
+    name: "resumed-pages-forgotten",
+    origin: "full scan absence without the pages before",
+    story: "the pages of this run are the pages of the scan",
+    changes: [
+      {
+        file: lander,
+        find: "if (evaluatesAbsence && hasEarlierRows && pages.length > 0) {",
+        replace: "if (evaluatesAbsence && !begun.resumed && hasEarlierRows && pages.length > 0) {"
+      }
+    ],
+    wish: { on: ["C1", "C8"] }
+  },
+  {
+    name: "quarantine-dropped",
+    origin: "silent skip",
+    story: "one bad record is not worth a word",
+    changes: [{ file: lander, find: "yield* quarantine(set)", replace: "yield* quarantine([])" }],
+    wish: { on: ["S13"] }
+  },
+  {
+    name: "quarantine-never-released",
+    origin: "quarantine drains",
+    story: "a person will look at it",
+    changes: [
+      { file: lander, find: "hasQuarantine && ids.length > 0\n", replace: "hasQuarantine && ids.length > 1e9\n" }
+    ],
+    wish: { on: ["S13"] }
+  },
+  {
+    name: "history-dropped",
+    origin: "history with gaps",
+    story: "the last version is what counts",
+    changes: [
+      {
+        file: merge,
+        find: "and ${wins(table, authority, \"t\", \"s\", `s.\"_began\"`)} and ${differs(table, \"t\", \"s\")}`,",
+        replace:
+          "and ${wins(table, authority, \"t\", \"s\", `s.\"_began\"`)} and ${differs(table, \"t\", \"s\")} and t.\"_version\" % 3 <> 2`,"
+      }
+    ],
+    wish: { on: ["S5"] }
+  }
+]
