@@ -130,9 +130,7 @@ const makeLines = (expectations: Expectations) =>
         Effect.suspend(() => {
           watch.end(keyOf(outcome))
           toldAt.delete(keyOf(outcome))
-          return isQuiet(outcome)
-            ? Effect.void
-            : Output.note(`  company ${outcome.companyId} ${outcomeLine(outcome)}`)
+          return isQuiet(outcome) ? Effect.void : Output.note(`  company ${outcome.companyId} ${outcomeLine(outcome)}`)
         }),
       note: (text) => Output.note(`  ${text}`)
     }

@@ -131,8 +131,7 @@ export const run = Effect.fn("plan.run")(function* (settings: Configuration, wis
     backfill,
     companies: plans,
     requests: plans.reduce((sum, { totals }) => sum + totals.requests, 0),
-    certainty:
-      (["atLeast", "about", "atMost"] as const).find((one) => certainties.includes(one)) ?? ("exact" as const),
+    certainty: (["atLeast", "about", "atMost"] as const).find((one) => certainties.includes(one)) ?? ("exact" as const),
     minutes:
       minutes.length === 0
         ? null

@@ -26,6 +26,10 @@ export interface ResourceStatus {
   readonly quarantined: number
   readonly error: string | null
   readonly remedy: string | null
+  /** What the last run had to tell although it went well. */
+  readonly note: string | null
+  /** Why the next run reads every record; null when it need not. */
+  readonly fullWanted: string | null
 }
 
 /** The status of every resource that a run has touched. */
@@ -41,6 +45,7 @@ export const read = Effect.fn("status.read")(function* (datasets: Datasets) {
             .selectFrom("tributary.runs")
             .distinctOn(["company_id", "resource"])
             .selectAll()
+            .where("lane", "=", "live")
             .orderBy("company_id")
             .orderBy("resource")
             .orderBy("id", "desc")
@@ -53,6 +58,7 @@ export const read = Effect.fn("status.read")(function* (datasets: Datasets) {
             .selectFrom("tributary.runs")
             .select((e) => ["company_id", "resource", e.fn.max("began_at").as("at")])
             .where("status", "=", "done")
+            .where("lane", "=", "live")
             .groupBy(["company_id", "resource"])
             .as("ok"),
         (join) => join.onRef("ok.company_id", "=", "c.company_id").onRef("ok.resource", "=", "c.resource")
@@ -74,24 +80,32 @@ export const read = Effect.fn("status.read")(function* (datasets: Datasets) {
         "r.status",
         "r.began_at",
         "r.error",
+        "r.note",
+        "c.full_wanted",
         "r.remedy",
         "ok.at as fresh_at",
         "q.records as quarantined"
       ])
+      .where("c.lane", "=", "live")
       .orderBy("c.company_id")
       .orderBy("c.resource")
   )
+  // A resource whose name no table can have stands under another one.
+  const mapped = yield* sql<{ path: string; name: string }>`
+    select api_name as path, sql_name as name from tributary.names where scope = ''`
+  const tableNames = new Map(mapped.map(({ path, name }) => [path, name]))
   const tables = yield* sql<{ name: string }>`
     select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
      where n.nspname = ${datasets.current} and c.relkind = 'r'`
   const known = new Set(tables.map(({ name }) => name))
   const counted = new Map<string, { rows: number; deleted: number }>()
   for (const resource of new Set(checkpoints.map((checkpoint) => checkpoint.resource))) {
-    if (!known.has(resource)) continue
+    const table = tableNames.get(resource) ?? resource
+    if (!known.has(table)) continue
     const counts = yield* sql.unsafe<{ company: bigint; rows: number; deleted: number }>(
       `select "_company_id" as company, (count(*) filter (where "_deleted_at" is null))::int as rows,
               (count(*) filter (where "_deleted_at" is not null))::int as deleted
-         from ${identifier(datasets.current)}.${identifier(resource)} group by 1`
+         from ${identifier(datasets.current)}.${identifier(table)} group by 1`
     )
     for (const { company, rows, deleted } of counts) counted.set(`${company} ${resource}`, { rows, deleted })
   }
@@ -109,7 +123,9 @@ export const read = Effect.fn("status.read")(function* (datasets: Datasets) {
       ageMs: row.fresh_at === null ? null : now - row.fresh_at.getTime(),
       quarantined: Number(row.quarantined ?? 0),
       error: row.error,
-      remedy: row.remedy
+      remedy: row.remedy,
+      note: row.note,
+      fullWanted: row.full_wanted
     }
   })
 })
@@ -151,6 +167,12 @@ export const command = Command.make(
         ["right", "left", "right", "right", "right"]
       )
     )
+    for (const { companyId, resource, note, fullWanted } of statuses) {
+      if (note !== null) yield* Output.print(`\n  company ${companyId}, ${resource}: ${note}`)
+      if (fullWanted !== null) {
+        yield* Output.print(`\n  company ${companyId}, ${resource} is read in full by the next run: ${fullWanted}`)
+      }
+    }
     for (const { companyId, resource, lastRun, error, remedy } of statuses) {
       if (error === null || lastRun === "done") continue
       yield* Output.print(`\n  company ${companyId}, ${resource}: ${error}`)

@@ -9,6 +9,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Page, Rejected, SourceRecord } from "../connector/Connector.ts"
+import * as Overlay from "../model/Overlay.ts"
 import type { Table } from "../model/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -16,9 +17,9 @@ import type { Checkpoint, Lane, OpenScan, RunKind } from "./Checkpoint.ts"
 import * as Drift from "./Drift.ts"
 import * as Load from "./Load.ts"
 import { type Authority, mergeSql, planForAll } from "./MergeSql.ts"
-import { type AlreadyRunning, type FencedOff, instantText, take } from "./Turn.ts"
+import { type AlreadyRunning, type FencedOff, instantText, TableChanged, take } from "./Turn.ts"
 
-export { AlreadyRunning, FencedOff } from "./Turn.ts"
+export { AlreadyRunning, FencedOff, TableChanged } from "./Turn.ts"
 
 export type LandingError = DatabaseError | FencedOff
 
@@ -142,11 +143,12 @@ const overlapMaxMs = 24 * 60 * 60 * 1000
 export const open = Effect.fn("Lander.open")(function* (
   options: OpenOptions,
   start: (checkpoint: Checkpoint, look: Look) => Effect.Effect<RunStart, DatabaseError>
-): Effect.fn.Return<Lander, DatabaseError | AlreadyRunning, Database | Scope.Scope> {
+): Effect.fn.Return<Lander, DatabaseError | AlreadyRunning | TableChanged, Database | Scope.Scope> {
   const { table, companyId, lane, origin } = options
   const resource = table.resource.path
   const sql = mergeSql(table, options.authority)
   const turn = yield* take({ resource, companyId, lane })
+  if (turn.learnt !== Overlay.learntCount(table.resource)) return yield* new TableChanged({ resource })
   const { run, checkpoint } = turn
   const { fence } = checkpoint
   const rereads: Look["rereads"] = (atMost) =>
@@ -514,7 +516,7 @@ const refusal = (table: Table, record: SourceRecord, error: DatabaseError): Reje
     Object.fromEntries([
       ...table.columns.flatMap((column, index) => {
         const value = record.columns[index]
-        return value === undefined ? [] : [[column.name, value]]
+        return value === undefined ? [] : [[column.field, value]]
       }),
       ...(record.customFields === null ? [] : [["custom_fields", record.customFields]]),
       ...(record.extra === null ? [] : [["_extra", record.extra]])

@@ -13,6 +13,7 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type pg from "pg"
 import type { QueryResultRow } from "pg"
+import * as Overlay from "../model/Overlay.ts"
 import { execute } from "../postgres/Connection.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -25,6 +26,13 @@ export class FencedOff extends Data.TaggedError("FencedOff")<{
 }> {
   override get message(): string {
     return `${this.resource}: another run took over (this one held fence ${this.fence}); nothing more was written`
+  }
+}
+
+/** The table has learnt columns since this program looked; what it would write could lose their values. */
+export class TableChanged extends Data.TaggedError("TableChanged")<{ readonly resource: string }> {
+  override get message(): string {
+    return `${this.resource}: another program has just given the table new columns`
   }
 }
 
@@ -43,6 +51,8 @@ export interface TurnOptions {
 
 export interface Turn extends TurnOptions {
   readonly client: pg.Client
+  /** How many fields of the resource the warehouse has learnt. */
+  readonly learnt: number
   /** The lane's checkpoint when the turn began; its fence is ours. */
   readonly checkpoint: Checkpoint
   /** The live lane's: the same as `checkpoint` in a live turn. */
@@ -132,12 +142,12 @@ export const take = Effect.fn("Turn.take")(function* (
     )
     live = fromRow(rows[0]!)
   }
-  const { rows: taken } = yield* run<CheckpointRow & NowRow>(
+  const { rows: taken } = yield* run<CheckpointRow & NowRow & { learnt: number }>(
     "take over",
     `insert into tributary.checkpoints as c (company_id, resource, lane, fence, updated_at)
      values ($1, $2, $3, 1, tributary.now())
      on conflict (company_id, resource, lane) do update set fence = c.fence + 1, updated_at = tributary.now()
-     returning ${checkpointColumns}, ${nowColumn}`,
+     returning ${checkpointColumns}, ${nowColumn}, ${Overlay.learntCountSql("$2")} as learnt`,
     [companyId, resource, lane]
   )
   look(taken[0]!.now_ms)
@@ -173,5 +183,6 @@ export const take = Effect.fn("Turn.take")(function* (
 
   const timeOf = (at: number) => at + aheadMs
   const now = Effect.sync(() => timeOf(monotonicMs()))
-  return { ...options, client, checkpoint, live: live ?? checkpoint, run, timeOf, now, transaction, checkFence }
+  const { learnt } = taken[0]!
+  return { ...options, learnt, client, checkpoint, live: live ?? checkpoint, run, timeOf, now, transaction, checkFence }
 })

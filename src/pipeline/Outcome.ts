@@ -6,7 +6,14 @@
  */
 import { SourceError } from "../connector/SourceError.ts"
 import type { SourceWentBack } from "../extract/Scan.ts"
-import { AlreadyRunning, type DisbelievedDeletions, FencedOff, type Landed, type LandingError } from "../land/Lander.ts"
+import {
+  AlreadyRunning,
+  type DisbelievedDeletions,
+  FencedOff,
+  type Landed,
+  type LandingError,
+  TableChanged
+} from "../land/Lander.ts"
 import type { Lane, RunKind } from "../land/Checkpoint.ts"
 
 /** Why a run failed, and what to do next. */
@@ -60,7 +67,9 @@ export interface Outcome {
 }
 
 /** Puts any failure of a run into words. */
-export const failureOf = (error: SourceError | SourceWentBack | LandingError | AlreadyRunning): Failure => {
+export const failureOf = (
+  error: SourceError | SourceWentBack | LandingError | AlreadyRunning | TableChanged
+): Failure => {
   if (error instanceof SourceError) {
     const tag = error.reason._tag
     return {
@@ -69,6 +78,15 @@ export const failureOf = (error: SourceError | SourceWentBack | LandingError | A
       remedy: error.remedy,
       stops: error.stops === "company" ? "company" : "resource",
       refused: tag === "Unauthorized" || tag === "Forbidden"
+    }
+  }
+  if (error instanceof TableChanged) {
+    return {
+      kind: error._tag,
+      message: error.message,
+      remedy: "run again: the next run knows them",
+      stops: "resource",
+      refused: false
     }
   }
   if (error instanceof FencedOff || error instanceof AlreadyRunning) {

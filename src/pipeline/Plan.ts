@@ -154,7 +154,8 @@ export const gallop = Effect.fnUntraced(function* <E>(
     } else high = next
   }
   if (high === null) return { highest: low, requests, isBounded: false }
-  const isCoarse = (): boolean => Number(high! - low) > Math.max(Number(span) / 2, gallopTolerance * Number(low - first))
+  const isCoarse = (): boolean =>
+    Number(high! - low) > Math.max(Number(span) / 2, gallopTolerance * Number(low - first))
   while (isCoarse() && mayAsk()) {
     const middle: bigint = low + (high - low) / 2n
     if (yield* isInside(middle)) low = middle
@@ -419,12 +420,7 @@ const rangeTold = ({ since, until }: { readonly since: string | null; readonly u
   since === null && until === null ? "everything" : `${since ?? "the beginning"} to ${until ?? "now"}`
 
 /** What an incremental scan would read, by the pace of recent runs. */
-const byPace = (
-  resource: Resource,
-  plan: Scan.ScanPlan,
-  options: PlanOptions,
-  known: Known
-): Numbers => {
+const byPace = (resource: Resource, plan: Scan.ScanPlan, options: PlanOptions, known: Known): Numbers => {
   const { changesPerHour } = known.seen.get(resource.path) ?? nothingSeen
   if (changesPerHour === null) {
     return { records: null, requests: 1, certainty: "about", basis: "no change was followed yet", asked: 0 }
@@ -533,7 +529,8 @@ const planResource = Effect.fnUntraced(function* (
   const seen = known.seen.get(path) ?? nothingSeen
   const choose = (full: boolean) => Scan.plan(resource, checkpoint, { full }, engine, known.nowMs)
   let plan = backfill === undefined ? choose(options.full) : Scan.planBackfill(resource, checkpoint, backfill)
-  if (plan.kind === "children" && seen.rereads > parentsMax && seen.rereads > (seen.rows ?? 0) / 100) plan = choose(true)
+  if (plan.kind === "children" && seen.rereads > parentsMax && seen.rereads > (seen.rows ?? 0) / 100)
+    plan = choose(true)
   if (plan.kind === "children") {
     return {
       ...base,

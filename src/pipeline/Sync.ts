@@ -215,22 +215,6 @@ const applyViews = Effect.fnUntraced(function* ({ models, datasets }: SyncOption
   )
 })
 
-/** Learns the columns of resources that only the configuration names. What cannot be learnt now is learnt next time. */
-const learnColumns = Effect.fnUntraced(function* ({ datasets }: SyncOptions, resources: Iterable<Resource>) {
-  const progress = yield* Progress
-  for (const resource of resources) {
-    if (resource.basis !== "configured") continue
-    yield* Adoption.learn(resource, datasets).pipe(
-      Effect.flatMap((learnt) =>
-        learnt.length === 0
-          ? Effect.void
-          : progress.note(`${resource.path}: columns learnt: ${learnt.map(({ field }) => field).join(", ")}`)
-      ),
-      Effect.catch((error) => progress.note(`${resource.path}: no columns could be learnt: ${error.message}`))
-    )
-  }
-})
-
 /** Syncs everything that was asked for. Fails only when the warehouse itself cannot be prepared. */
 export const sync = Effect.fn("sync")(function* (
   options: SyncOptions
@@ -246,6 +230,9 @@ export const sync = Effect.fn("sync")(function* (
     ],
     { concurrency: "unbounded" }
   )
-  yield* learnColumns(options, resources.values())
+  // Not before all have ended: no run may go on with a table as it was before it learnt.
+  const learnt = yield* Adoption.learnAll([...resources.values()], options.datasets)
+  const progress = yield* Progress
+  for (const sentence of learnt) yield* progress.note(sentence)
   return { companies, durationMs: Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n) }
 })

@@ -78,7 +78,7 @@ const render = (records: ReadonlyArray<Readonly<Record<string, unknown>>>): stri
       if (value === null || value === undefined) lines += "\t\\N"
       else if (typeof value === "string") lines += `\t${escaped(value)}`
       else if (typeof value === "object") lines += `\t${escaped(JSON.stringify(value))}`
-      else lines += `\t${String(value)}`
+      else lines += `\t${JSON.stringify(value)}`
     }
     lines += "\n"
   }

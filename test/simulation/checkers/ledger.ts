@@ -26,6 +26,10 @@ export const ledger: CheckerOf = () => ({
       if (run.deleted !== counts.delete) return `${name} counts ${run.deleted} deleted; ${counts.delete} tombstones name it`
       if (run.inserted + run.updated + run.unchanged > run.records) return `${name}: its counts exceed its records`
       if (run.inserted + run.updated + run.unchanged + run.quarantined < run.records) return `${name}: its counts do not add up`
+      const isScan = run.kind === "full" || run.kind === "incremental"
+      if (isScan && (run.status === "done" || run.status === "quarantined") && run.pages === 0) {
+        return `${name} landed no page and is called ${run.status}`
+      }
       if (run.status === "running") return `${name} is left running`
     }
     for (const id of brought.keys()) return `versions name run ${id}, which the ledger does not know`

@@ -5,8 +5,7 @@ import { type CheckerOf } from "./Checker.ts"
 const attemptsMax = 8
 /** 429s are waited for by time, not by number: this is far beyond what the time allows. */
 const limitedMax = 60
-const final = new Set([400, 403, 404, 405, 422, 302])
-/** Answers that a proxy may have made: they are tried a few times. */
+const final = new Set([302, 401, 403])
 const graceMicros = 1000
 
 export const polite: CheckerOf = () => ({
@@ -26,13 +25,16 @@ export const polite: CheckerOf = () => ({
       for (const [path, again] of Map.groupBy(made, (attempt: Attempt) => attempt.path)) {
         let tries = 0
         let limited = 0
+        /** After a final answer a run may ask once more that had a fault of the database in the same moment. */
+        let stubborn = 0
         for (const [index, attempt] of again.entries()) {
           const before = again[index - 1]
           // The answer that the attempt before got decides whether this is another try or another question.
           const isRetry = before !== undefined && (before.status === null || before.status >= 400) && attempt.sentAt - before.endedAt! < 31_000_000
           tries = isRetry ? tries + 1 : 1
           limited = isRetry && before?.status === 429 ? limited + 1 : isRetry ? limited : 0
-          if (before?.status === 302 && isRetry && final.has(302)) return `${name}: ${path} was asked again after a redirect`
+          stubborn = isRetry && final.has(before.status ?? 0) ? stubborn + 1 : 0
+          if (stubborn >= 3) return `${name}: ${path} was asked again and again after ${before!.status}`
           if (tries - limited > attemptsMax * 3 || limited > limitedMax) return `${name}: ${path} was tried ${tries} times`
         }
       }

@@ -28,10 +28,10 @@ export const client: ReadonlyArray<Mutant> = [
       {
         file: exchange,
         find: "if (!reason.isRetryable) return yield* fail(reason, requestId)",
-        replace: "if (!reason.isRetryable && failures >= 2) return yield* fail(reason, requestId)"
+        replace: "if (!reason.isRetryable && failures >= 6) return yield* fail(reason, requestId)"
       }
     ],
-    wish: { on: ["S3", "N16"] }
+    wish: { on: ["S3", "N16"], overrides: { network: [["S3 forbidden", 0.5], ["N16 redirect", 0.3]] } }
   },
   {
     name: "float-money",

@@ -43,13 +43,13 @@ export class Warehouse {
 
   /** Which checkpoints there are, each with what changes when it does. */
   async checkpoints(): Promise<ReadonlyArray<{ company: number; resource: string; stamp: string }>> {
-    const rows = await this.ask("select company_id, resource, string_agg(xmin::text, ',') as stamp from tributary.checkpoints group by 1, 2 order by 1, 2")
+    const rows = await this.ask("select company_id, resource, string_agg(xmin::text, ',' order by xmin::text) || ' ' || coalesce((select max(id) from tributary.runs r where r.company_id = c.company_id and r.resource = c.resource), 0) as stamp from tributary.checkpoints c group by 1, 2 order by 1, 2")
     return rows.map((row) => ({ company: Number(row["company_id"]), resource: row["resource"]!, stamp: row["stamp"]! }))
   }
 
   async subject(company: number, resource: Resource): Promise<Subject> {
     const marks = await this.ask(
-      `select ${this.lane()} as lane, fence, cursor, scan_kind, scan_pages from tributary.checkpoints where company_id = $1 and resource = $2`,
+      `select ${this.lane()} as lane, fence, cursor, cursor_at, full_scan_at, scan_kind, scan_pages from tributary.checkpoints where company_id = $1 and resource = $2`,
       [company, resource.path]
     )
     const columns = resource.fields.map(({ name }) => `t.${quoted(name)}::text`)
@@ -70,6 +70,7 @@ export class Warehouse {
           lane: row["lane"]!,
           fence: BigInt(row["fence"]!),
           cursor: row["cursor"] ?? null,
+          completedAt: `${row["cursor_at"]} ${row["full_scan_at"]}`,
           scanKind: row["scan_kind"] ?? null,
           scanPages: row["scan_pages"] === null ? null : Number(row["scan_pages"])
         })

@@ -1,0 +1,174 @@
+/**
+ * Looking for differences by plain SQL.
+ *
+ * Promise: written without `src/verify` and without the table plan: what a column is, the database itself says; the
+ * source's records come as JSON text, and Postgres alone reads and compares them. Both ways, with duplicates.
+ */
+import type pg from "pg"
+
+export interface Difference {
+  readonly company: number
+  readonly what: string
+  readonly detail: string
+}
+
+const quote = (name: string) => `"${name.replaceAll('"', '""')}"`
+const text = (value: string) => `'${value.replaceAll("'", "''")}'`
+
+/** How the value of a field is read from the record's JSON, by the type of its column. */
+const reading = (field: string, dataType: string): string => {
+  const value = `record->>${text(field)}`
+  switch (dataType) {
+    case "bigint":
+    case "numeric":
+    case "boolean":
+    case "date":
+    case "text":
+      return `(${value})::${dataType}`
+    case "timestamp with time zone":
+      return `(${value})::timestamptz`
+    case "jsonb":
+      return `nullif(record->${text(field)}, 'null'::jsonb)`
+    default:
+      throw new Error(`the column ${field} has the type ${dataType}, which nobody has told how to read`)
+  }
+}
+
+const shownMax = 5
+
+/** Compares one resource; rows whose id is in `surplusAllowed` may stand in the warehouse although the source has none. */
+export const compare = async (
+  client: pg.Client,
+  company: number,
+  resource: string,
+  state: ReadonlyArray<string>,
+  surplusAllowed: ReadonlySet<number>
+): Promise<ReadonlyArray<Difference>> => {
+  const { rows: columns } = await client.query<{ name: string; type: string }>(
+    `select column_name as name, data_type as type from information_schema.columns
+      where table_schema = 'erp' and table_name = $1 order by ordinal_position`,
+    [resource]
+  )
+  const fields = columns.filter(({ name }) => !name.startsWith("_") && name !== "custom_fields")
+  const known = fields.map(({ name }) => text(name)).join(", ")
+  await client.query("begin")
+  try {
+    await client.query("create temp table told (line text not null) on commit drop")
+    const chunk = 500
+    for (let at = 0; at < state.length; at += chunk) {
+      await client.query("insert into told select unnest($1::text[])", [state.slice(at, at + chunk)])
+    }
+    await client.query(`create temp view source_side as
+      select ${fields.map(({ name, type }) => `${reading(name, type)} as ${quote(name)}`).join(", ")},
+             (record - array[${known}, 'custom_fields'])::text as rest, nullif(record->'custom_fields', 'null')::text as custom
+        from (select line::jsonb as record from told) t`)
+    await client.query(`create temp view warehouse_side as
+      select ${fields.map(({ name }) => quote(name)).join(", ")},
+             coalesce(_extra, '{}')::text as rest, custom_fields::text as custom
+        from erp.${quote(resource)} where _company_id = ${company} and _deleted_at is null`)
+    const sides = async (has: string, lacks: string) =>
+      (
+        await client.query<{ id: string; record: string }>(
+          `select id::text as id, to_jsonb(d)::text as record from (select * from ${has} except all select * from ${lacks}) d order by d.id`
+        )
+      ).rows
+    const missing = await sides("source_side", "warehouse_side")
+    const wrong = new Set(missing.map(({ id }) => id))
+    const surplus = (await sides("warehouse_side", "source_side")).filter(
+      ({ id }) => wrong.has(id) || !surplusAllowed.has(Number(id))
+    )
+    return [
+      ...missing.slice(0, shownMax).map(({ id, record }) => ({
+        company,
+        what: `${resource} ${id} of the source is not in the warehouse so`,
+        detail: record
+      })),
+      ...surplus.slice(0, shownMax).map(({ id, record }) => ({
+        company,
+        what: `${resource} ${id} of the warehouse is not at the source so`,
+        detail: record
+      })),
+      ...(missing.length > shownMax || surplus.length > shownMax
+        ? [{ company, what: `${resource}: ${missing.length} missing, ${surplus.length} surplus`, detail: "" }]
+        : [])
+    ]
+  } finally {
+    await client.query("rollback")
+  }
+}
+
+/** The history has no gaps, and what the runs say they did is what stands there. */
+export const auditHistory = async (client: pg.Client, resource: string): Promise<ReadonlyArray<Difference>> => {
+  const view = `erp_history.${quote(resource)}`
+  const found: Array<Difference> = []
+  const ask = async (what: string, query: string) => {
+    const { rows } = await client.query<{ company: string; detail: string }>(`${query} limit ${shownMax}`)
+    for (const { company, detail } of rows) found.push({ company: Number(company), what: `${resource}: ${what}`, detail })
+  }
+  const versions = `(select v.*, lead(v._valid_from) over w as next_from, lead(v._version) over w as next_version,
+      row_number() over w as place, lag(v._op) over w as op_before
+    from ${view} v window w as (partition by v._company_id, v.id order by v._version)) v`
+  const told = "v._company_id as company, to_jsonb(v)::text as detail"
+  await ask("versions are not 1, 2, 3 …", `select ${told} from ${versions} where v._version <> v.place`)
+  await ask(
+    "a version does not end where the next one begins",
+    `select ${told} from ${versions} where v._valid_to is distinct from v.next_from`
+  )
+  await ask(
+    "a version ends before it begins",
+    `select ${told} from ${versions} where v._valid_to is not null and v._valid_to < v._valid_from`
+  )
+  await ask(
+    "an operation does not follow from the one before",
+    `select ${told} from ${versions} where (v._op = 'insert') <> (v.place = 1 or v.op_before = 'delete')`
+  )
+  await ask(
+    "a run says it did something else than stands in the history",
+    `select coalesce(r.company_id, v.company_id) as company, jsonb_build_object('run', r.id, 'kind', r.kind, 'lane', r.lane,
+         'status', r.status, 'says', r.inserted + r.updated + r.deleted, 'stands', v.versions, 'run of the versions', v.run_id)::text as detail
+       from (select * from tributary.runs where resource = ${text(resource)}) r
+       full join (select _company_id as company_id, _run_id as run_id, count(*) as versions from ${view} group by 1, 2) v
+         on v.company_id = r.company_id and v.run_id = r.id
+      where coalesce(r.inserted + r.updated + r.deleted, -1) <> coalesce(v.versions, 0)`
+  )
+  await ask(
+    "the runs together did not what stands in the history",
+    `select r.company_id as company, (r.said || ' said, ' || v.stands || ' stand') as detail
+       from (select company_id, sum(inserted + updated + deleted) as said from tributary.runs where resource = ${text(resource)} group by 1) r
+       join (select _company_id as company_id, count(*) as stands from ${view} group by 1) v using (company_id)
+      where r.said <> v.stands`
+  )
+  return found
+}
+
+/** Nothing is left half-way. */
+export const auditRuns = async (client: pg.Client): Promise<ReadonlyArray<Difference>> => {
+  const found: Array<Difference> = []
+  const ask = async (what: string, query: string) => {
+    const { rows } = await client.query<{ company: string; detail: string }>(query)
+    for (const { company, detail } of rows.slice(0, shownMax)) found.push({ company: Number(company), what, detail })
+  }
+  await ask(
+    "a run was left running",
+    "select company_id as company, to_jsonb(r)::text as detail from tributary.runs r where status = 'running'"
+  )
+  await ask(
+    "a record is in quarantine",
+    "select company_id as company, to_jsonb(q)::text as detail from tributary.quarantine q where resolved_at is null"
+  )
+  await ask(
+    "a question was left unanswered",
+    "select company_id as company, to_jsonb(q)::text as detail from tributary.rereads q"
+  )
+  await ask(
+    "a scan was left half-way",
+    "select company_id as company, to_jsonb(c)::text as detail from tributary.checkpoints c where scan_kind is not null"
+  )
+  await ask(
+    "a fence is not the number of runs that took the resource over",
+    `select company_id as company, to_jsonb(c)::text as detail from tributary.checkpoints c
+      where fence < (select coalesce(max(fence), 0) from tributary.runs r
+        where r.company_id = c.company_id and r.resource = c.resource and r.lane = c.lane)`
+  )
+  return found
+}

@@ -1,0 +1,227 @@
+/**
+ * `npm run simulate`: seeds by the thousand, planted bugs, and what one red seed is about.
+ *
+ *   --seeds N --from S    so many seeds (200) from a first one (1)
+ *   --seed S              one seed, with its whole trace
+ *   --mutants             every planted bug, until it is caught or --limit seeds (1,000) are through
+ *   --mutant NAME         one of them
+ *   --workers N           processes (2); --report FILE.json writes everything down
+ *   --reduce              also finds out which classes the first red seed needs (as --seed does)
+ *   --only A,B --on A,B --off A,B   classes of faults, for looking closer
+ *
+ * Exit code 1: a divergence, a planted bug that nobody noticed, a class of faults that never struck.
+ */
+import { writeFileSync } from "node:fs"
+import { parseArgs } from "node:util"
+import type { Answer, Job } from "./Job.ts"
+import { mutants } from "./mutants/index.ts"
+import { misfit, type Mutant } from "./mutants/Mutant.ts"
+import { classes, classNames, type FaultClass, pending, type Wish } from "./Plan.ts"
+import { onWorkers, Worker } from "./Pool.ts"
+import { prepare, startServer } from "./world/Server.ts"
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string" },
+    from: { type: "string" },
+    seed: { type: "string" },
+    mutants: { type: "boolean" },
+    mutant: { type: "string" },
+    limit: { type: "string" },
+    workers: { type: "string" },
+    report: { type: "string" },
+    only: { type: "string" },
+    on: { type: "string" },
+    off: { type: "string" },
+    reduce: { type: "boolean" }
+  }
+})
+
+const print = (text: string) => process.stdout.write(`${text}\n`)
+const number = (text: string | undefined, absent: number) => {
+  const value = text === undefined ? absent : Number(text)
+  if (!Number.isSafeInteger(value) || value < 0) throw new Error(`${text} is no number`)
+  return value
+}
+const list = (text: string | undefined): ReadonlyArray<FaultClass> | undefined => {
+  if (text === undefined) return undefined
+  const names = text.split(",").filter((name) => name !== "")
+  const unknown = names.find((name) => !(name in classes))
+  if (unknown !== undefined) throw new Error(`there is no class ${unknown}; there are ${classNames.join(" ")}`)
+  return names as ReadonlyArray<FaultClass>
+}
+
+const workers = Math.max(1, number(values.workers, 2))
+const from = number(values.from, 1)
+const [only, on, off] = [list(values.only), list(values.on), list(values.off)]
+const wish: Wish = {
+  ...(only === undefined ? {} : { only }),
+  ...(on === undefined ? {} : { on }),
+  ...(off === undefined ? {} : { off })
+}
+
+const objection = ({ failure, defect }: Answer): string | null =>
+  defect !== null ? `the simulation failed: ${defect}` : failure === null ? null : `${failure.checker}: ${failure.what}`
+
+/** Which classes a red seed needs: those without which it is green. */
+const reduce = async (worker: Worker, answer: Answer): Promise<ReadonlyArray<FaultClass>> => {
+  const without: Array<FaultClass> = []
+  for (const name of answer.on) {
+    const again = await worker.run({ seed: answer.seed, wish: { ...wish, off: [...(wish.off ?? []), ...without, name] }, keep: false })
+    if (again.failure?.checker === answer.failure?.checker) without.push(name)
+  }
+  return answer.on.filter((name) => !without.includes(name))
+}
+
+const tell = (answer: Answer, needed: ReadonlyArray<FaultClass> | null) => {
+  print(`\nRED seed ${answer.seed}: ${objection(answer)}`)
+  if (answer.failure !== null) print(`  what must hold: ${answer.failure.holds}`)
+  print(`  classes on: ${answer.on.join(" ")}`)
+  if (needed !== null) print(`  needed for it: ${needed.map((name) => `${name} (${classes[name]})`).join(", ") || "none: it is red without any fault"}`)
+  print(`  drawn: ${answer.drawn}`)
+  print(`  replay: npm run simulate -- --seed ${answer.seed}`)
+}
+
+/** A fault that was told belongs to the class that its name begins with. */
+const classOf = (fired: string): string => fired.split(" ")[0]!
+
+/** Classes that show in the plan alone: they count as struck in the seeds in which they are on. */
+const ofThePlan: ReadonlySet<FaultClass> = new Set(["S5", "S8", "S10s", "S11r", "S12", "Pp", "Pl", "Pb", "Pe", "Pt", "Pd", "N15", "C4", "K1"])
+
+const campaign = async (url: string): Promise<boolean> => {
+  const seeds = number(values.seeds, 200)
+  const fired = new Map<string, number>()
+  const seen = new Map<FaultClass, number>()
+  const red: Array<Answer> = []
+  const unequal: Array<number> = []
+  const cycles = new Map<number, number>()
+  let [next, done, steps, kills] = [from, 0, 0, 0]
+  const startedAt = performance.now()
+  const seconds = () => (performance.now() - startedAt) / 1000
+  await onWorkers(
+    url,
+    workers,
+    () => (next < from + seeds ? { seed: next++, wish, keep: false } : null),
+    async (answer, _job, worker) => {
+      done++
+      steps += answer.steps
+      kills += answer.kills
+      cycles.set(answer.cycles, (cycles.get(answer.cycles) ?? 0) + 1)
+      for (const [what, times] of answer.fired) fired.set(what, (fired.get(what) ?? 0) + times)
+      for (const name of answer.on) seen.set(name, (seen.get(name) ?? 0) + 1)
+      if (objection(answer) !== null) {
+        red.push(answer)
+        // Finding out what it needs takes a while: of the first one only.
+        tell(answer, red.length === 1 && answer.defect === null && values.reduce === true ? await reduce(worker, answer) : null)
+      } else if (answer.seed % 50 === 0) {
+        // The same seed must be the same story.
+        const again = await worker.run({ seed: answer.seed, wish, keep: false })
+        if (again.hash !== answer.hash) {
+          unequal.push(answer.seed)
+          print(`\nseed ${answer.seed} told two stories: ${answer.hash} and ${again.hash}`)
+        }
+      }
+      if (done % 50 === 0) print(`${done} of ${seeds} seeds, ${red.length} red, ${(done / seconds()).toFixed(2)} seeds/s, ${(steps / seconds()).toFixed(0)} steps/s`)
+    }
+  )
+  print("\nfaults that struck:")
+  for (const [what, times] of [...fired].toSorted(([a], [b]) => (a < b ? -1 : 1))) print(`  ${what.padEnd(44)} ${times}`)
+  const struck = new Set([...fired.keys()].map(classOf))
+  const dead = classNames.filter((name) =>
+    only !== undefined || off?.includes(name) === true || name in pending
+      ? false
+      : ofThePlan.has(name)
+        ? (seen.get(name) ?? 0) === 0
+        : !struck.has(name) && !struck.has(name.replace("x", ""))
+  )
+  // A small campaign cannot reach everything.
+  const isLarge = seeds >= 200
+  for (const name of dead) print(`  ${name} (${classes[name]}) NEVER STRUCK${isLarge ? "" : " (too few seeds to count)"}`)
+  for (const [name, why] of Object.entries(pending)) print(`  ${name} (${classes[name as FaultClass]}) is off: ${why}`)
+  print(`\ncycles after healing until equal: ${[...cycles].toSorted(([a], [b]) => a - b).map(([count, times]) => `${count}: ${times} seeds`).join(", ")}`)
+  print(
+    `${done} seeds from ${from}, ${steps} steps, ${kills} kills, ${red.length} red, ${unequal.length} not deterministic, ` +
+      `${seconds().toFixed(1)} s, ${(done / seconds()).toFixed(2)} seeds/s, ${(steps / seconds()).toFixed(0)} steps/s`
+  )
+  if (red.length > 0) print(`red seeds: ${red.map(({ seed }) => seed).join(" ")}`)
+  report.campaign = { seeds: done, from, steps, kills, seconds: seconds(), red: red.map((answer) => ({ ...answer, lines: [] })), dead, notDeterministic: unequal, fired: Object.fromEntries(fired) }
+  return red.length === 0 && unequal.length === 0 && (dead.length === 0 || !isLarge)
+}
+
+const report: Record<string, unknown> = {}
+
+/** Runs seeds until a checker objects. */
+const hunt = async (url: string, mutant: Mutant, place: number, limit: number) => {
+  const worker = new Worker(url, `simulation_m${place}`, mutant.name)
+  const startedAt = performance.now()
+  try {
+    for (let seed = from; seed < from + limit; seed++) {
+      const job: Job = { seed, wish: { ...mutant.wish, ...wish }, keep: false }
+      const answer = await worker.run(job)
+      if (answer.defect !== null || answer.failure?.checker === "simulation") return { seeds: null, by: `the simulation failed: ${answer.defect ?? answer.failure?.what}` }
+      if (answer.failure !== null) {
+        return { seeds: seed - from + 1, by: `${answer.failure.checker}: ${answer.failure.what}`, seconds: (performance.now() - startedAt) / 1000 }
+      }
+    }
+    return { seeds: null, by: `${limit} seeds and nobody noticed` }
+  } catch (error) {
+    return { seeds: null, by: String(error) }
+  } finally {
+    worker.close()
+  }
+}
+
+const hunts = async (url: string, wanted: ReadonlyArray<Mutant>): Promise<boolean> => {
+  const limit = number(values.limit, 1000)
+  const misfits = wanted.map(misfit).filter((problem) => problem !== null)
+  for (const problem of misfits) print(`NEEDS CARE ${problem}`)
+  const queue = wanted.filter((mutant) => misfit(mutant) === null)
+  let missed = misfits.length
+  const results: Array<Record<string, unknown>> = []
+  await Promise.all(
+    Array.from({ length: Math.min(workers, queue.length) }, async (_, place) => {
+      for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
+        const { seeds, by } = await hunt(url, mutant, place, limit)
+        if (seeds === null) missed++
+        results.push({ name: mutant.name, origin: mutant.origin, seeds, by })
+        print(`${seeds === null ? "MISSED" : "caught"} ${mutant.name.padEnd(32)} ${mutant.origin.padEnd(44)} ${seeds === null ? "" : `${seeds} seeds`} ${by.slice(0, 160)}`)
+      }
+    })
+  )
+  const counts = results.flatMap(({ seeds }) => (typeof seeds === "number" ? [seeds] : [])).toSorted((a, b) => a - b)
+  print(`\n${counts.length} of ${wanted.length} planted bugs caught; median ${counts[Math.floor(counts.length / 2)] ?? "-"} seeds, most ${counts.at(-1) ?? "-"}`)
+  report.mutants = results
+  return missed === 0
+}
+
+const replay = async (url: string, seed: number): Promise<boolean> => {
+  const mutant = values.mutant
+  const worker = new Worker(url, "simulation_replay", mutant)
+  const planted = mutants.find(({ name }) => name === mutant)
+  try {
+    const answer = await worker.run({ seed, wish: { ...planted?.wish, ...wish }, keep: true })
+    for (const line of answer.lines) print(line)
+    if (objection(answer) !== null) tell(answer, answer.defect === null && planted === undefined ? await reduce(worker, answer) : null)
+    else print(`seed ${seed}: nothing to object; ${answer.steps} steps, trace ${answer.hash}`)
+    return objection(answer) === null
+  } finally {
+    worker.close()
+  }
+}
+
+const server = await startServer()
+let isGood = false
+try {
+  await prepare(server.url)
+  if (values.seed !== undefined) isGood = await replay(server.url, number(values.seed, 1))
+  else if (values.mutant !== undefined) {
+    const wanted = mutants.filter(({ name }) => name === values.mutant)
+    if (wanted.length === 0) throw new Error(`there is no planted bug ${values.mutant}; there are ${mutants.map(({ name }) => name).join(" ")}`)
+    isGood = await hunts(server.url, wanted)
+  } else if (values.mutants === true) isGood = await hunts(server.url, mutants)
+  else isGood = await campaign(server.url)
+  if (values.report !== undefined) writeFileSync(values.report, `${JSON.stringify(report, null, 2)}\n`)
+} finally {
+  await server.stop()
+}
+process.exitCode = isGood ? 0 : 1
