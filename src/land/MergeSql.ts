@@ -51,6 +51,14 @@ const wins = (table: Table, authority: Authority, kept: string, sent: string, be
   )
 }
 
+/**
+ * The rows of the table that records of the stage would replace, looked up one by one by their key. A plain join would
+ * let Postgres, which knows nothing of the stage, read the whole table for every batch.
+ */
+const matched = (table: Table): string =>
+  `${stage} s cross join lateral (select * from ${table.current} k ` +
+  `where k."_company_id" = $1 and k."id" = s."id" offset 0) t`
+
 const list = (columns: ReadonlyArray<Column>, alias?: string): string =>
   columns.map((column) => (alias === undefined ? column.sql : `${alias}.${column.sql}`)).join(", ")
 
@@ -129,8 +137,8 @@ export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql
       )
       .join(", ")} from ${table.current} t where t."_company_id" = $1 and t."id" = s."id" and s."_absent" is not null`,
     supersede:
-      `${history} select t."_company_id", ${list(own, "t")}, s."_began" from ${table.current} t join ${stage} s on s."id" = t."id" ` +
-      `where t."_company_id" = $1 and ${wins(table, authority, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")}`,
+      `${history} select t."_company_id", ${list(own, "t")}, s."_began" from ${matched(table)} ` +
+      `where ${wins(table, authority, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")}`,
     merge:
       `with merged as (insert into ${table.current} as t ("_company_id", ${list(sent)}, "_origin", "_run_id", "_source", "_observed_at") ` +
       `select $1::bigint, ${list(sent, "s")}, $2::text, $3::bigint, s."_source", s."_began" from ${stage} s ` +
@@ -147,8 +155,7 @@ export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql
       `(extract(epoch from min(stamp)) * 1000)::float8 as earliest_ms from merged`,
     wentBack:
       isStamped(table) && authority === "newer"
-        ? `select count(*)::int as records from ${table.current} t join ${stage} s on s."id" = t."id" ` +
-          `where t."_company_id" = $1 and t."_deleted_at" is null and s."lastchangedate" < t."lastchangedate" ` +
+        ? `select count(*)::int as records from ${matched(table)} where t."_deleted_at" is null and s."lastchangedate" < t."lastchangedate" ` +
           `and s."_began" >= t."_observed_at"`
         : null,
     countUnstamped: isStamped(table)
@@ -157,9 +164,8 @@ export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql
     askChildren:
       `insert into tributary.rereads as r (company_id, resource, field, value, asked_at) ` +
       `select $1::bigint, child.resource, child.field, t."id"::text, tributary.now() ` +
-      `from ${table.current} t join ${stage} s on s."id" = t."id" ` +
-      `cross join unnest($3::text[], $4::text[]) child(resource, field) ` +
-      `where t."_company_id" = $1 and t."_run_id" = $2 and t."_observed_at" = s."_began" ` +
+      `from ${matched(table)} cross join unnest($3::text[], $4::text[]) child(resource, field) ` +
+      `where t."_run_id" = $2 and t."_observed_at" = s."_began" ` +
       `on conflict (company_id, resource, field, value) do update set asks = r.asks + 1, asked_at = excluded.asked_at`,
     createGone: `create temp table if not exists ${goneRows} (id bigint primary key)`,
     emptyGone: `truncate ${goneRows}`,

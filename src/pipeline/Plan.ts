@@ -448,10 +448,10 @@ const numbersOf = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Numbers, SourceError> {
   const { path } = resource
   const seen = known.seen.get(path) ?? nothingSeen
-  const wasRead = [known.live, known.backfill].some((lane) => {
-    const checkpoint = lane.get(path)
-    return checkpoint !== undefined && (checkpoint.fullScanAt !== null || checkpoint.cursor !== null)
-  })
+  // A backfill of a range leaves a cursor of its own, and rows that are not all.
+  const live = known.live.get(path) ?? noCheckpoint
+  const wasRead =
+    live.fullScanAt !== null || live.cursor !== null || (known.backfill.get(path)?.fullScanAt ?? null) !== null
   const rows = wasRead && seen.rows !== null ? Math.max(0, seen.rows) : null
   const pageSize = pageSizeOf(resource, options, known)
   const pagesRead = plan.resume?.pages ?? 0

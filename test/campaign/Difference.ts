@@ -36,13 +36,13 @@ const reading = (field: string, dataType: string): string => {
 
 const shownMax = 5
 
-/** Compares one resource; rows whose id is in `surplusAllowed` may stand in the warehouse although the source has none. */
+/** Compares one resource, records with these numbers apart. */
 export const compare = async (
   client: pg.Client,
   company: number,
   resource: string,
   state: ReadonlyArray<string>,
-  surplusAllowed: ReadonlySet<number>
+  apart: ReadonlySet<number>
 ): Promise<ReadonlyArray<Difference>> => {
   const { rows: columns } = await client.query<{ name: string; type: string }>(
     `select column_name as name, data_type as type from information_schema.columns
@@ -69,14 +69,13 @@ export const compare = async (
     const sides = async (has: string, lacks: string) =>
       (
         await client.query<{ id: string; record: string }>(
-          `select id::text as id, to_jsonb(d)::text as record from (select * from ${has} except all select * from ${lacks}) d order by d.id`
+          `select id::text as id, to_jsonb(d)::text as record from (select * from ${has} except all select * from ${lacks}) d
+            where d.id <> all($1::bigint[]) order by d.id`,
+          [[...apart]]
         )
       ).rows
     const missing = await sides("source_side", "warehouse_side")
-    const wrong = new Set(missing.map(({ id }) => id))
-    const surplus = (await sides("warehouse_side", "source_side")).filter(
-      ({ id }) => wrong.has(id) || !surplusAllowed.has(Number(id))
-    )
+    const surplus = await sides("warehouse_side", "source_side")
     return [
       ...missing.slice(0, shownMax).map(({ id, record }) => ({
         company,
@@ -103,7 +102,8 @@ export const auditHistory = async (client: pg.Client, resource: string): Promise
   const found: Array<Difference> = []
   const ask = async (what: string, query: string) => {
     const { rows } = await client.query<{ company: string; detail: string }>(`${query} limit ${shownMax}`)
-    for (const { company, detail } of rows) found.push({ company: Number(company), what: `${resource}: ${what}`, detail })
+    for (const { company, detail } of rows)
+      found.push({ company: Number(company), what: `${resource}: ${what}`, detail })
   }
   const versions = `(select v.*, lead(v._valid_from) over w as next_from, lead(v._version) over w as next_version,
       row_number() over w as place, lag(v._op) over w as op_before

@@ -35,7 +35,17 @@ const decimalOf = (resource: Resource) =>
   resource.fields.flatMap(({ name, type }) => (type._tag === "decimal" ? [{ name, scale: type.scale }] : []))
 
 /** Values with everything that likes to get lost: quotes, tabs, line ends, backslashes, signs beyond 16 bits. */
-const oddities = ["plain", "tab\there", "back\\slash \\N", 'a "quoted" one', "two\nlines", "żółw 🐢", "", " space ", "NULL"]
+const oddities = [
+  "plain",
+  "tab\there",
+  "back\\slash \\N",
+  'a "quoted" one',
+  "two\nlines",
+  "żółw 🐢",
+  "",
+  " space ",
+  "NULL"
+]
 
 export interface Writer {
   readonly company: number
@@ -43,7 +53,18 @@ export interface Writer {
   readonly write: () => Promise<void>
   /** Numbers of records that were removed without trace and not made again, by resource. */
   readonly removed: ReadonlyMap<string, ReadonlySet<number>>
+  /** Numbers of children that changed without a parent that could tell of it, by resource. */
+  readonly untold: ReadonlyMap<string, ReadonlySet<number>>
   readonly counts: Readonly<Record<"changed" | "made" | "cancelled" | "removed" | "remade", number>>
+}
+
+interface Table {
+  readonly resource: Resource
+  /** Numbers of the records that are there. */
+  readonly ids: Array<number>
+  /** A record that new ones are made after. */
+  readonly template: Values
+  next: number
 }
 
 /** A writer at one company. */
@@ -54,6 +75,7 @@ export const writer = async (
   chance: Chance
 ): Promise<Writer> => {
   const removed = new Map<string, Set<number>>(resources.map((path) => [path, new Set()]))
+  const untold = new Map<string, Set<number>>(resources.map((path) => [path, new Set()]))
   const counts = { changed: 0, made: 0, cancelled: 0, removed: 0, remade: 0 }
   const tables = new Map(
     await Promise.all(
@@ -62,7 +84,8 @@ export const writer = async (
         const resource = serviceV2.resources.get(path)!
         const template = records.length === 0 ? {} : (JSON.parse(records[0]!) as Values)
         const ids = records.map((record) => Number((JSON.parse(record) as Values)["id"]))
-        return [path, { resource, ids, template, next: Math.max(0, ...ids) + 1000 }] as const
+        const table: Table = { resource, ids, template, next: Math.max(0, ...ids) + 1000 }
+        return [path, table] as const
       })
     )
   )
@@ -77,16 +100,21 @@ export const writer = async (
     if (text !== null) values[text] = `${word} ${chance.pick(oddities)}`.slice(0, 20)
     if (decimals.length > 0 && chance.is(0.7)) {
       const { name, scale } = chance.pick(decimals)
-      values[name] = `${chance.between(0, 90_000)}.${String(chance.below(10 ** Math.min(scale, 9))).padStart(scale, "0")}`
+      values[name] =
+        `${chance.between(0, 90_000)}.${String(chance.below(10 ** Math.min(scale, 9))).padStart(scale, "0")}`
     }
     return values
   }
 
   /** A child that changed is found again by its parent, which changes with it. */
-  const touchParent = async ({ parent }: Resource, given: Values) => {
-    const id = parent === null ? null : given[parent.field]
-    const above = parent === null ? undefined : tables.get(parent.resource)
-    if (typeof id !== "number" || above === undefined || !above.ids.includes(id)) return
+  const touchParent = async ({ parent, path }: Resource, given: Values) => {
+    if (parent === null) return
+    const id = given[parent.field]
+    const above = tables.get(parent.resource)
+    if (typeof id !== "number" || above === undefined || !above.ids.includes(id)) {
+      untold.get(path)!.add(Number(given["id"]))
+      return
+    }
     await control("/records", { resource: above.resource.path, records: [{ id, ...drawn(above.resource) }] })
   }
 
@@ -105,9 +133,9 @@ export const writer = async (
     const what = chance.weighted([
       [5, "change"],
       [4, "make"],
-      [resource.field.has("cancel") ? 1 : 0, "cancel"],
-      [ids.length > 10 ? 1 : 0, "remove"],
-      [gone.size > 0 ? 1 : 0, "remake"]
+      [resource.field.has("cancel") ? 2 : 0, "cancel"],
+      [ids.length > 10 ? 2 : 0, "remove"],
+      [gone.size > 0 ? 2 : 0, "remake"]
     ] as const)
     if (what === "change" && ids.length > 0) {
       const chosen = [...new Set(some())]
@@ -126,7 +154,9 @@ export const writer = async (
           ...values,
           ...drawn(resource),
           id,
-          ...(resource.parent === null || parents === undefined ? {} : { [resource.parent.field]: chance.pick(parents) })
+          ...(resource.parent === null || parents === undefined
+            ? {}
+            : { [resource.parent.field]: chance.pick(parents) })
         }))
       )
       ids.push(...made)
@@ -154,6 +184,7 @@ export const writer = async (
   return {
     company,
     removed,
+    untold,
     counts,
     write: () => (line = line.then(writeOnce))
   }

@@ -43,7 +43,10 @@ describe("the range of a backfill", () => {
         until: "2026-01-01T23:59:59.999999999Z"
       })
       assert.deepStrictEqual(yield* range(null, null), { since: null, until: null })
-      assert.strictEqual((yield* range("2026-01-01T00:00:00.1Z", "2026-01-01T00:00:00.11Z")).since, "2026-01-01T00:00:00.1Z")
+      assert.strictEqual(
+        (yield* range("2026-01-01T00:00:00.1Z", "2026-01-01T00:00:00.11Z")).since,
+        "2026-01-01T00:00:00.1Z"
+      )
       for (const [since, until] of [
         ["2026-01-02", "2026-01-01"],
         ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000Z"],
@@ -71,10 +74,7 @@ describe("the pace of a run", () => {
       "4,100 records/s, 480 requests/min, about 10 s left"
     )
     // More came than was expected: nothing is known of the rest.
-    assert.strictEqual(
-      pace(totals, 10_000, { records: 30_000, requests: 60 }),
-      "4,100 records/s, 480 requests/min"
-    )
+    assert.strictEqual(pace(totals, 10_000, { records: 30_000, requests: 60 }), "4,100 records/s, 480 requests/min")
     assert.strictEqual(pace({ records: 10, requests: 5 }, 10_000, null), "1 records/s, 30 requests/min")
   })
 })
@@ -99,7 +99,14 @@ describe("tributary backfill", () => {
           assert.include(unknown.stderr, 'there is no resource "nonsense"')
 
           // Of a range, of which live syncing cannot go on.
-          const ranged = yield* world.run(["backfill", "invoicelines", "--since", "2020-01-01", "--until", "2020-12-31"])
+          const ranged = yield* world.run([
+            "backfill",
+            "invoicelines",
+            "--since",
+            "2020-01-01",
+            "--until",
+            "2020-12-31"
+          ])
           assert.strictEqual(ranged.code, 0, ranged.stderr)
           assert.include(ranged.stdout, "Live syncing has not read invoicelines yet")
 

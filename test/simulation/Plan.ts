@@ -14,6 +14,7 @@ export const classes = {
   S2: "429 with every form of Retry-After",
   S3: "401 and 403 in the middle",
   S4: "answers that are none of this API",
+  S4e: "a list that is empty by mistake",
   S5: "records that change again and again",
   S6: "ties: many records of one instant",
   S7: "late visibility within the bound",
@@ -34,6 +35,8 @@ export const classes = {
   Pt: "ties in another order than by id",
   Pd: "times without a fraction, days as midnight",
   B1: "records at the very instant of the cursor",
+  CH: "children read again when their parents change",
+  BF: "a backfill beside live syncing",
   N1: "refused connections",
   N2: "resets",
   N3: "black holes",
@@ -65,7 +68,16 @@ export const classNames = Object.keys(classes) as ReadonlyArray<FaultClass>
 export const pending: Readonly<Partial<Record<FaultClass, string>>> = {}
 
 /** Classes that send the engine to full scans, which mend what other bugs lose: on less often than the others. */
-const rare: Readonly<Partial<Record<FaultClass, number>>> = { S9: 0.15, S7x: 0.2, Pb: 0.2, Pp: 0.35, Pl: 0.3, S8: 0.25 }
+const rare: Readonly<Partial<Record<FaultClass, number>>> = {
+  CH: 0.15,
+  BF: 0.3,
+  S9: 0.15,
+  S7x: 0.2,
+  Pb: 0.2,
+  Pp: 0.35,
+  Pl: 0.3,
+  S8: 0.25
+}
 
 export interface Plan {
   readonly seed: number
@@ -120,6 +132,8 @@ export interface Wish {
 /** Small tables with a cursor, and small tables that are read in full each time. */
 const withCursor = ["taxgroups", "jobs", "worktypes", "customers", "serviceordertimes", "vendors"]
 const without = ["areas", "taskstatuses", "producttypetaxes", "zones"]
+/** A parent with a cursor and its children without one. */
+export const family = ["vendors", "vendororderfroms"]
 
 export const overlapDefault = 300_000_000
 
@@ -150,21 +164,23 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
     const drawn = fewer.skewed(least, most)
     return has(name) ? drawn : 0
   }
-  const cursors = draw.integer(1, 2)
+  const cursors = draw.chance(0.3) ? 2 : 1
   const resources = [
     ...Array.from({ length: cursors }, () => draw.pick(withCursor)),
-    ...(draw.chance(0.6) ? [draw.pick(without)] : [])
+    ...(draw.chance(0.45) ? [draw.pick(without)] : [])
   ]
   const paging = has("Pp") ? draw.pick(["page", "offset"]) : has("Pl") || has("Pb") ? "link" : "cursor"
-  const pageSize = draw.skewed(2, 12)
-  const seconds = draw.integer(40, 160)
+  const pageSize = draw.skewed(2, 14) + (has("S4e") ? 12 : 0)
+  const seconds = draw.integer(30, 100)
   return {
     seed,
     on,
-    companies: draw.chance(0.25) ? 2 : 1,
-    resources: [...new Set(resources)],
+    companies: draw.chance(0.15) ? 2 : 1,
+    resources: [
+      ...new Set(has("CH") ? [...family, ...resources.filter((path) => !without.includes(path))] : resources)
+    ],
     pageSize,
-    batchRecordsMax: draw.skewed(1, 40),
+    batchRecordsMax: draw.skewed(2, 40),
     concurrency: draw.integer(1, 3),
     requestsPerMinute: draw.pick([60, 120, 600, 600]),
     dialect: {
@@ -182,13 +198,14 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
       etag: draw.chance(0.5)
     },
     safety: seconds * 1_000_000,
-    cycleEvery: draw.skewed(3, 30) * 1_000_000,
+    cycleEvery: draw.skewed(4, 30) * 1_000_000,
     processes: has("C4") ? 2 : 1,
     network: [
       ...rates("S1", ["S1 server error"]),
       ...rates("S2", ["S2 rate limited"]),
       ...rates("S3", ["S3 unauthorized", "S3 forbidden"]),
       ...rates("S4", ["S4 garbage", "S4 empty", "S4 error envelope"]),
+      ...(has("S4e") ? [["S4e empty list", 0.12] as const] : []),
       ...rates("S10", ["S10 token expired"]),
       ...rates("N1", ["N1 refused"]),
       ...rates("N2", ["N2 reset before", "N2 reset in body"]),
@@ -213,11 +230,13 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
     stopRate: share("C2", 0.001, 0.006),
     lockLossRate: share("D8", 0.003, 0.02),
     restarts: has("D1") ? draw.integer(1, 2) : 0,
-    records: draw.skewed(1, 30),
-    writes: draw.skewed(8, 60),
+    records: draw.skewed(1, 24) + (has("S4e") ? 60 : 0),
+    writes: draw.skewed(8, 45),
     rewriteShare: has("S5") ? 0.6 : 0.15,
-    overlap: has("S7") ? draw.pick([2_000_000, 20_000_000, overlapDefault]) : draw.pick([0, 0, 2_000_000, overlapDefault]),
-    sweepEvery: 0,
+    overlap: has("S7")
+      ? draw.pick([2_000_000, 20_000_000, overlapDefault])
+      : draw.pick([0, 0, 2_000_000, overlapDefault]),
+    sweepEvery: has("CH") ? 3_600_000_000 : 0,
     sharedBudget: draw.chance(0.4),
     skews: [0, 1].map(() => (has("K1") ? draw.pick([-1, 1]) * draw.skewed(1_000, 400 * 86_400_000) * 1000 : 0)),
     ...wish.overrides
@@ -231,4 +250,4 @@ export const describe = (drawn: Plan): string => {
 }
 
 /** Every resource that a plan may draw. */
-export const resourcesUsed: ReadonlyArray<string> = [...withCursor, ...without]
+export const resourcesUsed: ReadonlyArray<string> = [...new Set([...withCursor, ...without, ...family])]

@@ -4,10 +4,14 @@
  * Promise: every job is answered, or the pool fails with the worker's last words; no worker outlives {@link Pool.close}.
  */
 import { type ChildProcess, fork } from "node:child_process"
+import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import type { Answer, Job } from "./Job.ts"
 
 const program = fileURLToPath(new URL("./worker.ts", import.meta.url))
+
+/** The Node that the package brings: it runs TypeScript, and lets modules be patched while they are loaded. */
+const brought = fileURLToPath(new URL("../../node_modules/node/bin/node", import.meta.url))
 
 export class Worker {
   private readonly child: ChildProcess
@@ -18,6 +22,7 @@ export class Worker {
 
   constructor(url: string, name: string, mutant?: string) {
     this.child = fork(program, [url, name, ...(mutant === undefined ? [] : [mutant])], {
+      ...(existsSync(brought) ? { execPath: brought } : {}),
       execArgv: ["--no-warnings"],
       stdio: ["ignore", "pipe", "pipe", "ipc"]
     })

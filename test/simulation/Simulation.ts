@@ -151,10 +151,10 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
 
     const healedAt = kernel.now
     kernel.at(healedAt + healMax, null, () => kernel.end())
-    const cycle = async (full: boolean): Promise<SyncReport | null> => {
+    const cycle = async (full: boolean, backfill = false): Promise<SyncReport | null> => {
       let ended = false
       let said: SyncReport | null = null
-      processes.once({ full }, (report, cause) => {
+      processes.once({ full, backfill }, (report, cause) => {
         ended = true
         said = report
         if (cause !== null) trace.event(kernel.now, "h", `died: ${cause}`)
@@ -174,17 +174,16 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
         now.push(await warehouse.subject(company, resource))
         kept.set(`${company} ${resource.path}`, await warehouse.history(company, resource))
       }
-      const said: ReadonlyArray<Said> =
-        report?.companies.flatMap((company) =>
-          company.companyId === null
-            ? [{ resource: "all", company: 0, status: "failed", failure: company.failure?.message ?? "no reason" }]
-            : company.outcomes.map((outcome) => ({
-                resource: outcome.resource,
-                company: Number(outcome.companyId),
-                status: outcome.status,
-                failure: outcome.failure?.message ?? null
-              }))
-        ) ?? [{ resource: "all", company: 0, status: "died", failure: "the process ended with a defect" }]
+      const said: ReadonlyArray<Said> = report?.companies.flatMap((company): ReadonlyArray<Said> =>
+        company.companyId === null
+          ? [{ resource: "all", company: 0, status: "failed", failure: company.failure?.message ?? "no reason" }]
+          : company.outcomes.map((outcome) => ({
+              resource: outcome.resource,
+              company: Number(outcome.companyId),
+              status: outcome.status,
+              failure: outcome.failure?.message ?? null
+            }))
+      ) ?? [{ resource: "all", company: 0, status: "died", failure: "the process ended with a defect" }]
       return {
         subjects: now,
         runs: await warehouse.runs(null, null, 100_000),
@@ -209,9 +208,10 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
         if (what !== null) throw new Objection(checker, what)
       }
     }
-    const isEqual = (given: Final) =>
-      [...differences(setting, given).keys()].every((key) => given.excused.has(key))
+    const isEqual = (given: Final) => [...differences(setting, given).keys()].every((key) => given.excused.has(key))
 
+    // A backfill that was begun is brought to its end, or its scan would stay open.
+    if (drawn.on.has("BF")) await cycle(false, true)
     let last: Final
     do {
       cycles++

@@ -67,7 +67,11 @@ const objection = ({ failure, defect }: Answer): string | null =>
 const reduce = async (worker: Worker, answer: Answer): Promise<ReadonlyArray<FaultClass>> => {
   const without: Array<FaultClass> = []
   for (const name of answer.on) {
-    const again = await worker.run({ seed: answer.seed, wish: { ...wish, off: [...(wish.off ?? []), ...without, name] }, keep: false })
+    const again = await worker.run({
+      seed: answer.seed,
+      wish: { ...wish, off: [...(wish.off ?? []), ...without, name] },
+      keep: false
+    })
     if (again.failure?.checker === answer.failure?.checker) without.push(name)
   }
   return answer.on.filter((name) => !without.includes(name))
@@ -77,7 +81,10 @@ const tell = (answer: Answer, needed: ReadonlyArray<FaultClass> | null) => {
   print(`\nRED seed ${answer.seed}: ${objection(answer)}`)
   if (answer.failure !== null) print(`  what must hold: ${answer.failure.holds}`)
   print(`  classes on: ${answer.on.join(" ")}`)
-  if (needed !== null) print(`  needed for it: ${needed.map((name) => `${name} (${classes[name]})`).join(", ") || "none: it is red without any fault"}`)
+  if (needed !== null)
+    print(
+      `  needed for it: ${needed.map((name) => `${name} (${classes[name]})`).join(", ") || "none: it is red without any fault"}`
+    )
   print(`  drawn: ${answer.drawn}`)
   print(`  replay: npm run simulate -- --seed ${answer.seed}`)
 }
@@ -86,7 +93,22 @@ const tell = (answer: Answer, needed: ReadonlyArray<FaultClass> | null) => {
 const classOf = (fired: string): string => fired.split(" ")[0]!
 
 /** Classes that show in the plan alone: they count as struck in the seeds in which they are on. */
-const ofThePlan: ReadonlySet<FaultClass> = new Set(["S5", "S8", "S10s", "S11r", "S12", "Pp", "Pl", "Pb", "Pe", "Pt", "Pd", "N15", "C4", "K1"])
+const ofThePlan: ReadonlySet<FaultClass> = new Set([
+  "S5",
+  "S8",
+  "S10s",
+  "S11r",
+  "S12",
+  "Pp",
+  "Pl",
+  "Pb",
+  "Pe",
+  "Pt",
+  "Pd",
+  "N15",
+  "C4",
+  "K1"
+])
 
 const campaign = async (url: string): Promise<boolean> => {
   const seeds = number(values.seeds, 200)
@@ -112,7 +134,10 @@ const campaign = async (url: string): Promise<boolean> => {
       if (objection(answer) !== null) {
         red.push(answer)
         // Finding out what it needs takes a while: of the first one only.
-        tell(answer, red.length === 1 && answer.defect === null && values.reduce === true ? await reduce(worker, answer) : null)
+        tell(
+          answer,
+          red.length === 1 && answer.defect === null && values.reduce === true ? await reduce(worker, answer) : null
+        )
       } else if (answer.seed % 50 === 0) {
         // The same seed must be the same story.
         const again = await worker.run({ seed: answer.seed, wish, keep: false })
@@ -121,11 +146,15 @@ const campaign = async (url: string): Promise<boolean> => {
           print(`\nseed ${answer.seed} told two stories: ${answer.hash} and ${again.hash}`)
         }
       }
-      if (done % 50 === 0) print(`${done} of ${seeds} seeds, ${red.length} red, ${(done / seconds()).toFixed(2)} seeds/s, ${(steps / seconds()).toFixed(0)} steps/s`)
+      if (done % 25 === 0)
+        print(
+          `${done} of ${seeds} seeds, ${red.length} red, ${(done / seconds()).toFixed(2)} seeds/s, ${(steps / seconds()).toFixed(0)} steps/s`
+        )
     }
   )
   print("\nfaults that struck:")
-  for (const [what, times] of [...fired].toSorted(([a], [b]) => (a < b ? -1 : 1))) print(`  ${what.padEnd(44)} ${times}`)
+  for (const [what, times] of [...fired].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    print(`  ${what.padEnd(44)} ${times}`)
   const struck = new Set([...fired.keys()].map(classOf))
   const dead = classNames.filter((name) =>
     only !== undefined || off?.includes(name) === true || name in pending
@@ -136,31 +165,58 @@ const campaign = async (url: string): Promise<boolean> => {
   )
   // A small campaign cannot reach everything.
   const isLarge = seeds >= 200
-  for (const name of dead) print(`  ${name} (${classes[name]}) NEVER STRUCK${isLarge ? "" : " (too few seeds to count)"}`)
+  for (const name of dead)
+    print(`  ${name} (${classes[name]}) NEVER STRUCK${isLarge ? "" : " (too few seeds to count)"}`)
   for (const [name, why] of Object.entries(pending)) print(`  ${name} (${classes[name as FaultClass]}) is off: ${why}`)
-  print(`\ncycles after healing until equal: ${[...cycles].toSorted(([a], [b]) => a - b).map(([count, times]) => `${count}: ${times} seeds`).join(", ")}`)
+  print(
+    `\ncycles after healing until equal: ${[...cycles]
+      .toSorted(([a], [b]) => a - b)
+      .map(([count, times]) => `${count}: ${times} seeds`)
+      .join(", ")}`
+  )
   print(
     `${done} seeds from ${from}, ${steps} steps, ${kills} kills, ${red.length} red, ${unequal.length} not deterministic, ` +
       `${seconds().toFixed(1)} s, ${(done / seconds()).toFixed(2)} seeds/s, ${(steps / seconds()).toFixed(0)} steps/s`
   )
   if (red.length > 0) print(`red seeds: ${red.map(({ seed }) => seed).join(" ")}`)
-  report.campaign = { seeds: done, from, steps, kills, seconds: seconds(), red: red.map((answer) => ({ ...answer, lines: [] })), dead, notDeterministic: unequal, fired: Object.fromEntries(fired) }
+  report.campaign = {
+    seeds: done,
+    from,
+    steps,
+    kills,
+    seconds: seconds(),
+    red: red.map((answer) => ({ ...answer, lines: [] })),
+    dead,
+    notDeterministic: unequal,
+    fired: Object.fromEntries(fired)
+  }
   return red.length === 0 && unequal.length === 0 && (dead.length === 0 || !isLarge)
 }
 
 const report: Record<string, unknown> = {}
 
 /** Runs seeds until a checker objects. */
-const hunt = async (url: string, mutant: Mutant, place: number, limit: number) => {
+const hunt = async (url: string, mutant: Mutant, clean: Worker, place: number, limit: number) => {
   const worker = new Worker(url, `simulation_m${place}`, mutant.name)
   const startedAt = performance.now()
   try {
     for (let seed = from; seed < from + limit; seed++) {
       const job: Job = { seed, wish: { ...mutant.wish, ...wish }, keep: false }
       const answer = await worker.run(job)
-      if (answer.defect !== null || answer.failure?.checker === "simulation") return { seeds: null, by: `the simulation failed: ${answer.defect ?? answer.failure?.what}` }
+      if (answer.defect !== null || answer.failure?.checker === "simulation")
+        return { seeds: null, by: `the simulation failed: ${answer.defect ?? answer.failure?.what}` }
       if (answer.failure !== null) {
-        return { seeds: seed - from + 1, by: `${answer.failure.checker}: ${answer.failure.what}`, seconds: (performance.now() - startedAt) / 1000 }
+        // Without the bug the seed must be green: else it is not the bug that was noticed.
+        const without = await clean.run(job)
+        if (objection(without) !== null) {
+          print(`\nRED without any planted bug: seed ${seed} as ${mutant.name} wishes it: ${objection(without)}`)
+          return { seeds: null, by: "the seed is red without the bug" }
+        }
+        return {
+          seeds: seed - from + 1,
+          by: `${answer.failure.checker}: ${answer.failure.what}`,
+          seconds: (performance.now() - startedAt) / 1000
+        }
       }
     }
     return { seeds: null, by: `${limit} seeds and nobody noticed` }
@@ -180,16 +236,22 @@ const hunts = async (url: string, wanted: ReadonlyArray<Mutant>): Promise<boolea
   const results: Array<Record<string, unknown>> = []
   await Promise.all(
     Array.from({ length: Math.min(workers, queue.length) }, async (_, place) => {
+      const clean = new Worker(url, `simulation_clean${place}`)
       for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
-        const { seeds, by } = await hunt(url, mutant, place, limit)
+        const { seeds, by } = await hunt(url, mutant, clean, place, limit)
         if (seeds === null) missed++
         results.push({ name: mutant.name, origin: mutant.origin, seeds, by })
-        print(`${seeds === null ? "MISSED" : "caught"} ${mutant.name.padEnd(32)} ${mutant.origin.padEnd(44)} ${seeds === null ? "" : `${seeds} seeds`} ${by.slice(0, 160)}`)
+        print(
+          `${seeds === null ? "MISSED" : "caught"} ${mutant.name.padEnd(32)} ${mutant.origin.padEnd(44)} ${seeds === null ? "" : `${seeds} seeds`} ${by.slice(0, 160)}`
+        )
       }
+      clean.close()
     })
   )
   const counts = results.flatMap(({ seeds }) => (typeof seeds === "number" ? [seeds] : [])).toSorted((a, b) => a - b)
-  print(`\n${counts.length} of ${wanted.length} planted bugs caught; median ${counts[Math.floor(counts.length / 2)] ?? "-"} seeds, most ${counts.at(-1) ?? "-"}`)
+  print(
+    `\n${counts.length} of ${wanted.length} planted bugs caught; median ${counts[Math.floor(counts.length / 2)] ?? "-"} seeds, most ${counts.at(-1) ?? "-"}`
+  )
   report.mutants = results
   return missed === 0
 }
@@ -201,7 +263,8 @@ const replay = async (url: string, seed: number): Promise<boolean> => {
   try {
     const answer = await worker.run({ seed, wish: { ...planted?.wish, ...wish }, keep: true })
     for (const line of answer.lines) print(line)
-    if (objection(answer) !== null) tell(answer, answer.defect === null && planted === undefined ? await reduce(worker, answer) : null)
+    if (objection(answer) !== null)
+      tell(answer, answer.defect === null && planted === undefined ? await reduce(worker, answer) : null)
     else print(`seed ${seed}: nothing to object; ${answer.steps} steps, trace ${answer.hash}`)
     return objection(answer) === null
   } finally {
@@ -210,13 +273,20 @@ const replay = async (url: string, seed: number): Promise<boolean> => {
 }
 
 const server = await startServer()
+/** Whoever stops the run stops its server too. */
+const interrupted = () => void server.stop().finally(() => process.exit(130))
+process.once("SIGINT", interrupted)
+process.once("SIGTERM", interrupted)
 let isGood = false
 try {
   await prepare(server.url)
   if (values.seed !== undefined) isGood = await replay(server.url, number(values.seed, 1))
   else if (values.mutant !== undefined) {
     const wanted = mutants.filter(({ name }) => name === values.mutant)
-    if (wanted.length === 0) throw new Error(`there is no planted bug ${values.mutant}; there are ${mutants.map(({ name }) => name).join(" ")}`)
+    if (wanted.length === 0)
+      throw new Error(
+        `there is no planted bug ${values.mutant}; there are ${mutants.map(({ name }) => name).join(" ")}`
+      )
     isGood = await hunts(server.url, wanted)
   } else if (values.mutants === true) isGood = await hunts(server.url, mutants)
   else isGood = await campaign(server.url)

@@ -23,7 +23,20 @@ const work = async ({ seed, wish, keep }: Job) => {
     send({ ...result, fired: [...fired], on: [...on], drawn: JSON.stringify(drawn), defect: null })
   } catch (error) {
     const defect = error instanceof Error ? (error.stack ?? error.message) : String(error)
-    send({ seed, defect, hash: "", failure: null, steps: 0, kills: 0, cycles: 0, fired: [], on: [], drawn: "", lines: [], milliseconds: 0 })
+    send({
+      seed,
+      defect,
+      hash: "",
+      failure: null,
+      steps: 0,
+      kills: 0,
+      cycles: 0,
+      fired: [],
+      on: [],
+      drawn: "",
+      lines: [],
+      milliseconds: 0
+    })
   }
 }
 

@@ -140,16 +140,19 @@ const passDatabase = (session: Session, client: Socket, upstream: { readonly hos
       landing.hasRows = true
       await session.tell({ kind: "landing", number: landing.number, stage: "rows" })
     } else if (landing !== null && /^commit$/i.test(text)) {
-      await session.tell({ kind: "landing", number: landing.number, stage: "commit" })
       landing.committing = true
+      await session.tell({ kind: "landing", number: landing.number, stage: "commit" })
     } else if (landing !== null && /^rollback$/i.test(text)) {
       session.open -= 1
       landing = null
     }
     server.write(message.bytes)
   }
-  const answer = async (chunk: Buffer) => {
-    if (landing?.committing !== true) return client.write(chunk)
+  const answer = async (chunk: Buffer): Promise<void> => {
+    if (landing?.committing !== true) {
+      client.write(chunk)
+      return
+    }
     const { number } = landing
     await session.tell({ kind: "landing", number, stage: "committed" })
     if (landing !== null) session.open -= 1
@@ -158,7 +161,7 @@ const passDatabase = (session: Session, client: Socket, upstream: { readonly hos
     await session.tell({ kind: "landing", number, stage: "told" })
   }
   let said = Promise.resolve()
-  let answered: Promise<unknown> = Promise.resolve()
+  let answered = Promise.resolve()
   client.on("data", (chunk: Buffer) => {
     for (const message of split(chunk)) said = said.then(() => say(message))
   })
@@ -201,11 +204,8 @@ const passRequest = async (
   await tell("told")
 }
 
-/** Opens a tap before a service and a database; `upstreamPort` is asked for each connection. */
-export const openTap = async (upstream: {
-  readonly baseUrl: string
-  readonly databaseUrl: string
-}): Promise<Tap> => {
+/** Opens a tap before a service and a database. */
+export const openTap = async (upstream: { readonly baseUrl: string; readonly databaseUrl: string }): Promise<Tap> => {
   const service = new URL(upstream.baseUrl)
   const database = new URL(upstream.databaseUrl)
   const agent = new Agent({ keepAlive: true })

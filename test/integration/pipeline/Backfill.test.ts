@@ -14,7 +14,16 @@ import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { syncResource, type SyncResourceOptions } from "../../../src/pipeline/SyncResource.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { layerSql } from "../../support/postgres.ts"
-import { failing, pages, plain, record, type Script, scripted, type ScriptedSource, things } from "../../support/tiny.ts"
+import {
+  failing,
+  pages,
+  plain,
+  record,
+  type Script,
+  scripted,
+  type ScriptedSource,
+  things
+} from "../../support/tiny.ts"
 
 const tables = { things: tableOf(things), plain: tableOf(plain) }
 
@@ -195,7 +204,10 @@ describe("a backfill", () => {
     it.effect("lands what changed at its bounds and between them, and nothing else", () =>
       Effect.gen(function* () {
         const companyId = company()
-        const source = scripted(companyId, pages({ records: five.flatMap(({ records }) => records), syncedThrough: at(20) }))
+        const source = scripted(
+          companyId,
+          pages({ records: five.flatMap(({ records }) => records), syncedThrough: at(20) })
+        )
         const outcome = yield* backfill(source, companyId, { backfill: { since: at(2), until: at(4) } })
         assert.strictEqual(outcome.kind, "incremental")
         assert.strictEqual(source.requests[0]!.since, at(2))

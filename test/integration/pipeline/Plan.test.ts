@@ -79,7 +79,14 @@ const planned = (
 const first = (one: { readonly resources: ReadonlyArray<PlannedResource> }) => one.resources[0]!
 
 const sync = (source: ScriptedSource, companyId: bigint, table = tableOf(things)) =>
-  syncResource({ companyId, connector: source.connector, table, full: false, acceptDeletions: false, batchRecordsMax: 2 })
+  syncResource({
+    companyId,
+    connector: source.connector,
+    table,
+    full: false,
+    acceptDeletions: false,
+    batchRecordsMax: 2
+  })
 
 /** Every row of the control plane and of the tables, as text. */
 const everything = Effect.gen(function* () {
@@ -94,7 +101,11 @@ describe("a gallop", () => {
   for (const highest of [251, 700, 20_000, 1_000_000, 40_000_000]) {
     test.effect(`finds that ids go to ${highest}`, () =>
       Effect.gen(function* () {
-        const found = yield* gallop((one) => Effect.succeed(one <= BigInt(highest)), { first: 1n, last: 250n, density: 1 })
+        const found = yield* gallop((one) => Effect.succeed(one <= BigInt(highest)), {
+          first: 1n,
+          last: 250n,
+          density: 1
+        })
         assert.isTrue(found.isBounded)
         assert.isAtMost(found.requests, 40)
         assert.isAtLeast(Number(found.highest), highest)
@@ -125,7 +136,14 @@ describe("a plan", () => {
         const companyId = company()
         const source = scripted(companyId, pages({ records: [thing(1), thing(2)], syncedThrough: at(9) }))
         const one = yield* planned(source, [things])
-        assert.deepInclude(first(one), { kind: "full", records: 2, requests: 1, certainty: "exact", asked: 1, ageMs: null })
+        assert.deepInclude(first(one), {
+          kind: "full",
+          records: 2,
+          requests: 1,
+          certainty: "exact",
+          asked: 1,
+          ageMs: null
+        })
         assert.deepStrictEqual(totalsOf(one), { records: 2, requests: 2, certainty: "exact" })
         const blind = yield* planned(source, [things], { probe: false, companyId })
         assert.deepInclude(first(blind), { records: null, requests: 1, certainty: "unknown", asked: 0 })
@@ -197,7 +215,10 @@ describe("a plan", () => {
           )
         )
         yield* sync(source, companyId)
-        source.script = pages({ records: [record(things, { id: "1", name: "new", lastchangedate: at(55) })], syncedThrough: at(59) })
+        source.script = pages({
+          records: [record(things, { id: "1", name: "new", lastchangedate: at(55) })],
+          syncedThrough: at(59)
+        })
         yield* sync(source, companyId)
         const asked = source.requests.length
         const before = yield* everything
@@ -218,11 +239,32 @@ describe("a plan", () => {
         assert.deepInclude(ranged, { kind: "incremental", records: 5, certainty: "atMost" })
         assert.strictEqual(source.requests.length, asked)
         // Of a range the source knows more.
-        assert.deepInclude(first(yield* planned(source, [things], { backfill: range })), { records: 1, certainty: "exact" })
+        assert.deepInclude(first(yield* planned(source, [things], { backfill: range })), {
+          records: 1,
+          certainty: "exact"
+        })
         const wanted = yield* SqlClient.SqlClient
         assert.strictEqual(yield* everything, before)
         yield* wanted`update tributary.checkpoints set full_wanted = 'somebody asked' where company_id = ${companyId}`
         assert.deepInclude(first(yield* planned(source, [things])), { kind: "full", because: "somebody asked" })
+      })
+    )
+
+    it.effect("does not take the rows of a range for all there are", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages({ records: [thing(1)], syncedThrough: at(50) }))
+        yield* syncResource({
+          companyId,
+          connector: source.connector,
+          table: tableOf(things),
+          full: false,
+          acceptDeletions: false,
+          batchRecordsMax: 2,
+          backfill: { since: at(0), until: null }
+        })
+        const blind = yield* planned(source, [things], { probe: false, companyId })
+        assert.deepInclude(first(blind), { kind: "full", records: null, certainty: "unknown" })
       })
     )
 
@@ -239,7 +281,9 @@ describe("a plan", () => {
         // The rest, and what changed since: asked from the third page on.
         const rest = first(yield* planned(source, [things], { probe: false, companyId }))
         assert.deepInclude(rest, { kind: "full", resumesAt: 3, certainty: "unknown", requests: 2 })
-        const begun = first(yield* planned(source, [things], { backfill: { since: null, until: null }, probe: false, companyId }))
+        const begun = first(
+          yield* planned(source, [things], { backfill: { since: null, until: null }, probe: false, companyId })
+        )
         assert.deepInclude(begun, { resumesAt: null })
         const backfill = (since: string | null) =>
           syncResource({

@@ -79,7 +79,7 @@ const sent = ({ type }: Field, value: unknown): string => {
     case "date":
       return text === null ? json(value) : day(text)
     case "boolean":
-      return String(value)
+      return typeof value === "boolean" ? `${value}` : json(value)
     case "string":
       return text ?? json(value)
     case "list":
@@ -112,7 +112,9 @@ export interface Canonical {
 }
 
 const whole = (fields: ReadonlyArray<string>, extra: ReadonlyMap<string, string>): string =>
-  [...fields, ...[...extra].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => `${name}=${value}`)].join("␟")
+  [...fields, ...[...extra].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => `${name}=${value}`)].join(
+    "␟"
+  )
 
 export const ofSource = (resource: Resource, text: string): Canonical => {
   const record = parseExactly(text) as Record<string, unknown>

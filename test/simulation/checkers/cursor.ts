@@ -11,7 +11,8 @@ export const cursor: CheckerOf = ({ source, canonical, overBound }) => {
   const passed = new Map<string, string>()
   return {
     name: "cursor",
-    holds: "I3, I4: what the source showed when it issued the stored cursor, up to it, is in the warehouse or in quarantine",
+    holds:
+      "I3, I4: what the source showed when it issued the stored cursor, up to it, is in the warehouse or in quarantine",
     landed: ({ subject: { company, resource, marks, rows, held } }) => {
       const mark = marks.find(({ lane }) => lane === "live")
       if (mark === undefined || mark.cursor === null) return null
@@ -44,7 +45,8 @@ export const cursor: CheckerOf = ({ source, canonical, overBound }) => {
             later.id === id &&
             (row.deleted ? later.op === "delete" : canonical(company, resource, later.text).whole === row.value.whole)
         )
-        if (!isThere) return `${key} is older than the cursor ${mark.cursor} says: version of commit ${version.seq} is not there`
+        if (!isThere)
+          return `${key} is older than the cursor ${mark.cursor} says: version of commit ${version.seq} is not there`
       }
       passed.set(table, mark.cursor)
       return null

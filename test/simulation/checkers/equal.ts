@@ -44,7 +44,8 @@ export const differences = (
 
 export const equal: CheckerOf = (setting) => ({
   name: "equal",
-  holds: "I7, I8, I9: after healing every record is in the warehouse with all its values or in quarantine, and nothing else is",
+  holds:
+    "I7, I8, I9: after healing every record is in the warehouse with all its values or in quarantine, and nothing else is",
   healed: (final) => {
     for (const [key, what] of differences(setting, final)) {
       if (!final.full && final.excused.has(key)) continue

@@ -3,13 +3,15 @@ import { type CheckerOf, keyOf } from "./Checker.ts"
 
 export const history: CheckerOf = ({ source, canonical }) => ({
   name: "history",
-  holds: "the history has the versions 1 to n of every row, each one that the source had, in the source's order, none twice in a row",
+  holds:
+    "the history has the versions 1 to n of every row, each one that the source had, in the source's order, none twice in a row",
   healed: (final) => {
     for (const subject of final.subjects) {
       const { company, resource, rows } = subject
       const commits = source.history(company, resource.path)
       const byId = Map.groupBy(final.history(subject), ({ id }) => id)
-      for (const row of rows.values()) if (!byId.has(row.id)) return `${keyOf(company, resource.path, row.id)} has no history`
+      for (const row of rows.values())
+        if (!byId.has(row.id)) return `${keyOf(company, resource.path, row.id)} has no history`
       for (const [id, unordered] of byId) {
         const key = keyOf(company, resource.path, id)
         const versions = unordered.toSorted((a, b) => a.version - b.version)
@@ -28,7 +30,8 @@ export const history: CheckerOf = ({ source, canonical }) => ({
             }
           }
           const expected = version.deleted ? "delete" : index === 0 || before!.deleted ? "insert" : "update"
-          if (version.op !== expected) return `${key}: version ${version.version} is called ${version.op}, not ${expected}`
+          if (version.op !== expected)
+            return `${key}: version ${version.version} is called ${version.op}, not ${expected}`
           const next = commits.findIndex(
             (commit, at) =>
               at > place &&
@@ -40,7 +43,8 @@ export const history: CheckerOf = ({ source, canonical }) => ({
           place = next
         }
         const last = versions.at(-1)!
-        if (last.version !== current.version || last.validTo !== null) return `${key}: the history does not end with the row`
+        if (last.version !== current.version || last.validTo !== null)
+          return `${key}: the history does not end with the row`
       }
     }
     return null

@@ -3,7 +3,8 @@ import { type CheckerOf } from "./Checker.ts"
 
 export const ledger: CheckerOf = () => ({
   name: "ledger",
-  holds: "for every run: inserted, updated and deleted are the versions that name it; records = inserted + updated + unchanged + refused; none is left running",
+  holds:
+    "for every run: inserted, updated and deleted are the versions that name it; records = inserted + updated + unchanged + refused; none is left running",
   healed: (final) => {
     const brought = new Map<string, { insert: number; update: number; delete: number }>()
     for (const subject of final.subjects) {
@@ -23,9 +24,11 @@ export const ledger: CheckerOf = () => ({
       if (run.inserted + run.updated !== counts.insert + counts.update) {
         return `${name} counts ${run.inserted} inserted and ${run.updated} updated; ${counts.insert + counts.update} versions name it`
       }
-      if (run.deleted !== counts.delete) return `${name} counts ${run.deleted} deleted; ${counts.delete} tombstones name it`
+      if (run.deleted !== counts.delete)
+        return `${name} counts ${run.deleted} deleted; ${counts.delete} tombstones name it`
       if (run.inserted + run.updated + run.unchanged > run.records) return `${name}: its counts exceed its records`
-      if (run.inserted + run.updated + run.unchanged + run.quarantined < run.records) return `${name}: its counts do not add up`
+      if (run.inserted + run.updated + run.unchanged + run.quarantined < run.records)
+        return `${name}: its counts do not add up`
       const isScan = run.kind === "full" || run.kind === "incremental"
       if (isScan && (run.status === "done" || run.status === "quarantined") && run.pages === 0) {
         return `${name} landed no page and is called ${run.status}`

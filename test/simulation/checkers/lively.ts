@@ -4,7 +4,8 @@ import { differences } from "./equal.ts"
 
 export const lively: CheckerOf = (setting) => ({
   name: "lively",
-  holds: "I12: after healing every run ends done, or quarantined where records really cannot be landed; done is said only when it is true",
+  holds:
+    "I12: after healing every run ends done, or quarantined where records really cannot be landed; done is said only when it is true",
   healed: (final) => {
     for (const { company, resource, status, failure } of final.said) {
       const table = `${company}/${resource}`

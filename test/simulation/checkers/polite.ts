@@ -30,12 +30,16 @@ export const polite: CheckerOf = () => ({
         for (const [index, attempt] of again.entries()) {
           const before = again[index - 1]
           // The answer that the attempt before got decides whether this is another try or another question.
-          const isRetry = before !== undefined && (before.status === null || before.status >= 400) && attempt.sentAt - before.endedAt! < 31_000_000
+          const isRetry =
+            before !== undefined &&
+            (before.status === null || before.status >= 400) &&
+            attempt.sentAt - before.endedAt! < 31_000_000
           tries = isRetry ? tries + 1 : 1
           limited = isRetry && before?.status === 429 ? limited + 1 : isRetry ? limited : 0
           stubborn = isRetry && final.has(before.status ?? 0) ? stubborn + 1 : 0
           if (stubborn >= 3) return `${name}: ${path} was asked again and again after ${before!.status}`
-          if (tries - limited > attemptsMax * 3 || limited > limitedMax) return `${name}: ${path} was tried ${tries} times`
+          if (tries - limited > attemptsMax * 3 || limited > limitedMax)
+            return `${name}: ${path} was tried ${tries} times`
         }
       }
     }

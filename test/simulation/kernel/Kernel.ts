@@ -8,7 +8,7 @@
  * A task, a timer or an answer belongs to a process. A frozen process keeps what comes for it until it is thawed; a
  * dead one loses it. So a kill needs no interruption: nothing of the process ever runs again.
  */
-import * as Clock from "effect/Clock"
+import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scheduler from "effect/Scheduler"

@@ -54,7 +54,8 @@ export const plant = (mutant: Mutant): void => {
       const loaded = nextLoad(url, context)
       const changes = byUrl.get(url.split("?")[0]!)
       if (changes === undefined) return loaded
-      let text = String(loaded.source instanceof Uint8Array ? new TextDecoder().decode(loaded.source) : loaded.source)
+      const { source } = loaded
+      let text = typeof source === "string" ? source : new TextDecoder().decode(source ?? new Uint8Array())
       for (const { find, replace, file } of changes) {
         if (!text.includes(find)) throw new Error(`${mutant.name}: ${file} was loaded without the text to be replaced`)
         text = text.replace(find, () => replace)

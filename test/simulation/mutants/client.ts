@@ -31,7 +31,15 @@ export const client: ReadonlyArray<Mutant> = [
         replace: "if (!reason.isRetryable && failures >= 6) return yield* fail(reason, requestId)"
       }
     ],
-    wish: { on: ["S3", "N16"], overrides: { network: [["S3 forbidden", 0.5], ["N16 redirect", 0.3]] } }
+    wish: {
+      on: ["S3", "N16"],
+      overrides: {
+        network: [
+          ["S3 forbidden", 0.5],
+          ["N16 redirect", 0.3]
+        ]
+      }
+    }
   },
   {
     name: "float-money",
@@ -53,7 +61,7 @@ export const client: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: decode,
-        find: "return { id, columns, partial, customFields, extra: extra === \"\" ? null : `{${extra}}` }",
+        find: 'return { id, columns, partial, customFields, extra: extra === "" ? null : `{${extra}}` }',
         replace: "return { id, columns, partial, customFields, extra: null }"
       }
     ],

@@ -9,7 +9,8 @@ const later =
   "((text: string) => { const parts = /^(.*\\.)(\\d{6})Z$/.exec(text); return parts === null ? text : " +
   'parts[1] + String(Math.min(999_999, Number(parts[2]) + 1)).padStart(6, "0") + "Z" })'
 
-const incremental = 'return { ...common, kind: "incremental", since: before(cursor, overlapMs), resume: null, because: null }'
+const incremental =
+  'return { ...common, kind: "incremental", since: before(cursor, overlapMs), resume: null, because: null }'
 const firstPage = "syncedThrough: state === null ? cursor : earlier(state.syncedThrough, cursor),"
 const lastStamp =
   'page.records.at(-1)?.columns[resource.fields.findIndex((field) => field.name === "lastchangedate")] ?? cursor'
@@ -21,8 +22,16 @@ export const extract: ReadonlyArray<Mutant> = [
     story: "the checkpoint after each page is the stamp of its last record, and the next read begins after it",
     changes: [
       { file: scan, find: firstPage, replace: `syncedThrough: ${lastStamp},` },
-      { file: lander, find: "completed?.syncedThrough ?? null,\n        completed === null", replace: "(completed ?? scan)?.syncedThrough ?? null,\n        completed === null" },
-      { file: scan, find: incremental, replace: incremental.replace("before(cursor, overlapMs)", `${later}(before(cursor, overlapMs))`) },
+      {
+        file: lander,
+        find: "completed?.syncedThrough ?? null,\n        completed === null",
+        replace: "(completed ?? scan)?.syncedThrough ?? null,\n        completed === null"
+      },
+      {
+        file: scan,
+        find: incremental,
+        replace: incremental.replace("before(cursor, overlapMs)", `${later}(before(cursor, overlapMs))`)
+      },
       {
         file: scan,
         find: 'if (scan !== null && (scan.kind === "full" || incremental)) {',
@@ -35,7 +44,13 @@ export const extract: ReadonlyArray<Mutant> = [
     name: "exclusive-boundary",
     origin: "museum 2",
     story: "what was at the cursor has been read already",
-    changes: [{ file: scan, find: incremental, replace: incremental.replace("before(cursor, overlapMs)", `${later}(before(cursor, overlapMs))`) }],
+    changes: [
+      {
+        file: scan,
+        find: incremental,
+        replace: incremental.replace("before(cursor, overlapMs)", `${later}(before(cursor, overlapMs))`)
+      }
+    ],
     wish: { on: ["B1"], off: ["S9", "S7", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
   {

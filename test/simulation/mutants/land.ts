@@ -38,7 +38,11 @@ export const land: ReadonlyArray<Mutant> = [
     origin: "museum 10",
     story: "a scan that was not completed is begun again",
     changes: [
-      { file: lander, find: "scan: complete ? null : scan,\n          completed", replace: "scan: null,\n          completed" }
+      {
+        file: lander,
+        find: "scan: complete ? null : scan,\n          completed",
+        replace: "scan: null,\n          completed"
+      }
     ],
     wish: { on: ["C8", "C1"] }
   },
@@ -90,7 +94,8 @@ export const land: ReadonlyArray<Mutant> = [
       {
         file: merge,
         find: 'return `(${kept}."_deleted_at" is not null or (${side(kept)}) is distinct from (${side(sent)}))`',
-        replace: 'return `(${kept}."_deleted_at" is not null or (${side(kept)}) is distinct from (${side(sent)}) or true)`'
+        replace:
+          'return `(${kept}."_deleted_at" is not null or (${side(kept)}) is distinct from (${side(sent)}) or true)`'
       }
     ]
   },
@@ -103,7 +108,7 @@ export const land: ReadonlyArray<Mutant> = [
         file: lander,
         find: "completed?.syncedThrough ?? null,\n        completed === null",
         replace:
-          "(completed?.syncedThrough ?? null)?.replace(/(\\.\\d{3})(\\d+)Z$/, (_all, kept: string) => `.${String(Math.min(999, Number(kept.slice(1)) + 1)).padStart(3, \"0\")}Z`) ?? null,\n        completed === null"
+          '(completed?.syncedThrough ?? null)?.replace(/(\\.\\d{3})(\\d+)Z$/, (_all, kept: string) => `.${String(Math.min(999, Number(kept.slice(1)) + 1)).padStart(3, "0")}Z`) ?? null,\n        completed === null'
       }
     ],
     wish: { on: ["B1"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
@@ -130,13 +135,84 @@ export const land: ReadonlyArray<Mutant> = [
     wish: { on: ["C3", "D8", "C4"] }
   },
   {
+    name: "last-write-wins-by-arrival",
+    origin: "LWW by arrival",
+    story: "what comes last is newest",
+    changes: [
+      {
+        file: merge,
+        find: 'const later = `${began} >= ${kept}."_observed_at"`',
+        replace: 'const later = `(${began} is not null or ${kept}."_observed_at" is null)`'
+      },
+      {
+        file: merge,
+        find: 'if (authority === "source" || !isStamped(table)) return later',
+        replace: "if (authority !== undefined) return later"
+      }
+    ],
+    wish: { on: ["BF", "S5", "N5", "D12"] }
+  },
+  {
+    name: "stale-read-resurrects",
+    origin: "tombstone resurrect",
+    story: "a record that is shown exists",
+    changes: [
+      {
+        file: merge,
+        find: 'const later = `${began} >= ${kept}."_observed_at"`',
+        replace: 'const later = `(${began} >= ${kept}."_observed_at" or ${kept}."_deleted_at" is not null)`'
+      }
+    ],
+    wish: {
+      on: ["BF", "S11", "N5", "D12", "C3"],
+      overrides: { resources: ["areas", "producttypetaxes"], rewriteShare: 0.05, writes: 60, pageSize: 20 }
+    }
+  },
+  {
+    name: "ids-of-all-lanes",
+    origin: "scan_seen not lane-separated",
+    story: "one list of ids is enough",
+    changes: [
+      {
+        file: lander,
+        find: '"delete from tributary.scan_seen where company_id = $1 and resource = $2 and lane = $3",',
+        replace: '"delete from tributary.scan_seen where company_id = $1 and resource = $2 and $3::text is not null",'
+      }
+    ],
+    wish: { on: ["BF", "N5"], overrides: { resources: ["areas", "producttypetaxes"], pageSize: 3, batchRecordsMax: 3 } }
+  },
+  {
+    name: "children-not-asked-for",
+    origin: "child re-read dropped",
+    story: "children change by themselves",
+    changes: [
+      {
+        file: "src/land/Load.ts",
+        find: "if (written > 0 && children.length > 0) {",
+        replace: "if (written < 0 && children.length > 0) {"
+      }
+    ],
+    wish: { on: ["CH"] }
+  },
+  {
     name: "deletions-ignored",
     origin: "delete ignored",
     story: "records are never removed, only cancelled",
-    changes: [
-      { file: lander, find: "if (gone === 0) return nothing", replace: "if (gone >= 0) return nothing" }
-    ],
+    changes: [{ file: lander, find: "if (gone === 0) return nothing", replace: "if (gone >= 0) return nothing" }],
     wish: { on: ["S11"] }
+  },
+  {
+    name: "everything-believed-deleted",
+    origin: "disbelief guard off",
+    story: "what a full scan does not show is gone, however much it is",
+    changes: [
+      {
+        file: lander,
+        find: "if (!options.acceptDeletions && gone > deletionsAlways",
+        replace: "if (gone < 0 && gone > deletionsAlways"
+      }
+    ],
+    wish: { on: ["S4e"] }
   },
   {
     name: "tombstone-never-lifted",
@@ -187,9 +263,9 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: "and ${wins(table, authority, \"t\", \"s\", `s.\"_began\"`)} and ${differs(table, \"t\", \"s\")}`,",
+        find: "`where ${wins(table, authority, \"t\", \"s\", `s.\"_began\"`)} and ${differs(table, \"t\", \"s\")}`,\n    merge:",
         replace:
-          "and ${wins(table, authority, \"t\", \"s\", `s.\"_began\"`)} and ${differs(table, \"t\", \"s\")} and t.\"_version\" % 3 <> 2`,"
+          "`where ${wins(table, authority, \"t\", \"s\", `s.\"_began\"`)} and ${differs(table, \"t\", \"s\")} and t.\"_version\" % 3 <> 2`,\n    merge:"
       }
     ],
     wish: { on: ["S5"] }

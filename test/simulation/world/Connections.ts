@@ -16,7 +16,6 @@ import * as Stream from "effect/Stream"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import { ConnectionError, SqlError, UnknownError } from "effect/sql/SqlError"
-import type pg from "pg"
 import { type DatabaseShape, Database } from "../../../src/postgres/Database.ts"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import type { Chance } from "../kernel/Chance.ts"
@@ -63,11 +62,10 @@ const waitsMs = 15
 const soon = (work: Promise<void>): Promise<void> =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, waitsMs)
-    const done = () => {
+    void work.finally(() => {
       clearTimeout(timer)
       resolve()
-    }
-    work.then(done, done)
+    })
   })
 
 /** One simulated connection. */
@@ -100,7 +98,7 @@ export class SimulatedClient {
 
   query(given: unknown, values?: ReadonlyArray<unknown>): unknown {
     if (isCopy(given)) return this.copy(given)
-    const text = typeof given === "string" ? given : String((given as { text: string }).text)
+    const text = typeof given === "string" ? given : (given as { readonly text: string }).text
     return new Promise((resolve, reject) => {
       this.turn(() => this.world.run(this, text, values, null, resolve, reject))
     })
@@ -172,14 +170,7 @@ export class Connections {
   private goneUntil = 0
   private readonly blocked = new Set<Blocked>()
 
-  constructor(
-    kernel: Kernel,
-    chance: Chance,
-    sessions: Sessions,
-    faults: DatabaseFaults,
-    trace: Trace,
-    hooks: Hooks
-  ) {
+  constructor(kernel: Kernel, chance: Chance, sessions: Sessions, faults: DatabaseFaults, trace: Trace, hooks: Hooks) {
     this.kernel = kernel
     this.chance = chance
     this.sessions = sessions
@@ -297,19 +288,15 @@ export class Connections {
   }
 
   /** Waits for a statement, unless it waits for a lock that another simulated connection holds. */
-  private async attend(
-    client: SimulatedClient,
-    session: Session,
-    work: Promise<() => Promise<void>>
-  ): Promise<void> {
-    let finish: (() => Promise<void>) | null = null
+  private async attend(client: SimulatedClient, session: Session, work: Promise<() => Promise<void>>): Promise<void> {
+    const finish: { outcome: (() => Promise<void>) | null } = { outcome: null }
     const settled = work.then((outcome) => {
-      finish = outcome
+      finish.outcome = outcome
+      return undefined
     })
-    const finished = () => finish as (() => Promise<void>) | null
     for (;;) {
       await soon(settled)
-      const outcome = finished()
+      const { outcome } = finish
       if (outcome !== null) {
         await outcome()
         return this.unblock()
@@ -321,14 +308,14 @@ export class Connections {
     const blocked: Blocked = { client, session, settled, done: false }
     this.blocked.add(blocked)
     // What it came to is looked at when something else has ended: see unblock.
-    void settled.then(() => {
+    void settled.finally(() => {
       blocked.done = true
     })
     const { kernel } = this
     const attended = async (): Promise<void> => {
       await settled
       this.blocked.delete(blocked)
-      await finished()?.()
+      await finish.outcome?.()
     }
     this.resumes.set(blocked, () => kernel.work(attended))
   }
@@ -337,7 +324,7 @@ export class Connections {
 
   /** Looks who waits no longer, after something ended that may have held a lock. */
   private async unblock(): Promise<void> {
-    for (const blocked of [...this.blocked]) {
+    for (const blocked of this.blocked) {
       if (!blocked.done && (await this.sessions.isBlocked(blocked.session))) continue
       const resume = this.resumes.get(blocked)
       this.resumes.delete(blocked)
@@ -396,7 +383,11 @@ export class Connections {
     client.session = null
     this.clients.delete(client)
     const prompt = why === "ended" || why === "server"
-    const lag = prompt ? 300 : why === "destroyed" ? this.chance.skewed(500, 20_000) : this.chance.skewed(1000, 3_000_000)
+    const lag = prompt
+      ? 300
+      : why === "destroyed"
+        ? this.chance.skewed(500, 20_000)
+        : this.chance.skewed(1000, 3_000_000)
     this.kernel.after(lag, null, () => this.kernel.work(() => this.retire(client, session)))
   }
 
@@ -412,13 +403,13 @@ export class Connections {
 
   /** Everything of a process that was killed. */
   cut(owner: Owner): void {
-    for (const client of [...this.clients]) if (client.owner === owner) this.drop(client, "killed")
+    for (const client of this.clients) if (client.owner === owner) this.drop(client, "killed")
   }
 
   /** The server goes away for a while and takes every connection along. */
   restart(micros: number): void {
     this.goneUntil = this.kernel.now + micros
-    for (const client of [...this.clients]) this.drop(client, "server")
+    for (const client of this.clients) this.drop(client, "server")
   }
 
   /** The advisory locks of one process are gone, and nobody tells it. */
@@ -451,10 +442,16 @@ export class Connections {
       { interruptible: true }
     ) as unknown as DatabaseShape["connect"]
     const database = Database.of({
-      endpoint: { host: "simulated", port: 5432, user: "tributary", password: Redacted.make(""), database: "simulated" },
+      endpoint: {
+        host: "simulated",
+        port: 5432,
+        user: "tributary",
+        password: Redacted.make(""),
+        database: "simulated"
+      },
       describe: "the simulated Postgres",
       embedded: false,
-      connect: connect as Effect.Effect<pg.Client, DatabaseError, never> as DatabaseShape["connect"]
+      connect
     })
     const idle: Array<SimulatedClient> = []
     const closed = Effect.addFinalizer(() =>
@@ -462,9 +459,8 @@ export class Connections {
         for (const client of idle.splice(0)) this.drop(client, "ended")
       })
     )
-    return Effect.map(
-      Effect.andThen(closed, Effect.provide(this.sqlClient(owner, idle), Reactivity.layer)),
-      (sql) => Context.make(Database, database).pipe(Context.add(SqlClient.SqlClient, sql))
+    return Effect.map(Effect.andThen(closed, Effect.provide(this.sqlClient(owner, idle), Reactivity.layer)), (sql) =>
+      Context.make(Database, database).pipe(Context.add(SqlClient.SqlClient, sql))
     )
   }
 
@@ -493,6 +489,7 @@ export class Connections {
       acquirer,
       transactionAcquirer: acquirer,
       compiler: PgClient.makeCompiler(),
+      driver: "pg",
       spanAttributes: []
     })
   }
@@ -537,4 +534,3 @@ const failing = (code: string) =>
 
 export const instantOf = (micros: number): string =>
   `${new Date(Math.floor(micros / 1000)).toISOString().slice(0, 23)}${String(micros % 1000).padStart(3, "0")}Z`
-

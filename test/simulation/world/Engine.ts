@@ -4,6 +4,7 @@
  * Promise: this is the one file that knows how the pipeline is called; nothing of the pipeline is replaced but the
  * network, the connections, the clock, the chance and the scheduler.
  */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -38,13 +39,20 @@ export interface Machine {
 export interface Wish {
   readonly full: boolean
   readonly acceptDeletions?: boolean
+  /** Reads everything again beside live syncing. */
+  readonly backfill?: boolean
 }
 
 /** The longest Retry-After that is waited for, as configured by default. */
 const heldMaxMs = 600_000
 
 /** One `tributary sync` of every company of the plan. */
-const cycle = Effect.fnUntraced(function* ({ drawn, source, network }: Machine, owner: Owner, life: number, wish: Wish) {
+const cycle = Effect.fnUntraced(function* (
+  { drawn, source, network }: Machine,
+  owner: Owner,
+  life: number,
+  wish: Wish
+) {
   const resources = drawn.resources.map((path): Resource => serviceV2.resources.get(path)!)
   const companies = yield* Effect.forEach([...source.tokens], ([company, token]) =>
     Effect.gen(function* () {
@@ -76,8 +84,14 @@ const cycle = Effect.fnUntraced(function* ({ drawn, source, network }: Machine, 
     acceptDeletions: wish.acceptDeletions ?? false,
     concurrency: drawn.concurrency,
     batchRecordsMax: drawn.batchRecordsMax,
+    ...(wish.backfill === true ? { backfill: { since: null, until: null } } : {}),
     // No full scan but those that the engine itself asks for: a repair would hide what was lost.
-    engine: { ...engineDefault, fullEveryMs: null, overlapMs: drawn.overlap / 1000, sweepEveryMs: drawn.sweepEvery / 1000 }
+    engine: {
+      ...engineDefault,
+      fullEveryMs: null,
+      overlapMs: drawn.overlap / 1000,
+      sweepEveryMs: drawn.sweepEvery / 1000
+    }
   })
 })
 
@@ -86,7 +100,7 @@ const pagingMode = ({ dialect }: Plan) => {
   return paging === "page" || paging === "offset" || paging === "link" ? paging : "auto"
 }
 
-const randomOf = (chance: Chance): Random.Random["Service"] => ({
+const randomOf = (chance: Chance): Context.Service.Shape<typeof Random.Random> => ({
   nextIntUnsafe: () => chance.integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
   nextDoubleUnsafe: () => chance.next()
 })
@@ -121,7 +135,7 @@ export const start = (
     ended(
       exit._tag === "Success"
         ? { report: exit.value, cause: null }
-        : { report: null, cause: String((exit.cause as { readonly reasons?: unknown }).reasons ?? exit.cause) }
+        : { report: null, cause: Cause.pretty(exit.cause).split("\n")[0]! }
     )
   })
   return fiber

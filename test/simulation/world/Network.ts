@@ -25,6 +25,7 @@ export type NetworkFault =
   | "S4 garbage"
   | "S4 empty"
   | "S4 error envelope"
+  | "S4e empty list"
   | "S10 token expired"
   | "N1 refused"
   | "N2 reset before"
@@ -64,6 +65,10 @@ interface Sent {
 
 const encoder = new TextEncoder()
 
+/** The resource whose first page is asked for; null for everything else. */
+const firstPageOf = (path: string): string | null =>
+  /[?&](cursor|page|offset)=/.test(path) ? null : (/^\/([a-z0-9]+)\?/.exec(path)?.[1] ?? null)
+
 const envelope = (code: string) => JSON.stringify({ error: { code, message: "a fault of the simulation" } })
 
 export class Network {
@@ -97,10 +102,21 @@ export class Network {
     this.delayMax = delayMax
   }
 
-  private draw(): NetworkFault | null {
+  private draw(company: number | null, path: string): NetworkFault | null {
     if (!this.faults.on) return null
-    for (const [fault, rate] of this.faults.rates) if (this.chance.chance(rate)) return fault
+    for (const [fault, rate] of this.faults.rates) {
+      if (!this.chance.chance(rate)) continue
+      if (fault !== "S4e empty list" || this.isLarge(company, path)) return fault
+    }
     return null
+  }
+
+  /** A first page of a list without a cursor that has so many records that nobody believes it empty. */
+  private isLarge(company: number | null, path: string): boolean {
+    const list = firstPageOf(path)
+    if (company === null || list === null) return false
+    const table = this.source.core.world.store.table(company, list)
+    return !table.resource.modifiedSince && table.size >= 50
   }
 
   /** The HTTP client of a process; `life` counts the times that the process was started. */
@@ -131,7 +147,7 @@ export class Network {
         waitUntil: null
       }
       this.attempts.push(attempt)
-      const fault = this.draw()
+      const fault = this.draw(company, path)
       if (fault !== null) {
         this.fired(fault)
         this.trace.event(kernel.now, owner.name, `! ${fault} for ${path}`)
@@ -170,9 +186,9 @@ export class Network {
           const made = this.instead(fault, path)
           const sent = made ?? this.serve(request.method, target, request.headers, company, path)
           this.stepped(owner, path)
-          if (fault === "N4 answer lost") return broken("UND_ERR_SOCKET")
           const cut = fault === "N7 truncated" || fault === "N2 reset in body"
-          back(cut ? { ...sent, cutAt: chance.integer(0, Math.max(0, sent.body.length - 1)) } : sent)
+          if (fault === "N4 answer lost") broken("UND_ERR_SOCKET")
+          else back(cut ? { ...sent, cutAt: chance.integer(0, Math.max(0, sent.body.length - 1)) } : sent)
         })
       }
       return Effect.sync(() => {
@@ -198,9 +214,8 @@ export class Network {
     const answer = this.source.serve({ method, url, headers, body: null })
     const body = encoder.encode(answer.body)
     const lower = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name.toLowerCase(), value]))
-    const list = /^\/([a-z0-9]+)\?/.exec(path)?.[1]
-    const isFirst = list !== undefined && !/[?&](cursor|page|offset)=/.test(path)
-    if (isFirst && company !== null && answer.status === 200) this.source.firstPage(company, list)
+    const list = firstPageOf(path)
+    if (list !== null && company !== null && answer.status === 200) this.source.firstPage(company, list)
     return {
       status: answer.status,
       headers: { ...lower, "content-length": String(body.length) },
@@ -240,6 +255,11 @@ export class Network {
         })
       case "S4 garbage":
         return made(200, chance.pick(['{"data":[{"id":1,"na', '{"data":[]}}}', "null", "[1,2", '{"data":{}}']))
+      case "S4e empty list": {
+        const { itemsKey } = this.source.core.world.dialect
+        const key = itemsKey === "resource" ? firstPageOf(path)! : itemsKey
+        return made(200, itemsKey === "bare" ? "[]" : `{"${key}":[],"_meta":{"has_more":false,"next_cursor":null}}`)
+      }
       case "S4 empty":
         return made(200, "")
       case "S4 error envelope":
@@ -277,7 +297,7 @@ export class Network {
   private waitOf(value: string, date: string | undefined): number | null {
     if (/^\d+$/.test(value)) return this.kernel.now + Number(value) * 1_000_000
     const until = Date.parse(value)
-    if (Number.isNaN(until) || !/GMT$/.test(value)) return null
+    if (Number.isNaN(until) || !value.endsWith("GMT")) return null
     const told = date === undefined ? Math.floor(this.kernel.now / 1000) : Date.parse(date)
     return this.kernel.now + Math.max(0, until - told) * 1000
   }

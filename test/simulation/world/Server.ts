@@ -41,7 +41,12 @@ export const startServer = async (): Promise<Server> => {
   const url = `postgres://${user}:${Redacted.value(password)}@${host}:${port}/postgres`
   const client = new pg.Client({ connectionString: url })
   await client.connect()
-  for (const setting of ["autovacuum = off", "jit = off", "synchronous_commit = off", "max_parallel_workers_per_gather = 0"]) {
+  for (const setting of [
+    "autovacuum = off",
+    "jit = off",
+    "synchronous_commit = off",
+    "max_parallel_workers_per_gather = 0"
+  ]) {
     await client.query(`alter system set ${setting}`)
   }
   await client.query("select pg_reload_conf()")
@@ -80,7 +85,9 @@ export const prepare = async (url: string): Promise<void> => {
   const client = new pg.Client({ connectionString: of(url, template) })
   await client.connect()
   await client.query(`alter database ${template} set tributary.virtual_now = '2026-11-21T03:00:00Z'`)
-  const { rowCount } = await client.query("select 1 from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = 'tributary' and p.proname = 'now'")
+  const { rowCount } = await client.query(
+    "select 1 from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = 'tributary' and p.proname = 'now'"
+  )
   if (rowCount === 1) {
     await client.query(
       "create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as $$ select current_setting('tributary.virtual_now')::timestamptz $$"
@@ -90,7 +97,10 @@ export const prepare = async (url: string): Promise<void> => {
 }
 
 /** A database of a worker's own, with everything that a seed needs. */
-export const openBench = async (url: string, name: string): Promise<Bench & { readonly close: () => Promise<void> }> => {
+export const openBench = async (
+  url: string,
+  name: string
+): Promise<Bench & { readonly close: () => Promise<void> }> => {
   const admin = new pg.Client({ connectionString: url })
   await admin.connect()
   await admin.query(`drop database if exists ${name} with (force)`)
@@ -123,7 +133,15 @@ export const openBench = async (url: string, name: string): Promise<Bench & { re
       await monitor.query(sequences.map(({ name: sequence }) => `select setval('${sequence}', 1, false)`).join(";"))
     }
     if (++seeds % 100 === 0) {
-      for (const table of ["pg_class", "pg_attribute", "pg_type", "pg_depend", "pg_index", "pg_shdepend", "pg_statistic"]) {
+      for (const table of [
+        "pg_class",
+        "pg_attribute",
+        "pg_type",
+        "pg_depend",
+        "pg_index",
+        "pg_shdepend",
+        "pg_statistic"
+      ]) {
         await monitor.query(`vacuum pg_catalog.${table}`)
       }
     }

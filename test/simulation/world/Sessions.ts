@@ -85,7 +85,7 @@ export class Sessions {
   }
 
   async takeAllBack(): Promise<void> {
-    for (const session of [...this.lent]) await this.takeBack(session)
+    for (const session of this.lent) await this.takeBack(session)
   }
 
   /** Whether a session waits for a lock that another one holds. */

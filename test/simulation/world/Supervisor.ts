@@ -12,6 +12,9 @@ import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import { type Machine, type Wish, start } from "./Engine.ts"
 
+/** The place of the process that backfills; it goes on until it is through. */
+const backfillPlace = 7
+
 interface Life {
   readonly owner: Owner
   readonly place: number
@@ -46,6 +49,12 @@ export class Supervisor {
     for (let place = 0; place < drawn.processes; place++) {
       kernel.after(this.chance.integer(0, drawn.cycleEvery), null, () => this.launch(place))
     }
+    if (drawn.on.has("BF")) {
+      kernel.after(this.chance.integer(0, drawn.safety), null, () => {
+        this.fired("BF backfill")
+        this.launch(backfillPlace)
+      })
+    }
     if (drawn.on.has("C8")) {
       kernel.after(this.chance.integer(0, drawn.safety / 2), null, () => {
         this.crashes = this.chance.integer(3, 10)
@@ -76,8 +85,12 @@ export class Supervisor {
     const { drawn, kernel } = this.machine
     const life: Life = { owner: makeOwner(`p${place}.${++this.lives}`), place, fiber: null }
     this.alive.add(life)
-    this.run(life, { full: false }, () => {
+    const isBackfill = place === backfillPlace
+    this.run(life, { full: false, backfill: isBackfill }, (report) => {
       this.alive.delete(life)
+      const isDone =
+        report?.companies.every(({ outcomes }) => outcomes.every(({ failure }) => failure === null)) === true
+      if (isBackfill && isDone) return
       const wait = this.chance.skewed(drawn.cycleEvery / 3, drawn.cycleEvery * 2)
       kernel.after(wait, null, () => this.launch(place))
     })
@@ -86,7 +99,11 @@ export class Supervisor {
   private run(life: Life, wish: Wish, ended: (report: SyncReport | null, cause: string | null) => void): void {
     const { kernel, drawn } = this.machine
     const number = Number(life.owner.name.split(".")[1])
-    this.trace.event(kernel.now, life.owner.name, wish.full ? "begins a full sync" : "begins a sync")
+    this.trace.event(
+      kernel.now,
+      life.owner.name,
+      wish.backfill === true ? "begins a backfill" : wish.full ? "begins a full sync" : "begins a sync"
+    )
     const clock = {
       skew: () => this.jumps[life.place] ?? 0,
       monotonicOrigin: kernel.now - this.chance.integer(1_000_000, 1e12)

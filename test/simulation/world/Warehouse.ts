@@ -33,7 +33,7 @@ export class Warehouse {
   }
 
   async ask(text: string, values: ReadonlyArray<unknown> = []): Promise<ReadonlyArray<TextRow>> {
-    const { rows } = await this.client.query({ text, values: [...values], types: texts as never })
+    const { rows } = await this.client.query({ text, values: [...values], types: texts })
     return rows as ReadonlyArray<TextRow>
   }
 
@@ -43,7 +43,9 @@ export class Warehouse {
 
   /** Which checkpoints there are, each with what changes when it does. */
   async checkpoints(): Promise<ReadonlyArray<{ company: number; resource: string; stamp: string }>> {
-    const rows = await this.ask("select company_id, resource, string_agg(xmin::text, ',' order by xmin::text) || ' ' || coalesce((select max(id) from tributary.runs r where r.company_id = c.company_id and r.resource = c.resource), 0) as stamp from tributary.checkpoints c group by 1, 2 order by 1, 2")
+    const rows = await this.ask(
+      "select company_id, resource, string_agg(xmin::text, ',' order by xmin::text) || ' ' || coalesce((select max(id) from tributary.runs r where r.company_id = c.company_id and r.resource = c.resource), 0) as stamp from tributary.checkpoints c group by 1, 2 order by 1, 2"
+    )
     return rows.map((row) => ({ company: Number(row["company_id"]), resource: row["resource"]!, stamp: row["stamp"]! }))
   }
 
@@ -65,16 +67,14 @@ export class Warehouse {
     return {
       company,
       resource,
-      marks: marks.map(
-        (row): Mark => ({
-          lane: row["lane"]!,
-          fence: BigInt(row["fence"]!),
-          cursor: row["cursor"] ?? null,
-          completedAt: `${row["cursor_at"]} ${row["full_scan_at"]}`,
-          scanKind: row["scan_kind"] ?? null,
-          scanPages: row["scan_pages"] === null ? null : Number(row["scan_pages"])
-        })
-      ),
+      marks: marks.map((row): Mark => ({
+        lane: row["lane"]!,
+        fence: BigInt(row["fence"]!),
+        cursor: row["cursor"] ?? null,
+        completedAt: `${row["cursor_at"]} ${row["full_scan_at"]}`,
+        scanKind: row["scan_kind"] ?? null,
+        scanPages: row["scan_pages"] === null ? null : Number(row["scan_pages"])
+      })),
       rows: new Map(rows.map((row) => [row["id"]!, rowOf(resource, row)])),
       held: held.map((row): Held => ({ id: row["record_id"] ?? null, bytes: row["bytes"]!, reason: row["reason"]! }))
     }
@@ -87,25 +87,23 @@ export class Warehouse {
        where ($1::bigint is null or company_id = $1) and ($2::text is null or resource = $2) order by id desc limit $3`,
       [company, resource, limit]
     )
-    return rows.map(
-      (row): Run => ({
-        id: row["id"]!,
-        company: Number(row["company_id"]),
-        resource: row["resource"]!,
-        lane: row["lane"]!,
-        kind: row["kind"]!,
-        status: row["status"]!,
-        fence: BigInt(row["fence"]!),
-        pages: Number(row["pages"]),
-        records: Number(row["records"]),
-        inserted: Number(row["inserted"]),
-        updated: Number(row["updated"]),
-        unchanged: Number(row["unchanged"]),
-        deleted: Number(row["deleted"]),
-        quarantined: Number(row["quarantined"]),
-        error: row["error"] ?? null
-      })
-    )
+    return rows.map((row): Run => ({
+      id: row["id"]!,
+      company: Number(row["company_id"]),
+      resource: row["resource"]!,
+      lane: row["lane"]!,
+      kind: row["kind"]!,
+      status: row["status"]!,
+      fence: BigInt(row["fence"]!),
+      pages: Number(row["pages"]),
+      records: Number(row["records"]),
+      inserted: Number(row["inserted"]),
+      updated: Number(row["updated"]),
+      unchanged: Number(row["unchanged"]),
+      deleted: Number(row["deleted"]),
+      quarantined: Number(row["quarantined"]),
+      error: row["error"] ?? null
+    }))
   }
 
   /** Every version of every row, read from the tables beneath the view. */

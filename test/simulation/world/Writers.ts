@@ -5,13 +5,14 @@
  * write nothing touches anything. Every odd thing that a seed allows is done through the server's own control plane, and
  * what cannot come over by a cursor is noted: that alone may be mended by a full scan.
  */
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import type { Field } from "../../../src/catalogue/Field.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { Chance } from "../kernel/Chance.ts"
 import type { Kernel } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import { keyOf } from "../checkers/Checker.ts"
-import type { Plan } from "../Plan.ts"
+import { family, type Plan } from "../Plan.ts"
 import { instantOf } from "./Connections.ts"
 import type { Source } from "./Source.ts"
 
@@ -21,6 +22,8 @@ interface Known {
   /** Never written again. */
   readonly once: boolean
   gone: boolean
+  /** The parent's id, where children are read with their parents. */
+  parent: number | null
 }
 
 const words = [
@@ -146,14 +149,17 @@ export class Writers {
       const cancel = resource.field.has("cancel") && chance.chance(0.2) ? { cancel: "true" } : {}
       return this.put(company, resource, [this.record(resource, one.id, cancel)], [one], late)
     }
-    if (on.has("S11") && changeable.length > 0 && chance.chance(0.15)) {
+    const isParent = on.has("CH") && resource.path === family[0]
+    if (on.has("S11") && !isParent && changeable.length > 0 && chance.chance(0.15)) {
       const one = chance.pick(changeable)
       one.gone = true
       this.fired("S11 removed")
       this.trace.event(this.kernel.now, "source", `removes ${resource.path} ${one.id}`)
       this.source.control("POST", "/remove", { company, resource: resource.path, id: one.id })
       this.odd.delete(keyOf(company, resource.path, String(one.id)))
-      if (resource.modifiedSince) this.excused.add(keyOf(company, resource.path, String(one.id)))
+      if (resource.modifiedSince || this.isChild(resource)) {
+        this.excused.add(keyOf(company, resource.path, String(one.id)))
+      }
       return
     }
     if (on.has("S11r") && chance.chance(0.2)) {
@@ -193,8 +199,38 @@ export class Writers {
     return stamp
   }
 
+  private isChild({ parent }: Resource): boolean {
+    return this.drawn.on.has("CH") && parent !== null && this.drawn.resources.includes(parent.resource)
+  }
+
+  /** A parent that is there; a new one when there is none. */
+  private parentFor(company: number, resource: Resource): number | null {
+    if (!this.isChild(resource)) return null
+    const parent = serviceV2.resources.get(resource.parent!.resource)!
+    const there = this.table(company, parent).filter(({ gone }) => !gone)
+    if (there.length > 0 && !this.chance.chance(0.15)) return this.chance.pick(there).id
+    const made = this.fresh(company, parent, false)
+    this.put(company, parent, [this.record(parent, made.id)], [made])
+    return made.id
+  }
+
+  /** What changes a child changes its parent, in the same instant. */
+  private touch(company: number, resource: Resource, children: ReadonlyArray<Known>): void {
+    if (!this.isChild(resource)) return
+    const parent = serviceV2.resources.get(resource.parent!.resource)!
+    const ids = new Set(children.map((child) => child.parent))
+    const parents = this.table(company, parent).filter(({ id }) => ids.has(id))
+    this.fired("CH child changed")
+    this.put(
+      company,
+      parent,
+      parents.map(({ id }) => this.record(parent, id)),
+      parents
+    )
+  }
+
   private fresh(company: number, resource: Resource, once: boolean): Known {
-    const one: Known = { id: this.next++, stamp: 0, once, gone: false }
+    const one: Known = { id: this.next++, stamp: 0, once, gone: false, parent: this.parentFor(company, resource) }
     this.table(company, resource).push(one)
     return one
   }
@@ -212,21 +248,17 @@ export class Writers {
   }
 
   private createOdd(company: number, resource: Resource): void {
+    // A text that no database can hold: whoever lands it has to set it aside.
     const field = resource.fields.find(
       ({ name, type, reference, values }) =>
-        name !== "id" &&
-        name !== "cancel" &&
-        reference === null &&
-        values === null &&
-        // Decimals may be shown with fewer digits than are kept: the server makes a number of anything then.
-        ["integer", "boolean"].includes(type._tag)
+        name !== "externalid" && type._tag === "string" && reference === null && values === null
     )
     if (field === undefined) return
     const one = this.fresh(company, resource, true)
     const key = keyOf(company, resource.path, String(one.id))
     this.fired("S13 value that does not fit")
     this.odd.add(key)
-    this.put(company, resource, [this.record(resource, one.id, { [field.name]: '"no such value"' })], [one])
+    this.put(company, resource, [this.record(resource, one.id, { [field.name]: '"no\\u0000value"' })], [one])
     if (this.chance.chance(0.6)) {
       this.kernel.after(this.chance.integer(1, 40) * 1_000_000, null, () => {
         if (this.stopped || one.gone) return
@@ -253,7 +285,12 @@ export class Writers {
       `writes ${resource.path} ${ids}${late === null ? "" : ` late by ${((this.kernel.now - late) / 1e6).toFixed(3)} s`}`
     )
     const head = `{"company":${company},"resource":"${resource.path}"${late === null ? "" : `,"at":"${instantOf(late)}"`}`
-    this.source.control("POST", "/records", `${head},"records":[${records.join(",")}]}`)
+    const field = this.isChild(resource) ? resource.parent!.field : null
+    const complete = records.map((record, index) =>
+      field === null ? record : `{"${field}":${known[index]!.parent},${record.slice(1)}`
+    )
+    this.source.control("POST", "/records", `${head},"records":[${complete.join(",")}]}`)
+    this.touch(company, resource, known)
   }
 
   /** A record's JSON text. */
@@ -268,7 +305,9 @@ export class Writers {
     }
     for (const [name, value] of Object.entries(given)) members.push(`"${name}":${value}`)
     if (this.drawn.on.has("S12") && this.chance.chance(0.3)) {
-      members.push(`"surprise_${this.chance.integer(1, 3)}":${this.chance.pick(['"x"', "1.10", "true", '{"a":[1.50]}', "null"])}`)
+      members.push(
+        `"surprise_${this.chance.integer(1, 3)}":${this.chance.pick(['"x"', "1.10", "true", '{"a":[1.50]}', "null"])}`
+      )
     }
     return `{${members.join(",")}}`
   }
@@ -282,7 +321,8 @@ export class Writers {
       case "integer":
         return String(chance.pick([0, 1, -1, chance.integer(0, 1e6), Number.MAX_SAFE_INTEGER]))
       case "decimal": {
-        const digits = type.scale === 0 ? "" : `.${String(chance.integer(0, 10 ** type.scale - 1)).padStart(type.scale, "0")}`
+        const digits =
+          type.scale === 0 ? "" : `.${String(chance.integer(0, 10 ** type.scale - 1)).padStart(type.scale, "0")}`
         const sign = chance.chance(0.2) ? "-" : ""
         return `${sign}${chance.pick([0, chance.integer(0, 99), 90071992547409, type.scale > 5 ? 7 : 900719925474099])}${digits}`
       }

@@ -1,0 +1,64 @@
+/**
+ * Keeps the simulation alive between campaigns: a few seeds are green, a seed tells the same story twice, and two
+ * planted bugs are noticed. The thousands are `npm run simulate`.
+ */
+import { afterAll, beforeAll, expect, inject, test } from "vitest"
+import { mutants } from "./mutants/index.ts"
+import { misfit } from "./mutants/Mutant.ts"
+import { pending } from "./Plan.ts"
+import { Worker } from "./Pool.ts"
+import { prepare } from "./world/Server.ts"
+
+const url = () => inject("postgresUrl")
+let worker: Worker | undefined
+
+beforeAll(async () => {
+  await prepare(url())
+  worker = new Worker(url(), "simulation_test")
+})
+afterAll(() => worker?.close())
+
+test("seeds end equal, and the same seed tells the same story", { timeout: 60_000 }, async () => {
+  const hashes: Array<string> = []
+  for (const seed of [11, 21, 11]) {
+    const answer = await worker!.run({ seed, wish: {}, keep: false })
+    expect({ seed, failure: answer.failure, defect: answer.defect }).toEqual({ seed, failure: null, defect: null })
+    hashes.push(answer.hash)
+  }
+  expect(hashes[2]).toBe(hashes[0])
+  expect(hashes[1]).not.toBe(hashes[0])
+})
+
+test.each(["exclusive-boundary", "retry-on-4xx"])(
+  "the planted bug %s is noticed",
+  { timeout: 60_000 },
+  async (name) => {
+    const mutant = mutants.find((one) => one.name === name)!
+    const planted = new Worker(url(), `simulation_test_${name.replaceAll("-", "_")}`, name)
+    try {
+      let objection: string | null = null
+      for (let seed = 1; seed <= 12 && objection === null; seed++) {
+        const { failure, defect } = await planted.run({ seed, wish: mutant.wish ?? {}, keep: false })
+        expect(defect).toBeNull()
+        objection = failure?.checker ?? null
+      }
+      expect(objection).not.toBeNull()
+      expect(objection).not.toBe("simulation")
+    } finally {
+      planted.close()
+    }
+  }
+)
+
+test("every planted bug can be planted", () => {
+  expect(mutants.map(misfit).filter((problem) => problem !== null)).toEqual([])
+  expect(new Set(mutants.map(({ name }) => name)).size).toBe(mutants.length)
+  const museum = new Set(
+    mutants.flatMap(({ origin }) => (origin.startsWith("museum ") ? [Number(origin.slice(7))] : []))
+  )
+  expect([...museum].toSorted((a, b) => a - b)).toEqual(Array.from({ length: 15 }, (_, index) => index + 1))
+})
+
+test("nothing waits to be claimed", () => {
+  expect(Object.keys(pending)).toEqual([])
+})
