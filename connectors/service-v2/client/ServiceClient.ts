@@ -117,8 +117,8 @@ const checkedToken = (token: Redacted.Redacted): BaseAddress.ClientConfigError |
 /** A list answer, read as far as paging needs. */
 interface Listed {
   readonly answer: Answer
-  readonly text: string
-  readonly list: List
+  readonly meta: JsonObject
+  readonly decoded: () => Decode.Decoded
   /** JSON text of each record, byte for byte. */
   readonly texts: () => ReadonlyArray<string>
   readonly facts: Paging.PageFacts
@@ -133,8 +133,8 @@ interface Turned extends Listed, Paging.Joint {
   readonly extraBytes?: number
 }
 
-const once = <A>(make: () => ReadonlyArray<A>): (() => ReadonlyArray<A>) => {
-  let known: ReadonlyArray<A> | null = null
+const once = <A extends object>(make: () => A): (() => A) => {
+  let known: A | null = null
   return () => (known ??= make())
 }
 
@@ -241,29 +241,50 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
     return `/${resource.path}${query(parameters)}`
   }
 
-  /** The list in an answer, and its records' texts. */
+  /** The records straight from the bytes; null when they must be read by way of the text. */
+  const readBytes = (resource: Resource, answer: Answer) => {
+    const read = decoderOf(resource).bytes(answer.bytes)
+    const list = read === null ? null : findList({ text: "", value: read.envelope }, itemsKey, resource.path)
+    // The list that was read must be the one that the answer is about.
+    return read === null || list === null || list instanceof Unreadable || list.items !== read.place
+      ? null
+      : { read, meta: list.meta }
+  }
+
+  /** The list in an answer, and its records' texts; `isRaw` leaves the bytes to the plainest way of reading. */
   const readList =
-    (resource: Resource) =>
+    (resource: Resource, isRaw: boolean) =>
     (answer: Answer): Listed | Failed => {
-      const parsed = parse(answer.bytes)
+      const swift = isRaw ? null : readBytes(resource, answer)
+      const parsed = swift === null ? parse(answer.bytes) : null
       if (parsed instanceof Unreadable) return malformed(answer, parsed)
-      const list = findList(parsed, itemsKey, resource.path)
+      const list = parsed === null ? null : findList(parsed, itemsKey, resource.path)
       if (list instanceof Unreadable) return malformed(answer, list)
-      const texts = once(() => recordTexts(parsed.text, list))
+      /** The whole text and its list, also where the bytes were enough to read the records. */
+      const whole = once(() => {
+        const text = parsed ?? (parse(answer.bytes) as Parsed)
+        return { text: text.text, list: list ?? (findList(text, itemsKey, resource.path) as List) }
+      })
+      const texts = once(() => recordTexts(whole().text, whole().list))
       const facts: Paging.PageFacts = {
-        meta: list.meta,
+        meta: swift?.meta ?? whole().list.meta,
         link: answer.headers["link"],
-        records: list.items.length,
-        identities: once(() => list.items.map((item, at) => Paging.identity(item, () => texts()[at]!)))
+        records: swift === null ? whole().list.items.length : swift.read.records.length + swift.read.rejected.length,
+        identities: once(() => whole().list.items.map((item, at) => Paging.identity(item, () => texts()[at]!)))
       }
-      return { answer, text: parsed.text, list, texts, facts }
+      const decoded = once((): Decode.Decoded => {
+        if (swift !== null) return swift.read
+        const { text, list: found } = whole()
+        return decoderOf(resource).list(text, found.items, found.start)
+      })
+      return { answer, meta: facts.meta, decoded, texts, facts }
     }
 
   /** A page, what continues it, and whether the page before has to be looked at again. */
   const readPage =
-    ({ resource }: PageRequest, token: Paging.PageToken | null, path: string) =>
+    ({ resource }: PageRequest, token: Paging.PageToken | null, path: string, isRaw: boolean) =>
     (answer: Answer): Turned | Failed => {
-      const listed = readList(resource)(answer)
+      const listed = readList(resource, isRaw)(answer)
       if (listed instanceof Failed) return listed
       const joint = Paging.join(listed.facts, token)
       if (!("again" in joint)) return new Failed(joint, answer.requestId)
@@ -283,14 +304,14 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
       path,
       true,
       whenOk((answer) => {
-        const listed = readList(resource)(answer)
+        const listed = readList(resource, true)(answer)
         if (listed instanceof Failed) return listed
         const drift = Paging.confirm(listed.facts, last)
         return drift === null ? answer : new Failed(drift, answer.requestId)
       })
     )
 
-  const turn = (request: PageRequest): Effect.Effect<Turned, SourceError.SourceError> =>
+  const turn = (request: PageRequest, isRaw: boolean): Effect.Effect<Turned, SourceError.SourceError> =>
     Effect.suspend(() => {
       const { resource, where = null } = request
       if (where !== null && !isExactFilter(resource, where.field)) {
@@ -309,7 +330,7 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
       }
       const ask = Effect.suspend(() => {
         const path = pagePath(request, token)
-        return get(path, token !== null, whenOk(readPage(request, token, path)))
+        return get(path, token !== null, whenOk(readPage(request, token, path, isRaw)))
       })
       return Effect.flatMap(tolerant(resource, ask), (turned) =>
         turned.again === null
@@ -323,15 +344,15 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
     })
 
   const page: ConnectorShape["page"] = (request) =>
-    Effect.map(turn(request), (turned): Page => {
-      const { answer, list, text, texts } = turned
+    Effect.map(turn(request, false), (turned): Page => {
+      const { answer, meta, texts } = turned
       const decoder = decoderOf(request.resource)
-      const { records, rejected } = decoder.list(text, list.items, list.start)
+      const { records, rejected } = turned.decoded()
       // What the page before ended with comes again on purpose.
       const { repeated } = turned
       const isRejectedAgain = (at: number) => Decode.isRejected(decoder.one(texts()[at]!, 0, texts()[at]!.length))
       const rejectedAgain = Array.from({ length: repeated }, (_, at) => at).filter(isRejectedAgain).length
-      const syncedThrough = member(list.meta, "synced_through")
+      const syncedThrough = member(meta, "synced_through")
       return {
         records: repeated === 0 ? records : records.slice(repeated - rejectedAgain),
         rejected: repeated === 0 ? rejected : rejected.slice(rejectedAgain),
@@ -347,7 +368,7 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
     })
 
   const rawPage: ConnectorShape["rawPage"] = (request) =>
-    Effect.map(turn(request), (turned): RawPage => {
+    Effect.map(turn(request, true), (turned): RawPage => {
       const texts = turned.texts()
       return {
         records: turned.repeated === 0 ? texts : texts.slice(turned.repeated),

@@ -78,7 +78,11 @@ export const client: ReadonlyArray<Mutant> = [
         replace: "if (token !== undefined || edge === null) return { repeated: 0, again: null }"
       }
     ],
-    wish: { on: ["Pp", "S5", "S11"], off: ["S9", "S7x", "Pb"] }
+    wish: {
+      on: ["Pp", "S5"],
+      off: ["S9", "S7x", "Pb", "S8", "S4e"],
+      overrides: { overlap: 0, pageSize: 3, rewriteShare: 0.7, records: 24, writes: 60, delayMax: 3_000_000 }
+    }
   },
   {
     name: "cancelled-records-forgotten",

@@ -263,9 +263,9 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: "`where ${wins(table, authority, \"t\", \"s\", `s.\"_began\"`)} and ${differs(table, \"t\", \"s\")}`,\n    merge:",
+        find: '`where ${wins(table, authority, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")}`,\n    merge:',
         replace:
-          "`where ${wins(table, authority, \"t\", \"s\", `s.\"_began\"`)} and ${differs(table, \"t\", \"s\")} and t.\"_version\" % 3 <> 2`,\n    merge:"
+          '`where ${wins(table, authority, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")} and t."_version" % 3 <> 2`,\n    merge:'
       }
     ],
     wish: { on: ["S5"] }

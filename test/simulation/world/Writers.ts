@@ -324,7 +324,9 @@ export class Writers {
         const digits =
           type.scale === 0 ? "" : `.${String(chance.integer(0, 10 ** type.scale - 1)).padStart(type.scale, "0")}`
         const sign = chance.chance(0.2) ? "-" : ""
-        return `${sign}${chance.pick([0, chance.integer(0, 99), 90071992547409, type.scale > 5 ? 7 : 900719925474099])}${digits}`
+        const numeral = `${sign}${chance.pick([0, chance.integer(0, 99), 90071992547409, type.scale > 5 ? 7 : 900719925474099])}${digits}`
+        // The API sends decimals as strings; a number token is an odd way, and must be kept digit by digit too.
+        return chance.chance(0.7) ? `"${numeral}"` : numeral
       }
       case "boolean":
         return String(chance.chance(0.5))
