@@ -180,10 +180,13 @@ export const open = Effect.fn("Lander.open")(function* (
   const runId = opened[0]!.id
   /** Whether a landed record may have an open quarantine. */
   let hasQuarantine = opened[0]!.quarantined
-  /** Whether rows of earlier reads may stand in the table, which a full scan may find gone. */
-  let hasEarlierRows = opened[0]!.has_rows
+  const hadRows = opened[0]!.has_rows
+  /** Whether this turn reads a table from its first page that was empty when it began. */
+  let isFirst = !hadRows && !begun.resumed
   const wasNeverLoaded = turn.live.cursor === null && turn.live.fullScanAt === null
   const hadCursor = checkpoint.cursor !== null
+  /** What the checkpoint wanted when it was last looked at: a wish that came up since stays. */
+  let knownWanted = checkpoint.fullWanted
   /** Set when a landing of this run met older versions than the warehouse holds. */
   let wentBack: string | null = null
 
@@ -194,7 +197,7 @@ export const open = Effect.fn("Lander.open")(function* (
     sql,
     runId,
     origin,
-    hasRows: hasEarlierRows || !wasNeverLoaded,
+    hasRows: hadRows || !wasNeverLoaded,
     lateBefore,
     children: options.children
   })
@@ -240,7 +243,15 @@ export const open = Effect.fn("Lander.open")(function* (
     scan: OpenScan
   ): Effect.fn.Return<Pick<Landed, "deleted" | "disbelieved">, DatabaseError> {
     const nothing = { deleted: 0, disbelieved: null }
-    if (!hasEarlierRows) return nothing
+    if (isFirst) {
+      // Rows that were read before this scan began can only have come from another lane.
+      const { rows: others } = yield* run(
+        "look for other lanes of",
+        `select 1 from tributary.checkpoints where company_id = $1 and resource = $2 and lane <> $3 and fence > 0 limit 1`,
+        [companyId, resource, lane]
+      )
+      if (others.length === 0) return nothing
+    }
     const began = instantText(scan.beganAt)
     // A record whose very number could not be read may be any of those that seem to be gone.
     const { rows: unreadable } = yield* run(
@@ -296,7 +307,8 @@ export const open = Effect.fn("Lander.open")(function* (
          scan_run_id = $8, scan_kind = $9, scan_since = $10, scan_until = $11, scan_token = $12, scan_pages = $13,
          scan_synced_through = $14, scan_began_at = $15,
          late_ms = greatest(late_ms, $16), overlap_ms = greatest(overlap_ms, least(2 * $16, $17)),
-         full_wanted = case when $18 then $19 else full_wanted end,
+         full_wanted = case when not $18 then full_wanted when $19::text is not null then $19
+                            when full_wanted is not distinct from $20 then null else full_wanted end,
          updated_at = tributary.now()
        where company_id = $1 and resource = $2 and lane = $3 and fence = $4`,
       [
@@ -318,10 +330,12 @@ export const open = Effect.fn("Lander.open")(function* (
         Math.ceil(lateMs),
         overlapMaxMs,
         fullWanted !== undefined,
-        fullWanted ?? null
+        fullWanted ?? null,
+        knownWanted
       ]
     )
     yield* turn.checkFence(affected)
+    if (fullWanted !== undefined) knownWanted = fullWanted
   })
 
   /** What a completed full scan settles: absence, questions that it has answered, and whether the next may be short. */
@@ -342,16 +356,6 @@ export const open = Effect.fn("Lander.open")(function* (
         [companyId, options.children.map((child) => child.resource), `${resource} was loaded`]
       )
     }
-    if (lane === "backfill") {
-      // Everything was read: where nothing followed the source yet, it can be followed from here.
-      yield* run(
-        "let live syncing begin after the backfill of",
-        `update tributary.checkpoints set cursor = $3, cursor_at = $4, full_scan_at = $4
-          where company_id = $1 and resource = $2 and lane = 'live' and cursor is null and full_scan_at is null
-            and scan_kind is null`,
-        [companyId, resource, scan.syncedThrough, instantText(scan.beganAt)]
-      )
-    }
     // A reason that came up while the scan was read holds for the next one too.
     let fullWanted = begun.resumed ? checkpoint.fullWanted : wentBack
     if (buried.disbelieved !== null) {
@@ -362,6 +366,16 @@ export const open = Effect.fn("Lander.open")(function* (
       const unstamped = rows[0]!.rows
       if (unstamped > 0)
         fullWanted = `${unstamped} records carry no time of change, so that no cursor shows their changes`
+    }
+    if (lane === "backfill") {
+      // Everything was read: where nothing followed the source yet, it can be followed from here.
+      yield* run(
+        "let live syncing begin after the backfill of",
+        `update tributary.checkpoints set cursor = $3, cursor_at = $4, full_scan_at = $4, full_wanted = $5
+          where company_id = $1 and resource = $2 and lane = 'live' and cursor is null and full_scan_at is null
+            and scan_kind is null`,
+        [companyId, resource, scan.syncedThrough, instantText(scan.beganAt), fullWanted]
+      )
     }
     return { ...buried, fullWanted }
   })
@@ -400,7 +414,7 @@ export const open = Effect.fn("Lander.open")(function* (
         ])
         yield* quarantine(set)
         const evaluatesAbsence = scan !== null && scan.kind === "full" && scan.until === null
-        if (evaluatesAbsence && hasEarlierRows && pages.length > 0) {
+        if (evaluatesAbsence && pages.length > 0) {
           const ids = pages.flatMap(({ page }) => [
             ...page.records.map(({ id }) => id),
             ...page.rejected.flatMap(({ id }) => (id === null || !/^-?\d{1,18}$/.test(id) ? [] : [id]))
@@ -500,7 +514,7 @@ export const open = Effect.fn("Lander.open")(function* (
           ...(fullWanted === undefined ? {} : { fullWanted })
         })
         // What was landed before may be gone when it is looked for again.
-        hasEarlierRows = true
+        isFirst = false
       })
     )
 

@@ -191,7 +191,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
       tracks.push({
         company,
         chance: drawn,
-        writer: await writer(stand.reference, company, resources, drawn),
+        writer: await writer(stand.reference, company, resources, new Chance(drawn.below(2 ** 31))),
         live: await stand.openTap(databaseUrl),
         beside: await stand.openTap(databaseUrl),
         usual: {
@@ -331,7 +331,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
       const other: { attempt: Promise<Attempt> | null } = { attempt: null }
 
       /** The zombie stands still: somebody else takes its place, and then it goes on. */
-      const strike = async ({ child, done }: CommandRun, watched: Watched) => {
+      const takeOver = async ({ child, done }: CommandRun, watched: Watched) => {
         await freeze(child.pid!)
         if (way === "fence") {
           const fenced = await ask<{ resource: string }>(
@@ -364,8 +364,9 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
             await Promise.race([held.promise, other.attempt])
           }
         }
-        child.kill("SIGCONT")
       }
+      const strike = (command: CommandRun, watched: Watched) =>
+        takeOver(command, watched).finally(() => command.child.kill("SIGCONT"))
       const place = drawAtWork(drawn, track.usual.sync)
       const ended = await attempt(track.live, args, place, strike, writing(track, 20), wakes)
       if (ended.phase === null) {

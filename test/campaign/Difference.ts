@@ -165,7 +165,7 @@ export const auditRuns = async (client: pg.Client): Promise<ReadonlyArray<Differ
     "select company_id as company, to_jsonb(c)::text as detail from tributary.checkpoints c where scan_kind is not null"
   )
   await ask(
-    "a fence is not the number of runs that took the resource over",
+    "a fence went back",
     `select company_id as company, to_jsonb(c)::text as detail from tributary.checkpoints c
       where fence < (select coalesce(max(fence), 0) from tributary.runs r
         where r.company_id = c.company_id and r.resource = c.resource and r.lane = c.lane)`

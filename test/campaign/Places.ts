@@ -20,8 +20,8 @@ export const draw = (chance: Chance, usual: Counts): Place => {
   const request = chance.between(1, Math.max(2, usual.requests))
   const landing = chance.between(1, Math.max(1, usual.landings))
   return chance.weighted<Place>([
-    [3, { kind: "start" }],
-    [10, { kind: "message", number: chance.between(1, 30) }],
+    [4, { kind: "start" }],
+    [12, { kind: "message", number: chance.between(1, 20) }],
     [9, { kind: "request", number: request, stage: "asked" }],
     [13, { kind: "request", number: request, stage: "answered" }],
     [13, { kind: "request", number: request, stage: "half" }],
@@ -31,7 +31,7 @@ export const draw = (chance: Chance, usual: Counts): Place => {
     [9, { kind: "landing", number: landing, stage: "commit" }],
     [13, { kind: "landing", number: landing, stage: "committed" }],
     [5, { kind: "landing", number: landing, stage: "told" }],
-    [4, { kind: "report" }]
+    [8, { kind: "report" }]
   ])
 }
 

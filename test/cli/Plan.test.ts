@@ -43,8 +43,7 @@ const made = Effect.fnUntraced(function* (world: World, args: ReadonlyArray<stri
   return (yield* requestsOf(world)) - before
 })
 
-const within = (predicted: number, actual: number, share: number) => { console.log("FIG", predicted, actual); return within0(predicted, actual, share) }
-const within0 = (predicted: number, actual: number, share: number) =>
+const within = (predicted: number, actual: number, share: number) =>
   assert.isAtMost(Math.abs(predicted - actual), Math.max(1, share * actual), `predicted ${predicted}, made ${actual}`)
 
 const rows = `select (select count(*) from tributary.runs)::int as runs, (select count(*) from tributary.checkpoints)::int
@@ -73,7 +72,7 @@ describe("tributary plan", () => {
           )
           assert.deepStrictEqual(yield* world.query(rows), [{ runs: 0, checkpoints: 0, tables: 0 }])
           assert.isTrue(first.resources.every(({ kind, ageMs }) => kind === "full" && ageMs === null))
-          const text = yield* world.run(["plan"]); console.log(text.stdout)
+          const text = yield* world.run(["plan"])
           assert.match(text.stdout, /The next sync takes .*\d+ requests, under a minute/)
           within(first.report.requests, yield* made(world, ["sync", "--json"]), 0.1)
 

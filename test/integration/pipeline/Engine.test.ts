@@ -1,12 +1,14 @@
 import { assert, describe, layer } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { catalogue } from "../../../src/catalogue/Catalogue.ts"
 import { id, integer, lastchangedate, ref, string } from "../../../src/catalogue/Field.ts"
 import { exact, resource } from "../../../src/catalogue/Resource.ts"
-import { Forbidden, PageDrift } from "../../../src/connector/SourceError.ts"
-import type { ConnectorShape, Identity, Reading } from "../../../src/connector/Connector.ts"
+import { Forbidden, PageDrift, ServerFault, type SourceError } from "../../../src/connector/SourceError.ts"
+import type { ConnectorShape, Identity, Page, PageRequest, Reading } from "../../../src/connector/Connector.ts"
 import { tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { datasetsDefault } from "../../../src/model/Table.ts"
@@ -196,6 +198,60 @@ describe("the engine", () => {
         source.script = pages(page(at(12), thing(1, "a", 1), thing(2, "stamped", 12)))
         yield* run(source, companyId)
         assert.strictEqual((yield* run(source, companyId)).kind, "incremental")
+      })
+    )
+
+    it.effect("believes no absence that only another lane's rows suggest", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const all = [page(at(10), thing(1, "a", 1)), page(at(10), thing(2, "b", 1)), page(at(10), thing(3, "c", 1))]
+        const read = yield* Deferred.make<void>()
+        const opened = yield* Deferred.make<void>()
+        const held = (source: ScriptedSource, first: (asked: Effect.Effect<Page, SourceError>) => typeof asked) => ({
+          ...source,
+          connector: {
+            ...source.connector,
+            page: (request: PageRequest) => {
+              const asked = source.connector.page(request)
+              return request.token === null ? first(asked) : asked
+            }
+          }
+        })
+        // The backfill has read its first page before the live run began, and lands it after that has opened.
+        const slow = held(scripted(companyId, pages(...all)), (asked) =>
+          asked.pipe(
+            Effect.tap(() => Deferred.succeed(read, undefined)),
+            Effect.tap(() => Deferred.await(opened))
+          )
+        )
+        const backfill = yield* Effect.forkChild(run(slow, companyId, { backfill: { since: null, until: null } }))
+        yield* Deferred.await(read)
+        const source = scripted(companyId, (request) => {
+          if (request.token === "p2") throw failing(new ServerFault({ status: 500, code: null, retryAfterMs: null }))
+          return pages(...all)(request)
+        })
+        const late = held(source, (asked) =>
+          Deferred.succeed(opened, undefined).pipe(Effect.andThen(Fiber.await(backfill)), Effect.andThen(asked))
+        )
+        assert.strictEqual((yield* run(late, companyId)).status, "failed")
+        source.script = (request) => (request.since === null ? pages(...all)(request) : { ...page(at(20)), next: null })
+        const outcome = yield* run(source, companyId)
+        assert.deepStrictEqual([outcome.resumed, outcome.totals.deleted], [true, 0])
+        assert.deepStrictEqual(yield* names(companyId), ["a", "b", "c"])
+      })
+    )
+
+    it.effect("lets live syncing go on from a backfill of everything, with what the backfill could not settle", () =>
+      Effect.gen(function* () {
+        const backfill = { since: null, until: null }
+        const stamped = company()
+        const source = scripted(stamped, pages(page(at(10), thing(1, "a", 1))))
+        yield* run(source, stamped, { backfill })
+        assert.strictEqual((yield* run(source, stamped)).kind, "incremental")
+        const unstamped = company()
+        const odd = scripted(unstamped, pages(page(at(10), thing(1, "a", null))))
+        yield* run(odd, unstamped, { backfill })
+        assert.strictEqual((yield* run(odd, unstamped)).kind, "full")
       })
     )
 

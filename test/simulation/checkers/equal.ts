@@ -22,7 +22,11 @@ export const differences = (
         continue
       }
       const wrongly = held.find((one) => one.id === id)
-      if (wrongly !== undefined) found.set(key, `is in quarantine, and nothing is wrong with it: ${wrongly.reason}`)
+      if (wrongly !== undefined)
+        found.set(
+          key,
+          `is in quarantine, and nothing is wrong with it: ${wrongly.reason}: ${wrongly.bytes.slice(0, 300)}`
+        )
       else if (row === undefined) found.set(key, "is in the source and not in the warehouse")
       else if (row.value.whole !== wanted.whole) {
         const fields = differing(resource, wanted, row.value)

@@ -188,7 +188,12 @@ export class Writers {
       return this.put(company, resource, [this.record(resource, one.id)], [one], this.kernel.now - lag)
     }
     const late = on.has("S7") && hasStamp && chance.chance(0.4) ? this.lag(0) : null
-    this.create(company, resource, on.has("S6") && chance.chance(0.3) ? chance.integer(2, 3 * drawn.pageSize) : 1, late)
+    this.create(
+      company,
+      resource,
+      on.has("S6") && chance.chance(0.15) ? chance.integer(2, 2 * drawn.pageSize + 2) : 1,
+      late
+    )
   }
 
   /** A stamp in the past, within the bound and after `least`; null when there is none. */
@@ -249,9 +254,14 @@ export class Writers {
 
   private createOdd(company: number, resource: Resource): void {
     // A text that no database can hold: whoever lands it has to set it aside.
-    const field = resource.fields.find(
+    // Not in a key: records that refer to it would show it too.
+    const field = resource.fields.findLast(
       ({ name, type, reference, values }) =>
-        name !== "externalid" && type._tag === "string" && reference === null && values === null
+        name !== "externalid" &&
+        name !== "vendorcode" &&
+        type._tag === "string" &&
+        reference === null &&
+        values === null
     )
     if (field === undefined) return
     const one = this.fresh(company, resource, true)
