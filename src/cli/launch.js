@@ -12,9 +12,6 @@ const [major = 0] = process.versions.node.split(".").map(Number)
 
 if (major >= 24) {
   modules.enableCompileCache?.()
-  // V8 lets the space for young objects grow to 48 MB and more, and keeps what it once took. What a sync makes is bytes
-  // for the most part, which lie elsewhere: it is no slower with little. The reference server holds its records as objects.
-  if (process.argv[2] !== "reference-server") v8.setFlagsFromString("--semi-space-growth-factor=1")
   // Started by an older Node (below), this process ends with it, however that one ends: also by kill -9.
   if (process.send !== undefined && process.env["TRIBUTARY_HANDED_OVER"] !== undefined) {
     process.on("disconnect", () => process.kill(process.pid, "SIGKILL"))
@@ -29,6 +26,10 @@ if (major >= 24) {
     })
   }
   await import("../main.ts")
+  // V8 lets the space for young objects grow to 48 MB and more, and keeps what it once took. What a sync makes is bytes
+  // for the most part, which lie elsewhere: it is no slower with the few MB that loading the program has taken. The
+  // reference server holds its records as objects.
+  if (process.argv[2] !== "reference-server") v8.setFlagsFromString("--semi-space-growth-factor=1")
 } else {
   const newer = installedNode()
   if (newer === undefined) {

@@ -24,8 +24,8 @@ import {
 } from "../land/Checkpoint.ts"
 import { type Datasets, tableOf } from "../model/Table.ts"
 import { type Failure, failureOf } from "./Outcome.ts"
-import { freshnessDefaultMs, type SyncCompany } from "./Sync.ts"
-import { engineDefault, type EngineSettings } from "./SyncResource.ts"
+import { barred, freshnessDefaultMs, type SyncCompany } from "./Sync.ts"
+import { engineDefault, type EngineSettings, parentsMax } from "./SyncResource.ts"
 
 /** How far a number can be trusted; `unknown` comes without a number. */
 export type Certainty = "exact" | "about" | "atMost" | "atLeast" | "unknown"
@@ -99,8 +99,6 @@ const recentDays = 7
 /** Few runs in a short time tell little: a pace is taken over this at least. */
 const paceSpanHoursMin = 1
 const hourMs = 3_600_000
-/** As a run decides it: more parents than this, and than a hundredth of the rows, are dearer than a full scan. */
-const parentsMax = 50
 
 // ------------------------------------------------------------------------------------------------- how far the ids go
 
@@ -485,17 +483,6 @@ const numbersOf = Effect.fnUntraced(function* (
   }
 })
 
-/** Why a run would pass a resource over, by what the source tells of the token. */
-const barrier = (resource: Resource, { scopes, features }: Identity): string | null => {
-  const scope = `${resource.area}:read`
-  if (scopes !== null && resource.area !== "" && !scopes.includes(scope) && !scopes.includes("*")) {
-    return `the token lacks the scope ${scope}`
-  }
-  return features !== null && resource.feature !== null && !features.includes(resource.feature)
-    ? `the module ${resource.feature} is not licensed`
-    : null
-}
-
 const planResource = Effect.fnUntraced(function* (
   company: PlanCompany,
   resource: Resource,
@@ -521,8 +508,8 @@ const planResource = Effect.fnUntraced(function* (
     ageMs: readAt === undefined ? null : Math.max(0, Math.round(known.nowMs - readAt)),
     freshnessMs: (options.freshnessOf ?? (() => freshnessDefaultMs))(path)
   } satisfies PlannedResource
-  const barred = identity === null || company.named === true ? null : barrier(resource, identity)
-  if (barred !== null) return { ...base, skipped: barred }
+  const barrier = identity === null || company.named === true ? null : barred(resource, identity)
+  if (barrier !== null) return { ...base, skipped: barrier.reason }
 
   const { backfill } = options
   const checkpoint = (backfill === undefined ? known.live : known.backfill).get(path) ?? noCheckpoint

@@ -87,25 +87,29 @@ const skipped = (companyId: bigint, resource: Resource, lane: Lane, failure: Fai
   failure
 })
 
-/** Why the token may not read a resource, as far as the source told beforehand; null when nothing speaks against it. */
-const barred = (resource: Resource, { scopes, features }: Identity): Failure | null => {
-  const barrier = (kind: string, message: string, remedy: string): Failure => ({
-    kind,
-    message: `${resource.path}: ${message}`,
-    remedy,
-    stops: "resource",
-    refused: true
-  })
+/** Why the token may not read a resource, and what would change that. */
+export interface Barrier {
+  readonly kind: "NotInScope" | "NotLicensed"
+  readonly reason: string
+  readonly remedy: string
+}
+
+/** What speaks against reading a resource, as far as the source told beforehand; null when nothing does. */
+export const barred = (resource: Resource, { scopes, features }: Identity): Barrier | null => {
   const scope = `${resource.area}:read`
   if (scopes !== null && resource.area !== "" && !scopes.includes(scope) && !scopes.includes("*")) {
-    return barrier("NotInScope", `the token lacks the scope ${scope}`, `give the token the scope ${scope} to have it`)
+    return {
+      kind: "NotInScope",
+      reason: `the token lacks the scope ${scope}`,
+      remedy: `give the token the scope ${scope} to have it`
+    }
   }
   if (features !== null && resource.feature !== null && !features.includes(resource.feature)) {
-    return barrier(
-      "NotLicensed",
-      `the module ${resource.feature} is not licensed`,
-      "nothing to do, unless you license it"
-    )
+    return {
+      kind: "NotLicensed",
+      reason: `the module ${resource.feature} is not licensed`,
+      remedy: "nothing to do, unless you license it"
+    }
   }
   return null
 }
@@ -157,7 +161,11 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
   const one = Effect.fnUntraced(function* (resource: Resource) {
     if (stopped !== null) return skipped(companyId, resource, lane, stopped)
     const barrier = company.named === true ? null : barred(resource, identity)
-    if (barrier !== null) return skipped(companyId, resource, lane, barrier)
+    if (barrier !== null) {
+      const { kind, reason, remedy } = barrier
+      const message = `${resource.path}: ${reason}`
+      return skipped(companyId, resource, lane, { kind, message, remedy, stops: "resource", refused: true })
+    }
     const outcome = yield* syncResource({
       companyId,
       connector: company.connector,

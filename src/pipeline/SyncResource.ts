@@ -68,7 +68,7 @@ const parentsPerLanding = 40
 /** Requests in flight while children are read. */
 const childrenConcurrency = 4
 /** More parents than this, and than a hundredth of the rows, are dearer than a full scan. */
-const parentsMax = 50
+export const parentsMax = 50
 
 const add = (totals: RunTotals, landed: Lander.Landed, pages: ReadonlyArray<Lander.ObservedPage>): RunTotals => ({
   pages: totals.pages + pages.length,
