@@ -4,6 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Configuration from "../configuration/Configuration.ts"
@@ -21,6 +22,24 @@ export const json = Flag.Boolean("json").pipe(
 export const config = Flag.String("config").pipe(
   Flag.withDescription("Configuration file (default: config/tributary.yaml)"),
   Flag.withMetavar("FILE"),
+  Flag.optional
+)
+
+/** Names of resources, all that are configured when there are none. `what` is done to them. */
+export const resources = (what: string) =>
+  Argument.String("resource").pipe(
+    Argument.withDescription(`Resources to ${what} (default: all that are configured)`),
+    Argument.variadic()
+  )
+
+export const company = Flag.String("company").pipe(
+  Flag.withDescription("Only this company (may be repeated)"),
+  Flag.withMetavar("NAME"),
+  Flag.between(0, 1000)
+)
+
+export const url = Flag.String("url").pipe(
+  Flag.withDescription("Base address of the service (default: SERVICE_API_URL)"),
   Flag.optional
 )
 

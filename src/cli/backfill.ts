@@ -10,7 +10,6 @@ import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
-import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { Priority } from "../budget/Budget.ts"
@@ -21,7 +20,7 @@ import { Progress, type ProgressShape } from "../pipeline/Progress.ts"
 import type { SyncCompany, SyncReport } from "../pipeline/Sync.ts"
 import * as Query from "../postgres/Query.ts"
 import * as Bars from "./Bars.ts"
-import { config, configuration, json, reported } from "./Command.ts"
+import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
 import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Sync from "./sync.ts"
@@ -278,21 +277,11 @@ export const lines = (report: BackfillReport): ReadonlyArray<string> => {
 export const command = Command.make(
   "backfill",
   {
-    resources: Argument.String("resource").pipe(
-      Argument.withDescription("Resources to read (default: all that are configured)"),
-      Argument.variadic()
-    ),
-    company: Flag.String("company").pipe(
-      Flag.withDescription("Only this company (may be repeated)"),
-      Flag.withMetavar("NAME"),
-      Flag.between(0, 1000)
-    ),
+    resources: resources("read"),
+    company,
     since,
     until,
-    url: Flag.String("url").pipe(
-      Flag.withDescription("Base address of the service (default: SERVICE_API_URL)"),
-      Flag.optional
-    ),
+    url,
     config,
     json
   },

@@ -6,7 +6,6 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -21,7 +20,7 @@ import {
   totalsOf
 } from "../pipeline/Plan.ts"
 import { type Range, rangeOf, since, until } from "./backfill.ts"
-import { config, configuration, json, reported } from "./Command.ts"
+import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
 import { CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Sync from "./sync.ts"
@@ -257,15 +256,8 @@ export const codeOf = (report: PlanCommandReport): ExitCode => {
 export const command = Command.make(
   "plan",
   {
-    resources: Argument.String("resource").pipe(
-      Argument.withDescription("Resources to plan (default: all that are configured)"),
-      Argument.variadic()
-    ),
-    company: Flag.String("company").pipe(
-      Flag.withDescription("Only this company (may be repeated)"),
-      Flag.withMetavar("NAME"),
-      Flag.between(0, 1000)
-    ),
+    resources: resources("plan"),
+    company,
     full: Flag.Boolean("full").pipe(
       Flag.withDescription("Plan a sync --full: every record even where a cursor would do"),
       Flag.withDefault(false)
@@ -280,10 +272,7 @@ export const command = Command.make(
       Flag.withDescription("Ask the source nothing; what was never read stays unknown"),
       Flag.withDefault(false)
     ),
-    url: Flag.String("url").pipe(
-      Flag.withDescription("Base address of the service (default: SERVICE_API_URL)"),
-      Flag.optional
-    ),
+    url,
     config,
     json
   },

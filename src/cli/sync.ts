@@ -1,7 +1,6 @@
 /** `tributary sync`: every configured resource, each from where it stands. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
@@ -12,7 +11,7 @@ import * as Overlay from "../model/Overlay.ts"
 import type { RunTotals } from "../pipeline/Outcome.ts"
 import { sync, type SyncCompany, type SyncOptions, type SyncReport } from "../pipeline/Sync.ts"
 import * as Bars from "./Bars.ts"
-import { config, configuration, json, reported } from "./Command.ts"
+import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
 import { catalogueOf } from "./Effective.ts"
 import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -164,15 +163,8 @@ export const tellProblems = Effect.fnUntraced(function* (report: SyncReport) {
 export const command = Command.make(
   "sync",
   {
-    resources: Argument.String("resource").pipe(
-      Argument.withDescription("Resources to sync (default: all that are configured)"),
-      Argument.variadic()
-    ),
-    company: Flag.String("company").pipe(
-      Flag.withDescription("Only this company (may be repeated)"),
-      Flag.withMetavar("NAME"),
-      Flag.between(0, 1000)
-    ),
+    resources: resources("sync"),
+    company,
     full: Flag.Boolean("full").pipe(
       Flag.withDescription("Read every record even where a cursor would do; what is absent is marked as deleted"),
       Flag.withDefault(false)
@@ -185,10 +177,7 @@ export const command = Command.make(
       Flag.withDescription("The source was restored from a backup: what it says now wins over newer versions"),
       Flag.withDefault(false)
     ),
-    url: Flag.String("url").pipe(
-      Flag.withDescription("Base address of the service (default: SERVICE_API_URL)"),
-      Flag.optional
-    ),
+    url,
     config,
     json
   },

@@ -8,7 +8,6 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -21,7 +20,7 @@ import { readRecords } from "../pipeline/ReadRecords.ts"
 import type { SyncCompany } from "../pipeline/Sync.ts"
 import type { Database } from "../postgres/Database.ts"
 import { type Finding, type ResourceReport, verifyResource } from "../verify/Verify.ts"
-import { config, configuration, json, reported } from "./Command.ts"
+import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
 import { CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Sync from "./sync.ts"
@@ -274,20 +273,13 @@ const summary = (report: VerifyReport): string => {
 export const command = Command.make(
   "verify",
   {
-    resources: Argument.String("resource").pipe(
-      Argument.withDescription("Resources to compare (default: all that are configured)"),
-      Argument.variadic()
-    ),
+    resources: resources("compare"),
     resource: Flag.String("resource").pipe(
       Flag.withDescription("The same as a flag (may be repeated)"),
       Flag.withMetavar("NAME"),
       Flag.between(0, 1000)
     ),
-    company: Flag.String("company").pipe(
-      Flag.withDescription("Only this company (may be repeated)"),
-      Flag.withMetavar("NAME"),
-      Flag.between(0, 1000)
-    ),
+    company,
     sample: Flag.Int("sample").pipe(
       Flag.withDescription("Compare this many rows of each resource, drawn at random, instead of everything"),
       Flag.withMetavar("N"),
@@ -305,10 +297,7 @@ export const command = Command.make(
       Flag.withDescription("End with code 0 when nothing differs but what changed since the last sync"),
       Flag.withDefault(false)
     ),
-    url: Flag.String("url").pipe(
-      Flag.withDescription("Base address of the service (default: SERVICE_API_URL)"),
-      Flag.optional
-    ),
+    url,
     config,
     json
   },
