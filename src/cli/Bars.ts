@@ -3,7 +3,7 @@
  *
  * Promise: progress goes to standard error only, and the terminal is left as it was found.
  */
-import cliProgress from "cli-progress"
+import type { SingleBar } from "cli-progress"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -139,6 +139,7 @@ const makeLines = (expectations: Expectations) =>
 /** A bar for each run at work; a run that has ended becomes a line above them, so that any terminal is tall enough. */
 const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
   const watch = yield* stopwatch
+  const { default: cliProgress } = yield* Effect.promise(() => import("cli-progress"))
   const drawn = yield* Effect.acquireRelease(
     Effect.sync(
       () =>
@@ -165,7 +166,7 @@ const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
         bars.stop()
       })
   )
-  const known = new Map<string, cliProgress.SingleBar>()
+  const known = new Map<string, SingleBar>()
   const line = (text: string) => Effect.sync(() => drawn.log(`  ${text}\n`))
   return {
     began: (run) =>

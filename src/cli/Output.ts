@@ -63,10 +63,12 @@ export const table = (
     .join("\n")
 }
 
-const grouped = new Intl.NumberFormat("en-US")
-
-/** 12345 as 12,345. */
-export const count = (value: number | bigint): string => grouped.format(value)
+/** 12345 as 12,345; at most three decimals. By hand, since `Intl` costs a command 15 ms at its first word. */
+export const count = (value: number | bigint): string => {
+  const [whole = "", decimals] = String(typeof value === "bigint" ? value : Math.round(value * 1000) / 1000).split(".")
+  const grouped = whole.replace(/\B(?=(?:\d{3})+$)/g, ",")
+  return decimals === undefined ? grouped : `${grouped}.${decimals}`
+}
 
 /** A duration in the unit that a person would choose. */
 export const duration = (milliseconds: number): string =>

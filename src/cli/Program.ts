@@ -5,34 +5,45 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
-import * as backfill from "./backfill.ts"
-import * as demo from "./demo.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
-import * as explain from "./explain.ts"
 import * as Output from "./Output.ts"
-import * as plan from "./plan.ts"
-import * as query from "./query.ts"
-import * as referenceServer from "./referenceServer.ts"
-import * as schema from "./schema.ts"
-import * as status from "./status.ts"
-import * as sync from "./sync.ts"
-import * as verify from "./verify.ts"
 
-const root = Command.make("tributary").pipe(
-  Command.withDescription("Keeps a Postgres warehouse equal to an ERP"),
-  Command.withSubcommands([
-    demo.command,
-    plan.command,
-    sync.command,
-    backfill.command,
-    status.command,
-    verify.command,
-    explain.command,
-    query.command,
-    schema.command,
-    referenceServer.command
-  ])
-)
+/** The commands in the order of the help. A command that is not asked for is not loaded. */
+const commands = {
+  demo: () => import("./demo.ts"),
+  plan: () => import("./plan.ts"),
+  sync: () => import("./sync.ts"),
+  backfill: () => import("./backfill.ts"),
+  status: () => import("./status.ts"),
+  verify: () => import("./verify.ts"),
+  explain: () => import("./explain.ts"),
+  query: () => import("./query.ts"),
+  schema: () => import("./schema.ts"),
+  "reference-server": () => import("./referenceServer.ts")
+}
+
+type Name = keyof typeof commands
+
+const isName = (word: string | undefined): word is Name => word !== undefined && Object.hasOwn(commands, word)
+
+/** What answers about every command, wherever it stands on the line. */
+const asksAboutAll = /^--(?:completions|wizard)\b/
+
+/** The command that the line begins with; else all of them, as help and a misspelt name need them. */
+const namesFor = (args: ReadonlyArray<string>): ReadonlyArray<Name> => {
+  const first = args[0]
+  return isName(first) && !args.some((word) => asksAboutAll.test(word))
+    ? [first]
+    : (Object.keys(commands) as Array<Name>)
+}
+
+const rootFor = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
+  const loaded = yield* Effect.promise(() => Promise.all(namesFor(args).map((name) => commands[name]())))
+  return Command.make("tributary").pipe(
+    Command.withDescription("Keeps a Postgres warehouse equal to an ERP"),
+    Command.withSubcommands(loaded.map(({ command }) => command))
+  )
+})
 
 /** Runs a command line. Help goes to standard output; the help that comes with a mistake goes to standard error. */
 export const run = (version: string, args: ReadonlyArray<string>) =>
@@ -42,6 +53,7 @@ export const run = (version: string, args: ReadonlyArray<string>) =>
     const keep = (...parts: ReadonlyArray<unknown>) => {
       printed.push(parts.map(String).join(" "))
     }
+    const root = yield* rootFor(args)
     const result = yield* Command.runWith(root, { version, renderErrors: false })(args).pipe(
       Effect.provideService(
         Console.Console,

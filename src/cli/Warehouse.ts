@@ -26,8 +26,8 @@ export const layer = (
     configuration.databaseUrl === null
       ? Database.layerEmbedded({ root: join(configuration.home, "postgres") })
       : Database.layerUrl(configuration.databaseUrl)
-  const migrated = Layer.effectDiscard(Migrations.migrate())
-  const sql = sqlLayer.pipe(Layer.provideMerge(migrated.pipe(Layer.provideMerge(database))))
+  const migrated = Layer.effectDiscard(Migrations.ensure())
+  const sql = migrated.pipe(Layer.provideMerge(sqlLayer), Layer.provideMerge(database))
   return layerPostgres.pipe(Layer.provideMerge(sql))
 }
 

@@ -12,7 +12,6 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
-import { isNode, LineCounter, parseDocument } from "yaml"
 import type { ConfiguredResource } from "../model/Overlay.ts"
 import { type Datasets, datasetsDefault } from "../model/Table.ts"
 import { batchRecordsMaxDefault, engineDefault, type EngineSettings } from "../pipeline/SyncResource.ts"
@@ -78,7 +77,8 @@ const requestsPerMinuteDefault = 500
 
 /** Reads a YAML file by the Schema; every mistake with its line. */
 const readSettings = (file: string): Effect.Effect<Settings, ConfigurationError> =>
-  Effect.suspend(() => {
+  Effect.gen(function* () {
+    const { isNode, LineCounter, parseDocument } = yield* Effect.promise(() => import("yaml"))
     const text = readFileSync(file, "utf8")
     const lines = new LineCounter()
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
@@ -87,15 +87,15 @@ const readSettings = (file: string): Effect.Effect<Settings, ConfigurationError>
       return `${file}:${line}:${col}: ${message}`
     }
     if (document.errors.length > 0) {
-      return Effect.fail(
-        new ConfigurationError({ problems: document.errors.map((error) => problem(error.pos[0], error.message)) })
-      )
+      return yield* new ConfigurationError({
+        problems: document.errors.map((error) => problem(error.pos[0], error.message))
+      })
     }
     const decoded = Schema.decodeUnknownResult(Settings)(document.toJS() ?? {}, {
       errors: "all",
       onExcessProperty: "error"
     })
-    if (decoded._tag === "Success") return Effect.succeed(decoded.success)
+    if (decoded._tag === "Success") return decoded.success
     const { issues } = SchemaIssue.makeFormatterStandardSchemaV1()(decoded.failure.issue)
     const problems = issues.map(({ path, message }) => {
       const keys = (path ?? []).map((segment) => (typeof segment === "object" ? segment.key : segment))
@@ -119,7 +119,7 @@ const readSettings = (file: string): Effect.Effect<Settings, ConfigurationError>
           : message.replace(/^Expected/, "expected")
       return problem(offset, `${place}: ${told}`)
     })
-    return Effect.fail(new ConfigurationError({ problems }))
+    return yield* new ConfigurationError({ problems })
   })
 
 const dayMs = 24 * 60 * 60 * 1000

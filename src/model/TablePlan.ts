@@ -14,6 +14,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Field } from "../catalogue/Field.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import { transaction } from "../postgres/Transaction.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { type Column, type Datasets, type Table, statements } from "./Table.ts"
 
@@ -242,22 +243,20 @@ export const changing = <A, E, R>(
   body: Effect.Effect<A, E | SqlError, R>
 ): Effect.Effect<A, E | SqlError | TableConflict, R | SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql
-      .withTransaction(
-        Effect.gen(function* () {
-          yield* sql`select pg_advisory_xact_lock(${planLock})`
-          yield* sql`select set_config('lock_timeout', ${lockTimeout}, true)`
-          return yield* body
-        })
-      )
-      .pipe(
-        Effect.retry({
-          while: (error) => isSqlError(error) && waitsForLock.has(DatabaseError.from("")(error).code ?? ""),
-          times: lockAttemptsMax - 1,
-          schedule: Schedule.spaced(lockRetryEvery)
-        }),
-        Effect.mapError((error) => (isSqlError(error) ? refused(where, error) : error))
-      )
+    transaction(
+      Effect.gen(function* () {
+        yield* sql`select pg_advisory_xact_lock(${planLock})`
+        yield* sql`select set_config('lock_timeout', ${lockTimeout}, true)`
+        return yield* body
+      })
+    ).pipe(
+      Effect.retry({
+        while: (error) => isSqlError(error) && waitsForLock.has(DatabaseError.from("")(error).code ?? ""),
+        times: lockAttemptsMax - 1,
+        schedule: Schedule.spaced(lockRetryEvery)
+      }),
+      Effect.mapError((error) => (isSqlError(error) ? refused(where, error) : error))
+    )
   )
 
 const waitsForLock: ReadonlySet<string> = new Set(["55P03", "40P01", "40001"])

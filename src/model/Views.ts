@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import { transaction } from "../postgres/Transaction.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { indexesOf, rowsMin, statementsOf } from "./Indexes.ts"
 import { asOfName, type Model, type ModelDatasets, queryOf, viewName } from "./Model.ts"
@@ -246,7 +247,7 @@ const remedyOf = (code: string): string => {
 }
 
 const runStep = (sql: SqlClient.SqlClient, step: Step) =>
-  sql.withTransaction(Effect.forEach(step.statements, (statement) => sql.unsafe(statement), { discard: true })).pipe(
+  transaction(Effect.forEach(step.statements, (statement) => sql.unsafe(statement), { discard: true })).pipe(
     Effect.as(null),
     Effect.catch((error): Effect.Effect<Refused, SqlError> => {
       const { code, message } = DatabaseError.from("make views")(error)
@@ -257,7 +258,7 @@ const runStep = (sql: SqlClient.SqlClient, step: Step) =>
 
 /** In a transaction of its own, in turns with other programs. */
 const inTurn = <A, E, R>(sql: SqlClient.SqlClient, work: Effect.Effect<A, E, R>) =>
-  sql.withTransaction(
+  transaction(
     Effect.gen(function* () {
       yield* sql`select pg_advisory_xact_lock(${viewsLock})`
       yield* sql.unsafe(`set local lock_timeout = ${literal(lockTimeout)}`)

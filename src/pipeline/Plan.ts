@@ -24,6 +24,7 @@ import {
 } from "../land/Checkpoint.ts"
 import { type Datasets, tableOf } from "../model/Table.ts"
 import { type Failure, failureOf } from "./Outcome.ts"
+import { transaction } from "../postgres/Transaction.ts"
 import { barred, freshnessDefaultMs, type SyncCompany } from "./Sync.ts"
 import { engineDefault, type EngineSettings, parentsMax } from "./SyncResource.ts"
 
@@ -217,7 +218,7 @@ const noCheckpoint: Checkpoint = {
 /** Reads what there is about a company, in one snapshot and without a right to write. */
 const know = Effect.fnUntraced(function* (companyId: bigint, company: PlanCompany, datasets: Datasets) {
   const sql = yield* SqlClient.SqlClient
-  const gathered = yield* sql.withTransaction(
+  const gathered = yield* transaction(
     Effect.gen(function* () {
       yield* sql`set transaction isolation level repeatable read, read only`
       const [clock] = yield* sql<{ now_ms: number }>`

@@ -5,10 +5,7 @@
  * only while it is still open, so that a process that was taken over cannot call its run done.
  */
 import * as Effect from "effect/Effect"
-import { sql } from "kysely"
-import type * as SqlClient from "effect/sql/SqlClient"
-import * as Query from "../postgres/Query.ts"
-import { control } from "./ControlTables.ts"
+import * as SqlClient from "effect/sql/SqlClient"
 import type { Outcome } from "./Outcome.ts"
 
 /** Writes how a run ended. Best effort: a database that is gone is told by the outcome itself. */
@@ -21,18 +18,14 @@ export const close = Effect.fnUntraced(function* (
     outcome.disbelieved === null
       ? null
       : `${outcome.disbelieved.gone} of ${outcome.disbelieved.live} rows were absent from a full scan and not believed deleted`
-  yield* Query.run(
-    control
-      .updateTable("tributary.runs")
-      .set({
-        status,
-        ended_at: sql<Date>`tributary.now()`,
-        error_kind: outcome.failure?.kind ?? (disbelieved === null ? null : "DeletionsNotBelieved"),
-        error: outcome.failure?.message ?? disbelieved,
-        note: outcome.notes.length === 0 ? null : outcome.notes.join("; "),
-        remedy: outcome.failure?.remedy ?? null
-      })
-      .where("id", "=", runId)
-      .where("status", "=", "running")
-  ).pipe(Effect.ignore)
+  const sql = yield* SqlClient.SqlClient
+  // Written by hand: a sync does not load the query builder.
+  yield* sql`
+    update tributary.runs
+       set status = ${status}, ended_at = tributary.now(),
+           error_kind = ${outcome.failure?.kind ?? (disbelieved === null ? null : "DeletionsNotBelieved")},
+           error = ${outcome.failure?.message ?? disbelieved},
+           note = ${outcome.notes.length === 0 ? null : outcome.notes.join("; ")},
+           remedy = ${outcome.failure?.remedy ?? null}
+     where id = ${runId} and status = 'running'`.pipe(Effect.ignore)
 })

@@ -8,7 +8,7 @@
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import type * as SqlClient from "effect/sql/SqlClient"
+import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { Priority } from "../budget/Budget.ts"
 import type { Resource } from "../catalogue/Resource.ts"
@@ -20,8 +20,7 @@ import { type Model, modelsDatasetDefault } from "../model/Model.ts"
 import * as TablePlan from "../model/TablePlan.ts"
 import * as Views from "../model/Views.ts"
 import type { Database } from "../postgres/Database.ts"
-import * as Query from "../postgres/Query.ts"
-import { control } from "./ControlTables.ts"
+import { patiently } from "../postgres/Transaction.ts"
 import { type Failure, failureOf, noTotals, type Outcome } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
 import { engineDefault, type EngineSettings, syncResource } from "./SyncResource.ts"
@@ -119,13 +118,9 @@ const isBarrier = ({ failure }: Outcome): boolean => failure?.kind === "Forbidde
 
 /** When each resource was last brought up to date, in milliseconds since 1970. */
 const lastSynced = Effect.fnUntraced(function* (companyId: bigint) {
-  const rows = yield* Query.run(
-    control
-      .selectFrom("tributary.checkpoints")
-      .select(["resource", "cursor_at", "full_scan_at"])
-      .where("company_id", "=", companyId)
-      .where("lane", "=", "live")
-  )
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ resource: string; cursor_at: Date | null; full_scan_at: Date | null }>`
+    select resource, cursor_at, full_scan_at from tributary.checkpoints where company_id = ${companyId} and lane = 'live'`
   return new Map(
     rows.map((row) => [row.resource, Math.max(row.cursor_at?.getTime() ?? 0, row.full_scan_at?.getTime() ?? 0)])
   )
@@ -142,7 +137,7 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
   }
   const identity = identified.success
   const { companyId } = identity
-  const synced = yield* lastSynced(companyId)
+  const synced = yield* patiently(lastSynced(companyId))
   const freshnessOf = options.freshnessOf ?? (() => freshnessDefaultMs)
   const dueAt = ({ path }: Resource) => (synced.get(path) ?? 0) + freshnessOf(path)
   const paths = new Set(company.resources.map(({ path }) => path))
@@ -230,7 +225,7 @@ export const sync = Effect.fn("sync")(function* (
   const clock = yield* Clock.Clock
   const beganAt = clock.monotonicTimeNanosUnsafe()
   const resources = new Map(options.companies.flatMap(({ resources }) => resources.map((one) => [one.path, one])))
-  yield* TablePlan.apply([...resources.values()].map((resource) => tableOf(resource, options.datasets)))
+  yield* patiently(TablePlan.apply([...resources.values()].map((resource) => tableOf(resource, options.datasets))))
   const [companies] = yield* Effect.all(
     [
       Effect.forEach(options.companies, (company) => syncCompany(options, company), { concurrency: "unbounded" }),

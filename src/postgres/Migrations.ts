@@ -13,6 +13,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Predicate from "effect/Predicate"
+import * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
 import { query } from "./Connection.ts"
 import { Database, DatabaseError } from "./Database.ts"
@@ -70,6 +71,21 @@ export const migrate = (
       })
     )
   }).pipe(Effect.scoped)
+
+/** {@link migrate}, for whoever has a pool already: a database that is up to date costs one query there. */
+export const ensure = (
+  options: MigrationOptions = {}
+): Effect.Effect<ReadonlyArray<Migration>, MigrationError | DatabaseError, Database | SqlClient.SqlClient> =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const migrations = yield* readMigrations(options.folder ?? folderDefault)
+    const pending = yield* sql<AppliedMigration>`select id, name, checksum from tributary.migrations order by id`.pipe(
+      Effect.flatMap((applied) => pendingOf(migrations, applied)),
+      Effect.result
+    )
+    // Whatever else is found is looked at again, and told, under the lock.
+    return pending._tag === "Success" && pending.success.length === 0 ? [] : yield* migrate(options)
+  })
 
 /** What {@link migrate} would apply; changes nothing and waits for nobody. */
 export const pendingMigrations = (

@@ -285,6 +285,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
         if (ended.code === 0) sums.wentOn += 1
         else if (ended.code === 5) {
           sums.runAgain += 1
+          tell(`  a sync gave up when Postgres was killed: ${ended.stderr.trim().split("\n").slice(-2).join(" | ")}`)
           const again = await stand.start(["sync", ...of(tracks[index]!.company)], direct).done
           if (again.code !== 0) problem(`after Postgres was killed, run again: ${shown(again)}`)
         } else problem(`while Postgres was killed: ${shown(ended)}`)

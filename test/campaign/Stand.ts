@@ -113,7 +113,7 @@ export const openStand = async (
     }
   }
 
-  const close = async () => {
+  const closeAll = async () => {
     for (const { child, done } of children) {
       child.kill("SIGKILL")
       await done
@@ -123,6 +123,8 @@ export const openStand = async (
     await Effect.runPromise(Scope.close(scope, Exit.void))
     rmSync(folder, { recursive: true, force: true })
   }
+  let closing: Promise<void> | null = null
+  const close = () => (closing ??= closeAll())
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.once(signal, () => {
       void close().finally(() => process.exit(130))

@@ -176,9 +176,9 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
     seed,
     on,
     companies: draw.chance(0.15) ? 2 : 1,
-    resources: [
-      ...new Set(has("CH") ? [...family, ...resources.filter((path) => !without.includes(path))] : resources)
-    ],
+    resources: has("S4e")
+      ? ["areas"]
+      : [...new Set(has("CH") ? [...family, ...resources.filter((path) => !without.includes(path))] : resources)],
     pageSize,
     batchRecordsMax: draw.skewed(2, 40),
     concurrency: draw.integer(1, 3),

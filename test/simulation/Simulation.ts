@@ -106,6 +106,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       stamps.set(key, stamp)
       const resource = serviceV2.resources.get(path)!
       const subject = await warehouse.subject(company, resource)
+      network.live.set(key, [...subject.rows.values()].filter(({ deleted }) => !deleted).length)
       const runs = await warehouse.runs(company, path, 12)
       for (const checker of watching) {
         const what = checker.landed?.({ now: kernel.now, subject, runs }) ?? null

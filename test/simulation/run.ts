@@ -4,7 +4,7 @@
  *   --seeds N --from S    so many seeds (200) from a first one (1)
  *   --seed S              one seed, with its whole trace
  *   --mutants             every planted bug, until it is caught or --limit seeds (1,000) are through
- *   --mutant NAME         one of them
+ *   --mutant NAME[,NAME]  some of them
  *   --workers N           processes (2); --report FILE.json writes everything down
  *   --reduce              also finds out which classes the first red seed needs (as --seed does)
  *   --only A,B --on A,B --off A,B   classes of faults, for looking closer
@@ -196,7 +196,7 @@ const campaign = async (url: string): Promise<boolean> => {
 const report: Record<string, unknown> = {}
 
 /** Runs seeds until a checker objects. */
-const hunt = async (url: string, mutant: Mutant, clean: Worker, place: number, limit: number) => {
+const hunt = async (url: string, mutant: Mutant, place: number, limit: number) => {
   const worker = new Worker(url, `simulation_m${place}`, mutant.name)
   const startedAt = performance.now()
   try {
@@ -207,7 +207,8 @@ const hunt = async (url: string, mutant: Mutant, clean: Worker, place: number, l
         return { seeds: null, by: `the simulation failed: ${answer.defect ?? answer.failure?.what}` }
       if (answer.failure !== null) {
         // Without the bug the seed must be green: else it is not the bug that was noticed.
-        const without = await clean.run(job)
+        const clean = new Worker(url, `simulation_clean${place}`)
+        const without = await clean.run(job).finally(() => clean.close())
         if (objection(without) !== null) {
           print(`\nRED without any planted bug: seed ${seed} as ${mutant.name} wishes it: ${objection(without)}`)
           return { seeds: null, by: "the seed is red without the bug" }
@@ -236,16 +237,14 @@ const hunts = async (url: string, wanted: ReadonlyArray<Mutant>): Promise<boolea
   const results: Array<Record<string, unknown>> = []
   await Promise.all(
     Array.from({ length: Math.min(workers, queue.length) }, async (_, place) => {
-      const clean = new Worker(url, `simulation_clean${place}`)
       for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
-        const { seeds, by } = await hunt(url, mutant, clean, place, limit)
+        const { seeds, by } = await hunt(url, mutant, place, limit)
         if (seeds === null) missed++
         results.push({ name: mutant.name, origin: mutant.origin, seeds, by })
         print(
           `${seeds === null ? "MISSED" : "caught"} ${mutant.name.padEnd(32)} ${mutant.origin.padEnd(44)} ${seeds === null ? "" : `${seeds} seeds`} ${by.slice(0, 160)}`
         )
       }
-      clean.close()
     })
   )
   const counts = results.flatMap(({ seeds }) => (typeof seeds === "number" ? [seeds] : [])).toSorted((a, b) => a - b)
@@ -282,7 +281,7 @@ try {
   await prepare(server.url)
   if (values.seed !== undefined) isGood = await replay(server.url, number(values.seed, 1))
   else if (values.mutant !== undefined) {
-    const wanted = mutants.filter(({ name }) => name === values.mutant)
+    const wanted = mutants.filter(({ name }) => values.mutant!.split(",").includes(name))
     if (wanted.length === 0)
       throw new Error(
         `there is no planted bug ${values.mutant}; there are ${mutants.map(({ name }) => name).join(" ")}`

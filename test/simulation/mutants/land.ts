@@ -234,8 +234,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: lander,
-        find: "if (evaluatesAbsence && hasEarlierRows && pages.length > 0) {",
-        replace: "if (evaluatesAbsence && !begun.resumed && hasEarlierRows && pages.length > 0) {"
+        find: "if (evaluatesAbsence && pages.length > 0) {",
+        replace: "if (evaluatesAbsence && !begun.resumed && pages.length > 0) {"
       }
     ],
     wish: { on: ["C1", "C8"] }

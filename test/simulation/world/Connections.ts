@@ -311,13 +311,22 @@ export class Connections {
     void settled.finally(() => {
       blocked.done = true
     })
-    const { kernel } = this
     const attended = async (): Promise<void> => {
-      await settled
+      for (;;) {
+        await soon(settled)
+        if (finish.outcome !== null) break
+        // Somebody else was first: it goes on waiting.
+        if (await this.sessions.isBlocked(session)) return this.wait(blocked, attended)
+      }
       this.blocked.delete(blocked)
-      await finish.outcome?.()
+      await finish.outcome()
+      return this.unblock()
     }
-    this.resumes.set(blocked, () => kernel.work(attended))
+    this.wait(blocked, attended)
+  }
+
+  private wait(blocked: Blocked, attended: () => Promise<void>): void {
+    this.resumes.set(blocked, () => this.kernel.work(attended))
   }
 
   private readonly resumes = new Map<Blocked, () => void>()

@@ -23,7 +23,7 @@ import { sync, type SyncReport } from "../../../src/pipeline/Sync.ts"
 import { engineDefault } from "../../../src/pipeline/SyncResource.ts"
 import type { Chance } from "../kernel/Chance.ts"
 import type { Kernel, Owner } from "../kernel/Kernel.ts"
-import type { Plan } from "../Plan.ts"
+import { family, type Plan } from "../Plan.ts"
 import type { Connections } from "./Connections.ts"
 import type { Network } from "./Network.ts"
 import { type Source, basePath, origin } from "./Source.ts"
@@ -90,7 +90,7 @@ const cycle = Effect.fnUntraced(function* (
       ...engineDefault,
       fullEveryMs: null,
       overlapMs: drawn.overlap / 1000,
-      sweepEveryMs: drawn.sweepEvery / 1000
+      sweepEveryMs: drawn.resources.includes(family[1]!) ? drawn.sweepEvery / 1000 : 0
     }
   })
 })

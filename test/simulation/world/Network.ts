@@ -81,6 +81,8 @@ export class Network {
   /** A process sent a request, or one was worked on: the moment for a kill. */
   stepped: (owner: Owner, what: string) => void = () => {}
   readonly attempts: Array<Attempt> = []
+  /** Rows that the warehouse holds alive, by company and resource, as last seen. */
+  readonly live = new Map<string, number>()
   /** Microseconds between first byte out and first byte in, about. */
   private readonly delayMax: number
 
@@ -115,8 +117,8 @@ export class Network {
   private isLarge(company: number | null, path: string): boolean {
     const list = firstPageOf(path)
     if (company === null || list === null) return false
-    const table = this.source.core.world.store.table(company, list)
-    return !table.resource.modifiedSince && table.size >= 50
+    const { modifiedSince } = this.source.core.world.store.resource(list)
+    return !modifiedSince && (this.live.get(`${company} ${list}`) ?? 0) >= 50
   }
 
   /** The HTTP client of a process; `life` counts the times that the process was started. */

@@ -1,0 +1,32 @@
+/**
+ * Several statements of the `SqlClient` as one, and work that outlives a restart of the server.
+ *
+ * Promise: a transaction whose connection dies fails as a {@link SqlError}, like any other statement; and what is only
+ * away for a moment is waited for, by repeating the whole of the work.
+ */
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import * as SqlClient from "effect/sql/SqlClient"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { DatabaseError } from "./DatabaseError.ts"
+
+/** Runs the effect in a transaction: all or nothing. */
+export const transaction = <A, E, R>(
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | SqlError, R | SqlClient.SqlClient> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql
+      .withTransaction(effect)
+      // The rollback on a connection that is gone dies; the failure that led to it says enough.
+      .pipe(Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.fail(defect) : Effect.die(defect))))
+  )
+
+const attemptsMax = 6
+
+/** Repeats work that failed because the server was away; the work must be safe to repeat. */
+export const patiently = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.retry(effect, {
+    while: (error) => isSqlError(error) && DatabaseError.from("retry")(error).isRetryable,
+    times: attemptsMax - 1,
+    schedule: Schedule.exponential("250 millis").pipe(Schedule.jittered)
+  })
