@@ -213,6 +213,8 @@ export class Network {
     company: number | null,
     path: string
   ): Sent {
+    const asked = firstPageOf(path)
+    if (asked !== null && company !== null) this.source.beforePage(company, asked)
     const answer = this.source.serve({ method, url, headers, body: null })
     const body = encoder.encode(answer.body)
     const lower = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name.toLowerCase(), value]))

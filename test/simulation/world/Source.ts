@@ -34,6 +34,8 @@ export class Source {
   readonly told = new Map<string, number>()
   /** Called when the first page of a list of changes was made, at its very instant. */
   firstPage: (company: number, resource: string) => void = () => {}
+  /** Called right before the first page of a list is made. */
+  beforePage: (company: number, resource: string) => void = () => {}
   private readonly histories = new Map<string, { read: number; readonly versions: Array<SourceVersion> }>()
   readonly tokens = new Map<number, string>()
 

@@ -55,6 +55,8 @@ export class Writers {
   private readonly fired: (what: string) => void
   private readonly known = new Map<string, Array<Known>>()
   private next = 1
+  /** Whether decimals are number tokens. */
+  private readonly tokens: boolean
   private stopped = false
   /** Ids that only a full scan can bring over. */
   readonly excused = new Set<string>()
@@ -73,6 +75,7 @@ export class Writers {
   ) {
     this.kernel = kernel
     this.chance = chance
+    this.tokens = chance.chance(0.25)
     this.source = source
     this.drawn = drawn
     this.trace = trace
@@ -104,6 +107,22 @@ export class Writers {
         const { company, resource } = chance.pick(subjects)
         this.write(company, resource)
       })
+    }
+    if (drawn.on.has("S5")) {
+      const wanted = new Map(subjects.map(({ company, resource }) => [`${company}/${resource.path}`, resource]))
+      this.source.beforePage = (company, path) => {
+        const resource = wanted.get(`${company}/${path}`)
+        if (resource === undefined || this.stopped || !chance.chance(0.25)) return
+        const changeable = this.table(company, resource).filter(({ once, gone }) => !once && !gone)
+        if (changeable.length === 0) return
+        const one = chance.pick(changeable)
+        const again = () => {
+          if (!this.stopped && !one.gone) this.put(company, resource, [this.record(resource, one.id)], [one])
+        }
+        this.fired("S5 changed twice within a second")
+        again()
+        kernel.after(chance.skewed(1000, 800_000), null, again)
+      }
     }
     if (drawn.on.has("B1")) {
       const wanted = new Map(subjects.map(({ company, resource }) => [`${company}/${resource.path}`, resource]))
@@ -336,7 +355,7 @@ export class Writers {
         const sign = chance.chance(0.2) ? "-" : ""
         const numeral = `${sign}${chance.pick([0, chance.integer(0, 99), 90071992547409, type.scale > 5 ? 7 : 900719925474099])}${digits}`
         // The API sends decimals as strings; a number token is an odd way, and must be kept digit by digit too.
-        return chance.chance(0.7) ? `"${numeral}"` : numeral
+        return !this.tokens ? `"${numeral}"` : numeral
       }
       case "boolean":
         return String(chance.chance(0.5))
