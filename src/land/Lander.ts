@@ -163,18 +163,19 @@ export const open = Effect.fn("Lander.open")(function* (
   )
   const begun = yield* start(checkpoint, { nowMs: yield* turn.now, rereads, countLive })
 
-  // Whoever held the lane before is gone: we have its lock.
-  const { rows: opened } = yield* run<{ id: bigint; quarantined: boolean; has_rows: boolean }>(
+  // Whoever held the lane before is gone: we have its lock. Whoever has taken over from us meanwhile has a later fence.
+  const { rows: opened } = yield* run<{ id: bigint; quarantined: boolean; has_rows: boolean; version: number }>(
     "open a run of",
     `with abandoned as (
        update tributary.runs set status = 'abandoned', ended_at = tributary.now()
-        where company_id = $1 and resource = $2 and lane = $3 and status = 'running'
+        where company_id = $1 and resource = $2 and lane = $3 and status = 'running' and fence < $5
      )
      insert into tributary.runs (company_id, resource, lane, kind, fence, resumed, began_at, cursor_from)
      values ($1, $2, $3, $4, $5, $6, tributary.now(), $7)
      returning id,
        exists (select 1 from tributary.quarantine where company_id = $1 and resource = $2 and resolved_at is null) as quarantined,
-       exists (select 1 from ${table.current} where "_company_id" = $1) as has_rows`,
+       exists (select 1 from ${table.current} where "_company_id" = $1) as has_rows,
+       current_setting('server_version_num')::int as version`,
     [companyId, resource, lane, begun.kind, fence, begun.resumed, begun.cursorFrom]
   )
   const runId = opened[0]!.id
@@ -195,6 +196,7 @@ export const open = Effect.fn("Lander.open")(function* (
   const loader = Load.make({
     turn,
     sql,
+    serverVersion: opened[0]!.version,
     runId,
     origin,
     hasRows: hadRows || !wasNeverLoaded,

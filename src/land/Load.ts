@@ -11,7 +11,7 @@ import type { SourceRecord } from "../connector/Connector.ts"
 import { copyIn } from "../postgres/Copy.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { absentPositions, copyLines, copyValue } from "./CopyText.ts"
-import { type MergeSql, planForKeys } from "./MergeSql.ts"
+import { answersOldRows, type MergeSql, planForKeys } from "./MergeSql.ts"
 import type { Turn } from "./Turn.ts"
 
 /** A record, when its read began (text of the warehouse's clock), and what brought it. */
@@ -36,6 +36,8 @@ export interface Loaded {
 export interface LoadOptions {
   readonly turn: Turn
   readonly sql: MergeSql
+  /** `server_version_num` of the warehouse. */
+  readonly serverVersion: number
   readonly runId: bigint
   readonly origin: string
   /** Whether the company may have rows in the table: false lets a round go straight in. */
@@ -46,10 +48,14 @@ export interface LoadOptions {
   readonly children: ReadonlyArray<{ readonly resource: string; readonly field: string }>
 }
 
-interface MergedRow extends QueryResultRow {
+interface WrittenRow extends QueryResultRow {
   readonly written: number
   readonly late: number
   readonly earliest_ms: number | null
+}
+
+interface MergedRow extends WrittenRow {
+  readonly updated: number
 }
 
 const nothing: Loaded = { inserted: 0, updated: 0, late: 0, earliestMs: null, wentBack: 0, refused: [] }
@@ -122,6 +128,17 @@ export const make = (options: LoadOptions): Loader => {
       )
     })
 
+  const parameters = [companyId, origin, runId, options.lateBefore]
+  /** Merges the stage; the versions that are replaced go to the history. */
+  const replace: Effect.Effect<MergedRow, DatabaseError> =
+    options.serverVersion >= answersOldRows
+      ? Effect.map(run<MergedRow>("merge", sql.mergeKeeping, parameters), ({ rows }) => rows[0]!)
+      : Effect.gen(function* () {
+          const { affected: updated } = yield* run("keep earlier versions of", sql.supersede, [companyId])
+          const { rows } = yield* run<WrittenRow>("merge", sql.merge, parameters)
+          return { ...rows[0]!, updated }
+        })
+
   const merged = (round: ReadonlyArray<Carried>): Effect.Effect<Loaded, DatabaseError> =>
     Effect.gen(function* () {
       yield* run("prepare the merge of", `${planForKeys}; ${sql.createStage}; ${sql.emptyStage}`)
@@ -134,9 +151,7 @@ export const make = (options: LoadOptions): Loader => {
       }
       yield* copyIn(client, sql.copyStage, copyLines(lines(), ""))
       if (partial) yield* run("complete", sql.fillAbsent, [companyId])
-      const { affected: updated } = yield* run("keep earlier versions of", sql.supersede, [companyId])
-      const { rows } = yield* run<MergedRow>("merge", sql.merge, [companyId, origin, runId, options.lateBefore])
-      const { written, late, earliest_ms: earliestMs } = rows[0]!
+      const { written, updated, late, earliest_ms: earliestMs } = yield* replace
       if (written > 0 && children.length > 0) {
         yield* run("ask for the children of", sql.askChildren, [
           companyId,

@@ -6,6 +6,7 @@
  * A row that holds the same already is not written at all; the version that is replaced stands in the history before
  * the transaction ends.
  */
+import { identifier } from "../model/Identifier.ts"
 import type { Column, Table } from "../model/Table.ts"
 
 /** The session's staging table; one per connection and resource, emptied for every round. */
@@ -23,11 +24,11 @@ const comparable = (alias: string, column: Column): string =>
   column.kind === "json" || column.kind === "list" ? `${alias}.${column.sql}::text` : `${alias}.${column.sql}`
 
 const differs = (table: Table, kept: string, sent: string): string => {
-  const side = (alias: string) =>
-    carried(table)
-      .filter((column) => column.name !== "id")
-      .map((column) => comparable(alias, column))
-      .join(", ")
+  const columns = carried(table).filter((column) => column.name !== "id")
+  // Postgres stops at the first difference, and a row that changed has another stamp.
+  const isStamp = (column: Column) => column.field === "lastchangedate"
+  const inOrder = [...columns.filter(isStamp), ...columns.filter((column) => !isStamp(column))]
+  const side = (alias: string) => inOrder.map((column) => comparable(alias, column)).join(", ")
   return `(${kept}."_deleted_at" is not null or (${side(kept)}) is distinct from (${side(sent)}))`
 }
 
@@ -62,6 +63,9 @@ const matched = (table: Table): string =>
 const list = (columns: ReadonlyArray<Column>, alias?: string): string =>
   columns.map((column) => (alias === undefined ? column.sql : `${alias}.${column.sql}`)).join(", ")
 
+/** From here on (`server_version_num`) a statement can answer a row as it was before it. */
+export const answersOldRows = 180_000
+
 export interface MergeSql {
   /** Creates the staging table of the session. */
   readonly createStage: string
@@ -72,11 +76,17 @@ export interface MergeSql {
   readonly copyDirect: string
   /** Gives partial records the values that the warehouse holds. Parameters: company. */
   readonly fillAbsent: string
-  /** Writes the versions about to be replaced to the history. Parameters: company. */
+  /**
+   * Inserts and updates, and writes the versions that it replaces to the history, for Postgres 18 and later: they can
+   * answer a row as it was. Parameters as of {@link merge}; answers one row: written, updated, late, earliest_ms.
+   */
+  readonly mergeKeeping: string
+  /** Before Postgres 18: writes the versions about to be replaced to the history. Parameters: company. */
   readonly supersede: string
   /**
-   * Inserts and updates. Parameters: company, origin, run, and an instant: rows written that are stamped before it are
-   * counted as `late`, `earliest_ms` is the earliest of their stamps. Answers one row: written, late, earliest_ms.
+   * Before Postgres 18, after {@link supersede}: inserts and updates. Parameters: company, origin, run, and an instant:
+   * rows written that are stamped before it are counted as `late`, `earliest_ms` is the earliest of their stamps.
+   * Answers one row: written, late, earliest_ms.
    */
   readonly merge: string
   /** Counts records of the stage that are older than the row which was kept. Parameters: company. */
@@ -107,20 +117,40 @@ export interface MergeSql {
 
 /**
  * Postgres has no statistics of a table that is just being loaded, and guesses it small: then it reads the whole table
- * for every batch, or every row for every other. These say for a transaction what is known: a merge looks up keys…
+ * for every batch, or every row for every other. These say for a transaction what is known: a merge looks up keys
+ * (and holds the rows that it replaces in memory)…
  */
 export const planForKeys =
-  "set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off; set local enable_nestloop = on"
+  "set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off; " +
+  "set local enable_material = off; set local enable_nestloop = on; set local work_mem = '32MB'"
 
 /** … and looking for absent rows goes once through both sides. */
 export const planForAll =
-  "set local enable_seqscan = on; set local enable_hashjoin = on; set local enable_mergejoin = on; set local enable_nestloop = off"
+  "set local enable_seqscan = on; set local enable_hashjoin = on; set local enable_mergejoin = on; " +
+  "set local enable_material = on; set local enable_nestloop = off"
 
 export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql => {
   const sent = carried(table)
   const own = [...table.columns, ...table.meta]
   const bare = (column: Column) => column.sqlType.split(" ")[0]
   const history = `insert into ${table.superseded} ("_company_id", ${list(own)}, "_valid_to")`
+  const stamp = (alias: string) => (isStamped(table) ? `${alias}."lastchangedate"` : "null::timestamptz")
+  /** What a row becomes whose version is replaced; `fresh` has the names of its table, `began` and the rest are values. */
+  const replaced = (fresh: string, began: string, origin: string, runId: string): string =>
+    `${sent
+      .filter((column) => column.name !== "id")
+      .map((column) => `${column.sql} = ${fresh}.${column.sql}`)
+      .join(", ")}, "_version" = t."_version" + 1, ` +
+    `"_op" = case when t."_deleted_at" is null then 'update' else 'insert' end, "_deleted_at" = null, ` +
+    `"_origin" = ${origin}, "_run_id" = ${runId}, "_source" = ${fresh}."_source", "_observed_at" = ${began}`
+  const target = `("_company_id", ${list(sent)}, "_origin", "_run_id", "_source", "_observed_at")`
+  const source = `$1::bigint, ${list(sent, "s")}, $2::text, $3::bigint, s."_source", s."_began"`
+  const told =
+    `count(*)::int as written, (count(*) filter (where stamp < $4::timestamptz))::int as late, ` +
+    `(extract(epoch from min(stamp)) * 1000)::float8 as earliest_ms`
+  // By place, so that no column of a record can have the name of one of ours.
+  const old = ["_company_id", ...own.map(({ name }) => name)].map((name, index) => ({ name, as: `c${index}` }))
+  const oldVersion = old.find(({ name }) => name === "_version")!.as
   return {
     createStage:
       `create temp table if not exists ${stage} (${sent.map((column) => `${column.sql} ${bare(column)}`).join(", ")}, ` +
@@ -140,19 +170,20 @@ export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql
       `${history} select t."_company_id", ${list(own, "t")}, s."_began" from ${matched(table)} ` +
       `where ${wins(table, authority, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")}`,
     merge:
-      `with merged as (insert into ${table.current} as t ("_company_id", ${list(sent)}, "_origin", "_run_id", "_source", "_observed_at") ` +
-      `select $1::bigint, ${list(sent, "s")}, $2::text, $3::bigint, s."_source", s."_began" from ${stage} s ` +
-      `on conflict ("_company_id", "id") do update set ${sent
-        .filter((column) => column.name !== "id")
-        .map((column) => `${column.sql} = excluded.${column.sql}`)
-        .join(", ")}, "_version" = t."_version" + 1, ` +
-      `"_op" = case when t."_deleted_at" is null then 'update' else 'insert' end, "_deleted_at" = null, ` +
-      `"_origin" = excluded."_origin", "_run_id" = excluded."_run_id", "_source" = excluded."_source", ` +
-      `"_observed_at" = excluded."_observed_at" ` +
+      `with merged as (insert into ${table.current} as t ${target} select ${source} from ${stage} s ` +
+      `on conflict ("_company_id", "id") do update set ` +
+      `${replaced("excluded", `excluded."_observed_at"`, `excluded."_origin"`, `excluded."_run_id"`)} ` +
       `where ${wins(table, authority, "t", "excluded", `excluded."_observed_at"`)} and ${differs(table, "t", "excluded")} ` +
-      `returning ${isStamped(table) ? `t."lastchangedate"` : "null::timestamptz"} as stamp) ` +
-      `select count(*)::int as written, (count(*) filter (where stamp < $4::timestamptz))::int as late, ` +
-      `(extract(epoch from min(stamp)) * 1000)::float8 as earliest_ms from merged`,
+      `returning ${stamp("t")} as stamp) select ${told} from merged`,
+    mergeKeeping:
+      `with merged (stamp, began, ${old.map(({ as }) => as).join(", ")}) as (` +
+      `merge into ${table.current} t using ${stage} s on t."_company_id" = $1::bigint and t."id" = s."id" ` +
+      `when matched and ${wins(table, authority, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")} ` +
+      `then update set ${replaced("s", `s."_began"`, "$2::text", "$3::bigint")} ` +
+      `when not matched then insert ${target} values (${source}) ` +
+      `returning ${stamp("new")}, s."_began", ${old.map(({ name }) => `old.${identifier(name)}`).join(", ")}), ` +
+      `kept as (${history} select ${old.map(({ as }) => as).join(", ")}, began from merged where ${oldVersion} is not null) ` +
+      `select ${told}, count(${oldVersion})::int as updated from merged`,
     wentBack:
       isStamped(table) && authority === "newer"
         ? `select count(*)::int as records from ${matched(table)} where t."_deleted_at" is null and s."lastchangedate" < t."lastchangedate" ` +

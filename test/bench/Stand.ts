@@ -2,9 +2,9 @@
  * What the bench measures on: the reference server in a process of its own without a limit, an embedded Postgres at its
  * default durability, and the commands as anybody would start them.
  *
- * Promise: everything that is started here ends with {@link Stand.close}, and its folder goes.
+ * Promise: everything that is started here ends with {@link Stand.close}, whatever is at work, and its folder goes.
  */
-import { spawn } from "node:child_process"
+import { type ChildProcess, spawn } from "node:child_process"
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -92,12 +92,17 @@ export const open = async (): Promise<Stand> => {
   const scope = Scope.makeUnsafe()
   const references: Array<ReferenceProcess> = []
   const clients: Array<pg.Client> = []
-  const closeAll = async () => {
+  /** What is at work. */
+  const children = new Set<ChildProcess>()
+  const close = async () => {
+    for (const child of children) child.kill("SIGKILL")
     for (const client of clients) await client.end().catch(() => undefined)
     for (const reference of references) await reference.stop()
     await Effect.runPromise(Scope.close(scope, Exit.void))
     rmSync(folder, { recursive: true, force: true })
   }
+  let closing: Promise<void> | undefined
+  const closeAll = () => (closing ??= close())
   const postgres = await Effect.runPromise(
     start({ root: join(folder, "postgres"), port: 0 }).pipe(Effect.provideService(Scope.Scope, scope))
   )
@@ -153,14 +158,18 @@ export const open = async (): Promise<Stand> => {
   /** Runs a program from a clean slate of Postgres, and counts what it costs. */
   const counted = async <A>(
     { reference }: Source,
-    program: () => { readonly pid: number; readonly done: Promise<A> }
+    program: () => { readonly child: ChildProcess; readonly done: Promise<A> }
   ): Promise<Run & { readonly result: A }> => {
     await administrator.query("checkpoint")
     const [serverBefore, postgresBefore] = [cpuOf(reference.pid), cpuOfFamily(postgres.pid())]
     const began = process.hrtime.bigint()
-    const { pid, done } = program()
-    const watched = watch(pid)
-    const result = await done.finally(watched)
+    const { child, done } = program()
+    children.add(child)
+    const watched = watch(child.pid!)
+    const result = await done.finally(() => {
+      children.delete(child)
+      watched()
+    })
     const wholeSeconds = Number(process.hrtime.bigint() - began) / 1e9
     const since = (before: number | null, now: number | null) => (before === null || now === null ? null : now - before)
     return {
@@ -179,10 +188,9 @@ export const open = async (): Promise<Stand> => {
       `budget: { requests_per_minute: ${settings.requestsPerMinute ?? "unlimited"} }\n` +
         (settings.pageSize === null ? "" : `paging: { page_size: ${settings.pageSize} }\n`)
     )
-    const { result, ...run } = await counted(from, () => {
-      const { child, done } = startCommand(["sync", ...args, "--json"], { cwd: folder, env: environment(from, to) })
-      return { pid: child.pid!, done }
-    })
+    const { result, ...run } = await counted(from, () =>
+      startCommand(["sync", ...args, "--json"], { cwd: folder, env: environment(from, to) })
+    )
     if (result.code !== 0) throw new Error(`sync ended with ${result.code}: ${result.stderr}`)
     const report = JSON.parse(result.stdout) as {
       readonly companies: ReadonlyArray<{
@@ -218,7 +226,7 @@ export const open = async (): Promise<Stand> => {
           code === 0 ? resolve(stdout) : reject(new Error(`the minimal pipeline ended with ${code}`))
         )
       })
-      return { pid: child.pid!, done }
+      return { child, done }
     })
     const { rows, seconds, peakKb } = JSON.parse(result) as { rows: number; seconds: number; peakKb: number }
     return { ...run, rows, seconds, peakMb: run.peakMb ?? peakKb / 1024 }

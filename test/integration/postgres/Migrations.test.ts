@@ -8,6 +8,7 @@ import { connect, query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import {
   MigrationError,
+  ensure,
   folderDefault,
   migrate,
   pendingMigrations,
@@ -45,6 +46,28 @@ const run = <A, E>(test: Effect.Effect<A, E, Database | SqlClient | Scope.Scope>
   test.pipe(Effect.scoped, Effect.provide(layerSql))
 
 describe("migrate", () => {
+  it.live("through a pool does the same, and asks one question when there is nothing to do", () =>
+    run(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const folder = yield* folderOf({ "0001_first.sql": first })
+        assert.deepStrictEqual(names(yield* ensure({ folder })), ["0001_first.sql"])
+        writeFileSync(join(folder, "0002_second.sql"), second)
+        assert.deepStrictEqual(names(yield* ensure({ folder })), ["0002_second.sql"])
+        // Somebody else migrates: whoever is up to date does not stand in that line.
+        yield* sql.withTransaction(
+          Effect.gen(function* () {
+            yield* sql`select pg_advisory_xact_lock(7305881473)`
+            assert.deepStrictEqual(names(yield* ensure({ folder })), [])
+          })
+        )
+        writeFileSync(join(folder, "0002_second.sql"), `${second} -- changed`)
+        const error = yield* Effect.flip(ensure({ folder }))
+        assert.instanceOf(error, MigrationError)
+      })
+    )
+  )
+
   it.live("applies files of many statements in order, once, and records them", () =>
     run(
       Effect.gen(function* () {

@@ -4,11 +4,12 @@ import { type CheckerOf } from "./Checker.ts"
 export const fence: CheckerOf = () => {
   const seen = new Map<string, number>()
   const highest = new Map<string, bigint>()
-  /** The newest run of a lane that was known before. */
-  const newest = new Map<string, bigint>()
+  /** The run that took a lane over last, as far as was known before: of the highest fence, and of these the newest. */
+  const newest = new Map<string, { readonly id: bigint; readonly fence: bigint }>()
   return {
     name: "fence",
-    holds: "I6: no run lands after a later one has taken the resource over; the fence never goes back",
+    holds:
+      "I6: no run lands after a later one has taken the resource over; the fence never goes back; a run is called abandoned only when a later one has taken over",
     landed: ({ subject: { company, resource, marks }, runs }) => {
       for (const mark of marks) {
         const lane = `${company}/${resource.path}/${mark.lane}`
@@ -16,14 +17,26 @@ export const fence: CheckerOf = () => {
         const known = highest.get(lane) ?? 0n
         if (mark.fence < known) return `${lane}: the fence went back to ${mark.fence}`
         highest.set(lane, mark.fence)
-        const knownRun = newest.get(lane) ?? 0n
+        const knownRun = newest.get(lane)
         const own = runs.filter((run) => run.lane === mark.lane)
-        for (const run of own) if (BigInt(run.id) > (newest.get(lane) ?? 0n)) newest.set(lane, BigInt(run.id))
+        for (const { id, fence: held } of own) {
+          const last = newest.get(lane)
+          // A run gets its number after its fence: one that was taken over in between has the higher number.
+          if (last === undefined || held > last.fence || (held === last.fence && BigInt(id) > last.id))
+            newest.set(lane, { id: BigInt(id), fence: held })
+        }
+        for (const run of own) {
+          if (run.status === "abandoned" && BigInt(run.id) === newest.get(lane)!.id) {
+            return `${lane}: run ${run.id} is called abandoned, and nobody has taken over from its fence ${run.fence}`
+          }
+        }
         for (const run of own) {
           const before = seen.get(run.id)
           seen.set(run.id, run.pages)
           if (before === undefined ? run.pages === 0 : run.pages === before) continue
-          if (BigInt(run.id) < knownRun) return `${lane}: run ${run.id} landed although run ${knownRun} had taken over`
+          if (knownRun !== undefined && run.fence <= knownRun.fence && BigInt(run.id) < knownRun.id) {
+            return `${lane}: run ${run.id} landed although run ${knownRun.id} had taken over`
+          }
           if (run.fence < known) {
             return `${lane}: run ${run.id} landed with fence ${run.fence} when the fence was ${known}`
           }

@@ -3,6 +3,8 @@ import type { Mutant } from "./Mutant.ts"
 
 const exchange = "connectors/service-v2/client/Exchange.ts"
 const decode = "connectors/service-v2/client/Decode.ts"
+const decodeBytes = "connectors/service-v2/client/DecodeBytes.ts"
+const values = "connectors/service-v2/client/Values.ts"
 const paging = "connectors/service-v2/client/Paging.ts"
 const serviceClient = "connectors/service-v2/client/ServiceClient.ts"
 
@@ -46,11 +48,27 @@ export const client: ReadonlyArray<Mutant> = [
     origin: "float money",
     story: "a decimal is a number",
     changes: [
+      // Where nearly all of them pass, …
+      {
+        file: decodeBytes,
+        find: "if (isQuoted && bytes[at++] !== quote) return -2",
+        replace:
+          "if (isQuoted && bytes[at++] !== quote) return -2\n" +
+          '        to = start + out.write(String(Number(out.toString("latin1", start, to))), start, "latin1")'
+      },
+      // … in an answer that is read as text, …
       {
         file: decode,
         find: "if (!isPlainDecimal(cell, wholes[place]!, scales[place]!)) return null\n            columns[place] = cell",
         replace:
           "if (!isPlainDecimal(cell, wholes[place]!, scales[place]!)) return null\n            columns[place] = String(Number(cell))"
+      },
+      // … and where a record is looked at closely.
+      {
+        file: values,
+        find: 'return sign === "-" && !(whole === "0" && isZeros(kept)) ? `-${magnitude}` : magnitude',
+        replace:
+          'return String(Number(sign === "-" && !(whole === "0" && isZeros(kept)) ? `-${magnitude}` : magnitude))'
       }
     ]
   },

@@ -73,7 +73,7 @@ export const extract: ReadonlyArray<Mutant> = [
     origin: "museum 4",
     story: "a cursor is a cursor",
     changes: [{ file: scan, find: incremental, replace: incremental.replace("before(cursor, overlapMs)", "cursor") }],
-    wish: { on: ["S7"], off: ["S9", "S7x"], overrides: { overlap: 20_000_000 } }
+    wish: { on: ["S7"], off: ["S9", "S7x"], overrides: { overlap: 60_000_000, rewriteShare: 0.1, writes: 60 } }
   },
   {
     name: "overlap-not-stored-text",

@@ -150,7 +150,20 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "if (authority !== undefined) return later"
       }
     ],
-    wish: { on: ["BF", "S5", "N5", "D12"] }
+    wish: {
+      on: ["BF", "S5", "C3"],
+      only: ["BF", "S5", "C3", "N5", "D12"],
+      overrides: {
+        resources: ["worktypes"],
+        companies: 1,
+        rewriteShare: 0.5,
+        writes: 70,
+        safety: 90_000_000,
+        pageSize: 40,
+        cycleEvery: 5_000_000,
+        pauseRate: 0.015
+      }
+    }
   },
   {
     name: "stale-read-resurrects",
@@ -164,8 +177,19 @@ export const land: ReadonlyArray<Mutant> = [
       }
     ],
     wish: {
-      on: ["BF", "S11", "N5", "D12", "C3"],
-      overrides: { resources: ["areas", "producttypetaxes"], rewriteShare: 0.05, writes: 60, pageSize: 20 }
+      on: ["BF", "S11", "C3"],
+      only: ["BF", "S11", "C3", "N5", "S12", "S6"],
+      overrides: {
+        resources: ["areas"],
+        companies: 1,
+        rewriteShare: 0.05,
+        writes: 70,
+        safety: 90_000_000,
+        pageSize: 40,
+        cycleEvery: 5_000_000,
+        pauseRate: 0.015,
+        delayMax: 200_000
+      }
     }
   },
   {
@@ -266,6 +290,11 @@ export const land: ReadonlyArray<Mutant> = [
         find: '`where ${wins(table, authority, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")}`,\n    merge:',
         replace:
           '`where ${wins(table, authority, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")} and t."_version" % 3 <> 2`,\n    merge:'
+      },
+      {
+        file: merge,
+        find: "from merged where ${oldVersion} is not null)",
+        replace: "from merged where ${oldVersion} % 3 <> 2)"
       }
     ],
     wish: { on: ["S5"] }

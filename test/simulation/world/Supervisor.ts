@@ -12,7 +12,7 @@ import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import { type Machine, type Wish, start } from "./Engine.ts"
 
-/** The place of the process that backfills; it goes on until it is through. */
+/** The place of the process that backfills; it goes on until it is through, and often begins once more. */
 const backfillPlace = 7
 
 interface Life {
@@ -90,7 +90,8 @@ export class Supervisor {
       this.alive.delete(life)
       const isDone =
         report?.companies.every(({ outcomes }) => outcomes.every(({ failure }) => failure === null)) === true
-      if (isBackfill && isDone) return
+      // Some read everything once more.
+      if (isBackfill && isDone && this.chance.chance(0.3)) return
       const wait = this.chance.skewed(drawn.cycleEvery / 3, drawn.cycleEvery * 2)
       kernel.after(wait, null, () => this.launch(place))
     })
@@ -145,7 +146,10 @@ export class Supervisor {
       kernel.after(chance.integer(0, 2000), null, () => this.kill(life, "C1 kill"))
       return
     }
-    if (drawn.pauseRate > 0 && chance.chance(drawn.pauseRate)) {
+    // A backfill has few answers, and what it has read may grow old before it is landed.
+    const isRead = life.place === backfillPlace && what.startsWith("/")
+    const pauseRate = drawn.pauseRate * (isRead ? 20 : 1)
+    if (pauseRate > 0 && chance.chance(pauseRate)) {
       kernel.after(chance.integer(0, 2000), null, () => this.pause(life))
       return
     }

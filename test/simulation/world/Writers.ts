@@ -217,7 +217,10 @@ export class Writers {
 
   /** A stamp in the past, within the bound and after `least`; null when there is none. */
   private lag(least: number): number | null {
-    const stamp = this.kernel.now - this.chance.skewed(1000, this.drawn.overlap * 0.8)
+    const most = this.drawn.overlap * 0.8
+    // Most are hardly late; one that is late by much is stamped before many a cursor.
+    const by = this.chance.chance(0.5) ? this.chance.skewed(1000, most) : Math.round(this.chance.next() * most)
+    const stamp = this.kernel.now - by
     if (stamp <= least) return null
     this.fired("S7 late")
     return stamp
@@ -245,6 +248,8 @@ export class Writers {
     const ids = new Set(children.map((child) => child.parent))
     const parents = this.table(company, parent).filter(({ id }) => ids.has(id))
     this.fired("CH child changed")
+    // A parent that did not fit is written anew as one that does.
+    for (const { id } of parents) this.odd.delete(keyOf(company, parent.path, String(id)))
     this.put(
       company,
       parent,

@@ -1,0 +1,8 @@
+import { defineConfig, mergeConfig } from "vitest/config"
+import standard from "./vitest.config.ts"
+
+/** The tests that take long: whole programs, killed and compared. `npm run test:long`. */
+export default mergeConfig(
+  { ...standard, test: { ...standard.test, include: [], exclude: [] } },
+  defineConfig({ test: { include: ["test/**/*.long.test.ts"] } })
+)
