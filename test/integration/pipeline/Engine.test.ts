@@ -292,7 +292,7 @@ describe("the engine", () => {
           next: null,
           ...(path === "bills"
             ? page(at(9), ...changed)
-            : page(null, ...all.filter((one) => where == null || one.columns[1] === where.value)))
+            : page(null, ...all.filter((one) => one.columns[1] === (where?.value ?? one.columns[1]))))
         }))
         const options: SyncOptions = {
           companies: [{ name: "one", connector: source.connector, resources: [parts, bills] }],
