@@ -136,7 +136,8 @@ export class PageTokenRefused extends Data.TaggedClass("PageTokenRefused")<{ rea
 export class PageDrift extends Data.TaggedClass("PageDrift")<{ readonly detail: string }> {
   readonly isRetryable = false
   readonly stops = "resource"
-  readonly remedy = "the scan begins again by itself; if that keeps failing, sync when fewer people work, or use larger pages"
+  readonly remedy =
+    "the scan begins again by itself; if that keeps failing, sync when fewer people work, or use larger pages"
 }
 
 /** 501: declared, and not built in this installation. */
