@@ -59,6 +59,8 @@ export const read = Effect.fn("status.read")(function* (datasets: Datasets) {
             .select((e) => ["company_id", "resource", e.fn.max("began_at").as("at")])
             .where("status", "=", "done")
             .where("lane", "=", "live")
+            // What a parent's change brought in says nothing of the other records.
+            .where("kind", "in", ["full", "incremental"])
             .groupBy(["company_id", "resource"])
             .as("ok"),
         (join) => join.onRef("ok.company_id", "=", "c.company_id").onRef("ok.resource", "=", "c.resource")
