@@ -1,5 +1,8 @@
 /**
- * Cursors as instants, for comparing only: what is stored and sent stays the source's own text.
+ * Cursors as instants: for comparing, and for beginning a little before one.
+ *
+ * Promise: no digit is lost or made up. What is stored stays the source's own text; what is moved back keeps its form, and
+ * a cursor that is no instant is never touched.
  */
 
 interface Instant {

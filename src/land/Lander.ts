@@ -185,7 +185,6 @@ export const open = Effect.fn("Lander.open")(function* (
   /** Whether this turn reads a table from its first page that was empty when it began. */
   let isFirst = !hadRows && !begun.resumed
   const wasNeverLoaded = turn.live.cursor === null && turn.live.fullScanAt === null
-  const hadCursor = checkpoint.cursor !== null
   /** What the checkpoint wanted when it was last looked at: a wish that came up since stays. */
   let knownWanted = checkpoint.fullWanted
   /** Set when a landing of this run met older versions than the warehouse holds. */
@@ -462,7 +461,7 @@ export const open = Effect.fn("Lander.open")(function* (
         yield* saveCheckpoint({
           scan: complete ? null : scan,
           completed: complete ? scan : null,
-          lateMs: hadCursor ? lateMs : 0,
+          lateMs,
           // A source that went back is read in full until a person has decided.
           ...(wentBack !== null
             ? { fullWanted: wentBack }

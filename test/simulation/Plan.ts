@@ -8,7 +8,7 @@
 import { chance } from "./kernel/Chance.ts"
 import type { NetworkFault } from "./world/Network.ts"
 
-/** Section 6 of RELIABILITY.md, as far as it concerns the sync engine. */
+/** What goes wrong, as far as it concerns the sync engine. */
 export const classes = {
   S1: "server errors",
   S2: "429 with every form of Retry-After",

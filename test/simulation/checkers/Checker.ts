@@ -115,7 +115,7 @@ export interface Final {
 
 export interface Checker {
   readonly name: string
-  /** Number in section 6 of RELIABILITY.md, and what must hold. */
+  /** What must hold, with the number by which it is spoken of. */
   readonly holds: string
   readonly landed?: (moment: Moment) => string | null
   readonly healed?: (final: Final) => string | null

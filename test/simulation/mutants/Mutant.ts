@@ -18,7 +18,7 @@ export interface Change {
 
 export interface Mutant {
   readonly name: string
-  /** `museum 8`, or the name in section 7 of RELIABILITY.md. */
+  /** `museum 8` (see the README beside), or what kind of mistake it is. */
   readonly origin: string
   /** What somebody could have thought when writing it so. */
   readonly story: string
