@@ -49,6 +49,15 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/postgres"
   ],
   "src/verify": ["src/catalogue", "src/connector", "src/model", "src/postgres"],
+  "src/webhook": [
+    "src/budget",
+    "src/catalogue",
+    "src/connector",
+    "src/land",
+    "src/model",
+    "src/pipeline",
+    "src/postgres"
+  ],
   "src/configuration": ["src/model", "src/pipeline"],
   "src/cli/launch.js": ["src/main.ts"],
   "src/cli": [
@@ -59,7 +68,8 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/model",
     "src/pipeline",
     "src/postgres",
-    "src/verify"
+    "src/verify",
+    "src/webhook"
   ],
   "src/main.ts": ["src", "connectors"],
   "connectors/service-v2/catalogue": ["src/catalogue"],

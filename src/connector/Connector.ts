@@ -10,6 +10,7 @@ import type * as Effect from "effect/Effect"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { SourceError } from "./SourceError.ts"
+import type { Subscriptions } from "./Subscriptions.ts"
 
 /** Who a token is. */
 export interface Identity {
@@ -149,6 +150,8 @@ export interface ConnectorShape {
   /** A record by its number; `record` is null when the source has none in this company. */
   readonly get: (resource: Resource, id: string) => Effect.Effect<Reading, SourceError>
   readonly write: (request: WriteRequest) => Effect.Effect<WriteAnswer, SourceError>
+  /** Absent where the source has no webhooks. */
+  readonly subscriptions?: Subscriptions
   readonly usage: Effect.Effect<ConnectorUsage>
 }
 

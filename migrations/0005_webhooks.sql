@@ -1,0 +1,110 @@
+-- Webhooks: events accepted and not yet acted on, what is subscribed to and with which secrets, and what may have been
+-- missed. Companies stand here under the names that the configuration gives them: a delivery is accepted before anybody
+-- asks the source which company a token belongs to.
+
+create table tributary.inbox (
+  id bigint generated always as identity primary key,
+  company text not null,
+  event_id text not null,
+  event_type text not null,
+  resource text,
+  record_id text,
+  stamp text,
+  occurred_at timestamptz,
+  sent_at timestamptz not null,
+  received_at timestamptz not null default tributary.now(),
+  body bytea not null,
+  state text not null default 'waiting' check (state in ('waiting', 'done', 'dead', 'ignored')),
+  attempts integer not null default 0,
+  due_at timestamptz not null default tributary.now(),
+  settled_at timestamptz,
+  run_id bigint,
+  reason text
+);
+comment on table tributary.inbox is 'Events accepted. A delivery is answered 2xx only after its event stands here; acting on it may be repeated without harm.';
+comment on column tributary.inbox.resource is 'The path of the resource that the type names; null when it names none that is known.';
+comment on column tributary.inbox.record_id is 'The record to read again; null reads what changed in the whole resource.';
+comment on column tributary.inbox.stamp is 'The record''s own time of change as the event shows it: a hint, never loaded.';
+comment on column tributary.inbox.occurred_at is 'When it fired, by the source''s clock.';
+comment on column tributary.inbox.sent_at is 'The time that the accepted attempt was signed with.';
+comment on column tributary.inbox.state is 'waiting; done; dead (given up after bounded attempts, kept for a person: tributary webhooks replay); ignored (asks for nothing that is synced)';
+comment on column tributary.inbox.due_at is 'Not tried before this.';
+comment on column tributary.inbox.run_id is 'The run that read what it asked for.';
+comment on column tributary.inbox.reason is 'Why it is dead or ignored, why the last attempt failed, or how it was settled without a read of its own.';
+create unique index inbox_once on tributary.inbox (company, event_id);
+create index inbox_waiting on tributary.inbox (company, resource, id) where state = 'waiting';
+create index inbox_settled on tributary.inbox (settled_at) where state in ('done', 'ignored');
+
+create table tributary.inbox_claims (
+  company text not null,
+  resource text not null,
+  owner text not null,
+  until timestamptz not null,
+  primary key (company, resource)
+);
+comment on table tributary.inbox_claims is 'Which process works on the events of a resource, until when unless it says so again. A courtesy: the fence is the guarantee.';
+
+create table tributary.webhook_secrets (
+  id bigint generated always as identity primary key,
+  company text not null,
+  subscription_id text,
+  sealed bytea not null,
+  state text not null check (state in ('next', 'current', 'previous')),
+  created_at timestamptz not null default tributary.now(),
+  accepted_until timestamptz
+);
+comment on table tributary.webhook_secrets is 'Signing secrets, encrypted with a key that is derived from the company''s token: of no use to whoever reads this table.';
+comment on column tributary.webhook_secrets.state is 'next: stored before the source is told, so that no delivery signed with it is refused; current; previous: accepted until accepted_until';
+create index webhook_secrets_by_company on tributary.webhook_secrets (company, subscription_id);
+
+create table tributary.subscriptions (
+  company text not null,
+  subscription_id text not null,
+  url text not null,
+  events text[] not null,
+  description text,
+  state text not null check (state in ('active', 'paused', 'disabled', 'gone')),
+  failcount bigint,
+  last_delivery_at timestamptz,
+  disabled_at timestamptz,
+  first_seen_at timestamptz not null default tributary.now(),
+  checked_at timestamptz not null,
+  sound_at timestamptz,
+  log_read_to text,
+  primary key (company, subscription_id)
+);
+comment on table tributary.subscriptions is 'The subscriptions that deliver to us, as they were when last looked at.';
+comment on column tributary.subscriptions.state is 'gone: the source no longer has it, or it was cancelled';
+comment on column tributary.subscriptions.checked_at is 'When the source was last asked.';
+comment on column tributary.subscriptions.sound_at is 'When it was last seen active with every event that is wanted: nothing fired before this was dropped by it.';
+comment on column tributary.subscriptions.log_read_to is 'The newest entry of the delivery log that was looked at, by the source''s own time, byte for byte.';
+
+create table tributary.receivers (
+  instance text primary key,
+  companies text[] not null,
+  began_at timestamptz not null default tributary.now(),
+  alive_at timestamptz not null default tributary.now(),
+  ended_at timestamptz
+);
+comment on table tributary.receivers is 'Processes that receive deliveries, and when each last proved that it can store them: between these times nothing was received.';
+
+create table tributary.gaps (
+  id bigint generated always as identity primary key,
+  company text not null,
+  subscription_id text,
+  resource text not null,
+  cause text not null check (cause in ('abandoned', 'lost', 'disabled', 'paused', 'missing', 'down')),
+  detail text not null,
+  began_at timestamptz,
+  ended_at timestamptz,
+  found_at timestamptz not null default tributary.now(),
+  closed_at timestamptz,
+  closed_by text
+);
+comment on table tributary.gaps is 'Times in which events of a resource may have been dropped. Closed by a read of the resource that began after the gap had ended.';
+comment on column tributary.gaps.cause is 'abandoned: the source gave an event up; lost: it delivered one that is not in the inbox; disabled, paused: the subscription was; missing: there was no subscription for the resource; down: nobody received';
+comment on column tributary.gaps.began_at is 'By the warehouse''s clock; null when nobody knows.';
+comment on column tributary.gaps.ended_at is 'Null while it lasts.';
+comment on column tributary.gaps.closed_by is 'What proved it closed.';
+create unique index gaps_open on tributary.gaps (company, resource, cause, coalesce(subscription_id, '')) where closed_at is null;
+create index gaps_closed on tributary.gaps (closed_at) where closed_at is not null;

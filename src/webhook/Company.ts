@@ -1,0 +1,29 @@
+/** A company as the webhook side works with it: what to ask, and what its rows look like. */
+import type * as Effect from "effect/Effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { ConnectorShape } from "../connector/Connector.ts"
+import type { Table } from "../model/Table.ts"
+import type { EngineSettings } from "../pipeline/SyncResource.ts"
+
+export interface Company {
+  /** As the configuration calls it; the last part of the address that deliveries are sent to. */
+  readonly name: string
+  readonly connector: ConnectorShape
+  /** The tables of the resources that are synced, by path, with the columns learnt so far; read anew at each use. */
+  readonly tables: Effect.Effect<ReadonlyMap<string, Table>, SqlError>
+  readonly engine: EngineSettings
+  readonly batchRecordsMax: number
+  /** The events that are wanted. */
+  readonly events: ReadonlyArray<string>
+}
+
+/** Whose records are read again when a row of the resource changes. */
+export const childrenOf = (
+  tables: ReadonlyMap<string, Table>,
+  path: string
+): ReadonlyArray<{ readonly resource: string; readonly field: string }> =>
+  [...tables.values()].flatMap(({ resource }) =>
+    resource.parent !== null && resource.parent.resource === path && !resource.modifiedSince
+      ? [{ resource: resource.path, field: resource.parent.field }]
+      : []
+  )

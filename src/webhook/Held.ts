@@ -1,0 +1,13 @@
+/** The signing secrets that are accepted now, as the receiver sees them. */
+import type * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
+
+export interface Held {
+  /** From memory, so that a forgery costs no question; empty for a company that is not known. */
+  readonly of: (company: string) => ReadonlyArray<Redacted.Redacted>
+  /**
+   * Reads what other processes may have stored meanwhile. Asked before a delivery is called forged, so it asks the
+   * database at most about once a second. True when anything changed. Never fails: what is known stays.
+   */
+  readonly refresh: Effect.Effect<boolean>
+}
