@@ -33,6 +33,8 @@ comment on column tributary.inbox.run_id is 'The run that read what it asked for
 comment on column tributary.inbox.reason is 'Why it is dead or ignored, why the last attempt failed, or how it was settled without a read of its own.';
 create unique index inbox_once on tributary.inbox (company, event_id);
 create index inbox_waiting on tributary.inbox (company, resource, id) where state = 'waiting';
+create index inbox_dead on tributary.inbox (company, id) where state = 'dead';
+create index inbox_put_off on tributary.inbox (company, resource, record_id) where state = 'waiting' and reason is not null;
 create index inbox_settled on tributary.inbox (settled_at) where state in ('done', 'ignored');
 
 create table tributary.inbox_claims (
@@ -70,14 +72,22 @@ create table tributary.subscriptions (
   first_seen_at timestamptz not null default tributary.now(),
   checked_at timestamptz not null,
   sound_at timestamptz,
+  unsound text check (unsound in ('paused', 'disabled', 'missing')),
+  refused text[] not null default '{}',
+  judged_at timestamptz,
   log_read_to text,
+  log_read_at timestamptz,
   primary key (company, subscription_id)
 );
 comment on table tributary.subscriptions is 'The subscriptions that deliver to us, as they were when last looked at.';
 comment on column tributary.subscriptions.state is 'gone: the source no longer has it, or it was cancelled';
 comment on column tributary.subscriptions.checked_at is 'When the source was last asked.';
 comment on column tributary.subscriptions.sound_at is 'When it was last seen active with every event that is wanted: nothing fired before this was dropped by it.';
+comment on column tributary.subscriptions.unsound is 'Why events may have been dropped since sound_at: the first reason that was seen. Stays until the gap is written down, although the subscription may have been mended.';
+comment on column tributary.subscriptions.refused is 'Events that are wanted and that the source says it does not know.';
+comment on column tributary.subscriptions.judged_at is 'The look after which it was last written down what it may have dropped; null before the first.';
 comment on column tributary.subscriptions.log_read_to is 'The newest entry of the delivery log that was looked at, by the source''s own time, byte for byte.';
+comment on column tributary.subscriptions.log_read_at is 'When the delivery log was last read down to what an earlier look had seen.';
 
 create table tributary.receivers (
   instance text primary key,
@@ -98,13 +108,21 @@ create table tributary.gaps (
   began_at timestamptz,
   ended_at timestamptz,
   found_at timestamptz not null default tributary.now(),
+  events text[] not null default '{}',
+  tries integer not null default 0,
+  tried_at timestamptz,
+  due_at timestamptz not null default tributary.now(),
+  reason text,
   closed_at timestamptz,
   closed_by text
 );
 comment on table tributary.gaps is 'Times in which events of a resource may have been dropped. Closed by a read of the resource that began after the gap had ended.';
-comment on column tributary.gaps.cause is 'abandoned: the source gave an event up; lost: it delivered one that is not in the inbox; disabled, paused: the subscription was; missing: there was no subscription for the resource; down: nobody received';
+comment on column tributary.gaps.cause is 'abandoned: the source gave an event up; lost: it delivered one that is not in the inbox; disabled, paused: the subscription was; missing: there was no subscription for the resource; down: nobody looked at the delivery log for longer than it remembers';
 comment on column tributary.gaps.began_at is 'By the warehouse''s clock; null when nobody knows.';
 comment on column tributary.gaps.ended_at is 'Null while it lasts.';
+comment on column tributary.gaps.events is 'The events that are known to be lost, so that the log does not show them as news again.';
+comment on column tributary.gaps.due_at is 'Not tried before this: to revive the subscription while it lasts, to read the resource again after that.';
+comment on column tributary.gaps.reason is 'Why the last try did not help.';
 comment on column tributary.gaps.closed_by is 'What proved it closed.';
 create unique index gaps_open on tributary.gaps (company, resource, cause, coalesce(subscription_id, '')) where closed_at is null;
 create index gaps_closed on tributary.gaps (closed_at) where closed_at is not null;

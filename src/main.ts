@@ -8,6 +8,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as Runtime from "effect/Runtime"
 import { serviceV2 } from "../connectors/service-v2/catalogue/index.ts"
 import { Budget } from "./budget/Budget.ts"
 import { Budgets } from "./budget/Budgets.ts"
@@ -48,13 +49,18 @@ const source = Layer.succeed(Source, {
       retry: { attemptsMax: configuration.attemptsMax },
       retryAfterMaxMs: configuration.retryAfterMaxMs,
       rateLimitedWaitMaxMs: configuration.retryAfterMaxMs,
-      allowHttp: configuration.allowHttp
+      allowHttp: configuration.allowHttp,
+      rotateField: configuration.webhooks.rotateField
     }).pipe(
       Effect.provideService(Budget, budget),
       Effect.provide(http),
       Effect.mapError((error) => new ConfigurationError({ problems: [`company ${company.name}: ${error.message}`] }))
     )
   }),
+  deliveries: Effect.map(
+    Effect.promise(() => import("../connectors/service-v2/client/Deliveries.ts")),
+    ({ deliveryReader }) => deliveryReader
+  ),
   reference: Effect.fnUntraced(function* (options) {
     const server = yield* Effect.promise(() => import("../connectors/service-v2/reference-server/ReferenceServer.ts"))
     return yield* server
@@ -71,13 +77,21 @@ const source = Layer.succeed(Source, {
   )
 })
 
+/** The exit code of a program that a signal ended. */
+const interrupted = 130
+
 Program.run(packageJson.version, process.argv.slice(2)).pipe(
-  Effect.provide(Layer.mergeAll(source, NodeServices.layer, Layer.succeed(Logger.LogToStderr, true))),
+  Effect.provide(Layer.mergeAll(source, NodeServices.layer, Logger.layer([Output.logger]))),
   // Every failure has been told on standard error already; what is left is the exit code. A defect has not.
   Effect.tapCause((cause) =>
     Cause.hasDies(cause)
       ? Output.note(`tributary: this is a fault of the program, please report it\n${Cause.pretty(cause)}`)
       : Effect.void
   ),
-  NodeRuntime.runMain({ disableErrorReporting: true })
+  NodeRuntime.runMain({
+    disableErrorReporting: true,
+    // What serves until it is told to stop has done all that it was for.
+    teardown: (exit, onExit) =>
+      Runtime.defaultTeardown(exit, (code) => onExit(code === interrupted && process.argv[2] === "serve" ? 0 : code))
+  })
 )

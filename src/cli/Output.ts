@@ -4,7 +4,10 @@
  * Promise: with `--json` standard output is one JSON document (or lines of it) and nothing else.
  */
 import Table from "cli-table3"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 
 /** JSON for machines: bigint as a number where that is exact, else as text. */
 export const toJson = (value: unknown): string =>
@@ -24,6 +27,18 @@ const write = (stream: NodeJS.WriteStream, text: string): Effect.Effect<void> =>
     // A reader that has gone away (`| head`) is no failure of the command.
     stream.write(text, () => resume(Effect.void))
   })
+
+/** What is logged: a line each on standard error, at once and past whatever collects a command's own words. */
+export const logger = Logger.make<unknown, void>(({ cause, date, fiber, logLevel, message }) => {
+  const words = (Array.isArray(message) ? message : [message]).map((one) =>
+    typeof one === "string" ? one : toJson(one)
+  )
+  const notes = Object.entries(fiber.getRef(References.CurrentLogAnnotations)).map(
+    ([name, value]) => `${name}=${typeof value === "string" ? value : toJson(value)}`
+  )
+  const why = cause.reasons.length === 0 ? [] : [Cause.pretty(cause)]
+  process.stderr.write(`${[date.toISOString(), logLevel.toUpperCase(), ...words, ...notes, ...why].join(" ")}\n`)
+})
 
 export type Align = "left" | "right"
 

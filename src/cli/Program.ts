@@ -19,6 +19,8 @@ const commands = {
   explain: () => import("./explain.ts"),
   query: () => import("./query.ts"),
   schema: () => import("./schema.ts"),
+  serve: () => import("./serve.ts"),
+  webhooks: () => import("./webhooks.ts"),
   "reference-server": () => import("./referenceServer.ts")
 }
 

@@ -8,6 +8,7 @@ import type * as Scope from "effect/Scope"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { CompanyConfiguration, Configuration, ConfigurationError } from "../configuration/Configuration.ts"
 import type { ConnectorShape } from "../connector/Connector.ts"
+import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Model } from "../model/Model.ts"
 import type * as Redacted from "effect/Redacted"
@@ -36,12 +37,36 @@ export interface DemoCompany {
   readonly token: Redacted.Redacted
 }
 
+/** A change of one value that fires an event. */
+export interface Fired {
+  /** What happened, for people. */
+  readonly told: string
+  readonly resource: string
+  readonly id: string
+  /** The field that changed. */
+  readonly field: string
+}
+
+/** How an attempt to deliver an event went. */
+export interface Delivered {
+  readonly eventId: string
+  readonly eventType: string
+  /** What the receiver answered; null when it did not. */
+  readonly status: number | null
+}
+
 /** The story that the demo tells of this source. */
 export interface Demo {
   /** Issues a token for each company of the demo data. */
   readonly companies: (reference: Reference) => Effect.Effect<ReadonlyArray<DemoCompany>, ReferenceFailed>
   /** Changes something through the API, as a person at the screen would; answers what it did, a line each. */
   readonly change: (connector: ConnectorShape) => Effect.Effect<ReadonlyArray<string>, SourceError | ReferenceFailed>
+  /** Has the reference server deliver to receivers on this machine that this certificate proves. */
+  readonly trust: (reference: Reference, certificate: string) => Effect.Effect<void, ReferenceFailed>
+  /** Changes a record through the API, so that one of the events fires that are subscribed to when nobody says otherwise. */
+  readonly fire: (connector: ConnectorShape) => Effect.Effect<Fired, SourceError | ReferenceFailed>
+  /** Delivers what has fired, now. */
+  readonly deliver: (reference: Reference) => Effect.Effect<ReadonlyArray<Delivered>, ReferenceFailed>
   /** Every record of a resource as the server holds it, a JSON text each, in the order of ids. */
   readonly state: (
     reference: Reference,
@@ -61,6 +86,8 @@ export class Source extends Context.Service<
       company: CompanyConfiguration,
       configuration: Configuration
     ) => Effect.Effect<ConnectorShape, ConfigurationError, Scope.Scope>
+    /** How webhook deliveries of this source are checked and read. */
+    readonly deliveries: Effect.Effect<DeliveryReader>
     readonly reference: (options: ReferenceOptions) => Effect.Effect<Reference, ReferenceFailed, Scope.Scope>
     readonly demo: Effect.Effect<Demo>
     /** The views that people ask of this source's records. */

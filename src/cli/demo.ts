@@ -2,8 +2,8 @@
  * `tributary demo`: the whole way on one machine, from an empty folder to rows in a table.
  *
  * Promise: nothing of it is acted. A real Postgres and the real reference server come up, the real pipeline syncs over
- * HTTP, something changes at the source through the API, and at the end every value in the warehouse is compared with
- * what the server says it holds. A difference is an error.
+ * HTTP, something changes at the source through the API, an event of it is delivered over HTTPS and acted on, and at the
+ * end every value in the warehouse is compared with what the server says it holds. A difference is an error.
  */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
@@ -15,6 +15,7 @@ import type { SyncReport } from "../pipeline/Sync.ts"
 import { compare } from "../verify/Compare.ts"
 import * as Bars from "./Bars.ts"
 import { config, configuration, json, reported } from "./Command.ts"
+import * as DemoWebhook from "./DemoWebhook.ts"
 import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { read as runQuery, toTable } from "./query.ts"
@@ -29,7 +30,9 @@ const emptyWarehouse = Effect.gen(function* () {
   yield* sql.unsafe(
     `drop schema if exists ${identifier(datasetsDefault.history)}, ${identifier(datasetsDefault.current)} cascade`
   )
-  yield* sql`truncate tributary.runs, tributary.checkpoints, tributary.scan_seen, tributary.quarantine restart identity`
+  yield* sql`truncate tributary.runs, tributary.checkpoints, tributary.scan_seen, tributary.quarantine,
+    tributary.inbox, tributary.inbox_claims, tributary.webhook_secrets, tributary.subscriptions, tributary.receivers,
+    tributary.gaps restart identity`
 })
 
 interface Compared {
@@ -69,7 +72,9 @@ export const command = Command.make(
         url: reference.baseUrl,
         token: company.token,
         companyId: null,
-        resources: null
+        resources: null,
+        webhookSecrets: [],
+        webhookEvents: null
       }))
       const own: Configuration = { ...settings, companies: configured, datasets: datasetsDefault }
       const everything = { resources: [], companies: [], full: false, acceptDeletions: false }
@@ -87,20 +92,26 @@ export const command = Command.make(
       yield* say(`   ${Sync.summary(first)}`)
 
       yield* say("\n2. Something changes at the source, through its API\n")
-      const changed = yield* demo
-        .change(sources[0]!.connector)
-        .pipe(
-          Effect.catchTag("SourceError", (error) =>
-            Effect.fail(new CommandFailed({ code: exitCode.fault, message: `${error.message}; ${error.remedy}` }))
-          )
-        )
+      const changed = yield* DemoWebhook.told(demo.change(sources[0]!.connector))
       for (const line of changed) yield* say(`   ${line}`)
 
       yield* say("\n3. Incremental sync: only what changed is asked for\n")
       const second = yield* synced
       yield* say(`   ${Sync.summary(second)}`)
 
-      yield* say("\n4. Is the warehouse equal to the source? Every row and every value, both ways\n")
+      yield* say("\n4. A webhook brings a change over: the source tells, nobody polls\n")
+      const brought = yield* DemoWebhook.bringOver({
+        demo,
+        reference,
+        settings: own,
+        company: configured[0]!,
+        companyId: companies[0]!.companyId,
+        connector: sources[0]!.connector,
+        home: Warehouse.demoHome(settings),
+        say
+      })
+
+      yield* say("\n5. Is the warehouse equal to the source? Every row and every value, both ways\n")
       const compared = yield* Effect.forEach(companies, ({ companyId }) =>
         Effect.forEach([...catalogue.resources.values()], (resource) =>
           Effect.gen(function* () {
@@ -153,6 +164,7 @@ export const command = Command.make(
           Output.toJson({
             equal: true,
             records,
+            webhook: brought,
             resources: rows,
             queries: answers.map(({ title, sql, result }) => ({
               title,
@@ -164,7 +176,7 @@ export const command = Command.make(
         )
         return
       }
-      yield* say("\n5. What is in the warehouse now\n")
+      yield* say("\n6. What is in the warehouse now\n")
       const largest = rows.toSorted((a, b) => b.rows - a.rows).slice(0, resourcesShownMax)
       yield* say(
         Output.table(
@@ -198,6 +210,7 @@ What to try next
   npx tributary query --demo "select * from tributary.runs order by id desc limit 5"
   npx tributary status --demo
   npx tributary reference-server --data demo      serve the API and point your own program at it
+  npx tributary serve --help                      receive the events of a real installation
   npx tributary sync --help                       sync a real installation: SERVICE_API_URL and SERVICE_API_TOKEN`)
   })
 ).pipe(

@@ -7,6 +7,7 @@ import { identifier } from "../model/Identifier.ts"
 import type { Datasets } from "../model/Table.ts"
 import { control } from "../pipeline/ControlTables.ts"
 import * as Query from "../postgres/Query.ts"
+import * as WebhookStatus from "../webhook/Status.ts"
 import { config, configuration, demoWarehouse, json, reported } from "./Command.ts"
 import * as Output from "./Output.ts"
 import * as Warehouse from "./Warehouse.ts"
@@ -141,18 +142,87 @@ const age = (milliseconds: number | null): string => {
   return `${Math.floor(seconds / 86_400)} days ago`
 }
 
+/** An instant to the second. */
+const at = (instant: string): string => `${instant.slice(0, 19)}Z`
+
+/** A log that is read with each look is no older than the look, about. */
+const staleLogMs = 60_000
+
+const subscriptionLines = (subscription: WebhookStatus.SubscriptionStatus): ReadonlyArray<string> => {
+  const { id, url, state, failCount, lastDeliveryAt, disabledAt, checkedMs, logReadMs } = subscription
+  const told = [
+    disabledAt === null ? state : `${state} since ${at(disabledAt)}`,
+    ...(failCount === null || failCount === 0 ? [] : [`${Output.count(failCount)} failed in a row`]),
+    lastDeliveryAt === null ? "nothing delivered yet" : `last delivery ${at(lastDeliveryAt)}`,
+    `looked at ${age(checkedMs)}`,
+    ...(logReadMs !== null && logReadMs - checkedMs < staleLogMs
+      ? []
+      : [logReadMs === null ? "its log was never read" : `its log was read ${age(logReadMs)}`])
+  ]
+  const remedy = {
+    active: null,
+    paused: `npx tributary webhooks resume ${id}`,
+    disabled: "it is enabled again by npx tributary serve as soon as a test delivery arrives",
+    gone: "npx tributary webhooks ensure"
+  }[state]
+  return [
+    `    subscription ${id}: ${told.join(", ")}`,
+    `      ${url}`,
+    ...(remedy === null ? [] : [`      what to do: ${remedy}`])
+  ]
+}
+
+const inboxLines = (inbox: WebhookStatus.InboxStatus): ReadonlyArray<string> => {
+  const { waiting, oldestMs, done, ignored, dead, deadReasons } = inbox
+  const oldest = oldestMs === null ? "" : ` (the oldest came ${age(oldestMs)})`
+  const settled = `${Output.count(done)} done and ${Output.count(ignored)} ignored in 24 h`
+  return [
+    `    inbox: ${Output.count(waiting)} waiting${oldest}, ${settled}, ${Output.count(dead)} dead`,
+    ...deadReasons.map((reason) => `      dead: ${reason}`),
+    ...(dead === 0 ? [] : ["      what to do: npx tributary webhooks replay --dead"])
+  ]
+}
+
+const gapLine = ({ resource, cause, detail, beganAt, endedAt, reason }: WebhookStatus.GapStatus): string => {
+  const since = beganAt === null ? "since nobody knows when" : `since ${at(beganAt)}`
+  const now = endedAt === null ? "it goes on" : `it ended ${at(endedAt)} and is to be read again`
+  return `    gap: ${resource} (${cause}) ${since}: ${detail}; ${now}${reason === null ? "" : `: ${reason}`}`
+}
+
+/** What is known of events, in lines. */
+export const webhookLines = (companies: ReadonlyArray<WebhookStatus.CompanyStatus>): ReadonlyArray<string> =>
+  companies.flatMap(({ company, subscriptions, inbox, gaps, closed, receivers, receiverSeenMs }) => [
+    `  webhooks of ${company}:`,
+    ...(subscriptions.length === 0 ? ["    no subscription is known"] : subscriptions.flatMap(subscriptionLines)),
+    receivers > 0
+      ? `    receivers: ${Output.count(receivers)} alive`
+      : `    receivers: none alive (${receiverSeenMs === null ? "there never was one" : `the last one ${age(receiverSeenMs)}`}); start one with: npx tributary serve`,
+    ...inboxLines(inbox),
+    ...gaps.map(gapLine),
+    ...closed.map(
+      ({ resource, cause, closedBy, closedMs }) => `    closed: ${resource} (${cause}) ${age(closedMs)} by ${closedBy}`
+    )
+  ])
+
 export const command = Command.make(
   "status",
   { config, demo: demoWarehouse, json },
   Effect.fn(function* (flags) {
-    const statuses = yield* reported(
+    const { resources: statuses, webhooks } = yield* reported(
       Effect.gen(function* () {
         const settings = yield* configuration(flags.config)
-        return yield* Warehouse.provide(read(settings.datasets), Warehouse.placeOf(settings, flags.demo))
+        return yield* Warehouse.provide(
+          Effect.all({ resources: read(settings.datasets), webhooks: WebhookStatus.read }),
+          Warehouse.placeOf(settings, flags.demo)
+        )
       })
     )
-    if (flags.json) return yield* Output.print(Output.toJson({ resources: statuses }))
-    if (statuses.length === 0) return yield* Output.print("Nothing has been synced yet. Start with: npx tributary sync")
+    if (flags.json) return yield* Output.print(Output.toJson({ resources: statuses, webhooks }))
+    const tellWebhooks = Effect.forEach(webhookLines(webhooks), Output.print, { discard: true })
+    if (statuses.length === 0) {
+      yield* Output.print("Nothing has been synced yet. Start with: npx tributary sync")
+      return yield* tellWebhooks
+    }
     yield* Output.print(
       Output.table(
         ["company", "resource", "rows", "deleted", "quarantine", "last run", "fresh", "cursor"],
@@ -180,6 +250,8 @@ export const command = Command.make(
       yield* Output.print(`\n  company ${companyId}, ${resource}: ${error}`)
       if (remedy !== null) yield* Output.print(`    what to do: ${remedy}`)
     }
+    if (webhooks.length > 0) yield* Output.print("")
+    yield* tellWebhooks
   })
 ).pipe(
   Command.withDescription("Show what the warehouse holds, how fresh it is, and what went wrong last"),

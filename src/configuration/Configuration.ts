@@ -16,7 +16,7 @@ import type { ConfiguredResource } from "../model/Overlay.ts"
 import { type Datasets, datasetsDefault } from "../model/Table.ts"
 import { batchRecordsMaxDefault, engineDefault, type EngineSettings } from "../pipeline/SyncResource.ts"
 import { freshnessDefaultMs } from "../pipeline/Sync.ts"
-import { allowedKeys, type CompanySettings, Settings } from "./Settings.ts"
+import { allowedKeys, type CompanySettings, listenPattern, Settings } from "./Settings.ts"
 
 /** What is wrong with the configuration, one line per mistake, and what to do. */
 export class ConfigurationError extends Data.TaggedError("ConfigurationError")<{
@@ -34,6 +34,35 @@ export interface CompanyConfiguration {
   readonly companyId: bigint | null
   /** Null is every resource of the catalogue. */
   readonly resources: ReadonlyArray<string> | null
+  /** Signing secrets of subscriptions that were made elsewhere, accepted beside those that the warehouse keeps. */
+  readonly webhookSecrets: ReadonlyArray<Redacted.Redacted>
+  /** Null is what {@link WebhookConfiguration.events} says. */
+  readonly webhookEvents: ReadonlyArray<string> | null
+}
+
+/** How events of the service are received. */
+export interface WebhookConfiguration {
+  /** Without the brackets of an IPv6 address. */
+  readonly host: string
+  /** 0 takes any free one. */
+  readonly port: number
+  /** The https address in front of the listener, without a slash at its end; null when nobody said. */
+  readonly publicUrl: string | null
+  /** Files in PEM form; null leaves TLS to a proxy. */
+  readonly tls: { readonly certificate: string; readonly key: string } | null
+  /** Null is what the source subscribes to when nobody says. */
+  readonly events: ReadonlyArray<string> | null
+  /** How old the signature of a delivery may be. */
+  readonly toleranceMs: number
+  /** How far the sender's clock may be ahead. */
+  readonly aheadMs: number
+  readonly bodyBytesMax: number
+  /** How long an event is kept after it was acted on. */
+  readonly keepMs: number
+  /** How often subscriptions and delivery logs are looked at. */
+  readonly checkEveryMs: number
+  /** The field that carries a new secret when one is rotated. */
+  readonly rotateField: string
 }
 
 export type PagingMode = "auto" | "cursor" | "page" | "offset" | "link" | "none"
@@ -64,19 +93,29 @@ export interface Configuration {
   /** How old a resource may be at most, in milliseconds. */
   readonly freshnessOf: (resource: string) => number
   readonly allowHttp: boolean
+  readonly webhooks: WebhookConfiguration
 }
 
 export interface ConfigurationFlags {
   readonly config?: string | undefined
   readonly url?: string | undefined
+  /** Where deliveries are received, `host:port`; else what the file says. */
+  readonly listen?: string | undefined
 }
 
 const settingsFileDefault = "config/tributary.yaml"
 const homeDefault = ".tributary"
 const requestsPerMinuteDefault = 500
 
+/** What a file says, and where it says it. */
+interface Read {
+  readonly settings: Settings
+  /** `file:line:column` of the nearest thing there is to a setting, with the setting's own name; for messages. */
+  readonly place: (...keys: ReadonlyArray<string | number>) => string
+}
+
 /** Reads a YAML file by the Schema; every mistake with its line. */
-const readSettings = (file: string): Effect.Effect<Settings, ConfigurationError> =>
+const readSettings = (file: string): Effect.Effect<Read, ConfigurationError> =>
   Effect.gen(function* () {
     const { isNode, LineCounter, parseDocument } = yield* Effect.promise(() => import("yaml"))
     const text = readFileSync(file, "utf8")
@@ -95,19 +134,20 @@ const readSettings = (file: string): Effect.Effect<Settings, ConfigurationError>
       errors: "all",
       onExcessProperty: "error"
     })
-    if (decoded._tag === "Success") return decoded.success
+    const at = (keys: ReadonlyArray<unknown>): number => {
+      // The nearest node that exists: a missing key has none of its own.
+      for (let length = keys.length; length >= 0; length -= 1) {
+        const node = length === 0 ? document.contents : document.getIn(keys.slice(0, length), true)
+        if (isNode(node) && node.range) return node.range[0]
+      }
+      return 0
+    }
+    if (decoded._tag === "Success") {
+      return { settings: decoded.success, place: (...keys) => problem(at(keys), keys.join(".")) }
+    }
     const { issues } = SchemaIssue.makeFormatterStandardSchemaV1()(decoded.failure.issue)
     const problems = issues.map(({ path, message }) => {
       const keys = (path ?? []).map((segment) => (typeof segment === "object" ? segment.key : segment))
-      // The nearest node that exists: a missing key has none of its own.
-      let offset = 0
-      for (let length = keys.length; length >= 0; length -= 1) {
-        const node = length === 0 ? document.contents : document.getIn(keys.slice(0, length), true)
-        if (isNode(node) && node.range) {
-          offset = node.range[0]
-          break
-        }
-      }
       const place = keys.join(".")
       const parent = keys.slice(0, -1).filter((key) => typeof key !== "number")
       const allowed = allowedKeys.get(
@@ -117,7 +157,7 @@ const readSettings = (file: string): Effect.Effect<Settings, ConfigurationError>
         message === "Expected no excess property"
           ? `there is no such setting${allowed === undefined ? "" : `; allowed: ${allowed.join(", ")}`}`
           : message.replace(/^Expected/, "expected")
-      return problem(offset, `${place}: ${told}`)
+      return problem(at(keys), `${place}: ${told}`)
     })
     return yield* new ConfigurationError({ problems })
   })
@@ -136,6 +176,82 @@ const engineOf = ({ sync }: Settings): EngineSettings => {
   }
 }
 
+const webhooksDefault = {
+  listen: "127.0.0.1:8085",
+  toleranceSeconds: 300,
+  aheadSeconds: 60,
+  bodyMaxKilobytes: 1024,
+  keepDays: 30,
+  checkMinutes: 5,
+  rotateField: "secret"
+} as const
+
+/** Whether the host is this machine: 127/8, `::1`, `localhost`. */
+const isLoopback = (host: string): boolean =>
+  host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host)
+
+/** What is wrong with the address that the service is told, or undefined. */
+const wrongPublicUrl = (text: string): string | undefined => {
+  if (!URL.canParse(text)) return "is no address"
+  const url = new URL(text)
+  if (url.protocol !== "https:") return "is not https, and the service delivers to nothing else"
+  if (url.username !== "" || url.password !== "") return "carries credentials"
+  if (url.search !== "" || url.hash !== "") return "carries a query or a fragment"
+  return undefined
+}
+
+const webhooksOf = (
+  settings: Settings,
+  place: Read["place"],
+  listenFlag: string | undefined,
+  problems: Array<string>
+): WebhookConfiguration => {
+  const { webhooks = {} } = settings
+  const wrong = (key: string, told: string) => problems.push(`${place("webhooks", key)}: ${told}`)
+
+  if (listenFlag !== undefined && !listenPattern.test(listenFlag)) {
+    problems.push("--listen: expected host:port, for example 127.0.0.1:8085")
+  }
+  const listen = listenFlag ?? webhooks.listen ?? webhooksDefault.listen
+  const [, bracketed = "127.0.0.1", digits = "0"] = listenPattern.exec(listen) ?? []
+  const host = bracketed.replace(/^\[(.*)\]$/, "$1")
+  const port = Number(digits)
+  const wrongListen = (told: string) =>
+    listenFlag === undefined ? wrong("listen", told) : problems.push(`--listen: ${told}`)
+  if (port > 65_535) wrongListen(`${port} is no port; expected 0 (any free one) to 65535`)
+
+  const { certificate, key, public_url: publicUrl } = webhooks
+  if (certificate !== undefined && key === undefined) wrong("certificate", "set key too, or neither of the two")
+  if (key !== undefined && certificate === undefined) wrong("key", "set certificate too, or neither of the two")
+  if (certificate === undefined && key === undefined && !isLoopback(host) && settings.allow_http !== true) {
+    wrongListen(
+      `${host} is reachable from other machines, which would talk plain http to it; ` +
+        "set certificate and key, or listen on 127.0.0.1 behind a proxy, or set allow_http if you accept that"
+    )
+  }
+  const problem = publicUrl === undefined ? undefined : wrongPublicUrl(publicUrl)
+  if (problem !== undefined) {
+    wrong(
+      "public_url",
+      `${problem}; expected the address before /hooks/<company>, for example https://hooks.example.com`
+    )
+  }
+  return {
+    host,
+    port,
+    publicUrl: publicUrl === undefined ? null : publicUrl.replace(/\/+$/, ""),
+    tls:
+      certificate === undefined || key === undefined ? null : { certificate: resolve(certificate), key: resolve(key) },
+    events: webhooks.events ?? null,
+    toleranceMs: (webhooks.tolerance_seconds ?? webhooksDefault.toleranceSeconds) * 1000,
+    aheadMs: webhooksDefault.aheadSeconds * 1000,
+    bodyBytesMax: (webhooks.body_max_kilobytes ?? webhooksDefault.bodyMaxKilobytes) * 1024,
+    keepMs: (webhooks.keep_days ?? webhooksDefault.keepDays) * dayMs,
+    checkEveryMs: (webhooks.check_minutes ?? webhooksDefault.checkMinutes) * 60_000,
+    rotateField: webhooks.rotate_field ?? webhooksDefault.rotateField
+  }
+}
+
 /** Reads all the places that configure a run. Empty variables count as unset. */
 export const load = Effect.fn("Configuration.load")(function* (
   flags: ConfigurationFlags,
@@ -150,11 +266,13 @@ export const load = Effect.fn("Configuration.load")(function* (
   if (flags.config !== undefined && !existsSync(file)) {
     return yield* new ConfigurationError({ problems: [`${file}: there is no such file`] })
   }
-  const settings: Settings = existsSync(file) ? yield* readSettings(file) : {}
+  const { settings, place }: Read = existsSync(file)
+    ? yield* readSettings(file)
+    : { settings: {}, place: (...keys) => keys.join(".") }
 
   const problems: Array<string> = []
   const url = flags.url ?? variable("SERVICE_API_URL")
-  const company = (one: CompanySettings): CompanyConfiguration | undefined => {
+  const company = (one: CompanySettings, index: number): CompanyConfiguration | undefined => {
     const address = one.url ?? url
     const token = one.token_env === undefined ? (one.token ?? variable("SERVICE_API_TOKEN")) : variable(one.token_env)
     if (address === undefined) problems.push(`company ${one.name}: set its url, or SERVICE_API_URL`)
@@ -165,13 +283,23 @@ export const load = Effect.fn("Configuration.load")(function* (
           : `company ${one.name}: ${one.token_env} is not set in the environment or .env`
       )
     }
+    const webhookSecrets = (one.webhook_secrets_env ?? []).flatMap((name, position) => {
+      const secret = variable(name)
+      if (secret !== undefined) return [Redacted.make(secret, { label: `signing secret of ${one.name}` })]
+      problems.push(
+        `${place("companies", index, "webhook_secrets_env", position)}: ${name} is not set in the environment or .env`
+      )
+      return []
+    })
     if (address === undefined || token === undefined) return undefined
     return {
       name: one.name,
       url: address,
       token: Redacted.make(token, { label: `token of ${one.name}` }),
       companyId: one.company_id === undefined ? null : BigInt(one.company_id),
-      resources: one.resources ?? null
+      resources: one.resources ?? null,
+      webhookSecrets,
+      webhookEvents: one.webhook_events ?? null
     }
   }
   const named = settings.companies ?? []
@@ -181,6 +309,7 @@ export const load = Effect.fn("Configuration.load")(function* (
   for (const twice of new Set(names.filter((one, index) => names.indexOf(one) !== index))) {
     problems.push(`two companies are called ${twice}`)
   }
+  const webhooks = webhooksOf(settings, place, flags.listen, problems)
   if (problems.length > 0) return yield* new ConfigurationError({ problems })
 
   const databaseUrl = variable("DATABASE_URL")
@@ -218,6 +347,7 @@ export const load = Effect.fn("Configuration.load")(function* (
       const minutes = settings.freshness?.resources?.[resource] ?? settings.freshness?.default_minutes
       return minutes === undefined ? freshnessDefaultMs : minutes * 60_000
     },
-    allowHttp: settings.allow_http ?? false
+    allowHttp: settings.allow_http ?? false,
+    webhooks
   }
 })

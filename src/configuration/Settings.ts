@@ -15,14 +15,35 @@ const dataset = Schema.String.check(
 const natural = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const positive = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
 
+/** What a subscription may list. Which names there are, the service says when it is subscribed to them. */
+const eventName = Schema.String.check(
+  Schema.makeFilter((name: string) =>
+    name === "*"
+      ? "Expected event names one by one: the service takes no * for all of them"
+      : /^[A-Za-z0-9][A-Za-z0-9_/-]*\.[A-Za-z0-9_]+$/.test(name) || "Expected an event name, <resource>.<verb>"
+  )
+)
+
 export const Company = Schema.Struct({
   name: name.annotate({ description: "what people call the company in output" }),
   url: described(Schema.String, "base address, ending in /!/api/v2; default: SERVICE_API_URL"),
   token_env: described(Schema.String, "the environment variable (or .env entry) that holds the token"),
   token: described(Schema.String, "the token itself; prefer token_env, so that this file holds no secret"),
   company_id: described(Schema.Int, "the company's number, needed only where the service does not answer /me"),
-  resources: described(Schema.Array(Schema.String), "resources to sync; default: every resource of the catalogue")
+  resources: described(Schema.Array(Schema.String), "resources to sync; default: every resource of the catalogue"),
+  webhook_secrets_env: described(
+    Schema.Array(Schema.String.check(Schema.isNonEmpty({ message: "Expected the name of an environment variable" }))),
+    "the environment variables (or .env entries) that hold signing secrets of subscriptions that were made elsewhere; " +
+      "those that tributary webhooks makes are kept by it"
+  ),
+  webhook_events: described(
+    Schema.Array(eventName),
+    "the events that this company subscribes to; default: those of webhooks.events"
+  )
 })
+
+/** A host (an IPv6 address in brackets) and a port. */
+export const listenPattern = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(\d{1,5})$/u
 
 /** Where a list is below the base address. */
 const resourcePath = Schema.String.check(
@@ -45,6 +66,49 @@ export const ResourceSettings = Schema.Struct({
     "whether its records carry the flag cancel and its list takes cancel=any; default false"
   ),
   key: described(Schema.String, "the text field by which people know a record")
+})
+
+export const Webhooks = Schema.Struct({
+  listen: described(
+    Schema.String.check(
+      Schema.isPattern(listenPattern, { message: "Expected host:port, for example 127.0.0.1:8085 or [::1]:8085" })
+    ),
+    "where tributary serve receives deliveries; plain http on loopback, for a proxy in front of it, unless certificate " +
+      "and key are set; default 127.0.0.1:8085"
+  ),
+  public_url: described(
+    Schema.String,
+    "the https address under which the service reaches the listener, a path before /hooks/<company> included where the " +
+      "proxy adds one; needed by tributary webhooks ensure"
+  ),
+  certificate: described(Schema.String, "file of the TLS certificate and its chain, PEM; without it a proxy ends TLS"),
+  key: described(Schema.String, "file of the certificate's private key, PEM"),
+  events: described(
+    Schema.Array(eventName),
+    "the events that companies subscribe to; default: those that the service documents by name"
+  ),
+  tolerance_seconds: described(
+    Schema.Int.check(
+      Schema.isBetween({ minimum: 300, maximum: 3600 }, { message: "Expected a whole number from 300 to 3600" })
+    ),
+    "how old the signature of a delivery may be; default 300"
+  ),
+  body_max_kilobytes: described(
+    Schema.Int.check(Schema.isBetween({ minimum: 16, maximum: 16_384 })),
+    "the largest delivery that is read; default 1024"
+  ),
+  keep_days: described(
+    Schema.Int.check(Schema.isBetween({ minimum: 8, maximum: 3650 })),
+    "how long an event is kept after it was acted on, longer than the service's delivery log tells of it; default 30"
+  ),
+  check_minutes: described(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1440 })),
+    "how often subscriptions and their delivery logs are looked at for events that were missed; default 5"
+  ),
+  rotate_field: described(
+    Schema.String.check(Schema.isPattern(/^[a-z_]{1,64}$/u, { message: "Expected the name of a field" })),
+    "the field that carries the new secret when one is rotated; default secret"
+  )
 })
 
 export const Settings = Schema.Struct({
@@ -134,6 +198,10 @@ export const Settings = Schema.Struct({
     }),
     "what is promised about the age of the records"
   ),
+  webhooks: described(
+    Webhooks,
+    "how events of the service are received, so that a change arrives within seconds of its delivery"
+  ),
   allow_http: described(Schema.Boolean, "whether a plain http address that is not loopback is accepted; default false")
 })
 
@@ -163,7 +231,8 @@ export const allowedKeys: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
       "deletions_max_percent"
     ]
   ],
-  ["freshness", ["default_minutes", "resources"]]
+  ["freshness", ["default_minutes", "resources"]],
+  ["webhooks", Object.keys(Webhooks.fields)]
 ])
 
 /** The JSON Schema of the file, for editors. */

@@ -17,7 +17,7 @@ import type { Checkpoint, Lane, OpenScan, RunKind } from "./Checkpoint.ts"
 import * as Drift from "./Drift.ts"
 import * as Load from "./Load.ts"
 import { type Authority, mergeSql, planForAll } from "./MergeSql.ts"
-import { type AlreadyRunning, type FencedOff, instantText, TableChanged, take } from "./Turn.ts"
+import { type AlreadyRunning, type FencedOff, instantText, TableChanged, take, type Turn } from "./Turn.ts"
 
 export { AlreadyRunning, FencedOff, TableChanged } from "./Turn.ts"
 
@@ -80,6 +80,16 @@ export interface Landing {
   readonly absent?: ReadonlyArray<Absent>
   /** Questions that these pages answer in full. */
   readonly answered?: ReadonlyArray<Reread>
+  /** What else becomes true with these pages or not at all: statements of the same transaction. */
+  readonly also?: (within: Within) => Effect.Effect<unknown, DatabaseError>
+}
+
+/** The transaction of a landing, for those who add to it. */
+export interface Within {
+  readonly run: Turn["run"]
+  readonly runId: bigint
+  /** Numbers of the records of this landing that went to quarantine. */
+  readonly quarantined: ReadonlySet<string>
 }
 
 /** How late rows are told from those in time. */
@@ -458,6 +468,10 @@ export const open = Effect.fn("Lander.open")(function* (
         }
         if (landed.wentBack > 0) wentBack = "the source showed older versions than the warehouse holds"
         yield* count(landed, landing)
+        if (landing.also !== undefined) {
+          const quarantined = new Set(set.flatMap(({ rejected }) => (rejected.id === null ? [] : [rejected.id])))
+          yield* landing.also({ run, runId, quarantined })
+        }
         yield* saveCheckpoint({
           scan: complete ? null : scan,
           completed: complete ? scan : null,

@@ -44,7 +44,8 @@ export interface ReadRecordsOptions {
 const recordsPerLanding = 100
 const concurrency = 4
 
-const pageOf = (reading: Reading): Page => ({
+/** A record that was read alone, as a page of one, so that it lands like any other. */
+export const pageOf = (reading: Reading): Page => ({
   records: reading.record === null ? [] : [reading.record],
   rejected: reading.rejected === null ? [] : [reading.rejected],
   next: null,

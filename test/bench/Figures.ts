@@ -10,7 +10,7 @@ export interface Figure {
   readonly value: number | null
   /** What it is compared with; null when the bound is on the value itself. */
   readonly baseline: number | null
-  readonly unit: "rows/s" | "MB" | "s" | "ms" | "requests" | "rows" | "share"
+  readonly unit: "rows/s" | "events/s" | "MB" | "s" | "ms" | "requests" | "rows" | "share"
   readonly bound: Bound | null
   readonly note: string
 }
@@ -50,6 +50,7 @@ const shown = (value: number | null, unit: Figure["unit"]): string => {
   if (value === null) return ""
   switch (unit) {
     case "rows/s":
+    case "events/s":
     case "requests":
     case "rows":
       return Output.count(Math.round(value))

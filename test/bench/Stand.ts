@@ -8,6 +8,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import pg from "pg"
@@ -31,11 +32,14 @@ export interface Source {
 }
 
 /** What a program cost: itself, and what it made the server and Postgres work. */
-export interface Run extends Cost {
-  /** The whole command, from its start to its end. */
-  readonly wholeSeconds: number
+export interface WholeCost extends Cost {
   readonly serverCpuSeconds: number | null
   readonly postgresCpuSeconds: number | null
+}
+
+export interface Run extends WholeCost {
+  /** The whole command, from its start to its end. */
+  readonly wholeSeconds: number
 }
 
 interface Totals {
@@ -65,6 +69,15 @@ export interface SyncSettings {
   readonly pageSize: number | null
 }
 
+/** `tributary serve` at work. */
+export interface Serving {
+  readonly url: string
+  /** Where deliveries to the company go. */
+  readonly path: string
+  /** Tells it to stop, and answers what it cost. */
+  readonly stop: () => Promise<WholeCost>
+}
+
 export interface Stand {
   readonly source: (options: ReadonlyArray<string>, wish: { readonly pageSize: number | null }) => Promise<Source>
   /** An empty database. */
@@ -76,6 +89,12 @@ export interface Stand {
     args: ReadonlyArray<string>
   ) => Promise<SyncRun>
   readonly minimal: (source: Source, warehouse: Warehouse, args: ReadonlyArray<string>) => Promise<MinimalRun>
+  /** Receives events of the resources, without a request limit. */
+  readonly serve: (
+    source: Source,
+    warehouse: Warehouse,
+    settings: { readonly secret: string; readonly resources: ReadonlyArray<string> }
+  ) => Promise<Serving>
   readonly close: () => Promise<void>
 }
 
@@ -155,13 +174,23 @@ export const open = async (): Promise<Stand> => {
     SERVICE_API_TOKEN: token
   })
 
+  /** From now on, how long the server and Postgres work. */
+  const others = ({ reference }: Source) => {
+    const [serverBefore, postgresBefore] = [cpuOf(reference.pid), cpuOfFamily(postgres.pid())]
+    const since = (before: number | null, now: number | null) => (before === null || now === null ? null : now - before)
+    return () => ({
+      serverCpuSeconds: since(serverBefore, cpuOf(reference.pid)),
+      postgresCpuSeconds: since(postgresBefore, cpuOfFamily(postgres.pid()))
+    })
+  }
+
   /** Runs a program from a clean slate of Postgres, and counts what it costs. */
   const counted = async <A>(
-    { reference }: Source,
+    from: Source,
     program: () => { readonly child: ChildProcess; readonly done: Promise<A> }
   ): Promise<Run & { readonly result: A }> => {
     await administrator.query("checkpoint")
-    const [serverBefore, postgresBefore] = [cpuOf(reference.pid), cpuOfFamily(postgres.pid())]
+    const work = others(from)
     const began = process.hrtime.bigint()
     const { child, done } = program()
     children.add(child)
@@ -171,14 +200,7 @@ export const open = async (): Promise<Stand> => {
       watched()
     })
     const wholeSeconds = Number(process.hrtime.bigint() - began) / 1e9
-    const since = (before: number | null, now: number | null) => (before === null || now === null ? null : now - before)
-    return {
-      result,
-      ...watched(),
-      wholeSeconds,
-      serverCpuSeconds: since(serverBefore, cpuOf(reference.pid)),
-      postgresCpuSeconds: since(postgresBefore, cpuOfFamily(postgres.pid()))
-    }
+    return { result, ...watched(), wholeSeconds, ...work() }
   }
 
   const sync: Stand["sync"] = async (from, to, settings, args) => {
@@ -232,7 +254,45 @@ export const open = async (): Promise<Stand> => {
     return { ...run, rows, seconds, peakMb: run.peakMb ?? peakKb / 1024 }
   }
 
-  return { source, warehouse, sync, minimal, close: closeAll }
+  const serve: Stand["serve"] = async (from, to, { secret, resources }) => {
+    const company = "bench"
+    const config = join(folder, "serve.yaml")
+    writeFileSync(
+      config,
+      `companies: [{ name: ${company}, token_env: SERVICE_API_TOKEN, webhook_secrets_env: [SECRET], resources: [${resources.join(", ")}] }]
+budget: { requests_per_minute: unlimited }
+webhooks: { listen: "127.0.0.1:0" }
+`
+    )
+    const { child, done } = startCommand(["serve", "--json", "--config", config], {
+      cwd: folder,
+      env: { ...environment(from, to), SECRET: secret }
+    })
+    children.add(child)
+    const watched = watch(child.pid!)
+    const work = others(from)
+    const line = await new Promise<string>((resolve, reject) => {
+      createInterface({ input: child.stdout! }).once("line", resolve)
+      void done.then(({ code, stderr }) => {
+        children.delete(child)
+        reject(new Error(`serve ended with ${code}: ${stderr}`))
+      })
+    })
+    const { listening } = JSON.parse(line) as { readonly listening: string }
+    return {
+      url: listening,
+      path: `/hooks/${company}`,
+      stop: async () => {
+        child.kill("SIGTERM")
+        const { code, stderr } = await done
+        const cost = { ...watched(), ...work() }
+        if (code !== 0) throw new Error(`serve ended with ${code}: ${stderr}`)
+        return cost
+      }
+    }
+  }
+
+  return { source, warehouse, sync, minimal, serve, close: closeAll }
 }
 
 export interface Fetched {

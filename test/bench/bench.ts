@@ -1,10 +1,11 @@
 /**
  * `npm run bench`: the numbers that the product promises, measured in one run beside the ceilings of the same work.
  *
- *     npm run bench -- --rows 200000 --page-size 250 --repeat 3 --only pipeline,quiet,cold,million --quota --json
+ *     npm run bench -- --rows 200000 --page-size 250 --repeat 3 --only pipeline,quiet,cold,million,webhook --quota --json
  *
  * Groups: `pipeline` (a full sync, every row changed, one in a hundred changed, memory), `quiet` (nothing changed, every
- * resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows), `quota` (how much of the
+ * resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows), `webhook` (acknowledgements a second, and a steady
+ * rate down to the row), `quota` (how much of the
  * request limit is used; takes more than two minutes, therefore only when asked for).
  *
  * Ratios are the point: machines differ and are busy with other things. Baseline and product take turns, and medians
@@ -18,13 +19,14 @@ import { from as copyFrom, to as copyTo } from "pg-copy-streams"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import * as Figures from "./Figures.ts"
 import * as Stand from "./Stand.ts"
+import * as Webhooks from "./webhooks.ts"
 
 const { values: flags } = parseArgs({
   options: {
     rows: { type: "string", default: "200000" },
     "page-size": { type: "string", default: "250" },
     repeat: { type: "string", default: "3" },
-    only: { type: "string", default: "pipeline,quiet,cold,million" },
+    only: { type: "string", default: "pipeline,quiet,cold,million,webhook" },
     quota: { type: "boolean", default: false },
     json: { type: "boolean", default: false }
   }
@@ -472,6 +474,7 @@ try {
   if (groups.has("quiet")) await measureQuiet(stand)
   if (groups.has("pipeline")) peakMb = await measurePipeline(stand)
   if (groups.has("million")) await measureMillion(stand, peakMb)
+  if (groups.has("webhook")) figures.push(...(await Webhooks.acknowledgements(stand)), ...(await Webhooks.steadyRate(stand)))
   if (groups.has("quota")) await measureQuota(stand)
 } finally {
   await stand.close()

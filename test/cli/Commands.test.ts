@@ -86,6 +86,14 @@ describe("the commands", () => {
           ])
           assert.strictEqual(asked.stdout, '{"exact":"1.10","whole":7,"flag":true,"nothing":null,"text":"a\\"b"}\n')
 
+          world.configure(
+            "companies:\n  - { name: a, token_env: SERVICE_API_TOKEN, company_id: 7, resources: [salesmen] }\n"
+          )
+          const warned = yield* world.run(["sync", "--json"])
+          assert.strictEqual(warned.code, 0, warned.stderr)
+          assert.match(warned.stderr, /^\S+Z WARN the token is of company 1, not of company 7 as configured$/m)
+          assert.strictEqual((JSON.parse(warned.stdout) as { companies: Array<object> }).companies.length, 1)
+
           const writing = yield* world.run(["query", "delete from erp.invoicelines"])
           assert.strictEqual(writing.code, 1)
           assert.include(writing.stderr, "read-only transaction")

@@ -99,6 +99,82 @@ describe("the configuration", () => {
     })
   )
 
+  it.effect("reads how events are received", () =>
+    Effect.gen(function* () {
+      const { webhooks } = yield* load({}, {})
+      assert.deepStrictEqual(webhooks, {
+        host: "127.0.0.1",
+        port: 8085,
+        publicUrl: null,
+        tls: null,
+        events: null,
+        toleranceMs: 300_000,
+        aheadMs: 60_000,
+        bodyBytesMax: 1_048_576,
+        keepMs: 30 * 86_400_000,
+        checkEveryMs: 300_000,
+        rotateField: "secret"
+      })
+      const yaml = `companies:
+  - { name: a, url: https://a, token: x, webhook_secrets_env: [OLD, NEW], webhook_events: [orders.created] }
+webhooks:
+  listen: "0.0.0.0:443"
+  public_url: https://hooks.example.com/erp/
+  certificate: /etc/cert.pem
+  key: /etc/key.pem
+  events: [orders.created, invoices.posted]
+  check_minutes: 1
+`
+      const read = yield* withFile(yaml, (config) => load({ config }, { OLD: "s1", NEW: "s2" }))
+      assert.strictEqual(`${read.webhooks.host}:${read.webhooks.port}`, "0.0.0.0:443")
+      assert.strictEqual(read.webhooks.publicUrl, "https://hooks.example.com/erp")
+      assert.deepStrictEqual(read.webhooks.tls, { certificate: "/etc/cert.pem", key: "/etc/key.pem" })
+      assert.deepStrictEqual(read.companies[0]!.webhookSecrets.map(Redacted.value), ["s1", "s2"])
+      assert.deepStrictEqual(read.companies[0]!.webhookEvents, ["orders.created"])
+      assert.notMatch(JSON.stringify(read.companies[0]!.webhookSecrets), /s1|s2/)
+      const flagged = yield* load({ listen: "[::1]:0" }, {})
+      assert.deepStrictEqual([flagged.webhooks.host, flagged.webhooks.port], ["::1", 0])
+    })
+  )
+
+  it.effect("says which setting of webhooks is wrong, where, and what is allowed", () =>
+    Effect.gen(function* () {
+      const one = (yaml: string) => Effect.map(problemsOf(`webhooks:\n  ${yaml}\n`), (problems) => problems.join("\n"))
+      assert.strictEqual(
+        yield* one('events: ["*"]'),
+        "file:2:12: webhooks.events.0: expected event names one by one: the service takes no * for all of them"
+      )
+      assert.strictEqual(
+        yield* one("events: [orders]"),
+        "file:2:12: webhooks.events.0: expected an event name, <resource>.<verb>"
+      )
+      assert.strictEqual(
+        yield* one("tolerance_seconds: 299"),
+        "file:2:22: webhooks.tolerance_seconds: expected a whole number from 300 to 3600"
+      )
+      assert.match(yield* one("listen: 8085"), /^file:2:11: webhooks\.listen: expected/)
+      assert.match(yield* one("listen: 127.0.0.1:99999"), /^file:2:11: webhooks\.listen: 99999 is no port/)
+      assert.match(
+        yield* one("listen: 0.0.0.0:8085"),
+        /^file:2:11: webhooks\.listen: 0\.0\.0\.0 is reachable.*allow_http/
+      )
+      assert.strictEqual(yield* one("key: k.pem"), "file:2:8: webhooks.key: set certificate too, or neither of the two")
+      assert.match(yield* one("public_url: http://x"), /^file:2:15: webhooks\.public_url: is not https/)
+      assert.match(yield* one("public_url: https://x/?a=1"), /carries a query.*before \/hooks\/<company>/)
+      assert.match(
+        yield* one("port: 1"),
+        /^file:2:9: webhooks\.port: there is no such setting; allowed: listen, public_url/
+      )
+      assert.lengthOf(yield* problemsOf("allow_http: true\nwebhooks:\n  listen: 0.0.0.0:8085\n"), 0)
+      assert.deepStrictEqual(
+        yield* problemsOf("companies:\n  - {name: a, url: https://a, token: x, webhook_secrets_env: [A_SECRET]}\n"),
+        ["file:2:63: companies.0.webhook_secrets_env.0: A_SECRET is not set in the environment or .env"]
+      )
+      const flag = yield* Effect.flip(load({ listen: "8085" }, {}))
+      assert.strictEqual(flag.message, "--listen: expected host:port, for example 127.0.0.1:8085")
+    })
+  )
+
   it.effect("refuses a file that is not there", () =>
     Effect.gen(function* () {
       const result = yield* Effect.flip(load({ config: "/nowhere/tributary.yaml" }, {}))

@@ -57,12 +57,35 @@ export const classes = {
   D8: "locks lost without a word",
   D12: "slow statements",
   K1: "wrong clocks",
-  K2: "clocks that jump"
+  K2: "clocks that jump",
+  W1: "deliveries dropped, up to all of them for hours",
+  W2: "deliveries doubled, up to twenty times",
+  W3: "deliveries out of order",
+  W4: "deliveries that come after a deletion or a full scan",
+  W5: "events of records that cannot be read yet",
+  W6: "secrets that are rotated",
+  W7: "deliveries that somebody captured and sends again",
+  W8: "forged deliveries",
+  W9: "no way to the receiver for a while, then everything at once",
+  W10: "bursts of events",
+  W11: "events of unknown types",
+  W12: "subscriptions that are disabled or paused",
+  R1: "receivers that are down, up to days",
+  R2: "receivers that die between storing and answering",
+  R4: "a database that is not there while receiving",
+  R5: "receivers slower than the sender waits",
+  R7: "records that can never be read",
+  R8: "what was acted on is forgotten while it comes again"
 } as const
 
 export type FaultClass = keyof typeof classes
 
 export const classNames = Object.keys(classes) as ReadonlyArray<FaultClass>
+
+/** How rows come over: by scheduled syncs, by these with webhooks beside them, or, after a first sync, by webhooks alone. */
+export type Hooks = "off" | "beside" | "only"
+
+const isOfWebhooks = (name: FaultClass): boolean => /^[WR]\d/.test(name)
 
 /** Not claimed yet; each with what it waits for. Empty when the engine is whole. */
 export const pending: Readonly<Partial<Record<FaultClass, string>>> = {}
@@ -76,7 +99,11 @@ const rare: Readonly<Partial<Record<FaultClass, number>>> = {
   Pb: 0.2,
   Pp: 0.35,
   Pl: 0.3,
-  S8: 0.25
+  S8: 0.25,
+  W10: 0.15,
+  W12: 0.3,
+  R1: 0.3,
+  R7: 0.3
 }
 
 export interface Plan {
@@ -118,6 +145,27 @@ export interface Plan {
   /** Whether the request budget is counted in the warehouse. */
   readonly sharedBudget: boolean
   readonly skews: ReadonlyArray<number>
+  readonly hooks: Hooks
+  /** Of webhooks; times in microseconds. */
+  readonly webhooks: {
+    /** Between two cycles of the sender. */
+    readonly cycleEvery: number
+    readonly failureThreshold: number
+    /** Between two checks of the healing. */
+    readonly checkEvery: number
+    /** How long what was acted on is remembered. */
+    readonly keep: number
+    readonly dropRate: number
+    readonly copyRate: number
+    /** Chance that a delivery is taken by a proxy that passes it on when it likes, or never. */
+    readonly proxyRate: number
+    readonly forgeRate: number
+    readonly replayRate: number
+    readonly slowRate: number
+    readonly lostRate: number
+    /** Everything is asleep from the middle of the safety phase on, for this long; 0 is not. */
+    readonly asleep: number
+  }
 }
 
 export interface Wish {
@@ -137,12 +185,21 @@ export const family = ["vendors", "vendororderfroms"]
 
 export const overlapDefault = 300_000_000
 
+/** The share of seeds with webhooks; in one half of them, webhooks are all there is after the first sync. */
+const hooksShare = 0.4
+const day = 86_400_000_000
+
 export const plan = (seed: number, wish: Wish = {}): Plan => {
   const swarm = chance(seed, "swarm")
   const draw = chance(seed, "plan")
   const on = new Set<FaultClass>()
+  // Drawn apart, so that what webhooks draw moves nothing else.
+  const around = chance(seed, "webhooks")
+  const place = around.next()
+  const hooks = wish.overrides?.hooks ?? (place < hooksShare / 2 ? "only" : place < hooksShare ? "beside" : "off")
   for (const name of classNames) {
-    const drawn = swarm.chance(rare[name] ?? 0.5)
+    const isHooks = isOfWebhooks(name)
+    const drawn = (isHooks ? around : swarm).chance(rare[name] ?? 0.5) && (!isHooks || hooks !== "off")
     const isClaimed = !(name in pending)
     if (wish.on?.includes(name) === true || (drawn && isClaimed)) on.add(name)
   }
@@ -162,6 +219,10 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
   void rate
   const share = (name: FaultClass, least: number, most: number) => {
     const drawn = fewer.skewed(least, most)
+    return has(name) ? drawn : 0
+  }
+  const often = (name: FaultClass, least: number, most: number) => {
+    const drawn = least * (most / least) ** around.next()
     return has(name) ? drawn : 0
   }
   const cursors = draw.chance(0.3) ? 2 : 1
@@ -239,8 +300,44 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
     sweepEvery: has("CH") ? 3_600_000_000 : 0,
     sharedBudget: draw.chance(0.4),
     skews: [0, 1].map(() => (has("K1") ? draw.pick([-1, 1]) * draw.skewed(1_000, 400 * 86_400_000) * 1000 : 0)),
+    hooks,
+    webhooks: {
+      cycleEvery: around.skewed(2, 8) * 1_000_000,
+      failureThreshold: has("W12") ? around.pick([4, 6, 24]) : 24,
+      checkEvery: around.skewed(8, 60) * 1_000_000,
+      keep: has("R8") ? around.skewed(3, 30) * 1_000_000 : 30 * day,
+      // All of them, in some seeds.
+      dropRate: has("W1") ? around.pick([0.1, 0.3, 0.6, 1]) : 0,
+      copyRate: often("W2", 0.05, 0.5),
+      proxyRate: often("W3", 0.05, 0.5),
+      forgeRate: often("W8", 0.1, 0.7),
+      replayRate: often("W7", 0.1, 0.5),
+      slowRate: often("R5", 0.05, 0.3),
+      lostRate: often("R2", 0.05, 0.3),
+      asleep: has("R1") ? around.skewed(1_000_000, 4 * day) : 0
+    },
     ...wish.overrides
   }
+}
+
+/** When the safety phase ends, from its beginning. */
+export const safetyEnds = ({ safety, webhooks: { asleep } }: Plan): number => safety + asleep
+
+/** Where the long sleep lies in the safety phase. */
+const sleeps = { from: 0.45, to: 0.6 } as const
+
+/** From when to when everything is asleep; nothing when it never is. */
+export const sleepOf = (drawn: Plan): { readonly from: number; readonly to: number } | null =>
+  drawn.webhooks.asleep === 0
+    ? null
+    : { from: sleeps.from * drawn.safety, to: sleeps.to * drawn.safety + drawn.webhooks.asleep }
+
+/** The moment of a share of the safety phase, from its beginning: a sleep is stretched. */
+export const momentOf = (drawn: Plan, share: number): number => {
+  const sleep = sleepOf(drawn)
+  if (sleep === null || share < sleeps.from) return share * drawn.safety
+  if (share >= sleeps.to) return share * drawn.safety + drawn.webhooks.asleep
+  return sleep.from + ((share - sleeps.from) / (sleeps.to - sleeps.from)) * (sleep.to - sleep.from)
 }
 
 /** The plan in lines that a person reads. */

@@ -8,16 +8,19 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
 import type { SyncReport } from "../../src/pipeline/Sync.ts"
 import { type Canonical, ofSource } from "./checkers/Canonical.ts"
-import type { Checker, Final, Kept, Said, Setting, Subject } from "./checkers/Checker.ts"
+import type { Checker, Drained, Final, Kept, Said, Setting, Subject } from "./checkers/Checker.ts"
 import { differences } from "./checkers/equal.ts"
 import { checkers } from "./checkers/index.ts"
 import { chance } from "./kernel/Chance.ts"
 import { Kernel, Stalled } from "./kernel/Kernel.ts"
 import { trace as traceOf } from "./kernel/Trace.ts"
-import { describe, plan, type Plan, type Wish } from "./Plan.ts"
+import { describe, plan, type Plan, safetyEnds, type Wish } from "./Plan.ts"
 import { Connections } from "./world/Connections.ts"
 import type { Machine } from "./world/Engine.ts"
+import type { Command } from "./world/Service.ts"
 import { Network } from "./world/Network.ts"
+import { Ports } from "./world/Ports.ts"
+import { Sender } from "./world/Sender.ts"
 import type { Sessions } from "./world/Sessions.ts"
 import { Source } from "./world/Source.ts"
 import { Supervisor } from "./world/Supervisor.ts"
@@ -29,6 +32,8 @@ const turnsMax = 2_000_000
 /** Of virtual time, from healing to the end of the last cycle. */
 const healMax = 4 * 3600 * 1_000_000
 const cyclesMax = 2
+/** Of virtual time, until webhooks have brought everything: what is tried again waits up to an hour. */
+const drainMax = 6 * 3600 * 1_000_000
 
 export interface Failure {
   readonly checker: string
@@ -75,7 +80,9 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
   const kernel = new Kernel(began, chance(seed, "scheduler"))
   const fired = new Map<string, number>()
   const fire = (what: string) => void fired.set(what, (fired.get(what) ?? 0) + 1)
-  const source = new Source(kernel, seed)
+  const hooks = drawn.hooks !== "off"
+  const sender = new Sender(kernel, chance(seed, "sender"), drawn, trace, fire)
+  const source = new Source(kernel, seed, hooks ? sender : null)
   const warehouse = await Warehouse.make(bench.monitor)
 
   const companies = drawn.companies === 2 ? [1, 2] : [1]
@@ -93,13 +100,35 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     if (form === undefined) forms.set(key, (form = ofSource(resource, text)))
     return form
   }
-  const writers = new Writers(kernel, chance(seed, "writers"), source, drawn, trace, fire)
+  const writers = new Writers(kernel, chance(seed, "writers"), source, drawn, trace, fire, hooks ? chance(seed, "hidden") : null)
   const setting: Setting = { source, plan: drawn, canonical, overBound: writers.overBound }
   const watching = checkers.map((checkerOf) => checkerOf(setting))
 
   const stamps = new Map<string, string>()
+  const states = new Map<string, string>()
+  const lookAtInbox = async () => {
+    const entries = await warehouse.inbox()
+    const asked = new Set<string>()
+    for (const { number, state, company, resource } of entries) {
+      if (states.get(number) === state) continue
+      states.set(number, state)
+      if (state === "done" && resource !== null && drawn.resources.includes(resource)) asked.add(`${company} ${resource}`)
+    }
+    const settled = await Promise.all(
+      [...asked].map((key) => {
+        const [company, path] = key.split(" ")
+        return warehouse.subject(Number(company), serviceV2.resources.get(path!)!)
+      })
+    )
+    for (const checker of watching) {
+      const what = checker.stored?.({ now: kernel.now, entries, subjects: settled }) ?? null
+      if (what !== null) throw new Objection(checker, what)
+    }
+  }
+
   /** Everything that must hold in any snapshot, asked after each commit. */
   const look = async () => {
+    if (hooks) await lookAtInbox()
     for (const { company, resource: path, stamp } of await warehouse.checkpoints()) {
       const key = `${company} ${path}`
       if (stamps.get(key) === stamp) continue
@@ -131,7 +160,16 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     fire,
     drawn.delayMax
   )
-  const machine: Machine = { kernel, connections, network, source, drawn }
+  const ports = new Ports(kernel, chance(seed, "ports"))
+  sender.answered = (answer) =>
+    kernel.work(async () => {
+      const entries = answer.arrival.eventId === null ? [] : await warehouse.inbox(answer.arrival.eventId)
+      for (const checker of watching) {
+        const what = checker.answered?.({ answer, entries }) ?? null
+        if (what !== null) throw new Objection(checker, what)
+      }
+    })
+  const machine: Machine = { kernel, connections, network, source, ports, drawn }
   const processes = new Supervisor(machine, chance(seed, "processes"), trace, fire)
   supervisor = processes
   network.stepped = (owner, what) => processes.stepped(owner, what)
@@ -140,9 +178,11 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
   let failure: Failure | null = null
   try {
     writers.begin(subjects)
+    if (hooks) sender.begin(source, ports)
     processes.begin()
-    kernel.at(began + drawn.safety, null, () => {
+    kernel.at(began + safetyEnds(drawn), null, () => {
       writers.stop()
+      sender.heal()
       faults.on = false
       network.faults.on = false
       trace.event(kernel.now, "", "healed: no more faults, no more writes")
@@ -150,8 +190,8 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     })
     await kernel.run(turnsMax)
 
-    const healedAt = kernel.now
-    kernel.at(healedAt + healMax, null, () => kernel.end())
+    const bound = () => void kernel.at(kernel.now + healMax, null, () => kernel.end())
+    if (!hooks) bound()
     const cycle = async (full: boolean, backfill = false): Promise<SyncReport | null> => {
       let ended = false
       let said: SyncReport | null = null
@@ -164,6 +204,51 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       if (!ended) await kernel.run(turnsMax)
       if (!ended) throw new Stalled(`a cycle did not end within ${healMax / 1e6} s after healing`)
       return said
+    }
+    /** Lets time pass. */
+    const pass = async (micros: number) => {
+      kernel.after(micros, null, () => kernel.end())
+      await kernel.run(turnsMax)
+    }
+    /** A fresh process serves until all has come, and has looked once more after that. */
+    const drain = async (): Promise<void> => {
+      const byHand = async (what: Command) => {
+        let isGood = false
+        processes.command(what, (isDone) => {
+          isGood = isDone
+          kernel.end()
+        })
+        await kernel.run(turnsMax)
+        if (!isGood) throw new Stalled(`webhooks ${what} fails after healing`)
+      }
+      await byHand("ensure")
+      // What the source forbade is given up until a person has seen to it.
+      if (drawn.on.has("S3")) await byHand("replay")
+      const { checkEvery, cycleEvery } = drawn.webhooks
+      const until = kernel.now + drainMax
+      let stop = processes.service()
+      const end = async () => {
+        stop()
+        const ended = kernel.now + 120_000_000
+        while (!processes.isIdle && kernel.now < ended) await pass(500_000)
+        if (!processes.isIdle) throw new Stalled("a service that was asked to end has not ended within two minutes")
+      }
+      let quiet = 0
+      while (quiet < 2 && kernel.now < until) {
+        await pass(Math.max(checkEvery, 2 * cycleEvery) * 1.2)
+        const isQuiet =
+          !sender.isBusy &&
+          (await warehouse.gaps()).length === 0 &&
+          (await warehouse.inbox()).every(({ state }) => state !== "waiting")
+        quiet = isQuiet ? quiet + 1 : 0
+        const due = isQuiet ? null : await warehouse.due()
+        if (due === null || due - kernel.now < 60_000_000) continue
+        // Nothing happens until then: it is not watched minute by minute.
+        await end()
+        await pass(due - kernel.now)
+        stop = processes.service()
+      }
+      await end()
     }
     const final = async (report: SyncReport | null, full: boolean): Promise<Final> => {
       // The server has noticed every connection that ended.
@@ -211,6 +296,27 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     }
     const isEqual = (given: Final) => [...differences(setting, given).keys()].every((key) => given.excused.has(key))
 
+    if (hooks) {
+      // What was never loaded cannot be kept equal.
+      const alone = drawn.hooks === "only" && processes.loaded
+      if (!alone) await cycle(false)
+      await drain()
+      const drained: Drained = {
+        subjects: await Promise.all(subjects.map(({ company, resource }) => warehouse.subject(company, resource))),
+        entries: await warehouse.inbox(),
+        gaps: await warehouse.gaps(),
+        excused: writers.excused,
+        odd: writers.odd,
+        poison: writers.poison,
+        subscriptions: source.subscriptions(),
+        alone
+      }
+      for (const checker of watching) {
+        const what = checker.drained?.(drained) ?? null
+        if (what !== null) throw new Objection(checker, what)
+      }
+      bound()
+    }
     // A backfill that was begun is brought to its end, or its scan would stay open.
     if (drawn.on.has("BF")) await cycle(false, true)
     let last: Final

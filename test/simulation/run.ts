@@ -7,6 +7,7 @@
  *   --mutant NAME[,NAME]  some of them
  *   --workers N           processes (2); --report FILE.json writes everything down
  *   --reduce              also finds out which classes the first red seed needs (as --seed does)
+ *   --hooks off|beside|only   how rows come over, in every seed
  *   --only A,B --on A,B --off A,B   classes of faults, for looking closer
  *
  * Exit code 1: a divergence, a planted bug that nobody noticed, a class of faults that never struck.
@@ -16,7 +17,7 @@ import { parseArgs } from "node:util"
 import type { Answer, Job } from "./Job.ts"
 import { mutants } from "./mutants/index.ts"
 import { misfit, type Mutant } from "./mutants/Mutant.ts"
-import { classes, classNames, type FaultClass, pending, type Wish } from "./Plan.ts"
+import { classes, classNames, type FaultClass, type Hooks, pending, type Wish } from "./Plan.ts"
 import { onWorkers, Worker } from "./Pool.ts"
 import { prepare, startServer } from "./world/Server.ts"
 
@@ -33,7 +34,8 @@ const { values } = parseArgs({
     only: { type: "string" },
     on: { type: "string" },
     off: { type: "string" },
-    reduce: { type: "boolean" }
+    reduce: { type: "boolean" },
+    hooks: { type: "string" }
   }
 })
 
@@ -54,7 +56,12 @@ const list = (text: string | undefined): ReadonlyArray<FaultClass> | undefined =
 const workers = Math.max(1, number(values.workers, 2))
 const from = number(values.from, 1)
 const [only, on, off] = [list(values.only), list(values.on), list(values.off)]
+const hooks = ((given = values.hooks): Hooks | undefined => {
+  if (given === undefined || given === "off" || given === "beside" || given === "only") return given
+  throw new Error(`--hooks takes off, beside or only, not ${given}`)
+})()
 const wish: Wish = {
+  ...(hooks === undefined ? {} : { overrides: { hooks } }),
   ...(only === undefined ? {} : { only }),
   ...(on === undefined ? {} : { on }),
   ...(off === undefined ? {} : { off })
@@ -118,6 +125,7 @@ const campaign = async (url: string): Promise<boolean> => {
   const unequal: Array<number> = []
   const cycles = new Map<number, number>()
   let [next, done, steps, kills] = [from, 0, 0, 0]
+  let slowest: Pick<Answer, "seed" | "milliseconds"> = { seed: 0, milliseconds: 0 }
   const startedAt = performance.now()
   const seconds = () => (performance.now() - startedAt) / 1000
   await onWorkers(
@@ -128,6 +136,7 @@ const campaign = async (url: string): Promise<boolean> => {
       done++
       steps += answer.steps
       kills += answer.kills
+      if (answer.milliseconds > slowest.milliseconds) slowest = answer
       cycles.set(answer.cycles, (cycles.get(answer.cycles) ?? 0) + 1)
       for (const [what, times] of answer.fired) fired.set(what, (fired.get(what) ?? 0) + times)
       for (const name of answer.on) seen.set(name, (seen.get(name) ?? 0) + 1)
@@ -178,6 +187,7 @@ const campaign = async (url: string): Promise<boolean> => {
     `${done} seeds from ${from}, ${steps} steps, ${kills} kills, ${red.length} red, ${unequal.length} not deterministic, ` +
       `${seconds().toFixed(1)} s, ${(done / seconds()).toFixed(2)} seeds/s, ${(steps / seconds()).toFixed(0)} steps/s`
   )
+  print(`the slowest seed is ${slowest.seed} with ${(slowest.milliseconds / 1000).toFixed(1)} s`)
   if (red.length > 0) print(`red seeds: ${red.map(({ seed }) => seed).join(" ")}`)
   report.campaign = {
     seeds: done,
@@ -195,13 +205,20 @@ const campaign = async (url: string): Promise<boolean> => {
 
 const report: Record<string, unknown> = {}
 
+/** Webhooks would bring over what a bug of a sync has lost: they are off unless the bug is one of theirs. */
+const wishOf = (mutant: Mutant): Wish => ({
+  ...mutant.wish,
+  ...wish,
+  overrides: { hooks: "off", ...mutant.wish?.overrides, ...wish.overrides }
+})
+
 /** Runs seeds until a checker objects. */
 const hunt = async (url: string, mutant: Mutant, place: number, limit: number) => {
   const worker = new Worker(url, `simulation_m${place}`, mutant.name)
   const startedAt = performance.now()
   try {
     for (let seed = from; seed < from + limit; seed++) {
-      const job: Job = { seed, wish: { ...mutant.wish, ...wish }, keep: false }
+      const job: Job = { seed, wish: wishOf(mutant), keep: false }
       const answer = await worker.run(job)
       if (answer.defect !== null || answer.failure?.checker === "simulation")
         return { seeds: null, by: `the simulation failed: ${answer.defect ?? answer.failure?.what}` }
@@ -260,7 +277,7 @@ const replay = async (url: string, seed: number): Promise<boolean> => {
   const worker = new Worker(url, "simulation_replay", mutant)
   const planted = mutants.find(({ name }) => name === mutant)
   try {
-    const answer = await worker.run({ seed, wish: { ...planted?.wish, ...wish }, keep: true })
+    const answer = await worker.run({ seed, wish: planted === undefined ? wish : wishOf(planted), keep: true })
     for (const line of answer.lines) print(line)
     if (objection(answer) !== null)
       tell(answer, answer.defect === null && planted === undefined ? await reduce(worker, answer) : null)

@@ -55,6 +55,8 @@ export interface Call {
   readonly body: Uint8Array | null
   /** Parameters that name the page, when the call is for a page by its token. */
   readonly pageParameters: ReadonlyArray<string> | null
+  /** The source counts such calls by themselves: a 429 is about them alone, and nobody else waits for it. */
+  readonly isCountedApart?: boolean
 }
 
 export interface Exchange {
@@ -228,8 +230,9 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
       if (!reason.isRetryable) return yield* fail(reason, requestId)
       const statedMs = "retryAfterMs" in reason ? reason.retryAfterMs : null
       if (reason._tag === "RateLimited") usage.rateLimited++
-      // Retry-After is for everybody on the token, except where it is about one idempotency key.
-      const forAll = reason._tag === "RateLimited" || reason._tag === "ServerFault" ? reason : null
+      // Retry-After is for everybody on the token, except where it is about one idempotency key or calls of one kind.
+      const isLimit = reason._tag === "RateLimited" && call.isCountedApart !== true
+      const forAll = isLimit || reason._tag === "ServerFault" ? reason : null
       if (statedMs !== null && statedMs > options.retryAfterMaxMs) {
         if (forAll !== null) {
           refusal = { untilMs: elapsedMs(clock) + statedMs, reason: forAll }
@@ -243,7 +246,7 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
         // An answer that names no time, or none at all, must not make a loop without a pause.
         waitMs = statedMs === null || statedMs === 0 ? yield* backoffMs(unstatedWaitMs, limited) : statedMs
         limitedWaitMs += waitMs
-        yield* budget.hold(waitMs, "limit")
+        if (forAll !== null) yield* budget.hold(waitMs, "limit")
         if (limitedWaitMs > options.rateLimitedWaitMaxMs) return yield* fail(reason, requestId)
       } else {
         failures++

@@ -23,24 +23,16 @@ import {
   type WriteAnswer,
   type WriteRequest
 } from "../../../src/connector/Connector.ts"
-import * as SourceError from "../../../src/connector/SourceError.ts"
-import { type Answer, answeredAt, type Asking, failure, Failed, foreignAttemptsMax } from "./Answer.ts"
+import type * as SourceError from "../../../src/connector/SourceError.ts"
+import { type Answer, answeredAt, failure, Failed } from "./Answer.ts"
 import * as BaseAddress from "./BaseAddress.ts"
 import * as Decode from "./Decode.ts"
-import {
-  findList,
-  findRecord,
-  isObject,
-  type JsonObject,
-  type List,
-  member,
-  parse,
-  type Parsed,
-  Unreadable
-} from "./Envelope.ts"
+import { findList, findRecord, isObject, type JsonObject, member, parse, type Parsed, Unreadable } from "./Envelope.ts"
 import * as Exchange from "./Exchange.ts"
-import { elements } from "./JsonText.ts"
+import * as Listing from "./Listing.ts"
+import { malformed, once, whenOk } from "./Listing.ts"
 import * as Paging from "./Paging.ts"
+import * as Subscriptions from "./Subscriptions.ts"
 import { isStorable } from "./Values.ts"
 
 /** Where the value of `If-Match` comes from. */
@@ -73,6 +65,8 @@ export interface ServiceClientOptions {
   /** The header with the id of a request; null finds it. */
   readonly requestIdHeader?: string | null | undefined
   readonly precondition?: Precondition | undefined
+  /** The field of a webhook subscription that takes a new secret. */
+  readonly rotateField?: string | undefined
 }
 
 const retryDefaults: Exchange.RetrySettings = { attemptsMax: 8, backoffBaseMs: 250, backoffMaxMs: 30_000 }
@@ -82,22 +76,6 @@ const rateLimitedWaitMaxMsDefault = 15 * 60_000
 const answerBytesMaxDefault = 64 * 1024 * 1024
 /** Length of the request as it is kept beside records, for people. */
 const sourceLengthMax = 160
-
-type Read<A> = (answer: Answer, asking: Asking) => A | Failed
-
-/** Reads answers of success; the others are failures. */
-const whenOk =
-  <A>(read: (answer: Answer) => A | Failed): Read<A> =>
-  (answer, asking) =>
-    answer.status >= 200 && answer.status < 300 ? read(answer) : failure(answer, asking)
-
-const malformed = ({ requestId }: Answer, { detail, settled }: Unreadable): Failed =>
-  new Failed(new SourceError.Malformed({ detail }), requestId, settled ? foreignAttemptsMax : undefined)
-
-const query = (parameters: ReadonlyArray<readonly [name: string, value: string]>): string =>
-  parameters.length === 0
-    ? ""
-    : `?${parameters.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&")}`
 
 /** What brought an answer, for people. */
 const sourceOf = (method: string, path: string, { requestId }: Answer): string => {
@@ -114,34 +92,9 @@ const checkedToken = (token: Redacted.Redacted): BaseAddress.ClientConfigError |
         remedy: "copy the token again, without quotes or line ends"
       })
 
-/** A list answer, read as far as paging needs. */
-interface Listed {
-  readonly answer: Answer
-  readonly meta: JsonObject
+/** A page's records, read when they are asked for. */
+interface Records extends Listing.Listed {
   readonly decoded: () => Decode.Decoded
-  /** JSON text of each record, byte for byte. */
-  readonly texts: () => ReadonlyArray<string>
-  readonly facts: Paging.PageFacts
-}
-
-/** A page of a scan. */
-interface Turned extends Listed, Paging.Joint {
-  readonly path: string
-  readonly next: string | null
-  /** What it took to look at the page before once more. */
-  readonly extraAttempts?: number
-  readonly extraBytes?: number
-}
-
-const once = <A extends object>(make: () => A): (() => A) => {
-  let known: A | null = null
-  return () => (known ??= make())
-}
-
-/** The records of a list as they stand in the text. */
-const recordTexts = (text: string, list: List): ReadonlyArray<string> => {
-  const ranges = elements(text, list.start())
-  return list.items.map((_, at) => text.slice(ranges[2 * at], ranges[2 * at + 1]))
 }
 
 /** Whether lists can be asked for exactly one value of the field. */
@@ -163,6 +116,9 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
       remedy: "give the number of records a page should hold, or leave it out"
     })
   }
+  const rotateField = options.rotateField ?? Subscriptions.rotateFieldDefault
+  const rotateFieldProblem = Subscriptions.rotateFieldProblem(rotateField)
+  if (rotateFieldProblem !== null) return yield* rotateFieldProblem
   const client = yield* HttpClient.HttpClient
   const budget = yield* Budget
   const exchange = Exchange.make(client, budget, {
@@ -177,19 +133,13 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
   })
 
   const paging: Paging.PagingSettings = { ...Paging.defaults, ...options.paging }
-  const pageParameters = [paging.cursorParameter, paging.pageParameter, paging.offsetParameter]
-  const ownParameters: ReadonlySet<string> = new Set([paging.limitParameter, "modifiedsince", "cancel", "include"])
-  /** Parameters of a page's address by which it may be refused: the known ones, and what the source put into a link. */
-  const pageParametersOf = (path: string): ReadonlyArray<string> => {
-    const given = new URLSearchParams(path.includes("?") ? path.slice(path.indexOf("?") + 1) : "")
-    return [...pageParameters, ...[...given.keys()].filter((name) => !ownParameters.has(name))]
-  }
   const itemsKey = options.itemsKey === undefined || options.itemsKey === "auto" ? null : options.itemsKey
   const precondition = options.precondition ?? "auto"
   const includeCustomFields = options.includeCustomFields ?? false
   /** Resources that refused `include`: not asked again. */
   const withoutInclude = new Set<string>()
   const decoders = new WeakMap<Resource, Decode.Decoder>()
+  const listing = Listing.make(exchange, { base, token: options.token, pageSize, paging, itemsKey })
 
   const decoderOf = (resource: Resource): Decode.Decoder => {
     const known = decoders.get(resource)
@@ -202,11 +152,8 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
   const includes = (resource: Resource): ReadonlyArray<readonly [string, string]> =>
     includeCustomFields && !withoutInclude.has(resource.path) ? [["include", Decode.customFieldsName]] : []
 
-  const get = <A>(path: string, isByToken: boolean, read: Read<A>) =>
-    exchange.send(
-      { method: "GET", path, headers: {}, body: null, pageParameters: isByToken ? pageParametersOf(path) : null },
-      read
-    )
+  const get = <A>(path: string, read: Listing.Read<A>) =>
+    exchange.send({ method: "GET", path, headers: {}, body: null, pageParameters: null }, read)
 
   /** Asks with `include`, and once more without when it is that which is refused. */
   const tolerant = <A>(resource: Resource, ask: Effect.Effect<A, SourceError.SourceError>) =>
@@ -225,20 +172,14 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
 
   // -- pages ----------------------------------------------------------------------------------------------------------
 
-  const pagePath = ({ resource, since, where = null }: PageRequest, token: Paging.PageToken | null): string => {
-    if (token !== null && "url" in token.place) return token.place.url
-    const parameters: Array<readonly [string, string]> = []
-    // A numbered page means what it meant when its number was made, whatever is configured since.
-    const size = token !== null && "page" in token.place ? token.place.size : pageSize
-    if (size !== null) parameters.push([paging.limitParameter, String(size)])
+  const filtersOf = ({ resource, since, where = null }: PageRequest): ReadonlyArray<Listing.Parameter> => {
+    const parameters: Array<Listing.Parameter> = []
     if (where !== null) parameters.push([where.field, where.value])
     // With modifiedsince the source shows cancelled records by itself.
     if (since !== null && resource.modifiedSince) parameters.push(["modifiedsince", since])
     else if (isCancellable(resource)) parameters.push(["cancel", "any"])
     parameters.push(...includes(resource))
-    const place = token === null ? null : Paging.parameter(token.place, paging)
-    if (place !== null) parameters.push(place)
-    return `/${resource.path}${query(parameters)}`
+    return parameters
   }
 
   /** The records straight from the bytes; null when they must be read by way of the text. */
@@ -251,108 +192,54 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
       : { read, meta: list.meta }
   }
 
-  /** The list in an answer, and its records' texts; `isRaw` leaves the bytes to the plainest way of reading. */
-  const readList =
-    (resource: Resource, isRaw: boolean) =>
-    (answer: Answer): Listed | Failed => {
-      const swift = isRaw ? null : readBytes(resource, answer)
-      const parsed = swift === null ? parse(answer.bytes) : null
-      if (parsed instanceof Unreadable) return malformed(answer, parsed)
-      const list = parsed === null ? null : findList(parsed, itemsKey, resource.path)
-      if (list instanceof Unreadable) return malformed(answer, list)
-      /** The whole text and its list, also where the bytes were enough to read the records. */
-      const whole = once(() => {
-        const text = parsed ?? (parse(answer.bytes) as Parsed)
-        return { text: text.text, list: list ?? (findList(text, itemsKey, resource.path) as List) }
-      })
-      const texts = once(() => recordTexts(whole().text, whole().list))
-      const facts: Paging.PageFacts = {
-        meta: swift?.meta ?? whole().list.meta,
-        link: answer.headers["link"],
-        records: swift === null ? whole().list.items.length : swift.read.records.length + swift.read.rejected.length,
-        identities: once(() => whole().list.items.map((item, at) => Paging.identity(item, () => texts()[at]!)))
-      }
-      const decoded = once((): Decode.Decoded => {
-        if (swift !== null) return swift.read
-        const { text, list: found } = whole()
-        return decoderOf(resource).list(text, found.items, found.start)
-      })
-      return { answer, meta: facts.meta, decoded, texts, facts }
-    }
-
-  /** A page, what continues it, and whether the page before has to be looked at again. */
-  const readPage =
-    ({ resource }: PageRequest, token: Paging.PageToken | null, path: string, isRaw: boolean) =>
-    (answer: Answer): Turned | Failed => {
-      const listed = readList(resource, isRaw)(answer)
-      if (listed instanceof Failed) return listed
-      const joint = Paging.join(listed.facts, token)
-      if (!("again" in joint)) return new Failed(joint, answer.requestId)
-      const next = Paging.next(listed.facts, { token, path, pageSize }, paging, base)
-      if (next instanceof SourceError.PagingBroken) return new Failed(next, answer.requestId)
-      const nextText = next === null ? null : Paging.encode(next)
-      if (nextText !== null && nextText.includes(Redacted.value(options.token))) {
-        const detail = "the link to the next page carries the token, which belongs in no address"
-        return new Failed(new SourceError.PagingBroken({ detail }), answer.requestId)
-      }
-      return { ...listed, ...joint, path, next: nextText }
-    }
-
-  /** Reads the page before once more: whether it still ends as it did when it was read. */
-  const confirm = (resource: Resource, path: string, last: string) =>
-    get(
-      path,
-      true,
-      whenOk((answer) => {
-        const listed = readList(resource, true)(answer)
+  /** The records of an answer, by way of the bytes where that is enough. */
+  const readRecords =
+    (resource: Resource) =>
+    (answer: Answer): Records | Failed => {
+      const swift = readBytes(resource, answer)
+      const whole = once(() => listing.texts(resource.path)(answer))
+      if (swift === null) {
+        const listed = whole()
         if (listed instanceof Failed) return listed
-        const drift = Paging.confirm(listed.facts, last)
-        return drift === null ? answer : new Failed(drift, answer.requestId)
-      })
-    )
+        const { text, list } = listed
+        return { ...listed, decoded: once(() => decoderOf(resource).list(text, list.items, list.start)) }
+      }
+      const plain = (): Listing.Plain => {
+        const listed = whole()
+        if (listed instanceof Failed) throw new Error("the bytes of a list are a list, and its text is none")
+        return listed
+      }
+      const { read, meta } = swift
+      const facts: Paging.PageFacts = {
+        meta,
+        link: answer.headers["link"],
+        records: read.records.length + read.rejected.length,
+        identities: () => plain().facts.identities()
+      }
+      return { answer, texts: () => plain().texts(), facts, decoded: () => read }
+    }
 
-  const turn = (request: PageRequest, isRaw: boolean): Effect.Effect<Turned, SourceError.SourceError> =>
+  const turn = <L extends Listing.Listed>(request: PageRequest, read: (answer: Answer) => L | Failed) =>
     Effect.suspend(() => {
-      const { resource, where = null } = request
+      const { resource, token, where = null } = request
       if (where !== null && !isExactFilter(resource, where.field)) {
         return Effect.die(new Error(`${resource.path} offers no exact filter by "${where.field}"`))
       }
-      const token = request.token === null ? null : Paging.decode(request.token)
-      const isOurs = (path: string) => base.below(base.at(path), "/") === path
-      const isForeign =
-        token === null ||
-        ("url" in token.place && !isOurs(token.place.url)) ||
-        (typeof token.edge?.before === "string" && !isOurs(token.edge.before))
-      if (request.token !== null && isForeign) {
-        const reason = new SourceError.PageTokenRefused({ detail: "it is none of this connector's" })
-        const path = `/${resource.path}`
-        return Effect.fail(new SourceError.SourceError({ reason, request: { method: "GET", path, requestId: null } }))
-      }
-      const ask = Effect.suspend(() => {
-        const path = pagePath(request, token)
-        return get(path, token !== null, whenOk(readPage(request, token, path, isRaw)))
-      })
-      return Effect.flatMap(tolerant(resource, ask), (turned) =>
-        turned.again === null
-          ? Effect.succeed(turned)
-          : Effect.map(confirm(resource, turned.again.path, turned.again.last), ({ attempts, bytes }) => ({
-              ...turned,
-              extraAttempts: attempts,
-              extraBytes: bytes.length
-            }))
-      )
+      const call = { path: `/${resource.path}`, parameters: () => filtersOf(request), name: resource.path, read }
+      return tolerant(resource, listing.turn(call, token))
     })
 
   const page: ConnectorShape["page"] = (request) =>
-    Effect.map(turn(request, false), (turned): Page => {
-      const { answer, meta, texts } = turned
+    Effect.map(turn(request, readRecords(request.resource)), (turned): Page => {
+      const { listed } = turned
+      const { answer, texts, facts } = listed
       const decoder = decoderOf(request.resource)
-      const { records, rejected } = turned.decoded()
+      const { records, rejected } = listed.decoded()
       // What the page before ended with comes again on purpose.
       const { repeated } = turned
       const isRejectedAgain = (at: number) => Decode.isRejected(decoder.one(texts()[at]!, 0, texts()[at]!.length))
       const rejectedAgain = Array.from({ length: repeated }, (_, at) => at).filter(isRejectedAgain).length
-      const syncedThrough = member(meta, "synced_through")
+      const syncedThrough = member(facts.meta, "synced_through")
       return {
         records: repeated === 0 ? records : records.slice(repeated - rejectedAgain),
         rejected: repeated === 0 ? rejected : rejected.slice(rejectedAgain),
@@ -362,18 +249,18 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
         beganAt: answer.beganAt,
         answeredAt: answeredAt(answer.headers),
         source: sourceOf("GET", turned.path, answer),
-        bytes: answer.bytes.length + (turned.extraBytes ?? 0),
-        attempts: answer.attempts + (turned.extraAttempts ?? 0)
+        bytes: turned.bytes,
+        attempts: turned.attempts
       }
     })
 
   const rawPage: ConnectorShape["rawPage"] = (request) =>
-    Effect.map(turn(request, true), (turned): RawPage => {
-      const texts = turned.texts()
+    Effect.map(turn(request, listing.texts(request.resource.path)), (turned): RawPage => {
+      const texts = turned.listed.texts()
       return {
         records: turned.repeated === 0 ? texts : texts.slice(turned.repeated),
         next: turned.next,
-        attempts: turned.answer.attempts + (turned.extraAttempts ?? 0)
+        attempts: turned.attempts
       }
     })
 
@@ -391,8 +278,8 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
 
   const getOne: ConnectorShape["get"] = (resource, id) => {
     const ask = Effect.suspend(() => {
-      const path = `${recordPath(resource, id)}${query(includes(resource))}`
-      return get(path, false, (answer, asking): Reading | Failed => {
+      const path = `${recordPath(resource, id)}${Listing.query(includes(resource))}`
+      return get(path, (answer, asking): Reading | Failed => {
         const { beganAt } = answer
         const source = sourceOf("GET", path, answer)
         if (answer.status < 200 || answer.status >= 300) {
@@ -456,7 +343,6 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
 
   const identify: ConnectorShape["identify"] = get(
     "/me",
-    false,
     whenOk((answer): Identity | Failed => {
       const parsed = parse(answer.bytes)
       if (parsed instanceof Unreadable) return malformed(answer, parsed)
@@ -489,6 +375,7 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
     rawPage,
     get: getOne,
     write,
+    subscriptions: Subscriptions.make(exchange, listing, { rotateField }),
     usage: exchange.usage
   }
   return connector

@@ -17,6 +17,18 @@ const companyIds = [1n, 2n]
 
 const Token = Schema.fromJsonString(Schema.Struct({ token: Schema.String }))
 
+const Attempts = Schema.fromJsonString(
+  Schema.Struct({
+    attempts: Schema.Array(
+      Schema.Struct({
+        eventid: Schema.String,
+        eventtype: Schema.String,
+        responsecode: Schema.NullOr(Schema.Int)
+      })
+    )
+  })
+)
+
 const control = (reference: Reference, method: string, path: string, body?: string) =>
   Effect.tryPromise({
     try: async () => {
@@ -31,6 +43,11 @@ const control = (reference: Reference, method: string, path: string, body?: stri
     catch: (cause) =>
       new ReferenceFailed({ message: `the reference server's control plane: ${method} ${path}: ${String(cause)}` })
   })
+
+const decoded = <A>(what: string, schema: Schema.Codec<A, string>, text: string) =>
+  Schema.decodeEffect(schema)(text).pipe(
+    Effect.mapError((issue) => new ReferenceFailed({ message: `the answer to ${what}: ${issue.message}` }))
+  )
 
 const resourceOf = (path: string): Resource => {
   const found = serviceV2.resources.get(path)
@@ -101,6 +118,30 @@ const change = Effect.fn("Demo.change")(function* (connector: ConnectorShape) {
   ]
 })
 
+const fire = Effect.fn("Demo.fire")(function* (connector: ConnectorShape) {
+  const now = yield* Clock.currentTimeMillis
+  const resource = resourceOf("orders")
+  const order = yield* find(
+    connector,
+    "orders",
+    (value) => value("status") === "quote" && value("customer") !== null && value("cancel") !== "true"
+  )
+  yield* connector.write({
+    resource,
+    operation: "update",
+    id: order.id,
+    body: JSON.stringify({ status: "open" }),
+    idempotencyKey: `demo-${now}-quote`,
+    ifMatch: null
+  })
+  return {
+    told: `customer ${order.value("customer")} accepts quote ${order.id}`,
+    resource: resource.path,
+    id: order.id,
+    field: "status"
+  }
+})
+
 export const demo: Demo = {
   companies: (reference) =>
     Effect.forEach(companyIds, (companyId) =>
@@ -110,11 +151,7 @@ export const demo: Demo = {
         "/tokens",
         JSON.stringify({ company: Number(companyId), scopes: ["*"], user: "demo" })
       ).pipe(
-        Effect.flatMap((text) =>
-          Schema.decodeEffect(Token)(text).pipe(
-            Effect.mapError((issue) => new ReferenceFailed({ message: `the answer to POST /tokens: ${issue.message}` }))
-          )
-        ),
+        Effect.flatMap((text) => decoded("POST /tokens", Token, text)),
         Effect.map(({ token }) => ({
           name: `company-${companyId}`,
           companyId,
@@ -123,6 +160,19 @@ export const demo: Demo = {
       )
     ),
   change,
+  trust: Effect.fnUntraced(function* (reference, certificate) {
+    yield* control(reference, "POST", "/trust", JSON.stringify({ caPem: certificate }))
+    yield* control(reference, "PUT", "/limits", JSON.stringify({ allowPrivateReceivers: true }))
+  }),
+  fire,
+  deliver: Effect.fnUntraced(function* (reference) {
+    const { attempts } = yield* decoded("POST /cycle", Attempts, yield* control(reference, "POST", "/cycle"))
+    return attempts.map(({ eventid, eventtype, responsecode }) => ({
+      eventId: eventid,
+      eventType: eventtype,
+      status: responsecode
+    }))
+  }),
   state: (reference, companyId, resource) =>
     Effect.map(control(reference, "GET", `/state?company=${companyId}&resource=${resource}`), (text) =>
       text.split("\n").filter((line) => line !== "")

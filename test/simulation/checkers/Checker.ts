@@ -4,8 +4,10 @@
  * Promise: a checker sees the warehouse as a second session sees it and the source as its own history tells it, and
  * nothing that the pipeline thinks of itself; it answers null, or one sentence that names the first thing that is wrong.
  */
+import type { Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { Attempt } from "../world/Network.ts"
+import type { Answer } from "../world/Sender.ts"
 import type { Source } from "../world/Source.ts"
 import type { Plan } from "../Plan.ts"
 import type { Canonical } from "./Canonical.ts"
@@ -113,12 +115,62 @@ export interface Final {
   readonly cycles: number
 }
 
+/** An event of the inbox, as SQL answers it. */
+export interface Entry {
+  readonly number: string
+  readonly company: number
+  readonly eventId: string
+  readonly type: string
+  readonly resource: string | null
+  readonly recordId: string | null
+  readonly state: string
+  readonly reason: string | null
+  /** The run that read what it asked for; null when none did. */
+  readonly runId: string | null
+  /** When it fired, in microseconds by the source's clock; null when it does not say. */
+  readonly occurredAt: number | null
+}
+
+/** A receiver has just answered a delivery. */
+export interface Answered {
+  readonly answer: Answer
+  /** What stands in the inbox under the event's number, in that very moment. */
+  readonly entries: ReadonlyArray<Entry>
+}
+
+/** The inbox after a commit. */
+export interface Stored {
+  readonly now: number
+  readonly entries: ReadonlyArray<Entry>
+  /** Of the resources whose events were settled by it. */
+  readonly subjects: ReadonlyArray<Subject>
+}
+
+/** After healing, when everything has come that will come, and before any sync. */
+export interface Drained {
+  readonly subjects: ReadonlyArray<Subject>
+  readonly entries: ReadonlyArray<Entry>
+  readonly gaps: ReadonlyArray<string>
+  readonly excused: ReadonlySet<string>
+  readonly odd: ReadonlySet<string>
+  /** Ids that can be listed and never read. */
+  readonly poison: ReadonlySet<string>
+  /** What the source thinks of its subscriptions. */
+  readonly subscriptions: ReadonlyArray<Subscription>
+  /** Whether nothing but webhooks has moved data since the first sync. */
+  readonly alone: boolean
+}
+
 export interface Checker {
   readonly name: string
   /** What must hold, with the number by which it is spoken of. */
   readonly holds: string
   readonly landed?: (moment: Moment) => string | null
   readonly healed?: (final: Final) => string | null
+  /** Of webhooks: each answer, each commit, and the end. */
+  readonly answered?: (given: Answered) => string | null
+  readonly stored?: (given: Stored) => string | null
+  readonly drained?: (given: Drained) => string | null
 }
 
 export interface Setting {

@@ -1,18 +1,28 @@
 /** Every checker, in the order in which they are asked: the first that objects is told. */
+import { accepted } from "./accepted.ts"
 import { bounded } from "./bounded.ts"
 import type { CheckerOf } from "./Checker.ts"
 import { cursor } from "./cursor.ts"
+import { drained } from "./drained.ts"
 import { equal } from "./equal.ts"
 import { fence } from "./fence.ts"
 import { forward } from "./forward.ts"
+import { forged } from "./forged.ts"
 import { genuine } from "./genuine.ts"
 import { history } from "./history.ts"
 import { ledger } from "./ledger.ts"
 import { lively } from "./lively.ts"
 import { polite } from "./polite.ts"
 import { progress } from "./progress.ts"
+import { settled } from "./settled.ts"
+import { welcome } from "./welcome.ts"
 
 export const checkers: ReadonlyArray<CheckerOf> = [
+  accepted,
+  forged,
+  welcome,
+  settled,
+  drained,
   fence,
   genuine,
   forward,

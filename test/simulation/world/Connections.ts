@@ -47,6 +47,11 @@ interface CopyStream extends NodeJS.EventEmitter {
   readonly text: string
 }
 
+interface Config {
+  readonly text: string
+  readonly values?: ReadonlyArray<unknown>
+}
+
 const isCopy = (given: unknown): given is CopyStream =>
   typeof given === "object" && given !== null && "submit" in given && "text" in given
 
@@ -98,9 +103,9 @@ export class SimulatedClient {
 
   query(given: unknown, values?: ReadonlyArray<unknown>): unknown {
     if (isCopy(given)) return this.copy(given)
-    const text = typeof given === "string" ? given : (given as { readonly text: string }).text
+    const config = typeof given === "string" ? { text: given } : (given as Config)
     return new Promise((resolve, reject) => {
-      this.turn(() => this.world.run(this, text, values, null, resolve, reject))
+      this.turn(() => this.world.run(this, config.text, values ?? config.values, null, resolve, reject))
     })
   }
 
@@ -238,7 +243,7 @@ export class Connections {
           if (error === null) this.follow(client, text)
           const code = error === null ? "" : ` -> ${(error as { code?: string }).code ?? error.message}`
           this.told(client.owner, `sql ${brief(text)}${code}`)
-          const isTold = isCommit(text) || (!client.inTransaction && /\btributary\.(?:checkpoints|runs)\b/.test(text))
+          const isTold = isCommit(text) || (!client.inTransaction && /\btributary\.(?:checkpoints|runs|inbox)\b/.test(text))
           if (error === null && isTold) await this.hooks.committed(client.owner)
           if (fault === "lost after") {
             this.fire(client, isCommit(text) ? "D3 commit lost, applied" : "D2 lost after")

@@ -8,24 +8,30 @@ import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Logger from "effect/Logger"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import * as Scheduler from "effect/Scheduler"
+import type * as Scope from "effect/Scope"
+import type * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import * as ServiceClient from "../../../connectors/service-v2/client/ServiceClient.ts"
 import { Budget } from "../../../src/budget/Budget.ts"
 import { Budgets, layerPostgres } from "../../../src/budget/Budgets.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { datasetsDefault } from "../../../src/model/Table.ts"
-import { sync, type SyncReport } from "../../../src/pipeline/Sync.ts"
-import { engineDefault } from "../../../src/pipeline/SyncResource.ts"
+import { sync } from "../../../src/pipeline/Sync.ts"
+import { engineDefault, type EngineSettings } from "../../../src/pipeline/SyncResource.ts"
+import type { Database } from "../../../src/postgres/Database.ts"
 import type { Chance } from "../kernel/Chance.ts"
 import type { Kernel, Owner } from "../kernel/Kernel.ts"
 import { family, type Plan } from "../Plan.ts"
+import type { Ports } from "./Ports.ts"
 import type { Connections } from "./Connections.ts"
 import type { Network } from "./Network.ts"
+import { companyName } from "./Sender.ts"
 import { type Source, basePath, origin } from "./Source.ts"
 
 export interface Machine {
@@ -33,6 +39,7 @@ export interface Machine {
   readonly connections: Connections
   readonly network: Network
   readonly source: Source
+  readonly ports: Ports
   readonly drawn: Plan
 }
 
@@ -46,15 +53,12 @@ export interface Wish {
 /** The longest Retry-After that is waited for, as configured by default. */
 const heldMaxMs = 600_000
 
-/** One `tributary sync` of every company of the plan. */
-const cycle = Effect.fnUntraced(function* (
-  { drawn, source, network }: Machine,
-  owner: Owner,
-  life: number,
-  wish: Wish
-) {
-  const resources = drawn.resources.map((path): Resource => serviceV2.resources.get(path)!)
-  const companies = yield* Effect.forEach([...source.tokens], ([company, token]) =>
+export const resourcesOf = ({ resources }: Plan): ReadonlyArray<Resource> =>
+  resources.map((path) => serviceV2.resources.get(path)!)
+
+/** The companies of the plan, each with its connector. */
+export const companiesOf = ({ drawn, source, network }: Machine, owner: Owner, life: number) =>
+  Effect.forEach([...source.tokens], ([company, token]) =>
     Effect.gen(function* () {
       const baseUrl = `${origin}${basePath}`
       const secret = Redacted.make(token)
@@ -74,24 +78,31 @@ const cycle = Effect.fnUntraced(function* (
         Effect.provideService(HttpClient.HttpClient, network.client(owner, life)),
         Effect.orDie
       )
-      return { name: `company ${company}`, connector, resources }
+      return { name: companyName(company), token: secret, connector, resources: resourcesOf(drawn) }
     })
   )
+
+/** What every process of the plan does alike. */
+export const engineOf = ({ drawn }: Machine): EngineSettings => ({
+  ...engineDefault,
+  // No full scan but those that the engine itself asks for: a repair would hide what was lost.
+  fullEveryMs: null,
+  overlapMs: drawn.overlap / 1000,
+  sweepEveryMs: drawn.resources.includes(family[1]!) ? drawn.sweepEvery / 1000 : 0
+})
+
+/** One `tributary sync` of every company of the plan. */
+export const cycle = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, wish: Wish) {
+  const { drawn } = machine
   return yield* sync({
-    companies,
+    companies: yield* companiesOf(machine, owner, life),
     datasets: datasetsDefault,
     full: wish.full,
     acceptDeletions: wish.acceptDeletions ?? false,
     concurrency: drawn.concurrency,
     batchRecordsMax: drawn.batchRecordsMax,
     ...(wish.backfill === true ? { backfill: { since: null, until: null } } : {}),
-    // No full scan but those that the engine itself asks for: a repair would hide what was lost.
-    engine: {
-      ...engineDefault,
-      fullEveryMs: null,
-      overlapMs: drawn.overlap / 1000,
-      sweepEveryMs: drawn.resources.includes(family[1]!) ? drawn.sweepEvery / 1000 : 0
-    }
+    engine: engineOf(machine)
   })
 })
 
@@ -105,37 +116,36 @@ const randomOf = (chance: Chance): Context.Service.Shape<typeof Random.Random> =
   nextDoubleUnsafe: () => chance.next()
 })
 
-/** Runs one cycle in a process; `ended` is called when it ended by itself, never when the process was killed. */
-export const start = (
+/** What a simulated process may ask for. */
+export type Services = Database | SqlClient.SqlClient | Scope.Scope
+
+/** Runs a program in a process; `ended` is called when it ended by itself, never when the process was killed. */
+export const start = <A>(
   machine: Machine,
   owner: Owner,
-  life: number,
-  wish: Wish,
+  program: Effect.Effect<A, unknown, Services>,
   clock: { readonly skew: () => number; readonly monotonicOrigin: number },
   chance: Chance,
-  ended: (result: { readonly report: SyncReport | null; readonly cause: string | null }) => void
-) => {
+  ended: (result: { readonly result: A | null; readonly cause: string | null }) => void
+): Fiber.Fiber<A, unknown> => {
   const { kernel, connections } = machine
   const context = Context.make(Clock.Clock, kernel.clock(owner, clock.skew, clock.monotonicOrigin)).pipe(
     Context.add(Scheduler.Scheduler, kernel.scheduler(owner)),
     Context.add(Random.Random, randomOf(chance)),
     Context.add(Logger.CurrentLoggers, new Set())
   )
-  const program = Effect.scoped(
+  const whole = Effect.scoped(
     Effect.flatMap(connections.services(owner), (services) =>
-      (machine.drawn.sharedBudget
-        ? Effect.provide(cycle(machine, owner, life, wish), layerPostgres)
-        : cycle(machine, owner, life, wish)
-      ).pipe(Effect.provide(services))
+      (machine.drawn.sharedBudget ? Effect.provide(program, layerPostgres) : program).pipe(Effect.provide(services))
     )
   )
-  const fiber = Effect.runForkWith(context)(program as Effect.Effect<SyncReport, unknown>)
+  const fiber = Effect.runForkWith(context)(whole as Effect.Effect<A, unknown>)
   fiber.addObserver((exit) => {
     if (owner.state === "dead") return
     ended(
       exit._tag === "Success"
-        ? { report: exit.value, cause: null }
-        : { report: null, cause: Cause.pretty(exit.cause).split("\n")[0]! }
+        ? { result: exit.value, cause: null }
+        : { result: null, cause: Cause.pretty(exit.cause).split("\n")[0]! }
     )
   })
   return fiber

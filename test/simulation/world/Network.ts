@@ -14,6 +14,7 @@ import type { Chance } from "../kernel/Chance.ts"
 import type { Kernel, Owner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import { printHttpDate } from "../../../connectors/service-v2/reference-server/time.ts"
+import type { Answer } from "../../../connectors/service-v2/reference-server/http/Message.ts"
 import { type Source, basePath, origin } from "./Source.ts"
 
 export type NetworkFault =
@@ -186,7 +187,16 @@ export class Network {
       else if (fault !== "N3 black hole") {
         kernel.after(this.delay(fault), null, () => {
           const made = this.instead(fault, path)
-          const sent = made ?? this.serve(request.method, target, request.headers, company, path)
+          const answered = made ?? this.serve(request.method, target, request.headers, company, path, bodyOf(request))
+          if (answered instanceof Promise) {
+            // A test delivery: the source answers when it has been answered itself.
+            void answered.then((sent) => {
+              this.stepped(owner, path)
+              back(sent)
+            })
+            return
+          }
+          const sent = answered
           this.stepped(owner, path)
           const cut = fault === "N7 truncated" || fault === "N2 reset in body"
           if (fault === "N4 answer lost") broken("UND_ERR_SOCKET")
@@ -211,21 +221,32 @@ export class Network {
     url: string,
     headers: Readonly<Record<string, string | undefined>>,
     company: number | null,
-    path: string
-  ): Sent {
+    path: string,
+    sentBody: Uint8Array | null
+  ): Sent | Promise<Sent> {
+    const hidden = method === "GET" && company !== null ? this.hidden(company, path) : null
+    if (hidden !== null) return hidden
     const asked = firstPageOf(path)
     if (asked !== null && company !== null) this.source.beforePage(company, asked)
-    const answer = this.source.serve({ method, url, headers, body: null })
-    const body = encoder.encode(answer.body)
-    const lower = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name.toLowerCase(), value]))
+    const answer = this.source.serve({ method, url, headers, body: sentBody })
+    if (answer.pending !== undefined) return answer.pending.then(sentOf)
     const list = firstPageOf(path)
     if (list !== null && company !== null && answer.status === 200) this.source.firstPage(company, list)
-    return {
-      status: answer.status,
-      headers: { ...lower, "content-length": String(body.length) },
-      body,
-      cutAt: null
-    }
+    return sentOf(answer)
+  }
+
+  /** What a read of a single record is answered that is not there yet, or never can be read. */
+  private hidden(company: number, path: string): Sent | null {
+    const { hidden } = this.source
+    const asked = hidden.size === 0 ? null : /^\/([a-z0-9]+)\/(\d+)(?:\?|$)/.exec(path)
+    const found = asked === null ? undefined : hidden.get(`${company}/${asked[1]}/${asked[2]}`)
+    if (found === undefined || this.kernel.now >= found.until) return null
+    this.fired(found.status === 404 ? "W5 read too early" : "R7 read in vain")
+    return sentOf({
+      status: found.status,
+      headers: { "content-type": "application/json", date: printHttpDate(this.kernel.now) },
+      body: found.status === 404 ? envelope("not_found") : found.status === 200 ? '{"id":' : envelope("server_error")
+    })
   }
 
   /** What a proxy or a failing server answers without doing the work; null lets the request through. */
@@ -306,6 +327,20 @@ export class Network {
     return this.kernel.now + Math.max(0, until - told) * 1000
   }
 }
+
+const sentOf = (answer: Pick<Answer, "status" | "headers" | "body">): Sent => {
+  const body = encoder.encode(answer.body)
+  const lower = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name.toLowerCase(), value]))
+  return {
+    status: answer.status,
+    headers: { ...lower, "content-length": String(body.length) },
+    body,
+    cutAt: null
+  }
+}
+
+const bodyOf = ({ body }: HttpClientRequest.HttpClientRequest): Uint8Array | null =>
+  body._tag === "Uint8Array" ? body.body : null
 
 const responseOf = ({ status, headers, body, cutAt }: Sent): Response => {
   if (cutAt === null) {

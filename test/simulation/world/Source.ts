@@ -5,6 +5,10 @@
  * commits, and what it promised (`synced_through`) from the bytes of its answers.
  */
 import { type Core, core } from "../../../connectors/service-v2/reference-server/Core.ts"
+import { putRecords } from "../../../connectors/service-v2/reference-server/control/records.ts"
+import type { Network } from "../../../connectors/service-v2/reference-server/events/Network.ts"
+import type { Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
+import { parseExactly } from "../../../connectors/service-v2/reference-server/json.ts"
 import type { Change } from "../../../connectors/service-v2/reference-server/store/Store.ts"
 import type { Answer, Request } from "../../../connectors/service-v2/reference-server/http/Message.ts"
 import type { Kernel } from "../kernel/Kernel.ts"
@@ -30,6 +34,7 @@ const encoder = new TextEncoder()
 export class Source {
   readonly core: Core
   private readonly kernel: Kernel
+  private readonly network: Network | null
   /** When each `synced_through` was told for the first time. */
   readonly told = new Map<string, number>()
   /** Called when the first page of a list of changes was made, at its very instant. */
@@ -39,13 +44,19 @@ export class Source {
   private readonly histories = new Map<string, { read: number; readonly versions: Array<SourceVersion> }>()
   readonly tokens = new Map<number, string>()
 
-  constructor(kernel: Kernel, seed: number) {
+  /** Records that a read by their number does not find yet, or never can, by `company resource id`. */
+  readonly hidden = new Map<string, { readonly until: number; readonly status: number }>()
+
+  /** `network` is the way to receivers; without one, nothing fires. */
+  constructor(kernel: Kernel, seed: number, network: Network | null = null) {
+    this.network = network
     this.kernel = kernel
     this.core = core({
       now: () => kernel.now,
       baseUrl: `${origin}${basePath}`,
       data: "empty",
       seed,
+      ...(network === null ? {} : { network }),
       onDefect: (error) => {
         throw error
       }
@@ -58,6 +69,26 @@ export class Source {
     const answer = this.core.control({ method, url, headers: {}, body: text === null ? null : encoder.encode(text) })
     if (answer.status >= 300) throw new Error(`${method} ${url}: ${answer.status} ${answer.body}`)
     return answer.chunks === undefined ? answer.body : [...answer.chunks].join("")
+  }
+
+  /** Writes records as people do: what is subscribed to fires. */
+  put(text: string): void {
+    if (this.network === null) this.control("POST", "/records", text)
+    else putRecords(this.core.world, parseExactly(text) as Readonly<Record<string, unknown>>)
+  }
+
+  /** Removes a record; noisily, as far as anybody listens, or without a trace. */
+  remove(company: number, resource: string, id: number, isNoisy: boolean): void {
+    if (this.network === null || !isNoisy) this.control("POST", "/remove", { company, resource, id })
+    else {
+      const { store } = this.core.world
+      store.transact(() => store.remove(store.table(company, resource), id))
+    }
+  }
+
+  /** Every subscription, cancelled ones included, in the order of their numbers. */
+  subscriptions(): ReadonlyArray<Subscription> {
+    return [...this.core.world.events["subscriptions"].values()]
   }
 
   token(company: number): string {

@@ -10,15 +10,21 @@ import type { SyncReport } from "../../../src/pipeline/Sync.ts"
 import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
-import { type Machine, type Wish, start } from "./Engine.ts"
+import { sleepOf } from "../Plan.ts"
+import { type Machine, type Wish, cycle, start } from "./Engine.ts"
+import { type Command, command, serve } from "./Service.ts"
 
 /** The place of the process that backfills; it goes on until it is through, and often begins once more. */
 const backfillPlace = 7
+/** The places of the processes that serve webhooks begin here. */
+const servicePlace = 20
 
 interface Life {
   readonly owner: Owner
   readonly place: number
   fiber: Fiber.Fiber<unknown, unknown> | null
+  /** Told when it was killed. */
+  readonly killed?: () => void
 }
 
 export class Supervisor {
@@ -34,6 +40,9 @@ export class Supervisor {
   /** Lives of a crash loop that are left, each ending after its next commit. */
   private crashes = 0
   kills = 0
+  /** Whether every resource was read to its end once. */
+  private isLoaded = false
+  private readonly begun: number
 
   constructor(machine: Machine, chance: Chance, trace: Trace, fired: (what: string) => void) {
     this.machine = machine
@@ -41,6 +50,7 @@ export class Supervisor {
     this.trace = trace
     this.fired = fired
     this.jumps = machine.drawn.skews.map((skew) => skew)
+    this.begun = machine.kernel.now
   }
 
   /** Starts the processes of the safety phase; each begins a cycle, waits, begins the next. */
@@ -49,7 +59,8 @@ export class Supervisor {
     for (let place = 0; place < drawn.processes; place++) {
       kernel.after(this.chance.integer(0, drawn.cycleEvery), null, () => this.launch(place))
     }
-    if (drawn.on.has("BF")) {
+    if (drawn.hooks !== "off") this.beginServices()
+    if (drawn.on.has("BF") && drawn.hooks !== "only") {
       kernel.after(this.chance.integer(0, drawn.safety), null, () => {
         this.fired("BF backfill")
         this.launch(backfillPlace)
@@ -80,9 +91,61 @@ export class Supervisor {
     }
   }
 
+  private beginServices(): void {
+    const { drawn, kernel } = this.machine
+    const { chance } = this
+    for (let place = 0; place < drawn.processes; place++) {
+      kernel.after(chance.integer(0, 2_000_000), null, () => this.launch(servicePlace + place))
+    }
+    if (drawn.on.has("W6")) {
+      for (let times = chance.integer(1, 3); times > 0; times--) {
+        kernel.after(chance.integer(0, drawn.safety), null, () => {
+          if (this.accepting && this.wakes() === null) this.command("rotate")
+        })
+      }
+    }
+    this.subscribe()
+    const sleep = sleepOf(drawn)
+    if (sleep === null) return
+    kernel.after(sleep.from, null, () => {
+      this.trace.event(kernel.now, "", `! R1 everything is down for ${((sleep.to - sleep.from) / 1e6).toFixed(0)} s`)
+      this.fired("R1 down")
+      for (const life of this.alive) if (life.place >= servicePlace) this.end(life)
+    })
+  }
+
+  /** Somebody makes the subscriptions, and does not give up. */
+  private subscribe(): void {
+    const { kernel } = this.machine
+    const again = () => {
+      if (this.accepting && this.wakes() === null) {
+        this.command("ensure", (isDone) => {
+          if (!isDone) kernel.after(this.chance.skewed(1_000_000, 10_000_000), null, again)
+        })
+      } else if (this.accepting) kernel.after(60_000_000, null, again)
+    }
+    again()
+  }
+
+  /** When the machine wakes; null while it is awake. */
+  private wakes(): number | null {
+    const sleep = sleepOf(this.machine.drawn)
+    const at = this.machine.kernel.now - this.begun
+    return sleep === null || at < sleep.from || at >= sleep.to ? null : this.begun + sleep.to
+  }
+
   private launch(place: number): void {
     if (!this.accepting) return
     const { drawn, kernel } = this.machine
+    const wakes = this.wakes()
+    if (wakes !== null) {
+      kernel.at(wakes + this.chance.integer(0, 1_000_000), null, () => this.launch(place))
+      return
+    }
+    if (place >= servicePlace) {
+      this.serve(place)
+      return
+    }
     const life: Life = { owner: makeOwner(`p${place}.${++this.lives}`), place, fiber: null }
     this.alive.add(life)
     const isBackfill = place === backfillPlace
@@ -90,6 +153,8 @@ export class Supervisor {
       this.alive.delete(life)
       const isDone =
         report?.companies.every(({ outcomes }) => outcomes.every(({ failure }) => failure === null)) === true
+      if (isDone) this.isLoaded = true
+      if (drawn.hooks === "only" && this.isLoaded) return
       // Some read everything once more.
       if (isBackfill && isDone && this.chance.chance(0.3)) return
       const wait = this.chance.skewed(drawn.cycleEvery / 3, drawn.cycleEvery * 2)
@@ -97,26 +162,81 @@ export class Supervisor {
     })
   }
 
+  /** Whether every resource was read to its end by a sync. */
+  get loaded(): boolean {
+    return this.isLoaded
+  }
+
+  private serve(place: number): Life {
+    const { kernel } = this.machine
+    const life: Life = { owner: makeOwner(`${place < 0 ? "h" : `s${place}`}.${++this.lives}`), place, fiber: null }
+    this.alive.add(life)
+    this.trace.event(kernel.now, life.owner.name, "begins to serve")
+    const clock = this.clockOf(life)
+    life.fiber = start(
+      this.machine,
+      life.owner,
+      serve(this.machine, life.owner, numberOf(life), clock.skew),
+      clock,
+      chanceOf(this.machine.drawn.seed, `random ${life.owner.name}`),
+      ({ cause }) => {
+        this.alive.delete(life)
+        this.machine.ports.close(life.owner)
+        this.trace.event(kernel.now, life.owner.name, `serves no longer: ${cause ?? "it has ended"}`)
+        if (place >= 0) kernel.after(this.chance.skewed(50_000, 8_000_000), null, () => this.launch(place))
+      }
+    )
+    return life
+  }
+
+  /** A person at a command line. */
+  command(what: Command, ended: (isDone: boolean) => void = () => {}): void {
+    const { kernel } = this.machine
+    const life: Life = {
+      owner: makeOwner(`c.${++this.lives}`),
+      place: -2,
+      fiber: null,
+      killed: () => ended(false)
+    }
+    this.alive.add(life)
+    this.trace.event(kernel.now, life.owner.name, `begins to ${what}`)
+    life.fiber = start(
+      this.machine,
+      life.owner,
+      command(this.machine, life.owner, numberOf(life), what),
+      this.clockOf(life),
+      chanceOf(this.machine.drawn.seed, `random ${life.owner.name}`),
+      ({ cause }) => {
+        this.alive.delete(life)
+        if (what === "rotate") this.fired(cause === null ? "W6 rotated" : "W6 rotation failed")
+        this.trace.event(kernel.now, life.owner.name, `ends: ${cause ?? "done"}`)
+        ended(cause === null)
+      }
+    )
+  }
+
+  private clockOf(life: Life) {
+    return {
+      skew: () => this.jumps[life.place % servicePlace] ?? 0,
+      monotonicOrigin: this.machine.kernel.now - this.chance.integer(1_000_000, 1e12)
+    }
+  }
+
   private run(life: Life, wish: Wish, ended: (report: SyncReport | null, cause: string | null) => void): void {
     const { kernel, drawn } = this.machine
-    const number = Number(life.owner.name.split(".")[1])
+    const number = numberOf(life)
     this.trace.event(
       kernel.now,
       life.owner.name,
       wish.backfill === true ? "begins a backfill" : wish.full ? "begins a full sync" : "begins a sync"
     )
-    const clock = {
-      skew: () => this.jumps[life.place] ?? 0,
-      monotonicOrigin: kernel.now - this.chance.integer(1_000_000, 1e12)
-    }
     life.fiber = start(
       this.machine,
       life.owner,
-      number,
-      wish,
-      clock,
+      cycle(this.machine, life.owner, number, wish),
+      this.clockOf(life),
       chanceOf(drawn.seed, `random ${life.owner.name}`),
-      ({ report, cause }) => {
+      ({ result: report, cause }) => {
         const told = report?.companies.flatMap((company) =>
           company.failure !== null && company.outcomes.length === 0
             ? [`${company.name} ${company.failure.kind}`]
@@ -137,6 +257,10 @@ export class Supervisor {
     if (!this.faults || owner.state !== "running") return
     const life = [...this.alive].find((one) => one.owner === owner)
     if (life === undefined) return
+    if (drawn.on.has("R2") && what.startsWith("insert into tributary.inbox") && chance.chance(0.05)) {
+      kernel.after(chance.integer(0, 200), null, () => this.kill(life, "R2 killed after storing"))
+      return
+    }
     if (this.crashes > 0 && /^commit/i.test(what)) {
       this.crashes--
       kernel.after(chance.integer(0, 3000), null, () => this.kill(life, "C8 crash after a commit"))
@@ -166,16 +290,26 @@ export class Supervisor {
   }
 
   private kill(life: Life, why: string): void {
-    const { kernel, connections } = this.machine
+    const { kernel } = this.machine
     if (life.owner.state === "dead" || !this.alive.has(life) || !this.faults) return
     this.trace.event(kernel.now, life.owner.name, `! ${why}`)
     this.fired(why)
     this.kills++
-    kernel.kill(life.owner)
-    connections.cut(life.owner)
-    this.alive.delete(life)
+    this.end(life)
+    life.killed?.()
+    if (life.place < 0) return
     const restart = this.chance.skewed(50_000, 8_000_000)
     kernel.after(restart, null, () => this.launch(life.place))
+  }
+
+  /** No instruction of it runs any more. */
+  private end(life: Life): void {
+    const { kernel, connections, ports } = this.machine
+    kernel.kill(life.owner)
+    connections.cut(life.owner)
+    ports.close(life.owner)
+    this.alive.delete(life)
+    if (life.place >= servicePlace && this.wakes() !== null) this.launch(life.place)
   }
 
   private pause(life: Life): void {
@@ -213,12 +347,25 @@ export class Supervisor {
     const { kernel } = this.machine
     this.faults = false
     this.accepting = false
-    for (const life of this.alive) if (life.owner.state === "frozen") kernel.thaw(life.owner)
+    for (const life of this.alive) {
+      if (life.owner.state === "frozen") kernel.thaw(life.owner)
+      if (life.place >= servicePlace) life.fiber?.interruptUnsafe()
+    }
     const look = () => {
       if (this.alive.size === 0) done()
       else kernel.after(250_000, null, look)
     }
     look()
+  }
+
+  /** A fresh process that serves; answers how to ask it to end. */
+  service(): () => void {
+    const life = this.serve(-1)
+    return () => life.fiber?.interruptUnsafe()
+  }
+
+  get isIdle(): boolean {
+    return this.alive.size === 0
   }
 
   /** One cycle of a fresh process, to its end. */
@@ -231,3 +378,5 @@ export class Supervisor {
     })
   }
 }
+
+const numberOf = ({ owner }: Life): number => Number(owner.name.split(".")[1])

@@ -6,7 +6,8 @@
 import type { Client } from "pg"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { ofWarehouse } from "../checkers/Canonical.ts"
-import type { Held, Kept, Mark, Row, Run, Subject } from "../checkers/Checker.ts"
+import type { Entry, Held, Kept, Mark, Row, Run, Subject } from "../checkers/Checker.ts"
+import { companyOf } from "./Sender.ts"
 
 type Text = string | null
 type TextRow = Readonly<Record<string, Text>>
@@ -120,6 +121,49 @@ export class Warehouse {
       const { id, version, op, runId, observedAt, deleted, value } = rowOf(resource, row)
       return { id, version, op, runId, deleted, value, validFrom: observedAt, validTo: row["valid_to"] ?? null }
     })
+  }
+
+  /** The inbox, or what stands there under one number. */
+  async inbox(eventId: string | null = null): Promise<ReadonlyArray<Entry>> {
+    const rows = await this.ask(
+      `select id, company, event_id, event_type, resource, record_id, state, reason, run_id,
+              (extract(epoch from occurred_at) * 1000000)::bigint as occurred_at from tributary.inbox
+        where $1::text is null or event_id = $1 order by id`,
+      [eventId]
+    )
+    return rows.map((row): Entry => ({
+      number: row["id"]!,
+      company: companyOf(row["company"]!),
+      eventId: row["event_id"]!,
+      type: row["event_type"]!,
+      resource: row["resource"] ?? null,
+      recordId: row["record_id"] ?? null,
+      state: row["state"]!,
+      reason: row["reason"] ?? null,
+      runId: row["run_id"] ?? null,
+      occurredAt: row["occurred_at"] === null ? null : Number(row["occurred_at"])
+    }))
+  }
+
+  /** Gaps that are open, in words. */
+  async gaps(): Promise<ReadonlyArray<string>> {
+    const rows = await this.ask(
+      "select company, resource, cause, detail, began_at, ended_at from tributary.gaps where closed_at is null order by id"
+    )
+    return rows.map(
+      (row) =>
+        `${row["company"]}/${row["resource"]} ${row["cause"]} from ${row["began_at"]} to ${row["ended_at"]}: ${row["detail"]}`
+    )
+  }
+
+  /** When the next of what is tried again is due, in microseconds; null when nothing is. */
+  async due(): Promise<number | null> {
+    const [row] = await this.ask(
+      `select (extract(epoch from min(due_at)) * 1000000)::bigint as due from (
+         select due_at from tributary.inbox where state = 'waiting' union all
+         select due_at from tributary.gaps where closed_at is null) waiting`
+    )
+    return row!["due"] === null ? null : Number(row!["due"])
   }
 
   async count(table: string): Promise<number> {

@@ -12,7 +12,7 @@ import type { Chance } from "../kernel/Chance.ts"
 import type { Kernel } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import { keyOf } from "../checkers/Checker.ts"
-import { family, type Plan } from "../Plan.ts"
+import { family, momentOf, type Plan } from "../Plan.ts"
 import { instantOf } from "./Connections.ts"
 import type { Source } from "./Source.ts"
 
@@ -62,6 +62,11 @@ export class Writers {
   readonly excused = new Set<string>()
   /** Ids whose present value does not fit. */
   readonly odd = new Set<string>()
+  /** Ids whose records can be listed and never read. */
+  readonly poison = new Set<string>()
+  private readonly shown = new Set<Known>()
+  /** Chance for what only webhooks meet; null without them. */
+  private readonly hooks: Chance | null
   /** Ids that became visible later than the bound allows. */
   readonly overBound = new Set<string>()
 
@@ -71,8 +76,10 @@ export class Writers {
     source: Source,
     drawn: Plan,
     trace: Trace,
-    fired: (what: string) => void
+    fired: (what: string) => void,
+    hooks: Chance | null
   ) {
+    this.hooks = hooks
     this.kernel = kernel
     this.chance = chance
     this.tokens = chance.chance(0.25)
@@ -103,7 +110,7 @@ export class Writers {
     const start = kernel.now
     for (let made = 0; made < drawn.writes; made++) {
       const share = bursts ? Math.floor(chance.next() * 6) / 6 + chance.next() / 40 : chance.next()
-      kernel.at(start + Math.round(share * drawn.safety), null, () => {
+      kernel.at(start + Math.round(momentOf(drawn, share)), null, () => {
         const { company, resource } = chance.pick(subjects)
         this.write(company, resource)
       })
@@ -132,6 +139,14 @@ export class Writers {
         this.fired("B1 record at the instant of the cursor")
         this.create(company, resource, 1, null)
       }
+    }
+    if (this.hooks !== null && drawn.on.has("W10")) {
+      kernel.at(start + Math.round(this.hooks.next() * drawn.safety), null, () => {
+        if (this.stopped) return
+        this.fired("W10 burst")
+        const { company, resource } = chance.pick(subjects)
+        this.create(company, resource, this.hooks!.integer(30, 80), null)
+      })
     }
     if (drawn.on.has("S15")) {
       kernel.at(start + Math.round(chance.next() * drawn.safety), null, () => {
@@ -174,7 +189,8 @@ export class Writers {
       one.gone = true
       this.fired("S11 removed")
       this.trace.event(this.kernel.now, "source", `removes ${resource.path} ${one.id}`)
-      this.source.control("POST", "/remove", { company, resource: resource.path, id: one.id })
+      // Whoever hears of it cannot count on having heard: it stays excused.
+      this.source.remove(company, resource.path, one.id, drawn.on.has("W4"))
       this.odd.delete(keyOf(company, resource.path, String(one.id)))
       if (resource.modifiedSince || this.isChild(resource)) {
         this.excused.add(keyOf(company, resource.path, String(one.id)))
@@ -323,8 +339,30 @@ export class Writers {
     const complete = records.map((record, index) =>
       field === null ? record : `{"${field}":${known[index]!.parent},${record.slice(1)}`
     )
-    this.source.control("POST", "/records", `${head},"records":[${complete.join(",")}]}`)
+    this.hide(company, resource, known)
+    this.source.put(`${head},"records":[${complete.join(",")}]}`)
     this.touch(company, resource, known)
+  }
+
+  /** Some new records cannot be read by their numbers for a while, and a few never. */
+  private hide(company: number, resource: Resource, known: ReadonlyArray<Known>): void {
+    const { drawn, hooks, kernel } = this
+    if (hooks === null || this.stopped) return
+    for (const one of known) {
+      if (this.shown.has(one)) continue
+      this.shown.add(one)
+      const key = keyOf(company, resource.path, String(one.id))
+      if (drawn.on.has("R7") && hooks.chance(0.08)) {
+        this.fired("R7 can never be read")
+        this.poison.add(key)
+        this.source.hidden.set(key, { until: Infinity, status: hooks.pick([500, 200]) })
+      } else if (drawn.on.has("W5") && drawn.overlap > 0 && hooks.chance(0.3)) {
+        // Late visibility is claimed as far as the overlap reaches.
+        this.fired("W5 not there yet")
+        const lag = hooks.skewed(200_000, Math.min(drawn.overlap * 0.8, 40_000_000))
+        this.source.hidden.set(key, { until: kernel.now + lag, status: 404 })
+      }
+    }
   }
 
   /** A record's JSON text. */

@@ -1,0 +1,147 @@
+/**
+ * What a delivery of the service says: EVT-06 to EVT-11.
+ *
+ * Promise: `read` answers an event or why there is none, whatever the bytes are; it never throws. Nothing here is taken
+ * for true but what to look at: the id by which an event is known again, what it is about, and the plain fields that
+ * say which record to read. Numerals are the digits that were sent. A delivery is checked by {@link verify} first.
+ */
+import { timestamp } from "../../../src/catalogue/Field.ts"
+import type { DeliveryReader, Event, NoEvent } from "../../../src/connector/Delivery.ts"
+import { type EventVerb, testEvent } from "../catalogue/events.ts"
+import { isObject, type JsonObject, member } from "./Envelope.ts"
+import { kindAt, memberStart, skipSpace, valueEnd } from "./JsonText.ts"
+import { verify } from "./Signature.ts"
+import { Beyond, isPlainInstant, isStorable, reader, Unfit } from "./Values.ts"
+
+/** The names that the documents show (EVT-06, H-01), without the test's. */
+const eventsDefault = ["orders.created", "orders.updated", "shipments.created", "invoices.posted"] as const
+
+/** Verbs of events whose `data` is the record that they are about (EVT-11, H-01). */
+const verbs: Readonly<Record<EventVerb, true>> = { created: true, updated: true, cancelled: true, posted: true }
+
+const typeLengthMax = 200
+const idMax = 9_223_372_036_854_775_807n
+const eventIdShape = /^[\x20-\x7e]{1,200}$/
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+const noEvent = (detail: string): NoEvent => ({ _tag: "NoEvent", detail })
+
+/** What a type is about: the path of a resource; null when it is about none. */
+export const resourceOf = (type: string): string | null => {
+  const dot = type.lastIndexOf(".")
+  return dot < 1 || type === testEvent ? null : type.slice(0, dot)
+}
+
+const isOfRecord = (type: string): boolean => Object.hasOwn(verbs, type.slice(type.lastIndexOf(".") + 1))
+
+const readCreated = reader(timestamp("createdate"))
+
+/** The instant in UTC; null when it is none. */
+const instantOf = (value: unknown): string | null => {
+  if (typeof value !== "string") return null
+  if (isPlainInstant(value)) return value
+  const read = readCreated(JSON.stringify(value))
+  if (read instanceof Unfit) return null
+  return read instanceof Beyond ? read.text : read
+}
+
+/** A number with a fraction or an exponent as the value of a member: what `JSON.parse` makes of it may look whole. */
+const hasFraction = (text: string): boolean => /"\s*:\s*-?\d+[.eE]/.test(text)
+
+/** The digits of a number of the object that begins at `at()`, as sent; null when it is no whole number. */
+const wholeOf = (parsed: number, text: string, at: () => number, name: string): bigint | null => {
+  if (Number.isSafeInteger(parsed) && !hasFraction(text)) return BigInt(parsed)
+  const from = memberStart(text, at(), name)
+  const raw = from === null ? "" : text.slice(from, valueEnd(text, from))
+  return /^-?\d{1,19}$/.test(raw) ? BigInt(raw) : null
+}
+
+const companyOf = (text: string, envelope: JsonObject): bigint | null => {
+  const value = member(envelope, "companyid")
+  if (typeof value === "string") return /^\d{1,18}$/.test(value) ? BigInt(value) : null
+  const company = typeof value === "number" ? wholeOf(value, text, () => skipSpace(text, 0), "companyid") : null
+  return company === null || company > idMax || company < -idMax ? null : company
+}
+
+/** Reads the body of a genuine delivery. */
+const read = (body: Uint8Array): Event | NoEvent => {
+  if (body.length === 0) return noEvent("the body is empty")
+  if (body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf) return noEvent("the body begins with a byte order mark")
+  let text: string
+  try {
+    text = utf8.decode(body)
+  } catch {
+    return noEvent("the body is no UTF-8")
+  }
+  let envelope: unknown
+  try {
+    envelope = JSON.parse(text)
+  } catch {
+    return noEvent("the body is no JSON")
+  }
+  if (!isObject(envelope)) return noEvent("the body is no JSON object")
+  const id = member(envelope, "id")
+  if (typeof id !== "string") return noEvent("the event has no id")
+  if (!eventIdShape.test(id)) return noEvent("the event's id is not 1 to 200 printable ASCII characters")
+  const type = member(envelope, "type")
+  if (typeof type !== "string" || type === "") return noEvent("the event has no type")
+  if (type.length > typeLengthMax) return noEvent(`the event's type is longer than ${typeLengthMax} characters`)
+  if (!isStorable(type)) return noEvent("the event's type holds characters that no text can hold")
+
+  const given = member(envelope, "data")
+  const data = isObject(given) ? given : null
+  let start: number | null = null
+  /** Where `data` begins in the text; asked for only when it is an object. */
+  const dataStart = () => (start ??= memberStart(text, skipSpace(text, 0), "data") ?? 0)
+
+  const recordIdOf = (): string | null => {
+    if (data === null || !isOfRecord(type)) return null
+    const number = member(data, "id")
+    const whole =
+      typeof number === "number"
+        ? wholeOf(number, text, dataStart, "id")
+        : typeof number === "string" && /^[1-9]\d{0,18}$/.test(number)
+          ? BigInt(number)
+          : null
+    return whole === null || whole < 1n || whole > idMax ? null : String(whole)
+  }
+
+  const value = (field: string): string | null => {
+    const found = data === null ? undefined : member(data, field)
+    switch (typeof found) {
+      case "string":
+        return isStorable(found) ? found : null
+      case "boolean":
+        return String(found)
+      case "number": {
+        const from = memberStart(text, dataStart(), field)
+        return from === null || kindAt(text, from) !== "number" ? null : text.slice(from, valueEnd(text, from))
+      }
+      default:
+        return null
+    }
+  }
+
+  const resource = resourceOf(type)
+  const changed = data === null ? undefined : member(data, "lastchangedate")
+  return {
+    id,
+    type,
+    resource,
+    recordId: resource === null ? null : recordIdOf(),
+    stamp: typeof changed === "string" && isStorable(changed) ? changed : null,
+    companyId: companyOf(text, envelope),
+    occurredAt: instantOf(member(envelope, "createdate")),
+    value
+  }
+}
+
+/** How the service's deliveries are checked and read. */
+export const deliveryReader: DeliveryReader = {
+  // SIG-01; names of headers are of no case.
+  signatureHeader: "svc-signature",
+  eventsDefault,
+  verify,
+  read
+}

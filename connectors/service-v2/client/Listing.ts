@@ -1,0 +1,199 @@
+/**
+ * The pages of any list of the API, one request after the other.
+ *
+ * Promise: a page joins the one before, or it is no page ({@link Paging}); the mark of the next page is opaque text
+ * that never carries the token and leads nowhere but below the base address.
+ */
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as SourceError from "../../../src/connector/SourceError.ts"
+import { type Answer, type Asking, failure, Failed, foreignAttemptsMax } from "./Answer.ts"
+import type { BaseAddress } from "./BaseAddress.ts"
+import { findList, type List, parse, Unreadable } from "./Envelope.ts"
+import type { Exchange } from "./Exchange.ts"
+import { elements } from "./JsonText.ts"
+import * as Paging from "./Paging.ts"
+
+export type Read<A> = (answer: Answer, asking: Asking) => A | Failed
+
+/** Reads answers of success; the others are failures. */
+export const whenOk =
+  <A>(read: (answer: Answer) => A | Failed): Read<A> =>
+  (answer, asking) =>
+    answer.status >= 200 && answer.status < 300 ? read(answer) : failure(answer, asking)
+
+export const malformed = ({ requestId }: Answer, { detail, settled }: Unreadable): Failed =>
+  new Failed(new SourceError.Malformed({ detail }), requestId, settled ? foreignAttemptsMax : undefined)
+
+export type Parameter = readonly [name: string, value: string]
+
+export const query = (parameters: ReadonlyArray<Parameter>): string =>
+  parameters.length === 0
+    ? ""
+    : `?${parameters.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&")}`
+
+export const once = <A extends object>(make: () => A): (() => A) => {
+  let known: A | null = null
+  return () => (known ??= make())
+}
+
+/** The records of a list as they stand in the text. */
+const recordTexts = (text: string, list: List): ReadonlyArray<string> => {
+  const ranges = elements(text, list.start())
+  return list.items.map((_, at) => text.slice(ranges[2 * at], ranges[2 * at + 1]))
+}
+
+/** A list answer, read as far as paging needs. */
+export interface Listed {
+  readonly answer: Answer
+  /** JSON text of each record, byte for byte. */
+  readonly texts: () => ReadonlyArray<string>
+  readonly facts: Paging.PageFacts
+}
+
+/** A list read by way of its text. */
+export interface Plain extends Listed {
+  readonly text: string
+  readonly list: List
+}
+
+/** A page of a list, and how it goes on. */
+export interface Turned<L extends Listed> extends Paging.Joint {
+  readonly listed: L
+  readonly path: string
+  readonly next: string | null
+  /** Requests and bytes that it took, those to look at the page before once more included. */
+  readonly attempts: number
+  readonly bytes: number
+}
+
+/** Which list, and how it is read. */
+export interface ListCall<L extends Listed> {
+  /** Below the base address, without a query. */
+  readonly path: string
+  /** Its filters, asked for when a request is sent. */
+  readonly parameters: () => ReadonlyArray<Parameter>
+  /** What the list may be called in its answer, where installations name it after what it holds. */
+  readonly name: string
+  readonly read: (answer: Answer) => L | Failed
+}
+
+export interface Listing {
+  /** The list in an answer by the plainest way of reading. */
+  readonly texts: (name: string) => (answer: Answer) => Plain | Failed
+  /** The page of a mark; null is the first page. */
+  readonly turn: <L extends Listed>(
+    call: ListCall<L>,
+    token: string | null
+  ) => Effect.Effect<Turned<L>, SourceError.SourceError>
+}
+
+export interface ListingOptions {
+  readonly base: BaseAddress
+  readonly token: Redacted.Redacted
+  readonly pageSize: number | null
+  readonly paging: Paging.PagingSettings
+  /** The member that holds the records of a list; null finds it. */
+  readonly itemsKey: string | null
+}
+
+/** Parameters of our own that are no way to a page. */
+const filters = ["modifiedsince", "cancel", "include", "delivered", "abandoned", "eventtype"]
+
+export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsKey }: ListingOptions): Listing => {
+  const pageParameters = [paging.cursorParameter, paging.pageParameter, paging.offsetParameter]
+  const ownParameters: ReadonlySet<string> = new Set([paging.limitParameter, ...filters])
+  /** Parameters of a page's address by which it may be refused: the known ones, and what the source put into a link. */
+  const pageParametersOf = (path: string): ReadonlyArray<string> => {
+    const given = new URLSearchParams(path.includes("?") ? path.slice(path.indexOf("?") + 1) : "")
+    return [...pageParameters, ...[...given.keys()].filter((name) => !ownParameters.has(name))]
+  }
+
+  const get = <A>(path: string, isByToken: boolean, read: Read<A>) =>
+    exchange.send(
+      { method: "GET", path, headers: {}, body: null, pageParameters: isByToken ? pageParametersOf(path) : null },
+      read
+    )
+
+  const addressOf = ({ path, parameters }: ListCall<Listed>, mark: Paging.PageToken | null): string => {
+    if (mark !== null && "url" in mark.place) return mark.place.url
+    // A numbered page means what it meant when its number was made, whatever is configured since.
+    const size = mark !== null && "page" in mark.place ? mark.place.size : pageSize
+    const place = mark === null ? null : Paging.parameter(mark.place, paging)
+    const limit: ReadonlyArray<Parameter> = size === null ? [] : [[paging.limitParameter, String(size)]]
+    return `${path}${query([...limit, ...parameters(), ...(place === null ? [] : [place])])}`
+  }
+
+  const texts: Listing["texts"] = (name) => (answer) => {
+    const parsed = parse(answer.bytes)
+    if (parsed instanceof Unreadable) return malformed(answer, parsed)
+    const list = findList(parsed, itemsKey, name)
+    if (list instanceof Unreadable) return malformed(answer, list)
+    const each = once(() => recordTexts(parsed.text, list))
+    const facts: Paging.PageFacts = {
+      meta: list.meta,
+      link: answer.headers["link"],
+      records: list.items.length,
+      identities: once(() => list.items.map((item, at) => Paging.identity(item, () => each()[at]!)))
+    }
+    return { answer, text: parsed.text, list, texts: each, facts }
+  }
+
+  /** A page, what continues it, and whether the page before has to be looked at again. */
+  const readPage =
+    <L extends Listed>({ read }: ListCall<L>, mark: Paging.PageToken | null, path: string) =>
+    (answer: Answer): Turned<L> | Failed => {
+      const listed = read(answer)
+      if (listed instanceof Failed) return listed
+      const joint = Paging.join(listed.facts, mark)
+      if (!("again" in joint)) return new Failed(joint, answer.requestId)
+      const next = Paging.next(listed.facts, { token: mark, path, pageSize }, paging, base)
+      if (next instanceof SourceError.PagingBroken) return new Failed(next, answer.requestId)
+      const nextText = next === null ? null : Paging.encode(next)
+      if (nextText !== null && nextText.includes(Redacted.value(token))) {
+        const detail = "the link to the next page carries the token, which belongs in no address"
+        return new Failed(new SourceError.PagingBroken({ detail }), answer.requestId)
+      }
+      return { ...joint, listed, path, next: nextText, attempts: answer.attempts, bytes: answer.bytes.length }
+    }
+
+  /** Reads the page before once more: whether it still ends as it did when it was read. */
+  const confirm = (name: string, path: string, last: string) =>
+    get(
+      path,
+      true,
+      whenOk((answer) => {
+        const listed = texts(name)(answer)
+        if (listed instanceof Failed) return listed
+        const drift = Paging.confirm(listed.facts, last)
+        return drift === null ? answer : new Failed(drift, answer.requestId)
+      })
+    )
+
+  const turn: Listing["turn"] = (call, token) =>
+    Effect.suspend(() => {
+      const mark = token === null ? null : Paging.decode(token)
+      const isOurs = (path: string) => base.below(base.at(path), "/") === path
+      const isForeign =
+        mark === null ||
+        ("url" in mark.place && !isOurs(mark.place.url)) ||
+        (typeof mark.edge?.before === "string" && !isOurs(mark.edge.before))
+      if (token !== null && isForeign) {
+        const reason = new SourceError.PageTokenRefused({ detail: "it is none of this connector's" })
+        const request = { method: "GET", path: call.path, requestId: null }
+        return Effect.fail(new SourceError.SourceError({ reason, request }))
+      }
+      const path = addressOf(call, mark)
+      return Effect.flatMap(get(path, mark !== null, whenOk(readPage(call, mark, path))), (turned) =>
+        turned.again === null
+          ? Effect.succeed(turned)
+          : Effect.map(confirm(call.name, turned.again.path, turned.again.last), ({ attempts, bytes }) => ({
+              ...turned,
+              attempts: turned.attempts + attempts,
+              bytes: turned.bytes + bytes.length
+            }))
+      )
+    })
+
+  return { texts, turn }
+}

@@ -1,0 +1,162 @@
+/**
+ * The demo's webhook: a subscription, a change at the source, a signed delivery over HTTPS, and the row.
+ *
+ * Promise: it is the service that `tributary serve` runs, on a certificate that is made here and gone afterwards. What
+ * does not happen is an error, never a line that claims it.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { CompanyConfiguration, Configuration } from "../configuration/Configuration.ts"
+import type { ConnectorShape } from "../connector/Connector.ts"
+import type { SourceError } from "../connector/SourceError.ts"
+import { identifier } from "../model/Identifier.ts"
+import { tableOf } from "../model/Table.ts"
+import type { Database } from "../postgres/Database.ts"
+import * as Secrets from "../webhook/Secrets.ts"
+import * as Service from "../webhook/Service.ts"
+import * as Subscribe from "../webhook/Subscribe.ts"
+import { CommandFailed, exitCode } from "./Exit.ts"
+import * as Receiving from "./Receiving.ts"
+import { type Demo, type Fired, type Reference, type ReferenceFailed, Source } from "./Source.ts"
+
+/** What a webhook brought over. */
+export interface Brought {
+  readonly eventType: string
+  readonly eventId: string
+  /** What the receiver answered. */
+  readonly acknowledgement: number
+  /** From the event's being stored to the row's being there. */
+  readonly durationMs: number
+  readonly resource: string
+  readonly id: string
+  readonly field: string
+  readonly before: string | null
+  readonly after: string | null
+}
+
+export interface WebhookStory {
+  readonly demo: Demo
+  readonly reference: Reference
+  readonly settings: Configuration
+  readonly company: CompanyConfiguration
+  readonly companyId: bigint
+  readonly connector: ConnectorShape
+  /** Where files may lie for a moment. */
+  readonly home: string
+  readonly say: (line: string) => Effect.Effect<void>
+}
+
+const eventMaxMs = 15_000
+
+const failed = (message: string) => new CommandFailed({ code: exitCode.fault, message: `${message}; please report it` })
+
+/** The failure of a change as that of the command. */
+export const told = Effect.mapError((error: SourceError | ReferenceFailed) =>
+  error._tag === "SourceError"
+    ? new CommandFailed({ code: exitCode.fault, message: `${error.message}; ${error.remedy}` })
+    : error
+)
+
+/** A certificate for this machine that nobody needs afterwards, in files that go with the scope. */
+const throwAwayCertificate = (home: string) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const { generate } = await import("selfsigned")
+      const { cert, private: key } = await generate([{ name: "commonName", value: "localhost" }], {
+        keyType: "ec",
+        algorithm: "sha256",
+        extensions: [
+          { name: "basicConstraints", cA: true, critical: true },
+          { name: "subjectAltName", altNames: [{ type: 2, value: "localhost" }] }
+        ]
+      })
+      const folder = mkdtempSync(join(home, "certificate-"))
+      const files = { certificate: join(folder, "cert.pem"), key: join(folder, "key.pem") }
+      writeFileSync(files.certificate, cert)
+      writeFileSync(files.key, key, { mode: 0o600 })
+      return { files, folder, pem: cert }
+    }),
+    ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+  )
+
+/** What stands in the warehouse now. */
+const valueOf = Effect.fnUntraced(function* (story: WebhookStory, { resource, id, field }: Fired) {
+  const sql = yield* SqlClient.SqlClient
+  const table = tableOf(story.connector.catalogue.resources.get(resource)!)
+  const [row] = yield* sql.unsafe<{ value: string | null }>(
+    `select ${identifier(field)}::text as value from ${table.current} where _company_id = $1 and id = $2`,
+    [story.companyId, id]
+  )
+  return row?.value ?? null
+})
+
+/** How long it took from the event's being stored to the landing that settled it, in milliseconds. */
+const settled = (eventId: string) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql<{ ms: number }>`
+      select (extract(epoch from settled_at - received_at) * 1000)::float8 as ms from tributary.inbox
+       where event_id = ${eventId} and state = 'done'`
+  ).pipe(
+    Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") }),
+    Effect.timeoutOrElse({
+      duration: eventMaxMs,
+      orElse: () => Effect.fail(failed(`event ${eventId} was not acted on within ${eventMaxMs / 1000} s`))
+    }),
+    Effect.map((rows) => rows[0]!.ms)
+  )
+
+/** Subscribes, has something change and be delivered, and waits until the row shows it. */
+export const bringOver = Effect.fn("DemoWebhook.bringOver")(function* (story: WebhookStory) {
+  const { company, connector, demo, reference, say, settings } = story
+  const certificate = yield* throwAwayCertificate(story.home)
+  yield* demo.trust(reference, certificate.pem)
+  const { deliveries } = yield* Source
+  const webhooks = { ...settings.webhooks, host: "127.0.0.1", port: 0, tls: certificate.files }
+  const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
+  const service = yield* Service.start({
+    ...(yield* Receiving.service({ ...settings, webhooks }, [company.name], here)),
+    checkEveryMs: null
+  }).pipe(Effect.mapError(({ message }) => failed(message)))
+  yield* Effect.raceFirst(service.ready, service.ended)
+
+  const url = `https://localhost:${service.port}/hooks/${company.name}`
+  const events = Receiving.eventsOf(company, settings, yield* deliveries)
+  const { subscription } = yield* Subscribe.ensure({ name: company.name, connector }, { url, events }).pipe(
+    Effect.provide(Secrets.layer([Receiving.secretsOf(company)])),
+    Effect.mapError(({ message }) => failed(message))
+  )
+  yield* say(`   subscribed to ${subscription.events.join(", ")}`)
+  yield* say(`   at ${subscription.url}`)
+
+  const fired = yield* told(demo.fire(connector))
+  const before = yield* valueOf(story, fired)
+  yield* say(`   ${fired.told}`)
+  const [delivered] = yield* demo.deliver(reference)
+  if (delivered === undefined) return yield* failed("the reference server delivered nothing")
+  const { eventId, eventType, status } = delivered
+  if (status !== 204) return yield* failed(`the delivery of ${eventType} was answered ${status ?? "not at all"}`)
+  const durationMs = yield* settled(eventId)
+  const after = yield* valueOf(story, fired)
+  const { resource, id, field } = fired
+  if (before === after) return yield* failed(`event ${eventId} was acted on, and ${resource} ${id} is as before`)
+  yield* say(`   ${eventType} ${eventId} is delivered: signature good, stored, acknowledged with ${status}`)
+  yield* say(
+    `   read again and landed ${Math.max(1, Math.round(durationMs))} ms later: ${resource} ${id}, ${field}: ${before} → ${after}`
+  )
+  return {
+    eventType,
+    eventId,
+    acknowledgement: status,
+    durationMs,
+    resource,
+    id,
+    field,
+    before,
+    after
+  } satisfies Brought
+}, Effect.scoped)

@@ -1,0 +1,121 @@
+/** `tributary serve`: receives what the source tells, and acts on it, until it is stopped. */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Configuration from "../configuration/Configuration.ts"
+import * as Seen from "../webhook/Seen.ts"
+import * as Service from "../webhook/Service.ts"
+import { company, config, json, reported } from "./Command.ts"
+import { CommandFailed, exitCode } from "./Exit.ts"
+import * as Output from "./Output.ts"
+import * as Receiving from "./Receiving.ts"
+import { Source } from "./Source.ts"
+import * as Sync from "./sync.ts"
+import * as Warehouse from "./Warehouse.ts"
+
+/** What is in hand is finished within this time; then the program ends all the same. */
+const stopMaxMs = 9_000
+
+/** What is known of a company's subscriptions, for a person. Nothing is asked of the source for it. */
+const subscriptionLine = (name: string, seen: ReadonlyArray<Seen.Seen>): string => {
+  const remedy = `npx tributary webhooks ensure --company ${name}`
+  const [one] = seen.filter(({ state }) => state !== "gone")
+  if (one === undefined) return `company ${name}: no subscription is known; make one: ${remedy}`
+  const { id, url, state, events, lacks } = one
+  if (state !== "active")
+    return `company ${name}: subscription ${id} to ${url} is ${state}; to deliver again: ${remedy}`
+  const delivers = `company ${name}: subscription ${id} delivers ${events.join(", ")} to ${url}`
+  return Seen.isSound(one) ? delivers : `${delivers}; it lacks ${lacks.join(", ")}: ${remedy}`
+}
+
+/** How the service's deliveries get to the listener, for a person. */
+const frontLines = ({ webhooks }: Configuration.Configuration, url: string): ReadonlyArray<string> => {
+  const { publicUrl, tls } = webhooks
+  if (publicUrl === null) {
+    return ["set webhooks.public_url to the https address under which the service reaches this, for webhooks ensure"]
+  }
+  return tls === null ? [`a proxy with TLS must pass ${publicUrl}/hooks/ on to ${url}/hooks/, bodies as they are`] : []
+}
+
+export const command = Command.make(
+  "serve",
+  {
+    listen: Flag.String("listen").pipe(
+      Flag.withDescription("Where deliveries are received (default: webhooks.listen, else 127.0.0.1:8085)"),
+      Flag.withMetavar("HOST:PORT"),
+      Flag.optional
+    ),
+    company,
+    config,
+    json
+  },
+  Effect.fn(function* (flags) {
+    const say = (line: string) => (flags.json ? Effect.void : Output.print(line))
+
+    const served = Effect.gen(function* () {
+      const settings = yield* Configuration.load(
+        { config: Option.getOrUndefined(flags.config), listen: Option.getOrUndefined(flags.listen) },
+        process.env
+      )
+      const wish = { resources: [], companies: flags.company, full: false, acceptDeletions: false }
+      // A mistake in the configuration is told before anything is started.
+      const names = (yield* Effect.scoped(Sync.targets(settings, wish))).map(({ name }) => name)
+      const reader = yield* (yield* Source).deliveries
+      const warehouse = Warehouse.layer(settings)
+      const service = yield* Service.start(yield* Receiving.service(settings, names, warehouse)).pipe(
+        Effect.catchTag("ListenError", (error) =>
+          Effect.fail(new CommandFailed({ code: exitCode.configuration, message: error.message }))
+        )
+      )
+      yield* Effect.logInfo(`listening at ${service.url} for ${names.join(", ")}`)
+
+      const announce = Effect.gen(function* () {
+        const context = yield* service.ready
+        if (flags.json) return yield* Output.print(Output.toJson({ ready: true, listening: service.url }))
+        yield* say(`Receiving events at ${service.url}/hooks/<company>`)
+        for (const one of settings.companies.filter(({ name }) => names.includes(name))) {
+          const seen = yield* Effect.provideContext(
+            Seen.read(one.name, Receiving.eventsOf(one, settings, reader)),
+            context
+          )
+          yield* say(`  ${subscriptionLine(one.name, seen)}`)
+        }
+        for (const line of frontLines(settings, service.url)) yield* say(`  ${line}`)
+      })
+      return yield* Effect.raceFirst(service.ended, Effect.andThen(announce, Effect.never))
+    })
+
+    // Let go of by hand, so that what does not end cannot hold the program up.
+    const scope = yield* Scope.make()
+    const running = yield* Effect.forkDetach(Effect.provideService(served, Scope.Scope, scope))
+    const stop = Effect.gen(function* () {
+      const stopped = yield* Deferred.make<void>()
+      yield* Scope.close(scope, Exit.void).pipe(
+        Effect.andThen(Fiber.interrupt(running)),
+        Effect.andThen(Deferred.succeed(stopped, undefined)),
+        Effect.forkDetach
+      )
+      yield* Effect.sleep(stopMaxMs).pipe(
+        Effect.andThen(Effect.logWarning("stopped with work in hand; the next start does it again")),
+        Effect.andThen(Deferred.succeed(stopped, undefined)),
+        Effect.forkDetach
+      )
+      yield* Deferred.await(stopped)
+    })
+    return yield* reported(Fiber.join(running)).pipe(
+      Effect.onInterrupt(() => Effect.logInfo("stopping: no more deliveries are taken, what is in hand is finished")),
+      Effect.onExit(() => stop)
+    )
+  })
+).pipe(
+  Command.withDescription("Receive webhook deliveries and bring over what they tell of, until stopped"),
+  Command.withExamples([
+    { command: "tributary serve", description: "For every company of the configuration" },
+    { command: "tributary serve --listen 127.0.0.1:9000 --json", description: "One JSON line when it is ready" }
+  ])
+)

@@ -1,0 +1,48 @@
+/**
+ * Reading what changed in a whole resource now: one run of the live lane.
+ *
+ * Promise: a refresh that ends well began after it was asked for, so that it shows everything that the source showed by
+ * then; what it reads and how it lands follows the rules of every sync. It never fails: how it went is in the outcome.
+ */
+import type * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { Table } from "../model/Table.ts"
+import type { Outcome } from "../pipeline/Outcome.ts"
+import { syncResource } from "../pipeline/SyncResource.ts"
+import type { Database } from "../postgres/Database.ts"
+import { childrenOf, type Company } from "./Company.ts"
+
+export interface RefreshOptions {
+  readonly company: Company
+  readonly companyId: bigint
+  /** From {@link Company.tables}, read just now. */
+  readonly tables: ReadonlyMap<string, Table>
+  readonly table: Table
+  /**
+   * `changes`: from the cursor on, or every record of a resource that has none. `children`: the records of the parents
+   * that changed, for a resource without a cursor; every record where it was never read in full.
+   */
+  readonly reads: "changes" | "children"
+}
+
+/** A full scan so long ago that it is never too long. */
+const never = Number.MAX_SAFE_INTEGER
+
+/** Whether a refresh has read all that it was to read; what it could not load of it is in quarantine. */
+export const isRead = ({ status }: Outcome): boolean => status === "done" || status === "quarantined"
+
+/** Reads what changed in a resource now. The fiber's priority says how urgent that is. */
+export const refresh = (options: RefreshOptions): Effect.Effect<Outcome, never, Database | SqlClient.SqlClient> => {
+  const { company, companyId, tables, table, reads } = options
+  return syncResource({
+    companyId,
+    connector: company.connector,
+    table,
+    full: false,
+    acceptDeletions: false,
+    batchRecordsMax: company.batchRecordsMax,
+    // That it is time to read everything again is for scheduled runs to find out.
+    engine: { ...company.engine, fullEveryMs: null, sweepEveryMs: reads === "children" ? never : 0 },
+    children: childrenOf(tables, table.resource.path)
+  })
+}

@@ -1,0 +1,256 @@
+/**
+ * The webhook side of `tributary serve`: everything that receives events and acts on them, for a set of companies.
+ *
+ * Promise: it listens from the first moment to the last, and answers 503 whenever an event cannot be stored. The warehouse
+ * may be away at the start or go away later, the source too: what depends on them is begun again by itself, and what does
+ * not goes on. One part's failure ends no other. When it stops, it first takes no more deliveries and finishes those in
+ * hand, then lets go of everything else. Killed instead, it leaves nothing that the next one would trip over.
+ */
+import type * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Random from "effect/Random"
+import type * as Scope from "effect/Scope"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { DeliveryReader } from "../connector/Delivery.ts"
+import * as TablePlan from "../model/TablePlan.ts"
+import type { Database } from "../postgres/Database.ts"
+import type { Company } from "./Company.ts"
+import * as Figures from "./Figures.ts"
+import * as Gaps from "./Gaps.ts"
+import * as Heal from "./Heal.ts"
+import * as Inbox from "./Inbox.ts"
+import * as Listener from "./Listener.ts"
+import * as Metrics from "./Metrics.ts"
+import * as Receiver from "./Receiver.ts"
+import * as Secrets from "./Secrets.ts"
+import * as Supervisor from "./Supervisor.ts"
+import * as Worker from "./Worker.ts"
+
+export interface ServiceOptions<E> {
+  readonly reader: DeliveryReader
+  readonly listen: Pick<Listener.ListenOptions, "host" | "port" | "tls" | "bodyBytesMax" | "more">
+  /** How old a delivery may be, and how far ahead the sender's clock. */
+  readonly window: Receiver.ReceiverOptions["settings"]
+  /** The address in front of the listener; null when nobody said. */
+  readonly publicUrl: string | null
+  /** How long events are kept after they were acted on. */
+  readonly keepMs: number
+  /** How often subscriptions and delivery logs are looked at; null when nobody does. */
+  readonly checkEveryMs: number | null
+  /** What opens the secrets of each company. */
+  readonly secrets: ReadonlyArray<Secrets.SecretsCompany>
+  /** Connected within the warehouse; asks nothing of the source. */
+  readonly companies: Effect.Effect<ReadonlyArray<Company>, E, Database | SqlClient.SqlClient | Scope.Scope>
+  readonly warehouse: Layer.Layer<Database | SqlClient.SqlClient, E>
+  /** Whether waiting may help against what the warehouse or the companies failed with. */
+  readonly isPassing: (error: E) => boolean
+}
+
+export interface Service<E> {
+  /** Where it listens; not the address that a sender outside uses. */
+  readonly url: string
+  readonly port: number
+  /** Ends when events can be stored for the first time; answers the warehouse. */
+  readonly ready: Effect.Effect<Context.Context<Database | SqlClient.SqlClient>>
+  /** Fails with what waiting does not help against; never ends otherwise. */
+  readonly ended: Effect.Effect<never, E>
+}
+
+/** The address to which the source delivers the events of a company. */
+export const addressOf = (publicUrl: string | null, company: string): string | null =>
+  publicUrl === null ? null : `${publicUrl}/hooks/${company}`
+
+/** What can receive, while there is a warehouse. */
+interface Receiving {
+  readonly receiver: Receiver.Receiver
+  readonly inbox: Inbox.Inbox
+  readonly figures: Effect.Effect<ReadonlyArray<Metrics.Metric>>
+}
+
+const away: Receiver.Answer = {
+  status: 503,
+  text: "Events cannot be stored now. Send it again.\n",
+  retryAfterSeconds: 10
+}
+
+/** All that is known before there is a warehouse. */
+const down: Metrics.Metric = {
+  name: "tributary_webhook_inbox_up",
+  help: "1 while events can be stored, 0 while they cannot.",
+  type: "gauge",
+  samples: [{ value: 0 }]
+}
+
+const connectPauseMinMs = 1_000
+const connectPauseMaxMs = 30_000
+const secretsEveryMs = 5_000
+const aliveEveryMs = 20_000
+const aliveSoonMs = 2_000
+const purgeEveryMs = 60 * 60_000
+const farewellMaxMs = 2_000
+
+/** Runs until its scope ends. */
+export const start = Effect.fnUntraced(function* <E extends { readonly message: string }>(
+  options: ServiceOptions<E>
+): Effect.fn.Return<Service<E>, Listener.ListenError, Scope.Scope> {
+  const { reader, checkEveryMs } = options
+  const ready = yield* Deferred.make<Context.Context<Database | SqlClient.SqlClient>>()
+  let current: Receiving | null = null
+
+  /** Everything that needs the warehouse, from its being there to the end of the service. */
+  const within = Effect.gen(function* () {
+    const held = yield* Secrets.held(options.secrets)
+    const inbox = yield* Inbox.make()
+    const receiver = yield* Receiver.make({ reader, held, inbox, settings: options.window })
+    const companies = yield* options.companies
+    const figures = yield* Figures.make(companies.map(({ name }) => name))
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        current = { receiver, inbox, figures }
+      }),
+      () =>
+        Effect.sync(() => {
+          current = null
+        })
+    )
+    const prepared = yield* Deferred.make<void>()
+    const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
+    yield* Effect.all(
+      [
+        Supervisor.keep(
+          "the tables",
+          Effect.andThen(Effect.andThen(prepare(companies), Deferred.succeed(prepared, undefined)), Effect.never)
+        ),
+        Supervisor.keep("the signing secrets", Effect.forever(Effect.delay(held.refresh, secretsEveryMs))),
+        Supervisor.keep(
+          "the sign of life",
+          signsOfLife(
+            inbox,
+            companies,
+            Deferred.succeed(ready, yield* Effect.context<Database | SqlClient.SqlClient>())
+          )
+        ),
+        Supervisor.keep(
+          "the removal of old events",
+          Effect.forever(Effect.andThen(purge(options.keepMs), Effect.sleep(purgeEveryMs)))
+        ),
+        Supervisor.keep(
+          "the passing on of news",
+          passOn(
+            inbox.arrived,
+            workers.map(({ arrived }) => arrived)
+          )
+        ),
+        ...workers.map(({ company, arrived }) =>
+          Supervisor.keep(
+            `company ${company.name}: acting on events`,
+            Effect.andThen(Deferred.await(prepared), Worker.run({ company, reader, inbox: { arrived } }))
+          )
+        ),
+        ...(checkEveryMs === null
+          ? []
+          : companies.map((company) =>
+              Supervisor.keep(
+                `company ${company.name}: looking for missed events`,
+                Effect.andThen(
+                  Deferred.await(prepared),
+                  Heal.run(company, { url: addressOf(options.publicUrl, company.name), checkEveryMs })
+                )
+              )
+            ))
+      ],
+      { concurrency: "unbounded", discard: true }
+    )
+    return yield* Effect.never
+  })
+
+  const connected = Effect.gen(function* () {
+    for (let pauseMs = connectPauseMinMs; ; pauseMs = Math.min(2 * pauseMs, connectPauseMaxMs)) {
+      const error = yield* Layer.build(Layer.fresh(options.warehouse)).pipe(
+        Effect.flatMap((warehouse) => Effect.provideContext(within, warehouse)),
+        Effect.scoped,
+        Effect.flip
+      )
+      if (!options.isPassing(error)) return yield* Effect.fail(error)
+      yield* Effect.logWarning(
+        `${error.message}; deliveries are answered 503 until the warehouse is there; trying again in ${pauseMs / 1000} s`
+      )
+      yield* Effect.sleep(pauseMs)
+    }
+  })
+  const running = yield* Effect.forkDetach(connected)
+  // Before the listener, so that it ends after it: what is in hand then is still stored.
+  yield* Effect.addFinalizer(() => Fiber.interrupt(running))
+
+  const listener = yield* Listener.listen({
+    ...options.listen,
+    receiver: {
+      signatureHeader: reader.signatureHeader,
+      receive: (arrival, done) => (current === null ? done(away) : current.receiver.receive(arrival, done)),
+      refuseTooLarge: (company) => (current === null ? away : current.receiver.refuseTooLarge(company))
+    },
+    ready: Effect.suspend(() =>
+      current === null ? Effect.fail({ message: "the warehouse is away" }) : current.inbox.probe
+    ),
+    metrics: Effect.suspend(() => {
+      if (current === null) return Effect.succeed(Metrics.render([down]))
+      const { receiver, inbox, figures } = current
+      return Effect.map(figures, (more) =>
+        Metrics.render([...Metrics.ofReceiving(receiver.stats(), inbox.stats()), ...more])
+      )
+    })
+  })
+  return {
+    url: listener.url,
+    port: listener.port,
+    ready: Deferred.await(ready),
+    ended: Fiber.join(running)
+  }
+})
+
+/** The tables of everything that events may ask for, as a sync makes them. */
+const prepare = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
+  const tables = new Map((yield* Effect.forEach(companies, ({ tables }) => tables)).flatMap((one) => [...one]))
+  yield* TablePlan.apply([...tables.values()])
+})
+
+/** One worker's closing the latch must not keep the news from another: each has its own. */
+const passOn = (news: Latch.Latch, others: ReadonlyArray<Latch.Latch>) =>
+  Effect.forever(
+    Effect.gen(function* () {
+      yield* news.await
+      yield* news.close
+      for (const other of others) other.openUnsafe()
+    })
+  )
+
+/** Says every now and then that events can be stored, and that they cannot by saying nothing. */
+const signsOfLife = Effect.fnUntraced(function* (
+  inbox: Inbox.Inbox,
+  companies: ReadonlyArray<Company>,
+  proven: Effect.Effect<unknown>
+) {
+  const drawn = [yield* Random.nextInt, yield* Random.nextInt]
+  const instance = drawn.map((part) => Math.abs(part).toString(36)).join("-")
+  const names = companies.map(({ name }) => name)
+  const farewell = Gaps.ended(instance).pipe(Effect.timeoutOption(farewellMaxMs), Effect.ignore)
+  return yield* Effect.forever(
+    Effect.gen(function* () {
+      // The inbox tells of it itself.
+      const proof = yield* Effect.exit(inbox.probe)
+      if (proof._tag === "Failure") return yield* Effect.sleep(aliveSoonMs)
+      yield* Gaps.alive(instance, names)
+      yield* proven
+      yield* Effect.sleep(aliveEveryMs)
+    })
+  ).pipe(Effect.onInterrupt(() => farewell))
+})
+
+const purge = Effect.fnUntraced(function* (keepMs: number) {
+  const { events, gaps } = yield* Inbox.purge({ keepMs })
+  if (events + gaps > 0) yield* Effect.logInfo(`removed ${events} settled events and ${gaps} closed gaps that were old`)
+})

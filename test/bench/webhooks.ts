@@ -1,0 +1,292 @@
+/**
+ * What is promised of webhooks, measured: how many deliveries a second are acknowledged, and how long it takes from a
+ * delivery to its row.
+ *
+ * Promise: every event of the steady rate is about a record that has really changed at the source a moment before, and
+ * is signed here. When each is sent is fixed beforehand, and a wait for the answer counts from then, so that nothing is
+ * hidden by a sender that waits (coordinated omission). What was acknowledged is looked up in the inbox and in the
+ * warehouse afterwards.
+ */
+import { setTimeout as sleep } from "node:timers/promises"
+import { Pool } from "undici"
+import { signatureOf } from "../support/deliveries.ts"
+import type { Figure } from "./Figures.ts"
+import { measureReceiver } from "./receiver.ts"
+import type { Serving, Source, Stand, Warehouse } from "./Stand.ts"
+
+const connections = 64
+
+// ------------------------------------------------------------------------------------------------- as many as possible
+
+export const acknowledgements = async (stand: Stand): Promise<ReadonlyArray<Figure>> => {
+  const warehouse = await stand.warehouse()
+  const { stored, ceiling } = await measureReceiver({ databaseUrl: warehouse.url, connections })
+  await warehouse.close()
+  return [
+    {
+      what: `webhook: durable acknowledgements, ${connections} connections`,
+      value: stored.perSecond,
+      baseline: null,
+      unit: "events/s",
+      bound: { kind: "at least", limit: 10_000 },
+      note: `${stored.acks} in ${stored.seconds.toFixed(1)} s, ${stored.others} answered otherwise`
+    },
+    {
+      what: "webhook: the same beside no database",
+      value: stored.perSecond,
+      baseline: ceiling.perSecond,
+      unit: "events/s",
+      bound: null,
+      note: `without a database: p50 ${ceiling.p50Ms.toFixed(1)} ms, p99 ${ceiling.p99Ms.toFixed(1)} ms`
+    },
+    {
+      what: "webhook: acknowledgement p99, closed loop",
+      value: stored.p99Ms,
+      baseline: null,
+      unit: "ms",
+      bound: { kind: "at most", limit: 30 },
+      note: `p50 ${stored.p50Ms.toFixed(1)} ms`
+    },
+    {
+      what: "webhook: acknowledged and not in the inbox",
+      value: stored.acks - stored.rows,
+      baseline: null,
+      unit: "rows",
+      bound: { kind: "at most", limit: 0 },
+      note: ""
+    }
+  ]
+}
+
+// ------------------------------------------------------------------------------------------------------- a steady rate
+
+const perSecond = 500
+const seconds = 20
+/** Changes are made and sent in rounds of so many events. */
+const eventsPerRound = 50
+const roundMs = (1000 * eventsPerRound) / perSecond
+const rounds = (seconds * 1000) / roundMs
+/** How long before the first event of a round is sent its records change. */
+const leadMs = 300
+const drainMaxMs = 60_000
+
+type Values = Readonly<Record<string, unknown>>
+
+/** A record that changes so many times in a round, with an event each time. */
+interface Share {
+  readonly resource: string
+  readonly records: number
+  readonly times: number
+}
+
+/** Each of the first two changes once in the whole run; the others again and again. */
+const mix: ReadonlyArray<Share> = [
+  { resource: "invoicelines", records: 32, times: 1 },
+  { resource: "invoices", records: 4, times: 1 },
+  { resource: "items", records: 5, times: 2 },
+  { resource: "customers", records: 1, times: 4 }
+]
+const resources = mix.map(({ resource }) => resource)
+const linesNeeded = 40_000
+
+/** A text field of each resource that means nothing to another record. */
+const textOf: Readonly<Record<string, string>> = {
+  invoicelines: "description",
+  invoices: "ponumber",
+  items: "description",
+  customers: "name"
+}
+
+interface Delivery {
+  readonly eventId: string
+  readonly type: string
+  readonly body: string
+}
+
+/** Records of a round change; answers an event of each change, in their order. */
+const changeRound = async (
+  { reference }: Source,
+  round: number,
+  ids: ReadonlyMap<string, ReadonlyArray<number>>
+): Promise<ReadonlyArray<Delivery>> => {
+  const deliveries: Array<Delivery> = []
+  for (const { resource, records, times } of mix) {
+    const known = ids.get(resource)!
+    const chosen = Array.from({ length: records }, (_, place) => known[(round * records + place) % known.length]!)
+    for (let time = 0; time < times; time += 1) {
+      const { records: stored } = (await reference.control("POST", "/records", {
+        company: 1,
+        resource,
+        records: chosen.map((id) => ({ id, [textOf[resource]!]: `r${round}.${time}` }))
+      })) as { readonly records: ReadonlyArray<Values> }
+      for (const data of stored) {
+        const eventId = `evt_bench_${round}_${deliveries.length}`
+        const type = `${resource}.updated`
+        const body = JSON.stringify({ id: eventId, type, createdate: data["lastchangedate"], companyid: 1, data })
+        deliveries.push({ eventId, type, body })
+      }
+    }
+  }
+  return deliveries
+}
+
+interface Sent {
+  readonly eventId: string
+  readonly status: number | null
+  /** From when it was to be sent to the whole answer. */
+  readonly ms: number
+}
+
+const now = () => Number(process.hrtime.bigint()) / 1e6
+
+/** Sends everything at its time. */
+const sendAll = async (source: Source, serving: Serving, secret: string): Promise<ReadonlyArray<Sent>> => {
+  const ids = new Map<string, ReadonlyArray<number>>()
+  for (const resource of resources) {
+    const lines = await source.reference.lines(`/state?company=1&resource=${resource}`)
+    ids.set(
+      resource,
+      lines.map((line) => Number((JSON.parse(line) as Values)["id"]))
+    )
+  }
+  const pool = new Pool(serving.url, { connections, pipelining: 1 })
+  const send = async ({ eventId, type, body }: Delivery, dueAt: number): Promise<Sent> => {
+    const t = Math.floor(Date.now() / 1000)
+    try {
+      const { statusCode, body: answer } = await pool.request({
+        method: "POST",
+        path: serving.path,
+        headers: {
+          "content-type": "application/json",
+          "svc-signature": signatureOf(secret, t, body),
+          "svc-event-id": eventId,
+          "svc-event-type": type,
+          "svc-delivery-attempt": "1"
+        },
+        body
+      })
+      await answer.dump()
+      return { eventId, status: statusCode, ms: now() - dueAt }
+    } catch {
+      return { eventId, status: null, ms: now() - dueAt }
+    }
+  }
+  const sent: Array<Promise<Sent>> = []
+  const began = now() + 2 * leadMs
+  const until = async (at: number) => {
+    for (let left = at - now(); left > 0; left = at - now()) await sleep(left)
+  }
+  const sendRound = async (round: number) => {
+    const roundAt = began + round * roundMs
+    await until(roundAt - leadMs)
+    const deliveries = await changeRound(source, round, ids)
+    for (const [place, delivery] of deliveries.entries()) {
+      const dueAt = roundAt + (place * roundMs) / eventsPerRound
+      if (dueAt > now()) await until(dueAt)
+      sent.push(send(delivery, dueAt))
+    }
+  }
+  await Promise.all(Array.from({ length: rounds }, (_, round) => sendRound(round)))
+  const all = await Promise.all(sent)
+  await pool.close()
+  return all
+}
+
+const percentile = (values: ReadonlyArray<number>, share: number): number | null => {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? null
+}
+
+interface Settled {
+  readonly event_id: string
+  readonly state: string
+  readonly ms: number | null
+  readonly isCurrent: boolean
+}
+
+/** Waits until nothing waits any more, and answers what became of the events that were acknowledged. */
+const settled = async (warehouse: Warehouse): Promise<ReadonlyArray<Settled>> => {
+  for (let waitedMs = 0; waitedMs < drainMaxMs; waitedMs += 100) {
+    const [left] = await warehouse.query<{ n: string }>(
+      "select count(*) as n from tributary.inbox where state = 'waiting'"
+    )
+    if (left?.n === "0") break
+    await sleep(100)
+  }
+  const rows = resources.map(
+    (resource) =>
+      `select i.event_id, i.state, (extract(epoch from i.settled_at - i.received_at) * 1000)::float8 as ms,
+              coalesce(t.lastchangedate >= i.stamp::timestamptz, false) as "isCurrent"
+         from tributary.inbox i left join erp."${resource}" t on t._company_id = 1 and t.id = i.record_id::bigint
+        where i.resource = '${resource}'`
+  )
+  return warehouse.query<Settled>(rows.join(" union all "))
+}
+
+export const steadyRate = async (stand: Stand): Promise<ReadonlyArray<Figure>> => {
+  const secret = "whsec_bench"
+  const source = await stand.source(["--data", "scale", "--rows", String(linesNeeded)], { pageSize: null })
+  const warehouse = await stand.warehouse()
+  await stand.sync(source, warehouse, { requestsPerMinute: null, pageSize: null }, resources)
+  const serving = await stand.serve(source, warehouse, { secret, resources })
+  const asked = async () =>
+    ((await source.reference.control("GET", "/requests")) as { readonly requests: ReadonlyArray<unknown> }).requests
+      .length
+  const askedBefore = await asked()
+  const sent = await sendAll(source, serving, secret)
+  const inbox = new Map((await settled(warehouse)).map((one) => [one.event_id, one]))
+  const requests = (await asked()) - askedBefore
+  const cost = await serving.stop()
+  await warehouse.close()
+  await source.reference.stop()
+
+  const acknowledged = sent.filter(({ status }) => status === 204)
+  const lost = acknowledged.filter(({ eventId }) => {
+    const one = inbox.get(eventId)
+    return one?.state !== "done" || !one.isCurrent
+  })
+  const waits = sent.map(({ ms }) => ms)
+  const delays = [...inbox.values()].flatMap(({ ms }) => (ms === null ? [] : [ms]))
+  const each = (cpuSeconds: number | null) => (cpuSeconds === null ? "?" : ((cpuSeconds / sent.length) * 1e6).toFixed(0))
+  const inMs = (value: number | null) => value?.toFixed(0) ?? "?"
+  const rate = `webhook, ${perSecond} events/s for ${seconds} s`
+  return [
+    {
+      what: `${rate}: acknowledgement p99`,
+      value: percentile(waits, 0.99),
+      baseline: null,
+      unit: "ms",
+      bound: { kind: "at most", limit: 50 },
+      note: `from the time that each was to be sent; p50 ${inMs(percentile(waits, 0.5))} ms, most ${inMs(percentile(waits, 1))} ms`
+    },
+    {
+      what: `${rate}: not acknowledged`,
+      value: sent.length - acknowledged.length,
+      baseline: null,
+      unit: "rows",
+      bound: { kind: "at most", limit: 0 },
+      note: `of ${sent.length}`
+    },
+    {
+      what: `${rate}: acknowledged and not acted on`,
+      value: lost.length,
+      baseline: null,
+      unit: "rows",
+      bound: { kind: "at most", limit: 0 },
+      note: "not in the inbox, not done, or the row older than the event"
+    },
+    {
+      what: `${rate}: event to row p99`,
+      value: inMsToSeconds(percentile(delays, 0.99)),
+      baseline: null,
+      unit: "s",
+      bound: { kind: "at most", limit: 2 },
+      note:
+        `from its being stored to the landing that settled it; p50 ${inMs(percentile(delays, 0.5))} ms, most ${inMs(percentile(delays, 1))} ms; ` +
+        `${requests} requests, ${cost.peakMb?.toFixed(0) ?? "?"} MB at most; ` +
+        `CPU us/event: serve ${each(cost.cpuSeconds)}, Postgres ${each(cost.postgresCpuSeconds)}, server ${each(cost.serverCpuSeconds)}`
+    }
+  ]
+}
+
+const inMsToSeconds = (ms: number | null) => (ms === null ? null : ms / 1000)

@@ -1,0 +1,434 @@
+/**
+ * The campaign of deliveries: the reference server sends what changes, in order, over HTTPS; chaos stands between, the
+ * receiver is killed, and Postgres.
+ *
+ * Promise: no scheduled sync runs. When everything that was acknowledged is acted on, the warehouse may differ from the
+ * source only in records of which the sender gave an event up; after one heal in nothing. Forged deliveries are answered
+ * 401 and have changed nothing, and no row ever was as the source was not. Whatever is wrong is in the report with the
+ * seed.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { createServer, type AddressInfo } from "node:net"
+import { createInterface } from "node:readline"
+import { setTimeout as sleep } from "node:timers/promises"
+import { fileURLToPath } from "node:url"
+import { Effect, Layer } from "effect"
+import * as TablePlan from "../../src/model/TablePlan.ts"
+import { syncResource } from "../../src/pipeline/SyncResource.ts"
+import * as Migrations from "../../src/postgres/Migrations.ts"
+import { compare as compareByVerify } from "../../src/verify/Compare.ts"
+import { childrenOf } from "../../src/webhook/Company.ts"
+import * as Heal from "../../src/webhook/Heal.ts"
+import { Chance } from "../fuzz/Chance.ts"
+import { type Chaos, openChaos } from "./Chaos.ts"
+import { auditHistory, auditRuns, compare, invented } from "./Difference.ts"
+import { company, events, resources, type Settings, settingsVariable, source, tables, warehouse } from "./Receiving.ts"
+import { openStand } from "./Stand.ts"
+
+export interface WebhookCampaignOptions {
+  /** Attempts of the sender. */
+  readonly deliveries: number
+  readonly kills: number
+  readonly postgresKills: number
+  readonly companies: number
+  readonly seed: number
+  readonly tell: (line: string) => void
+}
+
+export interface WebhookCampaignReport {
+  readonly seed: number
+  readonly seconds: number
+  /** What was done to deliveries, and how often. */
+  readonly counts: Readonly<Record<string, number>>
+  /** Forged deliveries by kind, and what they were answered. */
+  readonly forged: Readonly<Record<string, Readonly<Record<string, number>>>>
+  readonly sums: Readonly<Record<string, number>>
+  readonly problems: ReadonlyArray<string>
+}
+
+const receiverProgram = fileURLToPath(new URL("./receive.ts", import.meta.url))
+const stillMs = 50
+const settleMaxMs = 180_000
+const healsMax = 3
+
+type Values = Readonly<Record<string, unknown>>
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
+
+// ------------------------------------------------------------------------------------------------------------ the source
+
+/** What happens at the source: through the API, so that events fire. */
+const openWriter = async (baseUrl: string, token: string, chance: Chance) => {
+  const ids = new Map<string, Array<number>>(resources.map((path) => [path, []]))
+  let word = 0
+  const call = async (method: string, path: string, body?: Values): Promise<Values> => {
+    const response = await fetch(`${baseUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) })
+    })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+    return JSON.parse(text) as Values
+  }
+  const fresh = () => `${(word += 1)} ${chance.pick(["plain", "tab\there", 'a "quoted" one', "żółw 🐢", "back\\slash"])}`
+  const amount = () => `${chance.between(1, 90_000)}.${String(chance.below(10_000)).padStart(4, "0")}`
+  const one = (path: string) => chance.pick(ids.get(path)!)
+
+  const bodyOf: Readonly<Record<string, () => Values>> = {
+    salesmen: () => ({ name: `S ${fresh()}` }),
+    customers: () => ({ customercode: `C${(word += 1)}`, name: fresh() }),
+    items: () => ({ sku: `I${(word += 1)}`, description: fresh(), price: amount() }),
+    vendors: () => ({ vendorcode: `V${(word += 1)}`, name: fresh() }),
+    areas: () => ({ name: `A ${fresh()}` }),
+    orders: () => ({
+      ordertype: "fulfillment",
+      customerid: one("customers"),
+      lines: Array.from({ length: chance.between(1, 3) }, () => ({
+        itemid: one("items"),
+        qtyorder: String(chance.between(1, 50)),
+        priceach: amount()
+      }))
+    })
+  }
+  const changeOf: Readonly<Record<string, () => Values>> = {
+    salesmen: () => ({ phone1: fresh().slice(0, 20) }),
+    customers: () => ({ name: fresh() }),
+    items: () => ({ description: fresh(), price: amount() }),
+    vendors: () => ({ name: fresh() }),
+    areas: () => ({ applicationfee: amount() }),
+    orders: () => ({ externalid: `${(word += 1)}` }),
+    orderlines: () => ({ description: fresh(), qtyorder: String(chance.between(1, 50)) })
+  }
+
+  const make = async (path: string) => {
+    const made = await call("POST", `/${path}`, bodyOf[path]!())
+    ids.get(path)!.push(Number(made["id"]))
+    if (path !== "orders") return
+    const { data } = (await call("GET", `/orderlines?orderid=${String(made["id"])}`)) as { data: ReadonlyArray<Values> }
+    ids.get("orderlines")!.push(...data.map(({ id }) => Number(id)))
+  }
+  const change = (path: string, id: number) => call("PATCH", `/${path}/${id}`, changeOf[path]!())
+
+  const write = async () => {
+    const what = chance.weighted([
+      [10, "change"],
+      [3, "make"],
+      [1, "cancel"],
+      [1, "change again and again"]
+    ] as const)
+    if (what === "make") return make(chance.pick(Object.keys(bodyOf)))
+    if (what === "cancel") {
+      const path = chance.pick(["salesmen", "vendors", "areas"])
+      const known = ids.get(path)!
+      if (known.length > 5) await call("DELETE", `/${path}/${known.splice(chance.below(known.length), 1)[0]}`)
+      return
+    }
+    const path = chance.pick(Object.keys(changeOf))
+    const id = one(path)
+    for (let times = what === "change" ? 1 : chance.between(2, 5); times > 0; times -= 1) await change(path, id)
+  }
+  for (const [path, count] of [
+    ["salesmen", 20],
+    ["customers", 30],
+    ["items", 30],
+    ["vendors", 15],
+    ["areas", 15],
+    ["orders", 20]
+  ] as const) {
+    for (let made = 0; made < count; made += 1) await make(path)
+  }
+  return { call, write }
+}
+
+// ---------------------------------------------------------------------------------------------------------- the campaign
+
+export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<WebhookCampaignReport> => {
+  const { seed, tell } = options
+  const began = process.hrtime.bigint()
+  const chance = new Chance(seed)
+  const problems: Array<string> = []
+  const problem = (text: string) => {
+    problems.push(text)
+    tell(`PROBLEM ${text}`)
+  }
+  const ids = Array.from({ length: options.companies }, (_, place) => place + 1)
+  const nameOf = (id: number) => `c${id}`
+  const sums: Record<string, number> = {}
+  const stand = await openStand(ids)
+  let chaos: Chaos | null = null
+  let receiver: ChildProcess | null = null
+  let isOver = false
+  try {
+    const { reference, tokens } = stand
+    await reference.control("PUT", "/limits", { allowPrivateReceivers: true })
+    const databaseUrl = await stand.database()
+    const port = await freePort()
+    /** Numbers of deliveries passed on at which something is killed. */
+    const strikes = new Map<number, "receiver" | "postgres">()
+    const strikeAt = (what: "receiver" | "postgres", times: number) => {
+      const share = options.deliveries / Math.max(1, times)
+      for (let time = 0; time < times; time += 1) strikes.set(Math.floor(share * (time + 0.1 + 0.8 * chance.next())), what)
+    }
+    strikeAt("receiver", options.kills)
+    strikeAt("postgres", options.postgresKills)
+    /** What has to be over before the sender goes on, as it would be by its next cycle. */
+    let recovering: Promise<unknown> = Promise.resolve()
+    chaos = await openChaos({
+      companies: ids.map(nameOf),
+      receiverPort: port,
+      seed: chance.below(2 ** 31),
+      onWritten: (count) => {
+        const victim = strikes.get(count)
+        if (victim === undefined || isOver) return
+        sums[`kills of the ${victim}`] = (sums[`kills of the ${victim}`] ?? 0) + 1
+        if (victim === "receiver") receiver?.kill("SIGKILL")
+        const next = victim === "receiver" ? startReceiver() : stand.killPostgres(chance.is(0.5))
+        recovering = Promise.all([recovering, next])
+      }
+    })
+    const proxy = chaos
+    await reference.control("POST", "/trust", { caPem: proxy.caPem })
+
+    const writers = await Promise.all(
+      ids.map((id) => openWriter(reference.baseUrl, tokens.get(id)!, new Chance(chance.below(2 ** 31))))
+    )
+    for (const [place, { call }] of writers.entries()) {
+      const name = nameOf(ids[place]!)
+      const { secret } = await call("POST", "/webhooks", { url: `${proxy.url}/hooks/${name}`, events })
+      proxy.secrets.set(name, String(secret))
+    }
+    const settings: Settings = {
+      databaseUrl,
+      baseUrl: reference.baseUrl,
+      port,
+      companies: ids.map((id) => ({
+        name: nameOf(id),
+        token: tokens.get(id)!,
+        secret: proxy.secrets.get(nameOf(id))!
+      }))
+    }
+
+    /** Within the installation, each time with connections of its own. */
+    const within = <A, E>(effect: Effect.Effect<A, E, Layer.Success<ReturnType<typeof warehouse> | typeof source>>) =>
+      Effect.runPromise(effect.pipe(Effect.provide(Layer.merge(warehouse(databaseUrl), source))))
+
+    const heal = async () => {
+      let open = 0
+      for (const one of settings.companies) {
+        const told = await within(
+          Effect.flatMap(company(settings, one), (made) => Heal.check(made, `${proxy.url}/hooks/${one.name}`))
+        )
+        if (told._tag !== "Checked") throw new Error(`the check was not made: ${told._tag}`)
+        sums["gaps closed"] = (sums["gaps closed"] ?? 0) + told.closed.length
+        for (const note of told.notes) tell(`  ${one.name}: ${note}`)
+        open += told.open
+      }
+      return open
+    }
+
+    await within(Effect.andThen(Migrations.migrate(), TablePlan.apply([...tables.values()])))
+    for (const [place, one] of settings.companies.entries()) {
+      for (const table of tables.values()) {
+        const outcome = await within(
+          Effect.flatMap(company(settings, one), ({ connector }) =>
+            syncResource({
+              companyId: BigInt(ids[place]!),
+              connector,
+              table,
+              full: false,
+              acceptDeletions: false,
+              batchRecordsMax: 2_500,
+              children: childrenOf(tables, table.resource.path)
+            })
+          )
+        )
+        if (outcome.failure !== null) throw new Error(outcome.failure.message)
+      }
+    }
+    // The first look writes down that nothing was delivered before the subscription.
+    for (let left = healsMax; (await heal()) > 0; left -= 1) {
+      if (left === 0) throw new Error("the gaps before the subscriptions are not closed")
+    }
+    sums["gaps closed"] = 0
+
+    async function startReceiver(): Promise<void> {
+      if (receiver !== null && receiver.exitCode === null && receiver.signalCode === null) {
+        await new Promise((resolve) => receiver!.once("exit", resolve))
+      }
+      const child = spawn(process.execPath, [receiverProgram], {
+        env: { PATH: process.env["PATH"], [settingsVariable]: JSON.stringify(settings) },
+        stdio: ["pipe", "pipe", "ignore"]
+      })
+      receiver = child
+      await new Promise<void>((resolve, reject) => {
+        createInterface({ input: child.stdout }).once("line", () => resolve())
+        child.once("exit", (code, signal) => (signal === "SIGKILL" ? resolve() : reject(new Error(`the receiver ended with ${code}`))))
+      })
+    }
+    const isReady = () =>
+      fetch(`http://127.0.0.1:${port}/readyz`).then(
+        ({ ok }) => ok,
+        () => false
+      )
+    const recovered = async () => {
+      for (let waited: unknown = null; waited !== recovering;) {
+        waited = recovering
+        await recovering
+      }
+      while (!(await isReady())) await sleep(stillMs)
+    }
+    await startReceiver()
+    tell(`${ids.length} companies are ready after ${(Number(process.hrtime.bigint() - began) / 1e9).toFixed(0)} s`)
+
+    // ---------------------------------------------------------------------------------------------------------- the storm
+    const cycle = async () => {
+      await recovered()
+      const { attempts } = (await reference.control("POST", "/cycle")) as { readonly attempts: ReadonlyArray<Values> }
+      return attempts.length
+    }
+    let told = 0
+    while (proxy.attempts() < options.deliveries) {
+      await Promise.all(
+        writers.map(async ({ write }) => {
+          for (let times = 15; times > 0; times -= 1) await write()
+        })
+      )
+      await cycle()
+      if (proxy.attempts() - told < options.deliveries / 10) continue
+      told = proxy.attempts()
+      tell(`  ${told} attempts after ${(Number(process.hrtime.bigint() - began) / 1e9).toFixed(0)} s`)
+    }
+    while ((await cycle()) > 0);
+    isOver = true
+    await recovered()
+    await proxy.flush()
+
+    // --------------------------------------------------------------------------------------------------------- the checks
+    const ask = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
+      stand.withClient(databaseUrl, async (client) => (await client.query<Row>(text, [...values])).rows)
+    const settled = async () => {
+      const endsAt = process.hrtime.bigint() + BigInt(settleMaxMs) * 1_000_000n
+      for (;;) {
+        const [left] = await ask<{ n: string }>("select count(*) as n from tributary.inbox where state = 'waiting'")
+        if (left?.n === "0") return
+        if (process.hrtime.bigint() > endsAt) {
+          const rows = await ask("select event_type, reason from tributary.inbox where state = 'waiting' limit 5")
+          return problem(`${left?.n} events still wait: ${JSON.stringify(rows)}`)
+        }
+        await sleep(stillMs)
+      }
+    }
+    await settled()
+    sums["seconds until everything was acted on"] = Number(process.hrtime.bigint() - began) / 1e9
+
+    interface Kept {
+      readonly company: string
+      readonly event_id: string
+      readonly state: string
+      readonly record: string
+      readonly body: Buffer
+      readonly reason: string | null
+    }
+    const inbox = await ask<Kept>(
+      "select company, event_id, state, resource || ' ' || record_id as record, body, reason from tributary.inbox"
+    )
+    for (const { company: name, sent, passed, acknowledged, doomed } of proxy.lanes.values()) {
+      const kept = new Map<string, Kept>()
+      for (const one of inbox.filter((row) => row.company === name)) {
+        if (kept.has(one.event_id)) problem(`${name}: ${one.event_id} is in the inbox twice`)
+        kept.set(one.event_id, one)
+        const real = sent.get(one.event_id)
+        if (real === undefined) problem(`${name}: ${one.event_id} is in the inbox, and nobody sent it`)
+        else if (!real.equals(one.body)) problem(`${name}: ${one.event_id} is in the inbox with another body`)
+        else if (!passed.has(one.event_id)) problem(`${name}: ${one.event_id} was never passed on`)
+      }
+      for (const id of acknowledged) {
+        const one = kept.get(id)
+        if (one === undefined) problem(`${name}: ${id} was acknowledged and is lost`)
+        else if (one.state !== "done") problem(`${name}: ${id} was acknowledged and is ${one.state}: ${one.reason}`)
+      }
+      sums["events sent"] = (sums["events sent"] ?? 0) + sent.size
+      sums["events acknowledged"] = (sums["events acknowledged"] ?? 0) + acknowledged.size
+      sums["events given up by the sender"] = (sums["events given up by the sender"] ?? 0) + doomed.size
+    }
+    for (const [kind, answers] of proxy.forged) {
+      for (const [status, times] of answers) {
+        if (status !== "401" && status !== "503" && status !== "not at all")
+          problem(`forged (${kind}) was answered ${status}, ${times} times`)
+      }
+    }
+
+    /** Records that differ, as `resource id` of a company, and the differences. */
+    const differences = () =>
+      stand.withClient(databaseUrl, async (client) => {
+        const found: Array<{ readonly record: string; readonly text: string }> = []
+        let compared = 0
+        for (const id of ids) {
+          for (const [path, table] of tables) {
+            const state = await reference.lines(`/state?company=${id}&resource=${path}`)
+            compared += state.length
+            for (const { what, detail } of await compare(client, id, path, state, new Set()))
+              found.push({ record: `${nameOf(id)} ${what.split(" ", 2).join(" ")}`, text: `company ${id}: ${what}: ${detail}` })
+            const { differences: more } = await within(compareByVerify(table, BigInt(id), state))
+            for (const one of more) found.push({ record: `${nameOf(id)} ${path} ${one.id}`, text: `verify: company ${id}: ${path} ${JSON.stringify(one)}` })
+          }
+        }
+        return { found, compared }
+      })
+
+    /** Records of which an event never reached the receiver. */
+    const untold = new Set<string>()
+    for (const { company: name, sent, acknowledged } of proxy.lanes.values()) {
+      for (const [id, body] of sent) {
+        if (acknowledged.has(id)) continue
+        const { type, data } = JSON.parse(body.toString("utf8")) as { type: string; data: Values }
+        untold.add(`${name} ${type.slice(0, type.lastIndexOf("."))} ${String(data["id"])}`)
+      }
+    }
+    const before = await differences()
+    sums["records that differed before the heal"] = new Set(before.found.map(({ record }) => record)).size
+    for (const { record, text } of before.found) {
+      if (!untold.has(record)) problem(`before the heal, although every event of it was acknowledged: ${text}`)
+    }
+    const open = await heal()
+    if (open > 0) problem(`${open} gaps are open after the heal`)
+    await settled()
+    const after = await differences()
+    for (const { text } of after.found) problem(`after the heal: ${text}`)
+    sums["records compared"] = after.compared
+
+    await stand.withClient(databaseUrl, async (client) => {
+      for (const path of resources) {
+        for (const id of ids) {
+          const history = await reference.lines(`/history?company=${id}&resource=${path}`)
+          for (const { what, detail } of await invented(client, id, path, history)) problem(`company ${id}: ${what}: ${detail}`)
+        }
+        for (const { company: id, what, detail } of await auditHistory(client, path)) problem(`company ${id}: ${what}: ${detail}`)
+        const { rows } = await client.query<{ n: string }>(`select count(*) as n from erp_history."${path}"`)
+        sums["versions audited"] = (sums["versions audited"] ?? 0) + Number(rows[0]!.n)
+      }
+      for (const { company: id, what, detail } of await auditRuns(client)) problem(`company ${id}: ${what}: ${detail}`)
+    })
+    return {
+      seed,
+      seconds: Number(process.hrtime.bigint() - began) / 1e9,
+      counts: { "attempts of the sender": proxy.attempts(), ...Object.fromEntries(proxy.counts) },
+      forged: Object.fromEntries([...proxy.forged].map(([kind, answers]) => [kind, Object.fromEntries(answers)])),
+      sums,
+      problems
+    }
+  } finally {
+    isOver = true
+    const child = receiver as ChildProcess | null
+    child?.stdin?.end()
+    await chaos?.close()
+    await stand.close()
+  }
+}

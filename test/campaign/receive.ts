@@ -1,0 +1,43 @@
+/**
+ * A receiving process for a campaign, to be killed: the webhook side of `tributary serve`, which nobody heals meanwhile,
+ * so that what only healing mends shows. Says `{"port": n}` when events can be stored; ends with its input.
+ */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Redacted from "effect/Redacted"
+import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
+import * as Service from "../../src/webhook/Service.ts"
+import { company, type Settings, settingsVariable, source, warehouse } from "./Receiving.ts"
+
+process.stdin.once("close", () => process.exit(0)).resume()
+const settings = JSON.parse(process.env[settingsVariable]!) as Settings
+
+const program = Effect.gen(function* () {
+  const context = yield* Layer.build(source)
+  const service = yield* Service.start({
+    reader: deliveryReader,
+    listen: { host: "127.0.0.1", port: settings.port, tls: null, bodyBytesMax: 1024 * 1024 },
+    window: { toleranceMs: 300_000, aheadMs: 60_000 },
+    publicUrl: null,
+    keepMs: 30 * 86_400_000,
+    checkEveryMs: null,
+    secrets: settings.companies.map(({ name, token, secret }) => ({
+      name,
+      token: Redacted.make(token),
+      configured: [Redacted.make(secret)]
+    })),
+    companies: Effect.forEach(settings.companies, (one) => company(settings, one)).pipe(
+      Effect.provideContext(context),
+      Effect.orDie
+    ),
+    warehouse: warehouse(settings.databaseUrl),
+    isPassing: () => true
+  })
+  yield* Effect.raceFirst(service.ready, service.ended)
+  process.stdout.write(`${JSON.stringify({ port: service.port })}\n`)
+  return yield* service.ended
+}).pipe(Effect.scoped, Effect.provideService(Logger.LogToStderr, true))
+
+NodeRuntime.runMain(program)

@@ -1,0 +1,54 @@
+/** What `npm start` runs, from an empty folder: it ends well only if everything that it tells of really happened. */
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { startCommand } from "../support/reference.ts"
+
+describe("the demo", () => {
+  it.live(
+    "brings a change over by webhook, and ends with a warehouse that equals the source",
+    () =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => {
+          const folder = mkdtempSync(join(tmpdir(), "tributary-demo-"))
+          // As root, Postgres runs as another user, who has to pass.
+          chmodSync(folder, 0o755)
+          return folder
+        }),
+        (folder) =>
+          Effect.gen(function* () {
+            const demo = startCommand(["demo", "--json"], { cwd: folder, env: {} })
+            const { code, stdout, stderr } = yield* Effect.promise(() => demo.done)
+            assert.strictEqual(code, 0, stderr)
+            const { equal, records, webhook } = JSON.parse(stdout) as {
+              equal: boolean
+              records: number
+              webhook: {
+                eventType: string
+                eventId: string
+                acknowledgement: number
+                durationMs: number
+                before: string
+                after: string
+              }
+            }
+            assert.isTrue(equal)
+            assert.isAbove(records, 4_000)
+            assert.strictEqual(webhook.eventType, "orders.updated")
+            assert.match(webhook.eventId, /^evt_/)
+            assert.strictEqual(webhook.acknowledgement, 204)
+            assert.deepStrictEqual([webhook.before, webhook.after], ["quote", "open"])
+            assert.isBelow(webhook.durationMs, 5_000)
+            assert.deepStrictEqual(
+              readdirSync(join(folder, ".tributary", "demo")).filter((name) => name.startsWith("certificate")),
+              []
+            )
+            assert.notInclude(stdout + stderr, "whsec_")
+          }),
+        (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+      ),
+    { timeout: 180_000 }
+  )
+})

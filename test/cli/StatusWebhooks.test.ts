@@ -1,0 +1,102 @@
+/** What `tributary status` tells of events. */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { webhookLines } from "../../src/cli/status.ts"
+import * as Migrations from "../../src/postgres/Migrations.ts"
+import * as Gaps from "../../src/webhook/Gaps.ts"
+import * as Status from "../../src/webhook/Status.ts"
+import { layerSql } from "../support/postgres.ts"
+
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+
+describe("status", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("of webhooks", (it) => {
+    it.effect("says nothing where there is nothing, and everything where there is", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        assert.deepStrictEqual(yield* Status.read, [])
+        assert.deepStrictEqual(webhookLines([]), [])
+
+        yield* sql`insert into tributary.subscriptions
+          (company, subscription_id, url, events, state, failcount, last_delivery_at, disabled_at, checked_at, log_read_at)
+          values
+          ('main', '1', 'https://a.example/hooks/main', '{x.created}', 'active', 2, '2026-03-01T10:00:00.123Z', null,
+             tributary.now() - interval '2 min', tributary.now() - interval '2 min'),
+          ('main', '2', 'https://b.example/hooks/main', '{x.created}', 'disabled', 24, null, '2026-03-01T09:00:00Z',
+             tributary.now() - interval '2 min', tributary.now() - interval '3 days'),
+          ('main', '3', 'https://c.example/hooks/main', '{x.created}', 'paused', 0, null, null, tributary.now(), null),
+          ('main', '4', 'https://d.example/hooks/main', '{x.created}', 'gone', 0, null, null,
+             tributary.now() - interval '2 days', null)`
+        yield* sql`insert into tributary.inbox
+          (company, event_id, event_type, resource, sent_at, received_at, body, state, settled_at, reason)
+          select 'main', 'e' || n, 'x.created', 'x', tributary.now(), tributary.now() - make_interval(mins => n), '', state,
+                 tributary.now() - settled::interval, reason
+            from (values (1, 'waiting', null, null), (7, 'waiting', null, null), (3, 'done', '1 hour', null),
+                         (4, 'done', '30 hours', null), (5, 'ignored', '1 hour', null),
+                         (6, 'dead', '2 days', 'the source says no'), (8, 'dead', '1 hour', 'the source says no'),
+                         (9, 'dead', '1 hour', 'another reason')) as v(n, state, settled, reason)`
+        const gap = { subscriptionId: "2", beganAt: null, events: [], detail: "subscription 2 is disabled" }
+        yield* Gaps.open("main", [
+          { ...gap, resource: "x", cause: "disabled", lasts: true },
+          { ...gap, resource: "y", cause: "lost", lasts: false, beganAt: "2026-03-01T08:00:00Z", detail: "1 event" },
+          { ...gap, resource: "z", cause: "lost", lasts: false }
+        ])
+        yield* Gaps.notRevived("main", "2", "a test delivery was answered 502")
+        yield* Gaps.notRepaired("main", "y", "the service failed")
+        yield* sql`update tributary.gaps set closed_at = tributary.now() - interval '3 hours', closed_by = 'run 7'
+          where resource = 'z'`
+
+        const [none] = yield* Status.read
+        assert.deepStrictEqual([none!.company, none!.receivers, none!.receiverSeenMs], ["main", 0, null])
+        const lines = webhookLines([none!]).map((line) => line.replace(/it ended \S+/, "it ended T"))
+        assert.deepStrictEqual(lines, [
+          "  webhooks of main:",
+          "    subscription 1: active, 2 failed in a row, last delivery 2026-03-01T10:00:00Z, looked at 2 min ago",
+          "      https://a.example/hooks/main",
+          "    subscription 2: disabled since 2026-03-01T09:00:00Z, 24 failed in a row, nothing delivered yet, " +
+            "looked at 2 min ago, its log was read 3 days ago",
+          "      https://b.example/hooks/main",
+          "      what to do: it is enabled again by npx tributary serve as soon as a test delivery arrives",
+          "    subscription 3: paused, nothing delivered yet, looked at 0 s ago, its log was never read",
+          "      https://c.example/hooks/main",
+          "      what to do: npx tributary webhooks resume 3",
+          "    receivers: none alive (there never was one); start one with: npx tributary serve",
+          "    inbox: 2 waiting (the oldest came 7 min ago), 1 done and 1 ignored in 24 h, 3 dead",
+          "      dead: another reason",
+          "      dead: the source says no",
+          "      what to do: npx tributary webhooks replay --dead",
+          "    gap: x (disabled) since nobody knows when: subscription 2 is disabled; it goes on: " +
+            "a test delivery was answered 502",
+          "    gap: y (lost) since 2026-03-01T08:00:00Z: 1 event; it ended T and is to be read again: the service failed",
+          "    closed: z (lost) 3 h ago by run 7"
+        ])
+
+        yield* sql`update tributary.subscriptions set state = 'gone'`
+        const [gone] = yield* Status.read
+        assert.deepStrictEqual(
+          gone!.subscriptions.map(({ id, state }) => [id, state]),
+          [["3", "gone"]]
+        )
+
+        yield* Gaps.alive("one", ["main"])
+        yield* Gaps.alive("two", ["main", "other"])
+        assert.deepStrictEqual(
+          (yield* Status.read).map(({ company, receivers }) => [company, receivers]),
+          [
+            ["main", 2],
+            ["other", 1]
+          ]
+        )
+        yield* Gaps.ended("two")
+        yield* sql`update tributary.receivers set alive_at = tributary.now() - interval '5 min' where instance = 'one'`
+        const [dead] = yield* Status.read
+        assert.include(
+          webhookLines([dead!]).join("\n"),
+          "receivers: none alive (the last one 0 s ago); start one with: npx tributary serve"
+        )
+      })
+    )
+  })
+})

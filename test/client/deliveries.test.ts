@@ -1,0 +1,341 @@
+/** What is read of a delivery's body, whatever bytes it is made of. */
+import { createHmac } from "node:crypto"
+import * as Redacted from "effect/Redacted"
+import fc from "fast-check"
+import { Stripe } from "stripe"
+import { assert, describe, it } from "vitest"
+import { eventNames } from "../../connectors/service-v2/catalogue/events.ts"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import { Deliveries } from "../../connectors/service-v2/client/index.ts"
+import { type Event, isEvent, type NoEvent } from "../../src/connector/Delivery.ts"
+import { eventServer, subscribe } from "../reference-server/eventsSupport.ts"
+import { beginning } from "../reference-server/support.ts"
+
+const { deliveryReader } = Deliveries
+
+const read = (body: string | Uint8Array) => deliveryReader.read(typeof body === "string" ? Buffer.from(body) : body)
+const eventOf = (body: string | Uint8Array): Event => {
+  const found = read(body)
+  assert(isEvent(found), isEvent(found) ? "" : found.detail)
+  return found
+}
+const refusalOf = (body: string | Uint8Array): NoEvent => {
+  const found = read(body)
+  assert(!isEvent(found), "it is an event")
+  return found
+}
+
+/** An envelope whose parts are JSON text. */
+const envelope = (parts: Readonly<Record<string, string>> = {}) => {
+  const all = {
+    id: '"evt_1"',
+    type: '"orders.updated"',
+    createdate: '"2026-03-16T09:00:00.000001Z"',
+    companyid: "1",
+    data: '{"id":7}',
+    ...parts
+  }
+  return `{${Object.entries(all)
+    .map(([name, text]) => `${JSON.stringify(name)}:${text}`)
+    .join(",")}}`
+}
+
+describe("the reader", () => {
+  it("asks for the documented names, which the catalogue knows", () => {
+    assert.deepStrictEqual(deliveryReader.eventsDefault, [
+      "orders.created",
+      "orders.updated",
+      "shipments.created",
+      "invoices.posted"
+    ])
+    assert.includeMembers([...eventNames(serviceV2)], [...deliveryReader.eventsDefault])
+    assert.strictEqual(deliveryReader.signatureHeader, "svc-signature")
+  })
+
+  it("accepts and reads what the reference server delivers", async () => {
+    const { call, cycle, sent } = eventServer()
+    const { secret } = subscribe(call, ["customers.created", "customers.updated", "webhooks.test"])
+    const customer = call("POST", "/customers", { customercode: "C1", name: "Müller & Söhne" }).body
+    await cycle()
+    call("PATCH", `/customers/${String(customer["id"])}`, { name: "Other" })
+    await cycle()
+    assert.lengthOf(sent, 2)
+    for (const { headers, body, envelope: shown } of sent) {
+      const signature = Object.entries(headers).find(([name]) => name.toLowerCase() === deliveryReader.signatureHeader)
+      const verdict = deliveryReader.verify(
+        { signature: signature?.[1], body, receivedAt: Date.parse(beginning) },
+        { secrets: [Redacted.make(secret)], toleranceSeconds: 300, aheadSeconds: 60 }
+      )
+      assert.strictEqual(verdict._tag, "Genuine")
+      const event = eventOf(body)
+      const data = shown["data"] as Readonly<Record<string, unknown>>
+      assert.deepInclude(event, {
+        id: String(shown["id"]),
+        type: String(shown["type"]),
+        resource: "customers",
+        recordId: String(customer["id"]),
+        stamp: String(data["lastchangedate"]),
+        companyId: 1n,
+        occurredAt: String(shown["createdate"])
+      })
+      assert.strictEqual(event.value("customercode"), "C1")
+    }
+    assert.strictEqual(eventOf(sent[0]!.body).value("name"), "Müller & Söhne")
+  })
+
+  it("accepts what stripe signs over any body, and reads it to an event or a reason", () => {
+    const stripe = new Stripe("sk_test_unused")
+    const secret = "whsec_deliveries_of_any_body"
+    fc.assert(
+      fc.property(fc.json(), fc.string({ unit: "grapheme", maxLength: 30 }), (data, name) => {
+        const payload = envelope({ data, [`x${name}`]: data })
+        const body = Buffer.from(payload)
+        const signature = stripe.webhooks.generateTestHeaderString({ payload, secret, timestamp: 1_790_000_000 })
+        const verdict = deliveryReader.verify(
+          { signature, body, receivedAt: 1_790_000_000_000 },
+          { secrets: [Redacted.make(secret)], toleranceSeconds: 300, aheadSeconds: 60 }
+        )
+        assert.strictEqual(verdict._tag, "Genuine")
+        assert.strictEqual(eventOf(body).id, "evt_1")
+      }),
+      { numRuns: 200 }
+    )
+  })
+
+  it("takes no delivery whose window or secret is none", () => {
+    const body = Buffer.from(envelope())
+    const t = 1_790_000_000
+    const headerOf = (secret: string) => {
+      const stripe = new Stripe("sk_test_unused")
+      return stripe.webhooks.generateTestHeaderString({ payload: envelope(), secret, timestamp: t })
+    }
+    const judge = (secret: string, key: string, receivedAt: number, toleranceSeconds: number) =>
+      deliveryReader.verify(
+        { signature: headerOf(key), body, receivedAt },
+        { secrets: [Redacted.make(secret)], toleranceSeconds, aheadSeconds: 60 }
+      )._tag
+    assert.strictEqual(judge("s", "s", t * 1000, 300), "Genuine")
+    assert.strictEqual(judge("s", "s", Number.NaN, 300), "Stale")
+    assert.strictEqual(judge("s", "s", t * 1000, Number.NaN), "Stale")
+    const emptyKey = `t=${t},v1=${createHmac("sha256", "").update(`${t}.`).update(body).digest("hex")}`
+    assert.strictEqual(
+      deliveryReader.verify(
+        { signature: emptyKey, body, receivedAt: t * 1000 },
+        { secrets: [Redacted.make("")], toleranceSeconds: 300, aheadSeconds: 60 }
+      )._tag,
+      "Forged"
+    )
+  })
+})
+
+describe("an event", () => {
+  it("is about what stands before the last dot of its type", () => {
+    const cases: ReadonlyArray<readonly [type: string, resource: string | null, recordId: string | null]> = [
+      ["orders.created", "orders", "7"],
+      ["orders.updated", "orders", "7"],
+      ["orders.cancelled", "orders", "7"],
+      ["invoices.posted", "invoices", "7"],
+      ["orders.shipped", "orders", null],
+      ["orders.toString", "orders", null],
+      ["orders.", "orders", null],
+      ["a.b.created", "a.b", "7"],
+      ["things.created", "things", "7"],
+      ["webhooks.test", null, null],
+      ["created", null, null],
+      [".created", null, null]
+    ]
+    for (const [type, resource, recordId] of cases) {
+      assert.deepInclude(eventOf(envelope({ type: JSON.stringify(type) })), { type, resource, recordId }, type)
+    }
+  })
+
+  it("names the record by its exact number, or not at all", () => {
+    const max = 2n ** 63n - 1n
+    const recordId = (data: string) => eventOf(envelope({ data })).recordId
+    fc.assert(
+      fc.property(fc.bigInt({ min: 1n, max }), fc.boolean(), (id, isText) => {
+        assert.strictEqual(recordId(`{"x":0.5,"id":${isText ? `"${id}"` : id}}`), String(id))
+        assert.strictEqual(recordId(`{"id":${isText ? `"${id}"` : id}}`), String(id))
+      })
+    )
+    for (const id of [
+      "0",
+      "-1",
+      "1.5",
+      "1.0",
+      "5.00000000000000001",
+      "1e3",
+      "1e400",
+      String(max + 1n),
+      "99999999999999999999",
+      '"0"',
+      '"01"',
+      '"+1"',
+      '" 1"',
+      '"1.0"',
+      `"${max + 1n}"`,
+      '""',
+      "null",
+      "true",
+      "{}",
+      "[1]"
+    ]) {
+      assert.isNull(recordId(`{"id":${id}}`), id)
+    }
+    assert.isNull(recordId("[7]"))
+    assert.isNull(recordId("{}"))
+    assert.isNull(recordId('{"__proto__":{"id":7}}'))
+    assert.strictEqual(recordId('{"id":1,"id":2}'), "2")
+    assert.strictEqual(recordId('{"id":1, "\\u0069d":9007199254740993}'), "9007199254740993")
+    assert.strictEqual(
+      eventOf('{"data":{"id":1},"id":"e","type":"a.created","data":{"id":9007199254740993}}').recordId,
+      "9007199254740993"
+    )
+  })
+
+  it("says which company it is of, or nothing", () => {
+    const companyId = (companyid: string) => eventOf(envelope({ companyid })).companyId
+    assert.strictEqual(companyId("0"), 0n)
+    assert.strictEqual(companyId("9007199254740993"), 9007199254740993n)
+    assert.strictEqual(companyId("9223372036854775807"), 9223372036854775807n)
+    assert.strictEqual(companyId('"12"'), 12n)
+    for (const none of ["null", "1.5", "1.0", "1e2", "9223372036854775808", '""', '"one"', "true", "[1]", "{}"]) {
+      assert.isNull(companyId(none), none)
+    }
+    assert.isNull(eventOf('{"id":"e","type":"a.created"}').companyId)
+  })
+
+  it("tells when it fired in UTC, or nothing", () => {
+    const occurredAt = (text: string) => eventOf(envelope({ createdate: text })).occurredAt
+    const cases: ReadonlyArray<readonly [sent: string, told: string | null]> = [
+      ['"2026-03-16T09:00:00Z"', "2026-03-16T09:00:00Z"],
+      ['"2026-03-16T09:00:00.123456Z"', "2026-03-16T09:00:00.123456Z"],
+      ['"2026-03-16T09:00:00.1234567Z"', "2026-03-16T09:00:00.123456Z"],
+      ['"2026-03-16T09:00:00+02:00"', "2026-03-16T07:00:00Z"],
+      ['"2026-02-30T09:00:00Z"', null],
+      ['"2026-03-16T09:00:00"', null],
+      ['"yesterday"', null],
+      ['""', null],
+      ["1790000000", null],
+      ["null", null]
+    ]
+    for (const [sent, told] of cases) assert.strictEqual(occurredAt(sent), told, sent)
+    assert.isNull(eventOf('{"id":"e","type":"a.created"}').occurredAt)
+  })
+
+  it("shows plain fields as the text that was sent", () => {
+    const numerals = ["0", "-0", "1.10", "1e2", "1E+2", "9007199254740993", "123456789012345678901234567890.10", "-7"]
+    for (const numeral of numerals) {
+      assert.strictEqual(eventOf(envelope({ data: `{"a":[{"n":1}],"n": ${numeral} }` })).value("n"), numeral)
+    }
+    const event = eventOf(
+      envelope({
+        data: '{"t":true,"f":false,"z":null,"o":{"n":1},"l":[1],"s":"a\\u0000b","h":"\\ud800","e":"\\u00e9\\n","":"empty","__proto__":"own","lastchangedate":"as it is"}'
+      })
+    )
+    const shown = ["t", "f", "z", "o", "l", "s", "h", "e", "", "__proto__", "toString", "constructor", "absent"]
+    assert.deepStrictEqual(
+      shown.map((name) => event.value(name)),
+      ["true", "false", null, null, null, null, null, "é\n", "empty", "own", null, null, null]
+    )
+    assert.strictEqual(event.stamp, "as it is")
+    for (const stamp of ["5", "null", '"a\\u0000"', "{}"]) {
+      assert.isNull(eventOf(envelope({ data: `{"id":7,"lastchangedate":${stamp}}` })).stamp)
+    }
+    for (const data of ["null", "[]", "7", '"text"']) {
+      const bare = eventOf(envelope({ data }))
+      assert.deepStrictEqual([bare.value("length"), bare.value("0"), bare.stamp], [null, null, null], data)
+    }
+  })
+
+  it("shows of any record what JSON.parse sees of it", () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(
+          fc.string({ unit: "grapheme" }),
+          fc.oneof(fc.string({ unit: "grapheme" }), fc.boolean(), fc.maxSafeInteger(), fc.jsonValue())
+        ),
+        fc.integer({ min: 0, max: 2 }),
+        (record, space) => {
+          const event = eventOf(JSON.stringify({ data: record, id: "e", type: "a.created" }, null, space))
+          for (const [name, value] of Object.entries(record)) {
+            const isScalar = typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+            const isKept = isScalar && !(typeof value === "string" && (value.includes("\0") || !value.isWellFormed()))
+            const expected = !isKept ? null : typeof value === "number" ? JSON.stringify(value) : String(value)
+            assert.strictEqual(event.value(name), expected, name)
+          }
+        }
+      ),
+      { numRuns: 300 }
+    )
+  })
+})
+
+describe("what is no event", () => {
+  const cases: ReadonlyArray<readonly [title: string, body: string | Uint8Array, detail: RegExp]> = [
+    ["an empty body", "", /empty/],
+    ["white space", "  \n", /no JSON$/],
+    ["half of it", envelope().slice(0, 40), /no JSON$/],
+    ["two of them", envelope() + envelope(), /no JSON$/],
+    ["a byte order mark", Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(envelope())]), /byte order mark/],
+    ["bytes that are no UTF-8", Buffer.from([0x7b, 0xff, 0x7d]), /no UTF-8/],
+    ["a surrogate in UTF-8", Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), /no UTF-8/],
+    ["UTF-16", Buffer.from(envelope(), "utf16le"), /no JSON$/],
+    ["a list", `[${envelope()}]`, /no JSON object/],
+    ["a text", '"evt_1"', /no JSON object/],
+    ["null", "null", /no JSON object/],
+    ["no id", '{"type":"a.created"}', /no id/],
+    ["an inherited id", '{"__proto__":{"id":"e"},"type":"a.created"}', /no id/],
+    ["a numeric id", envelope({ id: "1" }), /no id/],
+    ["an empty id", envelope({ id: '""' }), /id is not/],
+    ["a long id", envelope({ id: `"${"e".repeat(201)}"` }), /id is not/],
+    ["an id with a line end", envelope({ id: '"evt\\n"' }), /id is not/],
+    ["an id with NUL", envelope({ id: '"evt\\u0000"' }), /id is not/],
+    ["an id that is no ASCII", envelope({ id: '"évt"' }), /id is not/],
+    ["no type", '{"id":"evt_1"}', /no type/],
+    ["an empty type", envelope({ type: '""' }), /no type/],
+    ["a type that is no text", envelope({ type: "null" }), /no type/],
+    ["a long type", envelope({ type: `"${"a".repeat(193)}.created"` }), /longer than 200/],
+    ["a type with NUL", envelope({ type: '"a\\u0000.created"' }), /no text can hold/],
+    ["a type with half a character", envelope({ type: '"a\\ud800.created"' }), /no text can hold/]
+  ]
+  for (const [title, body, detail] of cases) {
+    it(`is ${title}`, () => assert.match(refusalOf(body).detail, detail))
+  }
+
+  it("is told without a word of the body", () => {
+    for (const [, body] of cases) {
+      const { detail } = refusalOf(typeof body === "string" ? body.replaceAll("evt", "canary") : body)
+      assert.notInclude(detail, "canary")
+    }
+  })
+
+  it("never throws, whatever the bytes", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
+        assert.isFalse(isEvent(read(bytes)))
+      })
+    )
+    const whole = Buffer.from(envelope({ data: '{"id":7,"a":[1.5,"é",{"b":null}],"n":1e2}' }))
+    fc.assert(
+      fc.property(fc.nat(whole.length - 1), fc.nat(255), fc.nat(whole.length), (at, byte, length) => {
+        const spoilt = Buffer.from(whole)
+        spoilt[at] = byte
+        for (const body of [spoilt, spoilt.subarray(0, length)]) {
+          const found = read(body)
+          if (isEvent(found)) for (const name of ["id", "a", "n", ""]) found.value(name)
+          assert.isTrue(isEvent(found) || found.detail !== "")
+        }
+      }),
+      { numRuns: 2000 }
+    )
+  })
+
+  it("nor however deep the JSON is", () => {
+    const deep = "[".repeat(200_000) + "]".repeat(200_000)
+    const event = eventOf(envelope({ data: `{"deep":${deep},"id":9007199254740993,"n":1.50}` }))
+    assert.deepStrictEqual([event.recordId, event.value("n"), event.value("deep")], ["9007199254740993", "1.50", null])
+    assert.match(refusalOf(deep).detail, /no JSON object/)
+    assert.match(refusalOf(`{"a":${"[".repeat(200_000)}`).detail, /no JSON$/)
+  })
+})

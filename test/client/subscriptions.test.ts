@@ -1,0 +1,634 @@
+/** Subscriptions over the reference server in process, in its readings of the documents, and over scripts where it fails. */
+import { inspect } from "node:util"
+import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Redacted from "effect/Redacted"
+import * as TestClock from "effect/testing/TestClock"
+import { Deliveries, ServiceClient } from "../../connectors/service-v2/client/index.ts"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import * as Budget from "../../src/budget/Budget.ts"
+import { SourceError } from "../../src/connector/SourceError.ts"
+import type { Attempt, LogPage, LogRequest, Subscriptions } from "../../src/connector/Subscriptions.ts"
+import { eventServer, receiver } from "../reference-server/eventsSupport.ts"
+import { beginning } from "../reference-server/support.ts"
+import type { Json } from "../reference-server/support.ts"
+import * as ScriptedHttp from "./ScriptedHttp.ts"
+import { answers, list, refuses } from "./ScriptedHttp.ts"
+
+const wanted = { url: receiver, events: ["customers.created", "customers.updated"], description: "Ours" }
+const canary = "whsec_canary0123456789abcdefghijklmnopqrstuvwxyz"
+
+/** A server, and the subscriptions of one of its tokens. */
+const world = Effect.fnUntraced(function* (
+  dialect: Json = {},
+  options: Partial<ServiceClient.ServiceClientOptions> = {}
+) {
+  const server = eventServer()
+  if (Object.keys(dialect).length > 0) yield* Effect.promise(() => server.plane("PUT", "/dialect", dialect))
+  const requests: Array<{ readonly method: string; readonly path: string; readonly key: string | undefined }> = []
+  const http = HttpClient.make((request, url) =>
+    Effect.promise(async () => {
+      const headers = { ...request.headers }
+      const path = url.pathname + url.search
+      requests.push({ method: request.method, path: path.slice("/!/api/v2".length), key: headers["idempotency-key"] })
+      const given = server.served.handle({
+        method: request.method,
+        url: path,
+        headers,
+        body: request.body._tag === "Uint8Array" ? request.body.body : null
+      })
+      const answer = given.pending === undefined ? given : await given.pending
+      const body = answer.wire?.kind === "dropResponse" ? '{"half' : answer.body
+      return HttpClientResponse.fromWeb(request, new Response(body, { status: answer.status, headers: answer.headers }))
+    })
+  )
+  const held: Array<number> = []
+  const budget = yield* Budget.make(null)
+  const watched = Budget.Budget.of({
+    take: budget.take,
+    hold: (durationMs, cause) =>
+      Effect.andThen(
+        Effect.sync(() => held.push(durationMs)),
+        budget.hold(durationMs, cause)
+      )
+  })
+  const make = (secret: string) =>
+    ServiceClient.make({
+      baseUrl: "http://127.0.0.1/!/api/v2",
+      token: Redacted.make(secret),
+      catalogue: serviceV2,
+      ...options
+    }).pipe(
+      Effect.provideService(HttpClient.HttpClient, http),
+      Effect.provideService(Budget.Budget, watched),
+      Effect.map((connector) => connector.subscriptions!)
+    )
+  return { ...server, requests, held, make, subscriptions: yield* make(server.token()) }
+})
+
+const failureOf = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<SourceError, A> =>
+  Effect.map(Effect.flip(effect), (error) => {
+    assert(error instanceof SourceError)
+    return error
+  })
+
+/** Every entry of a log, page by page. */
+const logOf = Effect.fnUntraced(function* ({ deliveries }: Subscriptions, request: Omit<LogRequest, "token">) {
+  const attempts: Array<Attempt> = []
+  let pages = 0
+  let token: string | null = null
+  do {
+    const page: LogPage = yield* deliveries({ ...request, token })
+    attempts.push(...page.attempts)
+    token = page.next
+    pages++
+  } while (token !== null)
+  return { attempts, pages }
+})
+
+const customers = (
+  call: (method: string, path: string, body?: unknown) => { readonly status: number },
+  count: number
+) =>
+  Array.from({ length: count }, (_, at) => {
+    assert.strictEqual(call("POST", "/customers", { customercode: `C${at}`, name: "Name" }).status, 201)
+  })
+
+describe("a subscription", () => {
+  it.effect("is made, shown, changed and cancelled", () =>
+    Effect.gen(function* () {
+      const { subscriptions, requests } = yield* world()
+      const { subscription, secret } = yield* subscriptions.create(wanted)
+      assert.deepStrictEqual(subscription, {
+        id: "1",
+        ...wanted,
+        paused: false,
+        failCount: 0,
+        lastDeliveryAt: null,
+        disabledAt: null,
+        cancelled: false
+      })
+      assert.match(Redacted.value(secret), /^whsec_[\w-]{43}$/)
+      assert.deepStrictEqual(yield* subscriptions.get("1"), subscription)
+      assert.deepStrictEqual(yield* subscriptions.list, [subscription])
+      assert.isNull(yield* subscriptions.get("2"))
+      assert.isNull(yield* subscriptions.get("1/test"))
+      const paused = yield* subscriptions.update("1", {
+        paused: true,
+        events: ["invoices.posted"],
+        description: "Hers"
+      })
+      assert.deepStrictEqual(paused, {
+        ...subscription,
+        paused: true,
+        events: ["invoices.posted"],
+        description: "Hers"
+      })
+      const cancelled = yield* subscriptions.cancel("1")
+      assert.deepStrictEqual(cancelled, { ...paused, cancelled: true })
+      assert.deepStrictEqual(yield* subscriptions.cancel("1"), cancelled)
+      assert.deepStrictEqual(yield* subscriptions.list, [])
+      assert.isTrue((yield* subscriptions.get("1"))?.cancelled)
+      const keys = requests.filter(({ method }) => method !== "GET").map(({ key }) => key)
+      assert.isTrue(keys.every((key) => /^[0-9a-f]{32}$/.test(key ?? "")))
+      assert.strictEqual(new Set(keys).size, keys.length)
+      assert.isTrue(requests.every(({ method, key }) => method !== "GET" || key === undefined))
+    })
+  )
+
+  it.effect("that is not there, or another token's, is not found", () =>
+    Effect.gen(function* () {
+      const { subscriptions, make, token } = yield* world()
+      yield* subscriptions.create(wanted)
+      const other = yield* make(token())
+      assert.isNull(yield* other.get("1"))
+      assert.deepStrictEqual(yield* other.list, [])
+      const asked: ReadonlyArray<Effect.Effect<unknown, SourceError>> = [
+        other.update("1", { paused: true }),
+        other.cancel("1"),
+        other.test("1"),
+        other.deliveries({ id: "1", token: null })
+      ]
+      for (const one of asked) assert.strictEqual((yield* failureOf(one)).reason._tag, "NotFound")
+    })
+  )
+
+  it.effect("is refused by the source's own words", () =>
+    Effect.gen(function* () {
+      const { subscriptions, token, make } = yield* world()
+      const { reason } = yield* failureOf(
+        subscriptions.create({ ...wanted, events: ["orders.created", "orders.eaten"] })
+      )
+      assert.deepInclude(reason, { _tag: "Refused", code: "unknown_value", field: "events[1]" })
+      const reader = yield* make(token({ scopes: ["setup:read"] }))
+      assert.deepInclude((yield* failureOf(reader.create(wanted))).reason, { _tag: "Forbidden", scope: "setup:write" })
+    })
+  )
+
+  it.effect("is disabled by 410, and revived", () =>
+    Effect.gen(function* () {
+      const { subscriptions, call, reply, cycle } = yield* world()
+      const { subscription } = yield* subscriptions.create(wanted)
+      reply(() => 410)
+      customers(call, 1)
+      yield* Effect.promise(cycle)
+      const disabled = yield* subscriptions.get(subscription.id)
+      assert.strictEqual(disabled?.disabledAt, "2026-03-16T09:00:00.000000Z")
+      const revived = yield* subscriptions.update(subscription.id, { enabled: true })
+      assert.isNull(revived.disabledAt)
+      assert.strictEqual(revived.failCount, 0)
+      reply(() => 204)
+      assert.strictEqual(call("POST", "/customers", { customercode: "D", name: "Name" }).status, 201)
+      yield* Effect.promise(cycle)
+      assert.strictEqual((yield* subscriptions.get(subscription.id))?.lastDeliveryAt, "2026-03-16T09:00:00.000000Z")
+    })
+  )
+
+  it.effect("signs with both secrets while one is rotated", () =>
+    Effect.gen(function* () {
+      const { subscriptions, call, cycle, sent } = yield* world()
+      const { subscription, secret } = yield* subscriptions.create(wanted)
+      const next = Redacted.make(canary)
+      assert.deepStrictEqual(yield* subscriptions.update(subscription.id, { secret: next }), subscription)
+      customers(call, 1)
+      yield* Effect.promise(cycle)
+      const { headers, body } = sent[0]!
+      const signature = Object.entries(headers).find(([name]) => name.toLowerCase() === "svc-signature")?.[1]
+      for (const secrets of [[secret], [next]]) {
+        const verdict = Deliveries.deliveryReader.verify(
+          { signature, body, receivedAt: Date.parse(beginning) },
+          { secrets, toleranceSeconds: 300, aheadSeconds: 60 }
+        )
+        assert.strictEqual(verdict._tag, "Genuine")
+      }
+    })
+  )
+})
+
+describe("lists", () => {
+  for (const dialect of [
+    {},
+    { itemsKey: "bare" },
+    { itemsKey: "resource" },
+    { itemsKey: "results", paging: "link" },
+    { itemsKey: "bare", paging: "page" },
+    { paging: "page" },
+    { paging: "offset" }
+  ] as ReadonlyArray<Json>) {
+    it.effect(`are read to their end in the dialect ${JSON.stringify(dialect)}`, () =>
+      Effect.gen(function* () {
+        const counted =
+          dialect["itemsKey"] !== "bare" && (dialect["paging"] === "page" || dialect["paging"] === "offset")
+        const paging = counted ? { paging: { mode: dialect["paging"] as "page" | "offset" } } : {}
+        const { subscriptions, call, cycle, requests } = yield* world(dialect, { pageSize: 3, ...paging })
+        const made = yield* Effect.forEach(Array.from({ length: 8 }), () => subscriptions.create(wanted))
+        yield* subscriptions.cancel("4")
+        const ids = (yield* subscriptions.list).map(({ id }) => id)
+        assert.deepStrictEqual(
+          ids,
+          made.map(({ subscription }) => subscription.id).filter((id) => id !== "4")
+        )
+        assert.isTrue(requests.some(({ path }) => path.startsWith("/webhooks?limit=3")))
+
+        customers(call, 7)
+        yield* Effect.promise(cycle)
+        const { attempts, pages } = yield* logOf(subscriptions, { id: "1", eventType: "customers.created" })
+        assert.lengthOf(new Set(attempts.map(({ eventId }) => eventId)), 7)
+        assert.isAtLeast(pages, 3)
+        assert.deepStrictEqual(attempts[0], {
+          eventId: attempts[0]!.eventId,
+          eventType: "customers.created",
+          resource: "customers",
+          attempts: 1,
+          delivered: true,
+          abandoned: false,
+          responseCode: 204,
+          responseBody: "",
+          durationMs: 7,
+          at: "2026-03-16T09:00:00.000000Z"
+        })
+      })
+    )
+  }
+
+  it.effect("of deliveries take the documented filters, newest first", () =>
+    Effect.gen(function* () {
+      const { subscriptions, call, reply, cycle, advance, requests } = yield* world()
+      yield* subscriptions.create({ ...wanted, events: [...wanted.events, "webhooks.test"] })
+      reply(({ type }) => (type === "customers.updated" ? { status: 500, body: "no\0t \u00e9" } : 204))
+      customers(call, 1)
+      call("PATCH", "/customers/1", { name: "Other" })
+      for (let attempt = 0; attempt < 4; attempt++) {
+        yield* Effect.promise(cycle)
+        yield* Effect.promise(() => advance(300))
+      }
+      yield* subscriptions.test("1")
+      const told = (request: Omit<LogRequest, "id" | "token">) =>
+        Effect.map(logOf(subscriptions, { id: "1", ...request }), ({ attempts }) =>
+          attempts.map(({ eventType, attempts: count }) => `${eventType} ${count}`)
+        )
+      const failing = [3, 2, 1].map((count) => `customers.updated ${count}`)
+      assert.deepStrictEqual(yield* told({}), ["webhooks.test 1", ...failing, "customers.created 1"])
+      assert.deepStrictEqual(yield* told({ abandoned: true }), ["customers.updated 3"])
+      assert.deepStrictEqual(yield* told({ delivered: true }), ["webhooks.test 1", "customers.created 1"])
+      assert.deepStrictEqual(yield* told({ delivered: false, eventType: "customers.updated" }), failing)
+      assert.include(requests.at(-1)!.path, "/webhooks/1/deliveries?delivered=false&eventtype=customers.updated")
+      const { attempts } = yield* logOf(subscriptions, { id: "1", abandoned: true })
+      assert.deepInclude(attempts[0], { responseCode: 500, responseBody: "no\uFFFDt \u00e9", resource: "customers" })
+      const { attempts: tests } = yield* logOf(subscriptions, { id: "1", eventType: "webhooks.test" })
+      assert.isNull(tests[0]!.resource)
+      const strange = yield* failureOf(subscriptions.deliveries({ id: "1", token: "strange" }))
+      assert.strictEqual(strange.reason._tag, "PageTokenRefused")
+    })
+  )
+
+  const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false }
+  const entry = {
+    eventid: "evt_1",
+    eventtype: "a.created",
+    attempts: 1,
+    delivered: false,
+    abandoned: false,
+    responsecode: null,
+    responsebody: null,
+    durationms: null,
+    entrydate: "2026-03-16T09:00:00Z"
+  }
+
+  it.live("take what they know of an entry, and refuse one that lacks what is needed", () =>
+    Effect.gen(function* () {
+      const exact =
+        '{"data":[{"id":9007199254740993,"url":"https://x.test/","events":[],"paused":true,"new":{"id":1}}]}'
+      const steps = [answers(200, exact), list([{ ...entry, responsecode: 0, new: 1 }])]
+      const { connector } = yield* ScriptedHttp.make(steps)
+      assert.deepStrictEqual(yield* connector.subscriptions!.list, [
+        {
+          id: "9007199254740993",
+          url: "https://x.test/",
+          events: [],
+          description: null,
+          paused: true,
+          failCount: null,
+          lastDeliveryAt: null,
+          disabledAt: null,
+          cancelled: false
+        }
+      ])
+      const { attempts } = yield* connector.subscriptions!.deliveries({ id: "1", token: null })
+      assert.deepInclude(attempts[0], { responseCode: null, responseBody: "", durationMs: null, delivered: false })
+
+      const retry = { backoffBaseMs: 0, attemptsMax: 1 }
+      const refusedEach = Effect.fnUntraced(function* (
+        whole: Json,
+        wrong: ReadonlyArray<readonly [name: string, value: unknown]>,
+        ask: (subscriptions: Subscriptions) => Effect.Effect<unknown, SourceError>
+      ) {
+        for (const [name, value] of wrong) {
+          const { connector: other } = yield* ScriptedHttp.make([list([{ ...whole, [name]: value }])], { retry })
+          const { reason } = yield* failureOf(ask(other.subscriptions!))
+          assert.strictEqual(reason._tag, "Malformed", name)
+          assert.include("detail" in reason ? reason.detail : "", name)
+        }
+      })
+      yield* refusedEach(
+        shown,
+        [
+          ["id", undefined],
+          ["id", 0],
+          ["id", 1.5],
+          ["url", null],
+          ["events", "a.created"],
+          ["events", [1]],
+          ["paused", null],
+          ["cancel", "no"],
+          ["description", 5],
+          ["disableddate", 5],
+          ["lastdeliverydate", "\0"]
+        ],
+        (subscriptions) => subscriptions.list
+      )
+      yield* refusedEach(
+        entry,
+        [
+          ["eventid", undefined],
+          ["eventid", ""],
+          ["eventtype", "\0"],
+          ["attempts", "1"],
+          ["delivered", null],
+          ["abandoned", undefined],
+          ["entrydate", 7]
+        ],
+        (subscriptions) => subscriptions.deliveries({ id: "1", token: null })
+      )
+    })
+  )
+
+  it.live("are begun again when their pages moved", () =>
+    Effect.gen(function* () {
+      const more = { has_more: true, next_cursor: "c" }
+      const { connector } = yield* ScriptedHttp.make([
+        list([shown], more),
+        refuses(400, "invalid_request", { field: "cursor" }),
+        list([shown], more),
+        list([{ ...shown, id: 2 }])
+      ])
+      const ids = (yield* connector.subscriptions!.list).map(({ id }) => id)
+      assert.deepStrictEqual(ids, ["1", "2"])
+    })
+  )
+})
+
+describe("a retry within one call", () => {
+  it.live("makes nothing twice, and still tells the secret", () =>
+    Effect.gen(function* () {
+      const { subscriptions, plane, requests, sent } = yield* world({}, { retry: { backoffBaseMs: 0 } })
+      const spoil = (...rules: ReadonlyArray<Json>) => Effect.promise(() => plane("POST", "/faults", { rules }))
+      yield* spoil({ kind: "dropResponse", method: "POST", path: "/webhooks", times: 2 })
+      const { subscription, secret } = yield* subscriptions.create(wanted)
+      assert.match(Redacted.value(secret), /^whsec_/)
+      assert.strictEqual(requests.length, 3)
+      assert.strictEqual(new Set(requests.map(({ key }) => key)).size, 1)
+      assert.deepStrictEqual(yield* subscriptions.list, [subscription])
+      yield* spoil({ kind: "dropResponse", method: "POST", path: "/webhooks", times: 1 })
+      yield* subscriptions.test(subscription.id)
+      assert.lengthOf(sent, 1)
+    })
+  )
+})
+
+describe("cancelling", () => {
+  const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false, cancel: false }
+  const isPaused = { ...shown, paused: true }
+
+  for (const [title, step] of [
+    ["405", refuses(405, "method_not_allowed")],
+    ["405 of somebody else", answers(405, "<html>")],
+    ["501", refuses(501, "not_implemented")],
+    ["404 for the way alone", refuses(404, "not_found")]
+  ] as const) {
+    it.effect(`that is not offered (${title}) is a pause`, () =>
+      Effect.gen(function* () {
+        const { connector, sent } = yield* ScriptedHttp.make([answers(200, shown), step, answers(200, isPaused)])
+        const left = yield* connector.subscriptions!.cancel("1")
+        assert.deepInclude(left, { paused: true, cancelled: false })
+        assert.deepStrictEqual(
+          sent.map(({ method, path, body }) => `${method} ${path} ${body ?? ""}`),
+          ["GET /webhooks/1 ", "DELETE /webhooks/1 ", 'PATCH /webhooks/1 {"paused":true}']
+        )
+        assert.notStrictEqual(sent[1]!.headers["idempotency-key"], sent[2]!.headers["idempotency-key"])
+      })
+    )
+  }
+
+  it.effect("is one by any success, and none when it is forbidden", () =>
+    Effect.gen(function* () {
+      for (const success of [answers(204), answers(200, { ok: true }), answers(200, { ...shown, cancel: true })]) {
+        const { connector } = yield* ScriptedHttp.make([answers(200, shown), success])
+        assert.isTrue((yield* connector.subscriptions!.cancel("1")).cancelled)
+      }
+      const { connector } = yield* ScriptedHttp.make([answers(200, shown), refuses(403, "insufficient_scope")])
+      assert.strictEqual((yield* failureOf(connector.subscriptions!.cancel("1"))).reason._tag, "Forbidden")
+    })
+  )
+})
+
+describe("an answer that says less than a subscription", () => {
+  it.effect("to a create is what the documents show: the newest of its kind is looked for", () =>
+    Effect.gen(function* () {
+      const told = { url: receiver, description: "Ours", paused: false, secret: canary, secret_note: "once" }
+      const like = { url: receiver, events: [...wanted.events].reverse(), description: "Ours", paused: false }
+      const { connector, sent } = yield* ScriptedHttp.make([
+        answers(201, told),
+        list([
+          { ...like, id: 9 },
+          { ...like, id: 10 },
+          { ...like, id: 11, url: "https://x.test/" },
+          { ...like, id: 12, events: ["a.created"] }
+        ])
+      ])
+      const { subscription, secret } = yield* connector.subscriptions!.create(wanted)
+      assert.strictEqual(subscription.id, "10")
+      assert.strictEqual(Redacted.value(secret), canary)
+      assert.lengthOf(sent, 2)
+      const { connector: other } = yield* ScriptedHttp.make([answers(201, told), list([])])
+      assert.strictEqual((yield* failureOf(other.subscriptions!.create(wanted))).reason._tag, "Malformed")
+    })
+  )
+
+  it.effect("to a change is none: it is read again", () =>
+    Effect.gen(function* () {
+      const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: true }
+      const { connector } = yield* ScriptedHttp.make([answers(204), answers(200, shown)])
+      assert.isTrue((yield* connector.subscriptions!.update("1", { paused: true })).paused)
+    })
+  )
+})
+
+describe("a test", () => {
+  it.effect("tells what the receiver answered", () =>
+    Effect.gen(function* () {
+      const { subscriptions, reply, sent } = yield* world()
+      yield* subscriptions.create(wanted)
+      const good = yield* subscriptions.test("1")
+      assert.deepInclude(good, {
+        eventId: String(sent[0]!.envelope["id"]),
+        responseCode: 204,
+        responseBody: "",
+        durationMs: 7,
+        delivered: true
+      })
+      assert.deepInclude(JSON.parse(good.raw) as Json, { responsecode: 204, delivered: true })
+      reply(() => ({ status: 503, body: "busy" }))
+      assert.deepInclude(yield* subscriptions.test("1"), { responseCode: 503, responseBody: "busy", delivered: false })
+      reply(() => null)
+      assert.deepInclude(yield* subscriptions.test("1"), { responseCode: null, delivered: false })
+    })
+  )
+
+  it.effect("is read by what the values are, however they are called", () =>
+    Effect.gen(function* () {
+      const cases: ReadonlyArray<readonly [answer: Json, read: Json]> = [
+        [
+          { status_code: 200, body: "ok", round_trip_ms: 12.5 },
+          { responseCode: 200, responseBody: "ok", durationMs: 12.5, delivered: true, eventId: null }
+        ],
+        [
+          { event_id: "evt_9", response: { status: 404, body: "none" }, elapsed: 3, status: "failed" },
+          { responseCode: 404, responseBody: "none", durationMs: 3, delivered: false, eventId: "evt_9" }
+        ],
+        [
+          { message: "sent", code: 7 },
+          { responseCode: null, responseBody: null, durationMs: null, delivered: false }
+        ]
+      ]
+      for (const [answer, read] of cases) {
+        const { connector } = yield* ScriptedHttp.make([answers(200, answer)])
+        const result = yield* connector.subscriptions!.test("1")
+        assert.deepInclude(result, read)
+        assert.strictEqual(result.raw, JSON.stringify(answer))
+      }
+    })
+  )
+
+  it.effect("over its own limit waits by itself: nobody else does", () =>
+    Effect.gen(function* () {
+      const { subscriptions, held, requests, sent, advance } = yield* world()
+      yield* subscriptions.create(wanted)
+      for (let count = 0; count < 10; count++) yield* subscriptions.test("1")
+      const eleventh = yield* Effect.forkChild(subscriptions.test("1"))
+      yield* Effect.yieldNow.pipe(Effect.repeat({ until: () => requests.length === 12, times: 10_000 }))
+      assert.lengthOf(requests, 12)
+      assert.lengthOf(yield* subscriptions.list, 1)
+      assert.deepStrictEqual(held, [])
+      assert.lengthOf(sent, 10)
+      yield* Effect.promise(() => advance(60))
+      yield* TestClock.adjust("60 seconds")
+      assert.isTrue((yield* Fiber.join(eleventh)).delivered)
+      assert.lengthOf(sent, 11)
+      assert.deepStrictEqual(held, [])
+    })
+  )
+})
+
+describe("the field of a new secret", () => {
+  it.effect("is the configured one", () =>
+    Effect.gen(function* () {
+      const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false }
+      const { connector, sent } = yield* ScriptedHttp.make([answers(200, shown)], { rotateField: "signing_secret" })
+      yield* connector.subscriptions!.update("1", { secret: Redacted.make(canary), paused: false })
+      assert.strictEqual(sent[0]!.body, JSON.stringify({ paused: false, signing_secret: canary }))
+    })
+  )
+
+  it.effect("is none that is shown again", () =>
+    Effect.gen(function* () {
+      for (const rotateField of ["description", "url", "id", "", "a b", "secret\n"]) {
+        const exit = yield* Effect.exit(ScriptedHttp.make([], { rotateField }))
+        assert(Exit.isFailure(exit), rotateField)
+        assert.match(Cause.pretty(exit.cause), /rotateField/)
+      }
+    })
+  )
+
+  it.effect("is told by the source when it is another", () =>
+    Effect.gen(function* () {
+      const { subscriptions } = yield* world({}, { rotateField: "new_secret" })
+      yield* subscriptions.create(wanted)
+      const error = yield* failureOf(subscriptions.update("1", { secret: Redacted.make(canary) }))
+      assert.deepInclude(error.reason, { _tag: "Refused", code: "unknown_parameter", field: "new_secret" })
+      assert.match(error.message, /valid are: .*secret/)
+    })
+  )
+})
+
+describe("a secret is told by nobody", () => {
+  const short = { retry: { backoffBaseMs: 0, attemptsMax: 1 } }
+  const told = (value: unknown) => [
+    inspect(value, { depth: 20, showHidden: true }),
+    JSON.stringify(value),
+    Exit.isExit(value) && Exit.isFailure(value) ? Cause.pretty(value.cause) : ""
+  ]
+  const rotate = (step: ScriptedHttp.Step) =>
+    Effect.gen(function* () {
+      const { connector } = yield* ScriptedHttp.make([step], short)
+      const change = { secret: Redacted.make("canary of the operator's own") }
+      return yield* Effect.exit(connector.subscriptions!.update("1", change))
+    })
+  const secretBody = { message: "canary of the operator's own", field: "canary of the operator's own" }
+
+  it.live("not by an answer that lacks something", () =>
+    Effect.gen(function* () {
+      for (const body of [
+        { id: 1, events: [7], secret: canary },
+        { id: canary, events: ["a.created"], url: receiver, paused: false, secret: canary },
+        { secret: [canary] },
+        JSON.stringify({ secret: canary }).slice(0, -1)
+      ]) {
+        const { connector } = yield* ScriptedHttp.make([answers(201, body)], short)
+        const exit = yield* Effect.exit(connector.subscriptions!.create(wanted))
+        assert(Exit.isFailure(exit))
+        for (const text of told(exit)) assert.notInclude(text, "canary")
+      }
+    })
+  )
+
+  it.live("not by a refusal that repeats it", () =>
+    Effect.gen(function* () {
+      for (const step of [
+        refuses(422, "unsupported_value", {
+          ...secretBody,
+          errors: [{ field: "secret", code: "too_short", message: secretBody.message }],
+          current: { secret: secretBody.message }
+        }),
+        refuses(409, "stale_record", { ...secretBody, current: { secret: secretBody.message } }),
+        refuses(403, "forbidden", secretBody),
+        answers(302, null, { location: `https://elsewhere.test/?s=${canary}` })
+      ]) {
+        const exit = yield* rotate(step)
+        assert(Exit.isFailure(exit))
+        for (const text of told(exit)) assert.notInclude(text, "canary")
+      }
+    })
+  )
+
+  it.live("not by a subscription, a test, or the connector itself", () =>
+    Effect.gen(function* () {
+      const shown = { id: 1, url: receiver, events: wanted.events, description: null, paused: false }
+      const { connector } = yield* ScriptedHttp.make([
+        answers(201, { ...shown, secret: canary, secret_note: "once" }),
+        answers(200, { ...shown, secret: canary }),
+        answers(200, { code: 200, secret: canary, token: ScriptedHttp.token })
+      ])
+      const subscriptions = connector.subscriptions!
+      const created = yield* subscriptions.create(wanted)
+      const result = [created, yield* subscriptions.get("1"), yield* subscriptions.test("1"), connector]
+      for (const text of told(result)) assert.notInclude(text, "canary")
+      assert.strictEqual(Redacted.value(created.secret), canary)
+    })
+  )
+})

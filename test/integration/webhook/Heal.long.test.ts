@@ -1,0 +1,376 @@
+/**
+ * What the source drops and what the warehouse loses is found and read again: what seldom happens.
+ */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type { Subscriptions } from "../../../src/connector/Subscriptions.ts"
+import * as Gaps from "../../../src/webhook/Gaps.ts"
+import * as Heal from "../../../src/webhook/Heal.ts"
+import * as Secrets from "../../../src/webhook/Secrets.ts"
+import * as Seen from "../../../src/webhook/Seen.ts"
+import * as Subscribe from "../../../src/webhook/Subscribe.ts"
+import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
+import { customers, events, settled, warehouse, withSubscriptions, world } from "./healing.ts"
+
+describe("healing, seldom", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+    it.effect("reads everything once that fired before the subscription was there", () =>
+      Effect.gen(function* () {
+        const { check, customer, call, equal, gaps, sql, name } = yield* world()
+        const [fresh] = yield* sql<{ count: number }>`select count(*)::int from tributary.gaps where company = ${name}`
+        assert.strictEqual(fresh!.count, 0)
+        assert.strictEqual(call("GET", "/webhooks").status, 200)
+        customer("BEFORE")
+        const checked = yield* check
+        assert.deepStrictEqual(
+          checked.closed.map(({ resource, cause }) => [resource, cause]),
+          [
+            ["customers", "missing"],
+            ["items", "missing"]
+          ]
+        )
+        assert.deepStrictEqual(yield* gaps, [])
+        assert.isTrue(yield* equal("customers"))
+        assert.strictEqual((yield* check).opened, 0)
+      })
+    )
+
+    it.effect("sees a 410 as what it is: disabled at once, the rest dropped", () =>
+      Effect.gen(function* () {
+        const { check, customer, item, cycles, server, equal, receives } = yield* settled()
+        server.reply(() => 410)
+        customer("GONE")
+        item("BEHIND")
+        yield* cycles(1)
+        receives()
+        const checked = yield* check
+        assert.lengthOf(checked.revived, 1)
+        assert.strictEqual(checked.open, 0)
+        assert.isTrue((yield* equal("customers")) && (yield* equal("items")))
+      })
+    )
+
+    it.effect("counts a pause between two looks that a command made", () =>
+      Effect.gen(function* () {
+        const { check, customer, equal, company, id } = yield* settled()
+        const wanted = { url: receiver, events }
+        const secrets = Secrets.layer([])
+        yield* Effect.provide(Subscribe.pause(company, wanted, id), secrets)
+        customer("BETWEEN")
+        yield* Effect.provide(Subscribe.resume(company, wanted, id), secrets)
+        const checked = yield* check
+        assert.deepStrictEqual(
+          checked.closed.map(({ resource, cause }) => [resource, cause]),
+          [
+            ["customers", "paused"],
+            ["items", "paused"]
+          ]
+        )
+        assert.isTrue(yield* equal("customers"))
+        assert.strictEqual((yield* check).opened, 0)
+      })
+    )
+
+    it.effect("misses a subscription that somebody cancelled, until there is one again", () =>
+      Effect.gen(function* () {
+        const { check, customer, equal, gaps, call, id } = yield* settled()
+        assert.strictEqual(call("DELETE", `/webhooks/${id}`).status, 200)
+        customer("UNHEARD")
+        const checked = yield* check
+        assert.match(checked.notes.join(), /tributary webhooks ensure/)
+        assert.deepStrictEqual(
+          (yield* gaps).map(({ resource, cause, lasts }) => [resource, cause, lasts]),
+          [
+            ["customers", "missing", true],
+            ["items", "missing", true]
+          ]
+        )
+        subscribe(call, events)
+        const again = yield* check
+        assert.deepStrictEqual([again.closed.length, again.open], [2, 0])
+        assert.isTrue(yield* equal("customers"))
+      })
+    )
+
+    it.effect("misses only the resource whose events somebody took out", () =>
+      Effect.gen(function* () {
+        const { check, item, equal, gaps, call, id, asked, sql, name } = yield* settled()
+        call("PATCH", `/webhooks/${id}`, { events: customers })
+        item("UNHEARD")
+        yield* check
+        assert.deepStrictEqual(yield* gaps, [{ resource: "items", cause: "missing", lasts: true, reason: null }])
+        call("PATCH", `/webhooks/${id}`, { events })
+        const { result, requests } = yield* asked(check)
+        assert.deepStrictEqual(
+          result.closed.map(({ resource, cause }) => [resource, cause]),
+          [["items", "missing"]]
+        )
+        assert.isEmpty(requests.filter((request) => request.startsWith("GET /customers")))
+        assert.isTrue(yield* equal("items"))
+        assert.strictEqual((yield* check).opened, 0)
+        const [row] = yield* sql`select unsound from tributary.subscriptions where company = ${name}`
+        assert.deepStrictEqual(row, { unsound: null })
+      })
+    )
+
+    it.effect("misses the resource of which one event is not delivered", () =>
+      Effect.gen(function* () {
+        const { check, gaps } = yield* world({ events: ["customers.created", "items.created", "items.updated"] })
+        const checked = yield* check
+        assert.deepStrictEqual(
+          checked.closed.map(({ resource, cause }) => [resource, cause]),
+          [["items", "missing"]]
+        )
+        assert.deepStrictEqual(yield* gaps, [{ resource: "customers", cause: "missing", lasts: true, reason: null }])
+      })
+    )
+
+    it.effect("does not revive what a person paused as well", () =>
+      Effect.gen(function* () {
+        const { check, call, id, requests, gaps } = yield* settled()
+        call("PATCH", `/webhooks/${id}`, { paused: true, enabled: false })
+        assert.deepStrictEqual((yield* check).revived, [])
+        assert.isEmpty(requests.filter((request) => request.endsWith("/test")))
+        assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "disabled" && lasts))
+        call("PATCH", `/webhooks/${id}`, { paused: false })
+        const checked = yield* check
+        assert.deepStrictEqual([checked.revived, checked.open], [[id], 0])
+      })
+    )
+
+    it.effect("reads nothing again for a second subscription beside one that delivers everything", () =>
+      Effect.gen(function* () {
+        const { check, call } = yield* settled()
+        subscribe(call, customers)
+        const checked = yield* check
+        assert.deepStrictEqual([checked.subscriptions, checked.opened], [2, 0])
+      })
+    )
+
+    it.effect("counts a pause once where the subscription comes back with fewer events", () =>
+      Effect.gen(function* () {
+        const { check, gaps, call, id } = yield* settled()
+        call("PATCH", `/webhooks/${id}`, { paused: true })
+        yield* check
+        call("PATCH", `/webhooks/${id}`, { paused: false, events: customers })
+        assert.lengthOf((yield* check).closed, 2)
+        const again = yield* check
+        assert.deepStrictEqual([again.opened, again.closed], [0, []])
+        assert.deepStrictEqual(
+          (yield* gaps).map(({ resource, cause, lasts }) => [resource, cause, lasts]),
+          [["items", "missing", true]]
+        )
+      })
+    )
+
+    it.effect("counts a pause between two looks also of one that delivers a part of what is wanted", () =>
+      Effect.gen(function* () {
+        const { check, customer, equal, call, connector, id, name } = yield* world({ events: customers })
+        subscribe(call, ["items.created", "items.updated"])
+        yield* check
+        call("PATCH", `/webhooks/${id}`, { paused: true })
+        customer("BETWEEN")
+        call("PATCH", `/webhooks/${id}`, { paused: false })
+        yield* Seen.recordSeen(name, yield* connector.subscriptions!.list, receiver, events, yield* Seen.now)
+        yield* check
+        assert.isTrue(yield* equal("customers"))
+        assert.strictEqual((yield* check).opened, 0)
+      })
+    )
+
+    it.effect("reads everything that could have been missing where somebody else looked meanwhile", () =>
+      Effect.gen(function* () {
+        const { check, item, customer, equal, call, connector, id, name } = yield* settled()
+        call("PATCH", `/webhooks/${id}`, { events: customers })
+        yield* check
+        call("PATCH", `/webhooks/${id}`, { events: ["shipments.created"] })
+        customer("UNHEARD")
+        item("UNHEARD")
+        yield* Seen.recordSeen(name, yield* connector.subscriptions!.list, receiver, events, yield* Seen.now)
+        call("PATCH", `/webhooks/${id}`, { events })
+        assert.lengthOf((yield* check).closed, 2)
+        assert.isTrue((yield* equal("customers")) && (yield* equal("items")))
+        assert.strictEqual((yield* check).opened, 0)
+      })
+    )
+
+    it.effect("takes no other receiver's subscription for ours where nobody said our address", () =>
+      Effect.gen(function* () {
+        const { company, customer, cycles, call, gaps, name } = yield* settled()
+        const check = Heal.check(company, null)
+        customer("FOR ANOTHER")
+        yield* cycles(1)
+        const none = yield* check
+        assert.isTrue(none._tag === "Checked" && none.subscriptions === 0 && none.opened === 0)
+        assert.isTrue(none._tag === "Checked" && none.notes.length === 0)
+        subscribe(call, events, { url: `https://receiver.example/hooks/${name}` })
+        const one = yield* check
+        assert.isTrue(one._tag === "Checked" && one.subscriptions === 1 && one.closed.length === 2)
+        assert.deepStrictEqual(yield* gaps, [])
+      })
+    )
+
+    it.effect("reads every resource when nobody looked for longer than the log remembers", () =>
+      Effect.gen(function* () {
+        const { check, customer, cycles, server, equal, advance, sql, name, receives } = yield* settled()
+        customer("LOST LONG AGO")
+        yield* cycles(1)
+        yield* sql`delete from tributary.inbox where company = ${name}`
+        server.reply(() => null)
+        yield* advance(8 * 86_400)
+        receives()
+        const checked = yield* check
+        assert.deepStrictEqual(
+          checked.closed.map(({ resource, cause }) => [resource, cause]),
+          [
+            ["customers", "down"],
+            ["items", "down"]
+          ]
+        )
+        assert.isTrue(yield* equal("customers"))
+        assert.strictEqual((yield* check).opened, 0)
+      })
+    )
+
+    it.effect("reads every resource when the log has more than is read of it", () =>
+      Effect.gen(function* () {
+        const { check, company } = yield* settled()
+        let pages = 0
+        const endless = withSubscriptions(company, () => ({
+          deliveries: () =>
+            Effect.sync(() => ({
+              attempts: [
+                {
+                  eventId: `evt_${pages}`,
+                  eventType: "other.created",
+                  resource: "other",
+                  attempts: 1,
+                  delivered: true,
+                  abandoned: false,
+                  responseCode: 204,
+                  responseBody: "",
+                  durationMs: 1,
+                  at: "2999-01-01T00:00:00Z"
+                }
+              ],
+              next: String((pages += 1))
+            }))
+        }))
+        const result = yield* Heal.check(endless, receiver)
+        assert.isBelow(pages, 100)
+        assert.isTrue(result._tag === "Checked" && result.closed.length === 2)
+        assert.strictEqual((yield* check).open, 0)
+      })
+    )
+
+    it.effect("believes no run that began before the gap had ended, nor one that was resumed", () =>
+      Effect.gen(function* () {
+        const { gaps, sql, name, companyId, sync } = yield* settled()
+        const { runId } = yield* sync("customers")
+        yield* Gaps.open(name, [
+          {
+            subscriptionId: null,
+            resource: "customers",
+            cause: "lost" as const,
+            detail: "made up",
+            beganAt: null,
+            lasts: false,
+            events: []
+          }
+        ])
+        assert.deepStrictEqual(yield* Gaps.closeProven(name, companyId), [])
+        const claims = (columns: string) =>
+          sql.unsafe(`update tributary.runs set began_at = tributary.now(), ${columns} where id = $1`, [runId])
+        for (const columns of [
+          "resumed = true",
+          "resumed = false, went_back = 1",
+          "went_back = 0, status = 'failed'"
+        ]) {
+          yield* claims(columns)
+          assert.deepStrictEqual(yield* Gaps.closeProven(name, companyId), [], columns)
+        }
+        yield* claims("status = 'done', lane = 'backfill'")
+        assert.deepStrictEqual(yield* Gaps.closeProven(name, companyId), [])
+        yield* claims("lane = 'live'")
+        assert.lengthOf(yield* Gaps.closeProven(name, companyId), 1)
+        assert.deepStrictEqual(yield* gaps, [])
+      })
+    )
+
+    it.effect("is finished by the next check wherever it is killed", () =>
+      Effect.gen(function* () {
+        const { company, customer, cycles, server, receives, equal, gaps, check, sql, name, call, id } =
+          yield* settled()
+        server.reply(() => 410)
+        customer("KILLED")
+        yield* cycles(1)
+        receives()
+        const kill = (change: (inner: Subscriptions) => Partial<Subscriptions>) =>
+          Effect.exit(Heal.check(withSubscriptions(company, change), receiver))
+        // While the log is read, after the test, and after enabling was answered but not yet written down.
+        yield* kill(() => ({ deliveries: () => Effect.interrupt }))
+        assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "disabled" && lasts))
+        yield* kill(() => ({ update: () => Effect.interrupt }))
+        assert.isTrue((yield* gaps).some(({ cause }) => cause === "abandoned"))
+        assert.isString(call("GET", `/webhooks/${id}`).body["disableddate"])
+        yield* kill((inner) => ({
+          update: (one, change) => Effect.andThen(inner.update(one, change), Effect.interrupt)
+        }))
+        assert.isNull(call("GET", `/webhooks/${id}`).body["disableddate"])
+        // While the resource is read.
+        yield* Effect.exit(
+          Heal.check({ ...company, connector: { ...company.connector, page: () => Effect.interrupt } }, receiver)
+        )
+        const [open] = yield* sql<{ open: number }>`
+          select count(*)::int as open from tributary.gaps where company = ${name} and closed_at is null and ended_at is not null`
+        assert.isAbove(open!.open, 0)
+        yield* check
+        assert.deepStrictEqual(yield* gaps, [])
+        assert.isTrue(yield* equal("customers"))
+      })
+    )
+
+    it.effect("leaves the first load to a sync, and forgets what is synced no more", () =>
+      Effect.gen(function* () {
+        const { check, gaps, sql, name, companyId, requests, company, sync } = yield* settled()
+        const one = { subscriptionId: null, cause: "lost" as const, detail: "made up", beganAt: null, lasts: false }
+        yield* sql`update tributary.checkpoints set cursor_at = null, full_scan_at = null
+          where company_id = ${companyId} and resource = 'items'`
+        yield* Gaps.open(name, [
+          { ...one, resource: "items", events: [] },
+          { ...one, resource: "elsewhere", events: [] }
+        ])
+        const before = requests.length
+        yield* check
+        assert.isEmpty(requests.slice(before).filter((request) => request.startsWith("GET /items")))
+        const [left, ...others] = yield* gaps
+        assert.lengthOf(others, 0)
+        assert.match(left!.reason!, /first sync closes the gap/)
+        yield* sync("items")
+        yield* Heal.check(company, receiver)
+        assert.deepStrictEqual(yield* gaps, [])
+      })
+    )
+
+    it.effect("goes on for ever, whatever fails, until it is told to stop", () =>
+      Effect.gen(function* () {
+        const { company } = yield* settled()
+        let asked = 0
+        const failing = withSubscriptions(company, (inner) => ({
+          list: Effect.suspend(() => {
+            asked += 1
+            return asked === 1 ? Effect.die("a defect") : inner.list
+          })
+        }))
+        const fiber = yield* Effect.forkChild(Heal.run(failing, { url: receiver, checkEveryMs: 5 }))
+        yield* Effect.repeat(Effect.sleep(5), { until: () => asked >= 3, times: 2_000 })
+        yield* Fiber.interrupt(fiber)
+        assert.isAtLeast(asked, 3)
+        const after = asked
+        yield* Effect.sleep(30)
+        assert.strictEqual(asked, after)
+      })
+    )
+  })
+})

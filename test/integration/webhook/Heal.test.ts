@@ -1,0 +1,265 @@
+/**
+ * What the source drops and what the warehouse loses is found and read again, and nothing else is.
+ */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Gaps from "../../../src/webhook/Gaps.ts"
+import * as Heal from "../../../src/webhook/Heal.ts"
+import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
+import { customers, settled, warehouse, withSubscriptions, world } from "./healing.ts"
+
+describe("healing", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+    it.effect("asks twice and changes nothing when nothing was lost", () =>
+      Effect.gen(function* () {
+        const { check, customer, cycles, asked, id, advance } = yield* settled()
+        customer("TWO")
+        yield* cycles(1)
+        yield* advance(60)
+        const { result, requests } = yield* asked(check)
+        assert.deepStrictEqual(
+          requests.map((request) => request.split("?")[0]),
+          ["GET /webhooks", `GET /webhooks/${id}/deliveries`]
+        )
+        assert.deepStrictEqual(result, {
+          _tag: "Checked",
+          subscriptions: 1,
+          opened: 0,
+          closed: [],
+          open: 0,
+          revived: [],
+          repaired: [],
+          notes: [],
+          isUneasy: false
+        })
+      })
+    )
+
+    it.effect("finds an abandoned event, reads its resource once, and closes the gap", () =>
+      Effect.gen(function* () {
+        const { check, customer, cycles, asked, server, equal, gaps, advance, receives, sql, name } = yield* settled()
+        yield* advance(600)
+        server.reply(() => 503)
+        customer("ABANDONED")
+        yield* cycles(2)
+        const early = yield* check
+        assert.deepStrictEqual([early.opened, early.isUneasy], [0, true])
+        yield* cycles(1)
+        receives()
+        assert.isFalse(yield* equal("customers"))
+        const { result, requests } = yield* asked(check)
+        assert.deepStrictEqual([result.opened, result.open], [1, 0])
+        assert.deepStrictEqual(result.closed, [
+          { resource: "customers", cause: "abandoned", closedBy: `run ${result.repaired[0]!.runId}` }
+        ])
+        const reads = requests.filter((request) => /^GET \/(customers|items)/.test(request))
+        assert.lengthOf(reads, 1)
+        assert.match(reads[0]!, /^GET \/customers\?.*modifiedsince=/)
+        assert.isTrue(yield* equal("customers"))
+        // The entry stays in the log, and is no news.
+        assert.strictEqual((yield* check).opened, 0)
+        assert.deepStrictEqual(yield* gaps, [])
+        // A log whose clock was set back is read to its end: what is new in it is found, and what is known is not.
+        customer("LATER")
+        yield* cycles(1)
+        yield* sql`delete from tributary.inbox where company = ${name}`
+        yield* sql`update tributary.subscriptions set log_read_to = '2999-01-01T00:00:00Z' where company = ${name}`
+        assert.deepStrictEqual(
+          (yield* check).closed.map(({ cause }) => cause),
+          ["lost"]
+        )
+        assert.strictEqual((yield* check).opened, 0)
+      })
+    )
+
+    it.effect("does not count an abandoned event that is in the inbox", () =>
+      Effect.gen(function* () {
+        const { check, customer, cycles, server, store, sql, name } = yield* settled()
+        // Stored, and the answer lost, three times.
+        server.reply(async ({ body }) => {
+          await store(body)
+          return null
+        })
+        customer("STORED")
+        yield* cycles(3)
+        const log = yield* sql<{ count: number }>`select count(*)::int from tributary.inbox where company = ${name}`
+        assert.strictEqual(log[0]!.count, 1)
+        const checked = yield* check
+        assert.deepStrictEqual([checked.opened, checked.repaired.length], [0, 0])
+      })
+    )
+
+    it.effect("finds an event that was acknowledged and is not in the inbox any more", () =>
+      Effect.gen(function* () {
+        const { check, customer, item, cycles, equal, sql, name } = yield* settled()
+        customer("LOST")
+        item("KEPT")
+        yield* cycles(1)
+        yield* sql`delete from tributary.inbox where company = ${name} and resource = 'customers'`
+        const checked = yield* check
+        assert.deepStrictEqual(
+          checked.closed.map(({ resource, cause }) => [resource, cause]),
+          [["customers", "lost"]]
+        )
+        assert.isTrue(yield* equal("customers"))
+        assert.strictEqual((yield* check).opened, 0)
+      })
+    )
+
+    it.effect(
+      "revives a disabled subscription when a test delivery arrives, not before, and reads what was dropped",
+      () =>
+        Effect.gen(function* () {
+          const { check, customer, cycles, server, equal, gaps, advance, receives, call, id, sql, name, requests } =
+            yield* settled()
+          server.reply(() => ({ status: 502, body: "no such tunnel" }))
+          for (let n = 0; n < 9; n += 1) customer(`MANY${n}`)
+          yield* cycles(24)
+          assert.isString(call("GET", `/webhooks/${id}`).body["disableddate"])
+          customer("DROPPED")
+
+          const away = yield* check
+          assert.deepStrictEqual(away.revived, [])
+          const [first] = (yield* gaps).filter(({ cause }) => cause === "disabled")
+          assert.deepStrictEqual(
+            [first!.resource, first!.lasts, first!.reason],
+            ["customers", true, "a test delivery was answered 502: no such tunnel"]
+          )
+          // The dropped events' own gap, of those that were abandoned, is closed meanwhile.
+          assert.deepStrictEqual(
+            (yield* gaps).map(({ resource, cause }) => [resource, cause]),
+            [
+              ["customers", "disabled"],
+              ["items", "disabled"]
+            ]
+          )
+          // Not tested again at once.
+          const tests = () => requests.filter((request) => request.endsWith("/test")).length
+          assert.strictEqual(tests(), 1)
+          yield* check
+          assert.strictEqual(tests(), 1)
+
+          // Somebody answers, and it is not us.
+          server.reply(() => 200)
+          yield* advance(3600)
+          assert.deepStrictEqual((yield* check).revived, [])
+          assert.match((yield* gaps)[0]!.reason!, /did not arrive here/)
+          assert.isString(call("GET", `/webhooks/${id}`).body["disableddate"])
+
+          receives()
+          customer("DROPPED TOO")
+          yield* check
+          assert.strictEqual(tests(), 2)
+          // A receiver that has just begun is a reason to try before the pause is over.
+          yield* Gaps.alive(`receiver of ${name}`, [name])
+          const back = yield* check
+          assert.strictEqual(tests(), 3)
+          assert.deepStrictEqual([back.revived, back.open], [[id], 0])
+          assert.deepStrictEqual(
+            back.closed.map(({ resource, cause }) => [resource, cause]),
+            [
+              ["customers", "disabled"],
+              ["items", "disabled"]
+            ]
+          )
+          assert.isNull(call("GET", `/webhooks/${id}`).body["disableddate"])
+          assert.isTrue(yield* equal("customers"))
+          const after = yield* check
+          assert.deepStrictEqual([after.opened, after.isUneasy], [0, false])
+          const [row] = yield* sql<{ unsound: string | null; sound: boolean }>`
+          select unsound, sound_at = checked_at as sound from tributary.subscriptions where company = ${name}`
+          assert.deepStrictEqual(row, { unsound: null, sound: true })
+        })
+    )
+
+    it.effect("leaves paused what a person paused, and closes the gap after it was resumed", () =>
+      Effect.gen(function* () {
+        const { check, customer, equal, gaps, call, id } = yield* settled()
+        assert.strictEqual(call("PATCH", `/webhooks/${id}`, { paused: true }).status, 200)
+        customer("WHILE PAUSED")
+        for (let n = 0; n < 2; n += 1) {
+          const paused = yield* check
+          assert.deepStrictEqual([paused.closed, paused.revived, paused.open], [[], [], 2])
+          assert.match(paused.notes.join(), /is paused/)
+        }
+        assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "paused" && lasts))
+        assert.strictEqual(call("GET", `/webhooks/${id}`).body["paused"], true)
+        call("PATCH", `/webhooks/${id}`, { paused: false })
+        const resumed = yield* check
+        assert.deepStrictEqual([resumed.closed.length, resumed.open], [2, 0])
+        assert.isTrue(yield* equal("customers"))
+        assert.strictEqual((yield* check).opened, 0)
+      })
+    )
+
+    it.effect("accepts that two subscriptions deliver what is wanted together", () =>
+      Effect.gen(function* () {
+        const { check, call, gaps, id } = yield* world({ events: customers })
+        yield* check
+        subscribe(call, ["items.created", "items.updated"])
+        yield* check
+        assert.deepStrictEqual(yield* gaps, [])
+        const checked = yield* check
+        assert.deepStrictEqual([checked.subscriptions, checked.opened, checked.isUneasy], [2, 0, false])
+        call("PATCH", `/webhooks/${id}`, { paused: true })
+        yield* check
+        assert.deepStrictEqual(
+          (yield* gaps).map(({ resource, cause }) => [resource, cause]),
+          [["customers", "paused"]]
+        )
+        call("PATCH", `/webhooks/${id}`, { paused: false })
+        assert.lengthOf((yield* check).closed, 1)
+        assert.strictEqual((yield* check).opened, 0)
+      })
+    )
+
+    it.effect("makes no request for what a scheduled run has read already", () =>
+      Effect.gen(function* () {
+        const { check, customer, cycles, server, asked, gaps, company, receives, sync, requests } = yield* settled()
+        server.reply(() => 500)
+        customer("READ BY A SYNC")
+        yield* cycles(3)
+        receives()
+        // Found, and the read fails: the gap stays open and says why.
+        server.control("POST", "/faults", { rules: [{ path: "/customers", kind: "status", status: 500, times: 1 }] })
+        const failed = yield* check
+        assert.deepStrictEqual([failed.opened, failed.open, failed.isUneasy], [1, 1, true])
+        assert.match((yield* gaps)[0]!.reason!, /the service failed \(500/)
+        // Not tried again before its time.
+        const before = requests.length
+        yield* check
+        assert.isEmpty(requests.slice(before).filter((request) => request.startsWith("GET /customers")))
+        const { runId } = yield* sync("customers")
+        const { result, requests: made } = yield* asked(Heal.check(company, receiver))
+        assert.isTrue(result._tag === "Checked")
+        assert.deepStrictEqual((result as Heal.Checked).closed, [
+          { resource: "customers", cause: "abandoned", closedBy: `run ${runId}` }
+        ])
+        assert.isEmpty(made.filter((request) => /^GET \/(customers|items)/.test(request)))
+      })
+    )
+
+    it.effect("lets one of two checks at once do the work", () =>
+      Effect.gen(function* () {
+        const { company, customer, cycles, server, receives, equal } = yield* settled()
+        server.reply(() => 500)
+        customer("ONCE")
+        yield* cycles(3)
+        receives()
+        const listing = yield* Latch.make()
+        const goOn = yield* Latch.make()
+        const waiting = withSubscriptions(company, ({ list }) => ({
+          list: Effect.andThen(Effect.andThen(listing.open, goOn.await), list)
+        }))
+        const first = yield* Effect.forkChild(Heal.check(waiting, receiver))
+        yield* listing.await
+        assert.strictEqual((yield* Heal.check(company, receiver))._tag, "Busy")
+        yield* goOn.open
+        assert.strictEqual((yield* Fiber.join(first))._tag, "Checked")
+        assert.isTrue(yield* equal("customers"))
+      })
+    )
+  })
+})

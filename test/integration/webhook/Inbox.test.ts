@@ -1,0 +1,430 @@
+import { assert, describe, layer } from "@effect/vitest"
+import { Clock, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { Database } from "../../../src/postgres/Database.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import * as Inbox from "../../../src/webhook/Inbox.ts"
+import { makeGate } from "../../support/gate.ts"
+import { layerSql } from "../../support/postgres.ts"
+
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+
+let companies = 0
+/** A company of its own for each test, so that tests share a database and no row. */
+const newCompany = () => `company_${(companies += 1)}`
+
+const event = (company: string, eventId: string, more: Partial<Inbox.AcceptedEvent> = {}): Inbox.AcceptedEvent => ({
+  company,
+  eventId,
+  eventType: "orders.updated",
+  resource: "orders",
+  recordId: "17",
+  stamp: "2026-01-02T03:04:05.123Z",
+  occurredAt: "2026-01-02T03:04:05Z",
+  sentAt: 1_800_000_000,
+  body: new TextEncoder().encode(`{"id":"${eventId}"}`),
+  ...more
+})
+
+const countOf = Effect.fnUntraced(function* (company: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly count: bigint }>`
+    select count(*) as count from tributary.inbox where company = ${company}`
+  return Number(row!.count)
+})
+
+const until = <R>(what: string, check: Effect.Effect<boolean, unknown, R>) =>
+  check.pipe(
+    Effect.orDie,
+    Effect.flatMap((is) => (is ? Effect.void : Effect.fail(`waited in vain for ${what}`))),
+    Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 1_000 })
+  )
+
+/** How long an effect takes, and whether it succeeded. */
+const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const began = yield* Clock.monotonicTimeNanos
+    const exit = yield* Effect.result(effect)
+    return { exit, ms: Number((yield* Clock.monotonicTimeNanos) - began) / 1e6 }
+  })
+
+layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbox", (it) => {
+  describe("storing", () => {
+    it.effect("keeps every part of an event, byte for byte", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const inbox = yield* Inbox.make()
+        const company = newCompany()
+        const body = Uint8Array.from({ length: 300 }, (_, index) => index % 256)
+        const odd = `Zürich 'quoted' "twice" \\ {1,2} NULL 🚢`
+        assert.strictEqual(
+          yield* inbox.store(
+            event(company, odd, { body, stamp: odd, eventType: odd, recordId: "9223372036854775807" })
+          ),
+          "stored"
+        )
+        const nothing = { resource: null, recordId: null, stamp: null, occurredAt: null, body: new Uint8Array() }
+        assert.strictEqual(yield* inbox.store(event(company, "NULL", nothing)), "stored")
+        const rows = yield* sql<Record<string, unknown>>`
+          select event_id, event_type, resource, record_id, stamp, occurred_at::text, sent_at::text, body, state, attempts,
+                 due_at <= tributary.now() as is_due
+            from tributary.inbox where company = ${company} order by id`
+        const common = { state: "waiting", attempts: 0, is_due: true, sent_at: "2027-01-15 08:00:00+00" }
+        assert.deepStrictEqual(
+          rows.map((row): Record<string, unknown> => ({ ...row, body: [...(row["body"] as Uint8Array)] })),
+          [
+            {
+              ...common,
+              event_id: odd,
+              event_type: odd,
+              resource: "orders",
+              record_id: "9223372036854775807",
+              stamp: odd,
+              occurred_at: "2026-01-02 03:04:05+00",
+              body: [...body]
+            },
+            {
+              ...common,
+              event_id: "NULL",
+              event_type: "orders.updated",
+              resource: null,
+              record_id: null,
+              stamp: null,
+              occurred_at: null,
+              body: []
+            }
+          ]
+        )
+      })
+    )
+
+    it.effect("knows an event again, in one batch, across batches, writers and processes, and by company", () =>
+      Effect.gen(function* () {
+        const inbox = yield* Inbox.make()
+        const other = yield* Inbox.make()
+        const [company, second] = [newCompany(), newCompany()]
+        const offered = Array.from({ length: 400 }, (_, index) => ({
+          inbox: index % 3 === 0 ? other : inbox,
+          event: event(index % 2 === 0 ? company : second, `evt_${index % 40}`)
+        }))
+        const outcomes = yield* Effect.forEach(offered, (one) => one.inbox.store(one.event), {
+          concurrency: "unbounded"
+        })
+        assert.lengthOf(
+          outcomes.filter((one) => one === "stored"),
+          40
+        )
+        assert.strictEqual(yield* inbox.store(event(company, "evt_0")), "known")
+        assert.strictEqual((yield* countOf(company)) + (yield* countOf(second)), 40)
+      })
+    )
+
+    it.effect("puts everything that waits in one statement, and keeps the order", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const inbox = yield* Inbox.make({ writers: 1 })
+        const company = newCompany()
+        yield* inbox.probe
+        const before = inbox.stats().batches
+        const ids = Array.from({ length: 900 }, (_, index) => `evt_${index}`)
+        yield* Effect.forEach(ids, (id) => inbox.store(event(company, id)), { concurrency: "unbounded" })
+        assert.isAtMost(inbox.stats().batches - before, 2)
+        const rows = yield* sql<{ readonly event_id: string }>`
+          select event_id from tributary.inbox where company = ${company} order by id`
+        assert.deepStrictEqual(
+          rows.map((row) => row.event_id),
+          ids
+        )
+      })
+    )
+
+    it.effect("opens the latch for what is new, and not for what is known", () =>
+      Effect.gen(function* () {
+        const inbox = yield* Inbox.make()
+        const company = newCompany()
+        const woken = yield* Effect.forkChild(inbox.arrived.await)
+        yield* inbox.store(event(company, "evt_1"))
+        yield* Fiber.join(woken)
+        yield* inbox.arrived.close
+        yield* inbox.store(event(company, "evt_1"))
+        assert.isTrue(yield* inbox.arrived.close.pipe(Effect.map((closed) => !closed)))
+      })
+    )
+
+    it.effect("refuses an event that Postgres cannot hold alone, and stores those beside it", () =>
+      Effect.gen(function* () {
+        const inbox = yield* Inbox.make({ writers: 1 })
+        const company = newCompany()
+        const bad = [
+          event(company, "a\u0000b"),
+          event(company, "not a time", { occurredAt: "yesterday-ish" }),
+          event(company, Array.from({ length: 9_000 }, (_, index) => (index * 7919).toString(36)).join(""))
+        ]
+        const good = Array.from({ length: 60 }, (_, index) => event(company, `evt_${index}`))
+        const offered = [...good.slice(0, 20), bad[0]!, ...good.slice(20, 40), bad[1]!, bad[2]!, ...good.slice(40)]
+        const outcomes = yield* Effect.forEach(offered, (one) => Effect.result(inbox.store(one)), {
+          concurrency: "unbounded"
+        })
+        for (const [index, outcome] of outcomes.entries()) {
+          const isBad = bad.includes(offered[index]!)
+          if (outcome._tag === "Success") assert.isFalse(isBad)
+          else assert.deepStrictEqual([isBad, outcome.failure.reason], [true, "refused"])
+        }
+        assert.strictEqual(yield* countOf(company), 60)
+        assert.strictEqual(inbox.stats().refused, 3)
+      })
+    )
+
+    it.effect("is durable where the operator gave that up", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const [{ name } = { name: "" }] = yield* sql<{ readonly name: string }>`select current_database() as name`
+        const company = newCompany()
+        yield* sql.unsafe(`create table public.seen (setting text)`)
+        yield* sql.unsafe(`create function public.see() returns trigger language plpgsql as $$
+          begin insert into public.seen values (current_setting('synchronous_commit')); return new; end $$`)
+        yield* sql.unsafe(`create trigger see before insert on tributary.inbox
+          for each row when (new.company = '${company}') execute function public.see()`)
+        for (const [given, expected] of [
+          ["off", "on"],
+          ["remote_apply", "remote_apply"]
+        ] as const) {
+          yield* sql.unsafe(`alter database ${name} set synchronous_commit = ${given}`)
+          yield* Effect.scoped(Effect.flatMap(Inbox.make(), (inbox) => inbox.store(event(company, given))))
+          const [row] = yield* sql<{ readonly setting: string }>`select setting from public.seen`
+          assert.strictEqual(row?.setting, expected)
+          yield* sql`truncate public.seen`
+        }
+        yield* sql.unsafe(`alter database ${name} reset synchronous_commit`)
+        yield* sql.unsafe(`drop function public.see cascade`)
+      })
+    )
+  })
+
+  describe("retention", () => {
+    it.effect("removes what is settled and old or beyond the bound, and nothing that waits or is dead", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`delete from tributary.inbox`
+        const company = newCompany()
+        yield* sql`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, settled_at, received_at)
+          select ${company}, state || days || '-' || n, 'x', tributary.now(), '', state,
+                 case when state in ('done', 'ignored') then tributary.now() - days * interval '1 day' end,
+                 tributary.now() - days * interval '1 day'
+            from unnest(array['waiting', 'dead', 'done', 'ignored']) state, unnest(array[1, 100]) days,
+                 generate_series(1, 3000) n`
+        yield* sql`insert into tributary.gaps (company, resource, cause, detail, closed_at)
+          values (${company}, 'a', 'lost', '', null),
+                 (${company}, 'b', 'lost', '', tributary.now() - interval '100 days'),
+                 (${company}, 'c', 'lost', '', tributary.now() - interval '1 day')`
+        yield* sql`insert into tributary.receivers (instance, companies, began_at, alive_at, ended_at)
+          select instance, array['x'], tributary.now() - began * interval '1 day', tributary.now() - alive * interval '1 day',
+                 tributary.now() - ended * interval '1 day'
+            from (values ('ended', 120, 101, 100), ('killed', 119, 99, null), ('last', 98, 97, 97)) as r (instance, began, alive, ended)`
+        const keepMs = 30 * 86_400_000
+        assert.deepStrictEqual(yield* Inbox.purge({ keepMs }), { events: 6_000, gaps: 1, receivers: 2 })
+        assert.deepStrictEqual(yield* Inbox.purge({ keepMs }), { events: 0, gaps: 0, receivers: 0 })
+        assert.deepInclude(yield* Inbox.purge({ keepMs, settledMax: 100 }), { events: 5_900 })
+        const rows = yield* sql<{ readonly state: string; readonly count: bigint }>`
+          select state, count(*) as count from tributary.inbox group by 1 order by 1`
+        const counted = new Map(rows.map(({ state, count }) => [state, Number(count)]))
+        assert.deepStrictEqual([counted.get("dead"), counted.get("waiting")], [6_000, 6_000])
+        assert.strictEqual((counted.get("done") ?? 0) + (counted.get("ignored") ?? 0), 100)
+      })
+    )
+  })
+})
+
+layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbox in trouble", (it) => {
+  /** The database behind a gate; the test itself goes around it. */
+  const guarded = Effect.gen(function* () {
+    const { endpoint } = yield* Database
+    const { host, port, user, password, database } = endpoint
+    const gate = yield* makeGate(
+      Redacted.make(`postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`)
+    )
+    return { gate, database: Database.layerUrl(gate.url) }
+  })
+
+  it.effect("says so promptly while the warehouse is away, at its start too, and recovers by itself", () =>
+    Effect.gen(function* () {
+      const { gate, database } = yield* guarded
+      yield* gate.shut
+      const inbox = yield* Inbox.make().pipe(Effect.provide(database))
+      const company = newCompany()
+      const early = yield* timed(inbox.store(event(company, "early")))
+      assert.strictEqual(early.exit._tag, "Failure")
+      assert.isBelow(early.ms, 4_500)
+      yield* gate.open
+      yield* until("the first event", Effect.isSuccess(inbox.store(event(company, "first"))))
+      yield* until(
+        "both connections",
+        Effect.sync(() => inbox.stats().writersUp === 2)
+      )
+
+      yield* gate.shut
+      const alone = yield* timed(inbox.store(event(company, "alone")))
+      assert.strictEqual(alone.exit._tag, "Failure")
+      assert.isBelow(alone.ms, 4_500)
+      // Offered without a pause over the whole outage: each is answered, none is lost, and none counts as stored.
+      const during = yield* Effect.forEach(
+        Array.from({ length: 50 }, (_, index) => `down_${index}`),
+        (id) => timed(inbox.store(event(company, id))),
+        { concurrency: 5 }
+      )
+      for (const { exit, ms } of during) {
+        assert.strictEqual(exit._tag, "Failure")
+        assert.isBelow(ms, 4_500)
+      }
+      assert.strictEqual((yield* Effect.flip(inbox.probe)).reason, "away")
+      assert.isNotNull(inbox.stats().failing)
+      yield* gate.open
+      yield* until("the warehouse", Effect.isSuccess(inbox.probe))
+      assert.strictEqual(yield* inbox.store(event(company, "after")), "stored")
+      assert.isNull(inbox.stats().failing)
+      assert.strictEqual(yield* countOf(company), 2)
+    })
+  )
+
+  it.effect("replaces a connection that was lost while nobody used it, and nobody notices", () =>
+    Effect.gen(function* () {
+      const { gate, database } = yield* guarded
+      const inbox = yield* Inbox.make().pipe(Effect.provide(database))
+      const company = newCompany()
+      yield* inbox.store(event(company, "evt_0"))
+      yield* until(
+        "both connections",
+        Effect.sync(() => inbox.stats().writersUp === 2)
+      )
+      yield* gate.shut
+      yield* gate.open
+      assert.strictEqual(yield* inbox.store(event(company, "alone")), "stored")
+      yield* gate.shut
+      yield* gate.open
+      const outcomes = yield* Effect.forEach(
+        Array.from({ length: 20 }, (_, index) => `evt_${index}`),
+        (id) => inbox.store(event(company, id)),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(
+        outcomes.slice(1),
+        Array.from({ length: 19 }, () => "stored")
+      )
+      assert.strictEqual(yield* countOf(company), 21)
+    })
+  )
+
+  it.effect("gives a statement up that hangs, tells all who wait, and takes another connection", () =>
+    Effect.gen(function* () {
+      const { gate, database } = yield* guarded
+      const inbox = yield* Inbox.make({ answerMaxMs: 300 }).pipe(Effect.provide(database))
+      const company = newCompany()
+      yield* inbox.store(event(company, "evt_0"))
+      yield* gate.hang
+      const hung = yield* Effect.forEach(
+        Array.from({ length: 30 }, (_, index) => `hung_${index}`),
+        (id) => timed(inbox.store(event(company, id))),
+        { concurrency: "unbounded" }
+      )
+      for (const { exit, ms } of hung) {
+        assert.strictEqual(exit._tag, "Failure")
+        assert.isBelow(ms, 5_000)
+      }
+      yield* gate.open
+      yield* until("the warehouse", Effect.isSuccess(inbox.store(event(company, "after"))))
+      assert.isAtLeast(yield* countOf(company), 2)
+    })
+  )
+
+  it.effect("waits out a lock no longer than it may, and stores nothing twice when it ends", () =>
+    Effect.gen(function* () {
+      const { database } = yield* guarded
+      const inbox = yield* Inbox.make({ answerMaxMs: 400 }).pipe(Effect.provide(database))
+      const company = newCompany()
+      yield* inbox.store(event(company, "evt_0"))
+      const sql = yield* SqlClient.SqlClient
+      yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`lock table tributary.inbox in access exclusive mode`
+          const { exit, ms } = yield* timed(inbox.store(event(company, "evt_1")))
+          assert.strictEqual(exit._tag, "Failure")
+          assert.isBelow(ms, 5_000)
+        })
+      )
+      yield* until("the table", Effect.isSuccess(inbox.store(event(company, "evt_1"))))
+      assert.strictEqual(yield* countOf(company), 2)
+    })
+  )
+
+  it.effect("bounds what waits, and answers those beyond at once", () =>
+    Effect.gen(function* () {
+      const { gate, database } = yield* guarded
+      const inbox = yield* Inbox.make({ writers: 1, waitingMax: 10, waitingBytesMax: 1_000_000 }).pipe(
+        Effect.provide(database)
+      )
+      const company = newCompany()
+      yield* inbox.store(event(company, "evt_0"))
+      yield* gate.hang
+      const full: Array<string> = []
+      const stored: Array<string> = []
+      const offer = (id: string, more: Partial<Inbox.AcceptedEvent> = {}) =>
+        inbox.put(event(company, id, more), (outcome) => {
+          if (typeof outcome === "string") stored.push(id)
+          else full.push(outcome.reason)
+        })
+      // The writer takes one, and waits for its answer.
+      offer("w1")
+      yield* until(
+        "the writer",
+        Effect.sync(() => inbox.stats().waiting === 0)
+      )
+      for (let number = 0; number < 15; number++) offer(`many_${number}`)
+      assert.deepStrictEqual(full, ["full", "full", "full", "full", "full"])
+      yield* gate.open
+      yield* until(
+        "those who wait",
+        Effect.sync(() => stored.length === 11)
+      )
+      yield* gate.hang
+      offer("w2")
+      yield* until(
+        "the writer",
+        Effect.sync(() => inbox.stats().waiting === 0)
+      )
+      for (let number = 0; number < 3; number++) offer(`large_${number}`, { body: new Uint8Array(600_000) })
+      assert.lengthOf(full, 7)
+      yield* gate.open
+      yield* until(
+        "those who wait",
+        Effect.sync(() => stored.length === 13)
+      )
+      assert.strictEqual(yield* countOf(company), 14)
+    })
+  )
+
+  it.effect("tells who waits when it ends", () =>
+    Effect.gen(function* () {
+      const { gate, database } = yield* guarded
+      const reasons: Array<string> = []
+      const note = (outcome: Inbox.Outcome) => reasons.push(typeof outcome === "string" ? outcome : outcome.reason)
+      const inbox = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const one = yield* Inbox.make().pipe(Effect.provide(database))
+          yield* one.probe
+          yield* gate.hang
+          for (let number = 0; number < 5; number++) one.put(event("x", `evt_${number}`), note)
+          yield* until(
+            "a writer",
+            Effect.sync(() => one.stats().waiting === 0)
+          )
+          one.put(event("x", "evt_6"), note)
+          yield* gate.shut
+          return one
+        })
+      )
+      inbox.put(event("x", "evt_7"), note)
+      assert.lengthOf(reasons, 7)
+      assert.isTrue(reasons.every((reason) => reason === "ended" || reason === "away"))
+    })
+  )
+})

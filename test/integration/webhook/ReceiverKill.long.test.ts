@@ -1,0 +1,157 @@
+/** A receiver that is killed loses no event that it acknowledged, and stores none twice. */
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { Agent, request } from "node:http"
+import { createInterface, type Interface } from "node:readline"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { bodyOf, signatureOf } from "../../support/deliveries.ts"
+import { freshDatabase } from "../../support/postgres.ts"
+
+const program = fileURLToPath(new URL("../../support/receiver.ts", import.meta.url))
+const secret = "whsec_kill"
+
+interface Running {
+  readonly child: ChildProcess
+  readonly port: number
+  readonly lines: Interface
+  readonly kill: () => Promise<void>
+}
+
+const startReceiver = async (databaseUrl: string, more: ReadonlyArray<string> = []): Promise<Running> => {
+  const child = spawn(process.execPath, [program, "--database", databaseUrl, "--secret", secret, ...more], {
+    stdio: ["pipe", "pipe", "inherit"]
+  })
+  const lines = createInterface({ input: child.stdout })
+  const exited = once(child, "exit")
+  const [line] = (await Promise.race([once(lines, "line"), exited.then(() => ["{}"])])) as [string]
+  const { port } = JSON.parse(line) as { readonly port?: number }
+  if (port === undefined) throw new Error("the receiver ended before it was ready")
+  return {
+    child,
+    port,
+    lines,
+    kill: async () => {
+      child.kill("SIGKILL")
+      await exited
+    }
+  }
+}
+
+/** The status, or null when no answer came. */
+const send = (port: number, id: string, agent: Agent): Promise<number | null> =>
+  new Promise((resolve) => {
+    const body = bodyOf(id)
+    const headers = {
+      "svc-signature": signatureOf(secret, Math.floor(Date.now() / 1000), body),
+      "content-length": Buffer.byteLength(body)
+    }
+    const asked = request(
+      { port, host: "127.0.0.1", path: "/hooks/acme", method: "POST", headers, agent },
+      (answer) => {
+        answer.resume()
+        answer.once("error", () => resolve(null))
+        resolve(answer.statusCode ?? null)
+      }
+    )
+    asked.once("error", () => resolve(null))
+    asked.end(body)
+  })
+
+const warehouse = Effect.gen(function* () {
+  const url = yield* freshDatabase
+  const sql = yield* Layer.build(Layer.provideMerge(sqlLayer, Database.layerUrl(url)))
+  yield* Effect.provide(Migrations.migrate(), sql)
+  const ids = Effect.gen(function* () {
+    const client = yield* SqlClient.SqlClient
+    const rows = yield* client<{ readonly event_id: string }>`select event_id from tributary.inbox order by id`
+    return rows.map((row) => row.event_id)
+  }).pipe(Effect.provide(sql), Effect.orDie)
+  return { url: Redacted.value(url), ids }
+})
+
+const draws = (seed: number) => {
+  let state = seed >>> 0
+  return (below: number) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+describe("a killed receiver", () => {
+  it.live("between storing and answering: the event stands once, and the sender's next attempt is acknowledged", () =>
+    Effect.gen(function* () {
+      const { url, ids } = yield* warehouse
+      const agent = new Agent({ keepAlive: false })
+      const gated = yield* Effect.promise(() => startReceiver(url, ["--gate"]))
+      const stored = once(gated.lines, "line")
+      const first = send(gated.port, "evt_1", agent)
+      yield* Effect.promise(() => stored)
+      // Stored, and nobody was told.
+      assert.deepStrictEqual(yield* ids, ["evt_1"])
+      yield* Effect.promise(gated.kill)
+      assert.isNull(yield* Effect.promise(() => first))
+      const again = yield* Effect.promise(() => startReceiver(url))
+      assert.strictEqual(yield* Effect.promise(() => send(again.port, "evt_1", agent)), 204)
+      yield* Effect.promise(again.kill)
+      assert.deepStrictEqual(yield* ids, ["evt_1"])
+    })
+  )
+
+  it.live(
+    "at 50 random moments under load: whatever it acknowledged stands exactly once",
+    () =>
+      Effect.gen(function* () {
+        const { url, ids } = yield* warehouse
+        const draw = draws(20_260_102)
+        const acknowledged = new Set<string>()
+        const offered = new Set<string>()
+        let unanswered = 0
+        let fresh = 0
+        /** What was not acknowledged is sent again, as the sender does. */
+        const resend: Array<string> = []
+        for (let kill = 0; kill < 50; kill++) {
+          const receiver = yield* Effect.promise(() => startReceiver(url))
+          const agent = new Agent({ keepAlive: true, maxSockets: 16 })
+          let isKilled = false
+          // Killed after so many answers, so that every round gets somewhere, however slow the machine is.
+          let answersLeft = 1 + draw(400)
+          const drive = async () => {
+            while (!isKilled) {
+              const id = resend.shift() ?? `evt_${(fresh += 1)}`
+              offered.add(id)
+              const status = await send(receiver.port, id, agent)
+              if (status === 204) acknowledged.add(id)
+              else {
+                unanswered += 1
+                resend.push(id)
+              }
+              answersLeft -= 1
+              if (answersLeft === 0) {
+                isKilled = true
+                await receiver.kill()
+              }
+            }
+          }
+          yield* Effect.promise(() => Promise.all(Array.from({ length: 16 }, drive)))
+          agent.destroy()
+        }
+        const rows = yield* ids
+        assert.strictEqual(new Set(rows).size, rows.length)
+        const standing = new Set(rows)
+        assert.deepStrictEqual(
+          [...acknowledged].filter((id) => !standing.has(id)),
+          []
+        )
+        assert.isTrue(rows.every((id) => offered.has(id)))
+        // Kills did meet deliveries under way.
+        assert.isAbove(unanswered, 50)
+        assert.isAbove(acknowledged.size, 1_000)
+      }),
+    300_000
+  )
+})

@@ -1,0 +1,312 @@
+/**
+ * `tributary serve` as it is run: real processes, real HTTPS, real signatures. It is killed, its warehouse goes away and
+ * comes back, it is told to stop; every change arrives, and no secret leaves.
+ */
+import { writeFileSync } from "node:fs"
+import { request } from "node:https"
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { certificate } from "../../support/certificate.ts"
+import type { CommandRun } from "../../support/reference.ts"
+import { makeWorld } from "../../support/world.ts"
+
+/** Asks until the answer is as wanted; the last answer is in the failure. */
+const until = <A>(what: string, question: Effect.Effect<A>, wanted: (answer: A) => boolean, seconds = 30) => {
+  let last: A | undefined
+  return question.pipe(
+    Effect.tap((answer) =>
+      Effect.sync(() => {
+        last = answer
+      })
+    ),
+    Effect.repeat({ until: wanted, schedule: Schedule.spaced("50 millis") }),
+    Effect.timeoutOrElse({
+      duration: seconds * 1000,
+      orElse: () => Effect.die(new Error(`${what}: not within ${seconds} s; last: ${JSON.stringify(last)}`))
+    })
+  )
+}
+
+const listening = (server: Server, port: number) =>
+  Effect.callback<number>((resume) => {
+    server.listen(port, "127.0.0.1", () => resume(Effect.succeed((server.address() as AddressInfo).port)))
+  })
+
+const closed = (server: Server) =>
+  Effect.callback<void>((resume) => {
+    server.close(() => resume(Effect.void))
+  })
+
+const freePort = Effect.gen(function* () {
+  const server = createServer()
+  const port = yield* listening(server, 0)
+  yield* closed(server)
+  return port
+})
+
+/** A way to the warehouse that can be cut: nobody answers at its address meanwhile. */
+const cuttable = Effect.fnUntraced(function* (databaseUrl: string) {
+  const url = new URL(databaseUrl)
+  const { hostname, port: realPort } = url
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    const upstream = connect(Number(realPort), hostname)
+    for (const one of [socket, upstream]) {
+      sockets.add(one)
+      one.on("error", () => {}).on("close", () => sockets.delete(one))
+    }
+    socket.pipe(upstream).pipe(socket)
+  })
+  const port = yield* freePort
+  const cut = Effect.callback<void>((resume) => {
+    if (!server.listening) return resume(Effect.void)
+    server.close(() => resume(Effect.void))
+    for (const socket of sockets) socket.destroy()
+  })
+  url.port = String(port)
+  yield* Effect.addFinalizer(() => cut)
+  return { url: url.href, cut, mend: Effect.asVoid(listening(server, port)) }
+})
+
+interface Attempt {
+  readonly eventid: string
+  readonly eventtype: string
+  readonly responsecode: number | null
+}
+
+/** An installation with orders in the warehouse and a place to receive at. */
+const makeReceiving = Effect.gen(function* () {
+  const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+  const port = yield* freePort
+  const { cert, key } = certificate(["localhost"])
+  writeFileSync(join(world.folder, "cert.pem"), cert)
+  writeFileSync(join(world.folder, "key.pem"), key)
+  yield* world.control("POST", "/trust", { caPem: cert })
+  yield* world.control("PUT", "/limits", { allowPrivateReceivers: true })
+  const token = yield* Effect.promise(() => world.reference.token(1))
+  world.configure(`companies:
+  - { name: north, token_env: NORTH, resources: [orders, orderlines] }
+webhooks:
+  listen: 127.0.0.1:${port}
+  public_url: https://localhost:${port}
+  certificate: cert.pem
+  key: key.pem
+  check_minutes: 1
+`)
+  const outputs: Array<string> = []
+  const env = { NORTH: token }
+  const started: Array<CommandRun> = []
+  yield* Effect.addFinalizer(() =>
+    Effect.promise(async () => {
+      for (const { child, done } of started) {
+        child.kill("SIGKILL")
+        await done
+      }
+    })
+  )
+
+  const run = (args: ReadonlyArray<string>) =>
+    Effect.map(world.run(args, env), (result) => {
+      outputs.push(result.stdout, result.stderr)
+      assert.strictEqual(result.code, 0, result.stderr)
+      return result
+    })
+  /** Starts it; `ready` is its line. What it says is kept. */
+  const serve = (more: Readonly<Record<string, string>> = {}) =>
+    Effect.sync(() => {
+      const command = world.command(["serve", "--json"], { ...env, ...more })
+      started.push(command)
+      let told = ""
+      command.child.stderr!.on("data", (chunk: Buffer) => (told += chunk.toString()))
+      const line = new Promise<string>((resolve, reject) => {
+        createInterface({ input: command.child.stdout! }).once("line", resolve)
+        void command.done.then(({ code, stderr }) =>
+          reject(new Error(`serve ended with ${code} before it was ready: ${stderr}`))
+        )
+      })
+      line.catch(() => {})
+      void command.done.then(({ stdout, stderr }) => outputs.push(stdout, stderr))
+      const ready = Effect.promise(() => line).pipe(
+        Effect.timeoutOrElse({
+          duration: 30_000,
+          orElse: () => Effect.die(new Error(`serve was not ready within 30 s: ${told}`))
+        })
+      )
+      return { ...command, told: () => told, ready }
+    })
+
+  let number = 0
+  /** A new order for the customer of another one, through the API; answers its number. */
+  const order = Effect.promise(async () => {
+    const call = async (method: string, path: string, body?: object) => {
+      const response = await fetch(`${world.reference.baseUrl}${path}`, {
+        method,
+        headers: {
+          Authorization: `Bearer ${token}`,
+          "Content-Type": "application/json",
+          "Idempotency-Key": `order-${(number += 1)}`
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) })
+      })
+      assert.isTrue(response.ok, `${method} ${path}: ${response.status}`)
+      return (await response.json()) as { readonly id: number }
+    }
+    const { id } = await call("POST", "/orders", { customerid: 14, ordertype: "fulfillment", status: "quote" })
+    return id
+  })
+  const cycle = Effect.map(
+    world.control("POST", "/cycle"),
+    (answer) => (answer as { readonly attempts: ReadonlyArray<Attempt> }).attempts
+  )
+  const arrives = (id: number) =>
+    until(`order ${id}`, world.query(`select 1 as one from erp.orders where id = ${id}`), (rows) => rows.length === 1)
+
+  /** Asks the receiver itself. */
+  const ask = (method: string, path: string, body?: string) =>
+    Effect.callback<{ readonly status: number | null; readonly text: string; readonly retryAfter: string | undefined }>(
+      (resume) => {
+        const sent = request(
+          { method, path, port, host: "127.0.0.1", servername: "localhost", ca: cert },
+          (response) => {
+            let text = ""
+            response.on("data", (chunk: Buffer) => (text += chunk.toString()))
+            response.on("end", () =>
+              resume(
+                Effect.succeed({
+                  status: response.statusCode ?? null,
+                  text,
+                  retryAfter: response.headers["retry-after"]
+                })
+              )
+            )
+          }
+        )
+        sent.on("error", (error) =>
+          resume(Effect.succeed({ status: null, text: error.message, retryAfter: undefined }))
+        )
+        sent.end(body)
+      }
+    )
+  const silent = () => {
+    const all = outputs.join("\n")
+    assert.notInclude(all, token)
+    assert.notInclude(all, "whsec_")
+    assert.isAbove(all.length, 200)
+  }
+  yield* run(["sync"])
+  return { world, port, run, serve, order, cycle, arrives, ask, silent }
+})
+
+const statusOf = (attempts: ReadonlyArray<Attempt>) => attempts.map(({ responsecode }) => responsecode)
+
+describe("tributary serve", () => {
+  it.live(
+    "brings changes over, is killed at the worst moments and goes on, and ends when it is told to",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { world, port, run, serve, order, cycle, arrives, ask, silent } = yield* makeReceiving
+          const first = yield* serve()
+          assert.strictEqual(
+            yield* first.ready,
+            JSON.stringify({ ready: true, listening: `https://127.0.0.1:${port}` })
+          )
+          yield* run(["webhooks", "ensure"])
+
+          const one = yield* order
+          const attempts = yield* cycle
+          assert.deepStrictEqual(
+            attempts.map(({ eventtype, responsecode }) => [eventtype, responsecode]),
+            [["orders.created", 204]]
+          )
+          yield* arrives(one)
+          assert.strictEqual((yield* ask("GET", "/healthz")).status, 200)
+          assert.strictEqual((yield* ask("GET", "/readyz")).status, 200)
+          assert.strictEqual((yield* ask("POST", "/hooks/north", "{}")).status, 401)
+          const metrics = (yield* ask("GET", "/metrics")).text
+          assert.match(metrics, /tributary_webhook_deliveries_total\{outcome="accepted"\} 1\n/)
+          assert.match(metrics, /tributary_webhook_events_waiting\{company="north"\} 0\n/)
+          assert.match(metrics, /tributary_webhook_events_dead\{company="north"\} 0\n/)
+
+          // Killed right after it has acknowledged: nobody will send that one again.
+          const two = yield* order
+          assert.deepStrictEqual(statusOf(yield* cycle), [204])
+          first.child.kill("SIGKILL")
+          yield* Effect.promise(() => first.done)
+          // Nobody is there for this one.
+          const three = yield* order
+          assert.deepStrictEqual(statusOf(yield* cycle), [null])
+
+          // The source is away when it comes back: what is delivered is stored all the same, and acted on afterwards.
+          yield* world.control("POST", "/faults", { rules: [{ kind: "reset" }] })
+          const second = yield* serve()
+          yield* second.ready
+          assert.deepStrictEqual(statusOf(yield* cycle), [204])
+          assert.lengthOf(yield* world.query(`select 1 as one from erp.orders where id in (${two}, ${three})`), 0)
+          yield* world.control("DELETE", "/faults")
+          yield* arrives(two)
+          yield* arrives(three)
+          assert.deepStrictEqual((yield* world.compare("orders")).differences, [])
+
+          const asked = performance.now()
+          second.child.kill("SIGTERM")
+          const { code, stdout } = yield* Effect.promise(() => second.done)
+          assert.strictEqual(code, 0)
+          assert.isBelow(performance.now() - asked, 10_000)
+          assert.lengthOf(stdout.trim().split("\n"), 1, "standard output is the one line")
+          const [receiver] = yield* world.query<{ count: number }>(
+            "select count(*)::int as count from tributary.receivers where ended_at is not null"
+          )
+          assert.strictEqual(receiver!.count, 1, "the one that was told to end said so, the killed one could not")
+          silent()
+        })
+      ),
+    { timeout: 180_000 }
+  )
+
+  it.live(
+    "answers 503 while the warehouse is away, at its start and later, and recovers by itself",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { world, run, serve, order, cycle, arrives, ask, silent } = yield* makeReceiving
+          const way = yield* cuttable(world.databaseUrl)
+          const serving = yield* serve({ DATABASE_URL: way.url })
+          yield* until("it listens", ask("GET", "/healthz"), ({ status }) => status === 200)
+          yield* until("it says so", Effect.sync(serving.told), (text) => text.includes("answered 503 until"))
+          assert.strictEqual((yield* ask("GET", "/readyz")).status, 503)
+          const early = yield* ask("POST", "/hooks/north", "{}")
+          assert.deepStrictEqual([early.status, early.retryAfter], [503, "10"])
+          assert.match((yield* ask("GET", "/metrics")).text, /tributary_webhook_inbox_up 0\n/)
+
+          yield* way.mend
+          yield* serving.ready
+          yield* run(["webhooks", "ensure"])
+          const one = yield* order
+          assert.deepStrictEqual(statusOf(yield* cycle), [204])
+          yield* arrives(one)
+
+          yield* way.cut
+          const two = yield* order
+          assert.deepStrictEqual(statusOf(yield* cycle), [503])
+          assert.strictEqual((yield* ask("GET", "/healthz")).status, 200)
+          yield* way.mend
+          yield* until("it can store again", ask("GET", "/readyz"), ({ status }) => status === 200)
+          assert.deepStrictEqual(statusOf(yield* cycle), [204])
+          yield* arrives(two)
+          const three = yield* order
+          assert.deepStrictEqual(statusOf(yield* cycle), [204])
+          yield* arrives(three)
+
+          serving.child.kill("SIGTERM")
+          assert.strictEqual((yield* Effect.promise(() => serving.done)).code, 0)
+          silent()
+        })
+      ),
+    { timeout: 180_000 }
+  )
+})

@@ -1,0 +1,563 @@
+/**
+ * Subscriptions and their secrets against the reference server in process and Postgres: what `ensure` makes of anything
+ * it finds, and rotations that are killed, lost and repeated while deliveries are running.
+ */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientError from "effect/http/HttpClientError"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import * as ServiceClient from "../../../connectors/service-v2/client/ServiceClient.ts"
+import * as Signature from "../../../connectors/service-v2/client/Signature.ts"
+import type { Outgoing } from "../../../connectors/service-v2/reference-server/events/Network.ts"
+import * as Budget from "../../../src/budget/Budget.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import type { Held } from "../../../src/webhook/Held.ts"
+import * as Secrets from "../../../src/webhook/Secrets.ts"
+import * as Seen from "../../../src/webhook/Seen.ts"
+import * as Subscribe from "../../../src/webhook/Subscribe.ts"
+import { server } from "../../reference-server/support.ts"
+import { layerSql } from "../../support/postgres.ts"
+
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+
+let companies = 0
+let people = 0
+
+/** What happens to a request: lost on the way; or done, and its answer lost or never sent. */
+type Trouble = "before" | "after" | "never" | undefined
+
+interface Options {
+  /** Whether the receiver is another process, which knows secrets by the database alone. */
+  readonly apart?: boolean
+  readonly scopes?: ReadonlyArray<string>
+  readonly configured?: ReadonlyArray<Redacted.Redacted>
+}
+
+/** A company on a server of its own, and a receiver that judges its deliveries. */
+const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured = [], apart = false }: Options = {}) {
+  const name = `company-${(companies += 1)}`
+  const url = `https://hooks.example.com/hooks/${name}`
+  const judged: Array<{ readonly accepted: boolean; readonly signatures: number }> = []
+  let held: Held = { of: () => [], refresh: Effect.succeed(false) }
+  const judge = async ({ url: to, headers, body }: Outgoing) => {
+    const signature = headers["Svc-Signature"]
+    const isGenuine = () =>
+      Signature.verify(
+        { signature, body, receivedAt: Number(/^t=(\d+)/.exec(signature ?? "")?.[1]) * 1000 },
+        { secrets: held.of(name), toleranceSeconds: 300, aheadSeconds: 60 }
+      )._tag === "Genuine"
+    let accepted = isGenuine()
+    if (!accepted && (await Effect.runPromise(held.refresh))) accepted = isGenuine()
+    if (to !== url || state.isDown) return { status: 503, body: new Uint8Array(), durationms: 3, failure: null }
+    judged.push({ accepted, signatures: signature?.match(/v1=/g)?.length ?? 0 })
+    return { status: accepted ? 204 : 401, body: new Uint8Array(), durationms: 3, failure: null }
+  }
+  const running = server({ network: { send: judge } })
+  const token = running.token({ scopes })
+  running.control("PUT", "/limits", { testCallsPerMinute: 1000, requestsPerMinute: 100_000 })
+
+  const requests: Array<string> = []
+  /** When a request met its trouble. */
+  const troubled = yield* Deferred.make<void>()
+  const state: { isDown: boolean; trouble: (request: string) => Trouble; before: Effect.Effect<void> } = {
+    isDown: false,
+    trouble: () => undefined,
+    before: Effect.void
+  }
+  const http = HttpClient.make((request, address) =>
+    Effect.gen(function* () {
+      const at = `${request.method} ${address.pathname.replace("/!/api/v2", "")}`
+      requests.push(at)
+      const trouble = state.trouble(at)
+      if (trouble === "before") yield* Deferred.succeed(troubled, undefined)
+      const lost = new HttpClientError.HttpClientError({
+        reason: new HttpClientError.TransportError({ request, description: "the connection was cut" })
+      })
+      if (trouble === "before") return yield* lost
+      const body = request.body._tag === "Uint8Array" ? request.body.body : null
+      if (request.method !== "GET") yield* state.before
+      const answer = running.served.handle({
+        method: request.method,
+        url: address.pathname + address.search,
+        headers: request.headers,
+        body: body === null ? null : Buffer.from(body)
+      })
+      const whole = answer.pending === undefined ? answer : yield* Effect.promise(() => answer.pending!)
+      if (trouble !== undefined) yield* Deferred.succeed(troubled, undefined)
+      if (trouble === "after") return yield* lost
+      if (trouble === "never") return yield* Effect.never
+      const text = whole.chunks === undefined ? whole.body : [...whole.chunks].join("")
+      return HttpClientResponse.fromWeb(request, new Response(text, { status: whole.status, headers: whole.headers }))
+    })
+  )
+  const connect = Effect.fnUntraced(function* (key: string) {
+    return yield* ServiceClient.make({
+      baseUrl: "http://127.0.0.1/!/api/v2",
+      token: Redacted.make(key),
+      catalogue: serviceV2,
+      retry: { attemptsMax: 1 }
+    }).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.provide(Budget.Budget.layerUnlimited))
+  })
+  const keys = [{ name, token: Redacted.make(token), configured }]
+  const secrets = yield* Effect.map(Secrets.Secrets, (one) => one).pipe(Effect.provide(Secrets.layer(keys)))
+  held = apart ? yield* Secrets.held(keys) : secrets.held
+  const wanted: Subscribe.Wanted = { url, events: ["salesmen.created", "salesmen.updated"] }
+  const company = { name, connector: yield* connect(token) }
+  const call = running.caller(token)
+  return {
+    name,
+    url,
+    wanted,
+    company,
+    secrets,
+    judged,
+    requests,
+    state,
+    troubled,
+    call,
+    running,
+    connect,
+    held: () => held,
+    /** With the secrets of this process. */
+    act: <A, E, R>(effect: Effect.Effect<A, E, R | Secrets.Secrets>) =>
+      Effect.provideService(effect, Secrets.Secrets, secrets),
+    ensure: (more: Partial<Subscribe.Wanted> = {}) =>
+      Effect.provideService(Subscribe.ensure(company, { ...wanted, ...more }), Secrets.Secrets, secrets),
+    /** Those at the source that are not cancelled. */
+    listed: () => call("GET", "/webhooks").body["data"] as ReadonlyArray<Record<string, unknown>>,
+    /** Fires an event and has it delivered; answers whether each attempt was accepted. */
+    deliver: Effect.fnUntraced(function* () {
+      const from = judged.length
+      assert.strictEqual(call("POST", "/salesmen", { name: `Ann ${(people += 1)}` }).status, 201)
+      const cycle = running.served.control({ method: "POST", url: "/cycle", headers: {}, body: null })
+      yield* Effect.promise(async () => void (await cycle.pending))
+      return judged.slice(from).map(({ accepted }) => accepted)
+    }),
+    rows: Effect.flatMap(
+      SqlClient.SqlClient,
+      (sql) => sql<{ id: string; subscription: string; state: string; hours: number | null }>`
+        select s.id::text as id, subscription_id as subscription, state,
+               round(extract(epoch from accepted_until - tributary.now()) / 3600)::int as hours
+          from tributary.webhook_secrets s where company = ${name} order by s.id`
+    )
+  }
+})
+
+const did = ({ deeds }: Subscribe.Ensured) => deeds.map((deed) => deed.did)
+
+describe("subscriptions", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("at the reference server", (it) => {
+    it.effect("are made once, with a secret that deliveries are accepted with; the second time nothing is done", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        const made = yield* at.ensure()
+        assert.deepStrictEqual([did(made), made.warnings], [["created"], []])
+        assert.deepStrictEqual(yield* at.deliver(), [true])
+        at.requests.length = 0
+        const again = yield* at.ensure()
+        assert.deepStrictEqual([again.deeds, again.warnings], [[], []])
+        assert.deepStrictEqual(at.requests, ["GET /webhooks", "GET /me"])
+        assert.deepStrictEqual(
+          again.seen.map(({ id, state, unsound, lacks }) => [id, state, unsound, lacks]),
+          [[made.subscription.id, "active", null, []]]
+        )
+        assert.isTrue(again.seen[0]!.soundAt! > made.seen[0]!.soundAt!)
+      })
+    )
+
+    it.effect(
+      "are made what the configuration says: events, pause, disabled; and it is remembered what was not sound",
+      () =>
+        Effect.gen(function* () {
+          const at = yield* stand()
+          const { id } = (yield* at.ensure()).subscription
+          const sound = (yield* Seen.read(at.name, at.wanted.events))[0]!.soundAt
+          at.call("PATCH", `/webhooks/${id}`, { paused: true, events: ["salesmen.created", "areas.created"] })
+          at.call("PATCH", `/webhooks/${id}`, { enabled: false })
+
+          const mended = yield* at.ensure()
+          assert.deepStrictEqual(did(mended), ["changed"])
+          assert.include(
+            mended.deeds[0]!.detail,
+            "salesmen.updated added, areas.created removed, was paused and goes on"
+          )
+          const { subscription } = mended
+          assert.deepStrictEqual(
+            [subscription.paused, subscription.disabledAt, [...subscription.events].sort()],
+            [false, null, ["salesmen.created", "salesmen.updated"]]
+          )
+          const seen = mended.seen[0]!
+          assert.deepStrictEqual(
+            [seen.state, seen.unsound, seen.soundAt, seen.lacks],
+            ["active", "disabled", sound, []]
+          )
+          assert.isTrue(Seen.isSound(seen))
+
+          // Only whoever has written the gap down says that it is over.
+          yield* Seen.mend(at.name, id, seen.checkedAt)
+          const after = (yield* Seen.read(at.name, at.wanted.events))[0]!
+          assert.deepStrictEqual([after.unsound, after.soundAt], [null, seen.checkedAt])
+          assert.deepStrictEqual((yield* at.ensure()).deeds, [])
+        })
+    )
+
+    it.effect(
+      "are one at our address: the one whose secret is held stays, others and foreign addresses are left right",
+      () =>
+        Effect.gen(function* () {
+          const at = yield* stand()
+          const events = at.wanted.events
+          const post = (url: string) => String(at.call("POST", "/webhooks", { url, events }).body["id"])
+          const [first, foreign] = [post(at.url), post("https://elsewhere.example.com/x")]
+          const made = yield* at.ensure()
+          assert.deepStrictEqual([did(made), made.subscription.id], [["rotated"], first])
+          const second = post(at.url)
+          const third = yield* at.act(
+            Effect.flatMap(
+              at.company.connector.subscriptions!.create({ url: at.url, events, description: "" }),
+              (one) =>
+                Effect.as(at.secrets.store(at.name, one.subscription.id, one.secret, "current"), one.subscription.id)
+            )
+          )
+          yield* at.secrets.forget(at.name, first)
+          const again = yield* at.ensure()
+          assert.strictEqual(again.subscription.id, third)
+          assert.deepStrictEqual(
+            again.deeds.map((deed) => [deed.did, deed.id]),
+            [
+              ["changed", third],
+              ["cancelled", first],
+              ["cancelled", second]
+            ].slice(again.deeds.length === 3 ? 0 : 1)
+          )
+          assert.deepStrictEqual(
+            at
+              .listed()
+              .map((one) => String(one["id"]))
+              .sort(),
+            [foreign, third].sort()
+          )
+          assert.deepStrictEqual(yield* at.deliver(), [true])
+          assert.deepStrictEqual((yield* at.ensure()).deeds, [])
+          const states = (yield* Seen.read(at.name, events)).map(({ id, state }) => [id, state] as const)
+          assert.deepStrictEqual(
+            new Map(states),
+            new Map([
+              [first, "gone"],
+              [second, "gone"],
+              [third, "active"]
+            ])
+          )
+        })
+    )
+
+    it.effect("leave out events that the source does not know, and warn of those that the token may not read", () =>
+      Effect.gen(function* () {
+        const at = yield* stand({ scopes: ["setup:read", "setup:write", "setup:cancel"] })
+        const events = ["salesmen.created", "nothings.created", "salesmen.sold", "orders.created"]
+        const made = yield* at.ensure({ events })
+        assert.deepStrictEqual(made.refused, ["nothings.created", "salesmen.sold"])
+        assert.deepStrictEqual(made.subscription.events, ["salesmen.created", "orders.created"])
+        const area = serviceV2.resources.get("orders")!.area
+        assert.isTrue(made.warnings.some((text) => text.includes("nothings.created, salesmen.sold")))
+        assert.isTrue(made.warnings.some((text) => text.includes("orders.created") && text.includes(`${area}:read`)))
+        const again = yield* at.ensure({ events })
+        assert.deepStrictEqual([again.deeds, again.refused], [[], made.refused])
+        assert.deepStrictEqual(
+          again.seen.map(({ unsound, lacks }) => [unsound, lacks]),
+          [[null, []]]
+        )
+        const none = yield* Effect.flip(at.ensure({ events: ["nothings.created"] }))
+        assert.strictEqual(none._tag === "SubscribeProblem" ? none.kind : none._tag, "events")
+      })
+    )
+
+    it.effect("made by two processes at once are one", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        const all = yield* Effect.all([at.ensure(), at.ensure(), at.ensure()], { concurrency: 3 })
+        assert.deepStrictEqual(all.flatMap(did), ["created"])
+        assert.lengthOf(at.listed(), 1)
+      })
+    )
+
+    it.effect("whose making was not heard of, or whose secret could not be kept, work after the next ensure", () =>
+      Effect.gen(function* () {
+        const lost = yield* stand()
+        lost.state.trouble = (request) => (request === "POST /webhooks" ? "after" : undefined)
+        assert.strictEqual((yield* Effect.flip(lost.ensure()))._tag, "SourceError")
+        assert.lengthOf(lost.listed(), 1)
+        lost.state.trouble = () => undefined
+        assert.deepStrictEqual(did(yield* lost.ensure()), ["rotated"])
+        assert.deepStrictEqual(yield* lost.deliver(), [true])
+
+        const full = yield* stand()
+        const sql = yield* SqlClient.SqlClient
+        yield* sql.unsafe(
+          `create function public.refuse() returns trigger language plpgsql as
+             'begin if new.company = ''${full.name}'' then raise exception ''disk full''; end if; return new; end'`
+        )
+        yield* sql`create trigger refuse before insert on tributary.webhook_secrets
+                     for each row execute function public.refuse()`
+        assert.strictEqual((yield* Effect.flip(full.ensure()))._tag, "SqlError")
+        assert.lengthOf(full.listed(), 0)
+        yield* sql`drop trigger refuse on tributary.webhook_secrets`
+        assert.deepStrictEqual(did(yield* full.ensure()), ["created"])
+        assert.deepStrictEqual(yield* full.deliver(), [true])
+      })
+    )
+
+    it.effect("with secrets of the configuration are not rotated by themselves", () =>
+      Effect.gen(function* () {
+        const own = Redacted.make("a secret of the operator's own choice")
+        const at = yield* stand({ configured: [own] })
+        at.call("POST", "/webhooks", { url: at.url, events: at.wanted.events })
+        assert.deepStrictEqual((yield* at.ensure()).deeds, [])
+        assert.deepStrictEqual(yield* at.rows, [])
+        const [listing] = yield* at.act(Subscribe.list(at.company, at.wanted))
+        assert.strictEqual(listing?.secret, "configured")
+      })
+    )
+
+    it.effect(
+      "of a token that was replaced: the old secret is told and left out, and another subscription is made",
+      () =>
+        Effect.gen(function* () {
+          const at = yield* stand()
+          yield* at.ensure()
+          const token = at.running.token({ scopes: ["*"] })
+          const keys = [{ name: at.name, token: Redacted.make(token), configured: [] }]
+          const secrets = yield* Effect.map(Secrets.Secrets, (one) => one).pipe(Effect.provide(Secrets.layer(keys)))
+          assert.deepStrictEqual(secrets.held.of(at.name), [])
+          const made = yield* Subscribe.ensure({ name: at.name, connector: yield* at.connect(token) }, at.wanted).pipe(
+            Effect.provideService(Secrets.Secrets, secrets)
+          )
+          assert.deepStrictEqual(did(made), ["created"])
+          assert.lengthOf(secrets.held.of(at.name), 1)
+          assert.deepStrictEqual(
+            made.seen.map(({ state }) => state),
+            ["gone", "active"]
+          )
+        })
+    )
+    it.effect(
+      "while a secret is rotated no delivery is refused, whether the source signs with both secrets or with the new one alone",
+      () =>
+        Effect.gen(function* () {
+          const rotating = Effect.fnUntraced(function* (rotationHours: number) {
+            const at = yield* stand({ apart: true })
+            at.running.control("PUT", "/limits", { rotationHours })
+            yield* at.ensure()
+            yield* at.deliver()
+            const done = yield* Deferred.make<void>()
+            const delivering = yield* Effect.forkChild(
+              Effect.gen(function* () {
+                while (!(yield* Deferred.isDone(done))) {
+                  yield* at.deliver()
+                  yield* Effect.yieldNow
+                }
+              })
+            )
+            // A delivery at the worst moment too: when the source is about to be told, and when it just was.
+            at.state.before = Effect.asVoid(at.deliver())
+            for (let round = 0; round < 2; round += 1) {
+              yield* at.act(Subscribe.rotate(at.company, at.wanted, null))
+              yield* at.deliver()
+            }
+            at.state.before = Effect.void
+            yield* Deferred.succeed(done, undefined)
+            yield* Fiber.join(delivering)
+            assert.isAbove(at.judged.length, 6)
+            assert.deepStrictEqual(
+              at.judged.filter(({ accepted }) => !accepted),
+              []
+            )
+            if (rotationHours > 0) assert.isTrue(at.judged.some(({ signatures }) => signatures === 2))
+            assert.deepStrictEqual(
+              (yield* at.rows).map(({ state, hours }) => [state, hours]),
+              [
+                ["previous", 25],
+                ["previous", 25],
+                ["current", null]
+              ]
+            )
+          })
+          yield* Effect.forEach([24, 0], rotating, { concurrency: 2 })
+        })
+    )
+
+    it.effect(
+      "whose rotation was killed or not heard of: both secrets stay accepted, the next ensure finishes it",
+      () =>
+        Effect.gen(function* () {
+          const rotating = Effect.fnUntraced(function* (trouble: Trouble) {
+            const at = yield* stand({ apart: true })
+            at.running.control("PUT", "/limits", { rotationHours: 0 })
+            const { id } = (yield* at.ensure()).subscription
+            at.state.trouble = (request) => (request === `PATCH /webhooks/${id}` ? trouble : undefined)
+            const rotation = yield* Effect.forkChild(Effect.exit(at.act(Subscribe.rotate(at.company, at.wanted, null))))
+            yield* Deferred.await(at.troubled)
+            // With its connections gone at once, as if the process had been killed.
+            if (trouble === "never") yield* Fiber.interrupt(rotation)
+            else assert.isTrue(Exit.isFailure(yield* Fiber.join(rotation)))
+            const states = Effect.map(at.rows, (rows) => rows.map(({ state }) => state))
+            assert.deepStrictEqual(yield* states, ["current", "next"])
+            assert.deepStrictEqual(yield* at.deliver(), [true])
+            at.state.trouble = () => undefined
+            const finished = yield* at.ensure()
+            assert.include(finished.deeds[0]!.detail, "finished")
+            assert.deepStrictEqual(yield* states, ["previous", "current"])
+            assert.deepStrictEqual(yield* at.deliver(), [true])
+            assert.deepStrictEqual((yield* at.ensure()).deeds, [])
+          })
+          yield* Effect.forEach(["before", "after", "never"] as const, rotating, { concurrency: 3 })
+        })
+    )
+
+    it.effect("whose new secret the source refuses: it is forgotten and nothing has changed", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        yield* at.ensure()
+        const short = Redacted.make("too short")
+        const failed = yield* Effect.flip(at.act(Subscribe.rotate(at.company, at.wanted, null, short)))
+        assert.strictEqual(failed._tag, "SourceError")
+        assert.notInclude(failed.message, "too short")
+        assert.deepStrictEqual(
+          (yield* at.rows).map(({ state }) => state),
+          ["current"]
+        )
+        assert.deepStrictEqual(yield* at.deliver(), [true])
+      })
+    )
+
+    it.effect(
+      "have old secrets that are accepted for their time, forgotten after it, and never more than a bounded number",
+      () =>
+        Effect.gen(function* () {
+          const at = yield* stand()
+          const { id } = (yield* at.ensure()).subscription
+          const sql = yield* SqlClient.SqlClient
+          for (let round = 0; round < 3; round += 1) yield* at.act(Subscribe.rotate(at.company, at.wanted, id))
+          assert.lengthOf(at.secrets.held.of(at.name), 4)
+          const [oldest] = yield* at.rows
+          yield* sql`update tributary.webhook_secrets set accepted_until = tributary.now() where id = ${oldest!.id}::bigint`
+          assert.isTrue(yield* at.secrets.held.refresh)
+          assert.lengthOf(at.secrets.held.of(at.name), 3)
+          for (let round = 0; round < 16; round += 1) {
+            yield* at.secrets.store(at.name, id, yield* at.secrets.draw, "current")
+          }
+          yield* at.act(Subscribe.rotate(at.company, at.wanted, id))
+          assert.isFalse((yield* at.rows).some((row) => row.id === oldest!.id))
+          assert.lengthOf(at.secrets.held.of(at.name), 16)
+          assert.deepStrictEqual(yield* at.deliver(), [true])
+        })
+    )
+
+    it.effect(
+      "have secrets whose reading is shared by all who ask, repeated when it may have seen too little, and bounded",
+      () =>
+        Effect.gen(function* () {
+          const at = yield* stand()
+          const sql = yield* SqlClient.SqlClient
+          yield* at.ensure()
+          const held = at.held()
+          yield* held.refresh
+          // Just read; whoever asks now waits for the next read, which all share.
+          const waiting = yield* Effect.forkChild(
+            Effect.all(
+              Array.from({ length: 200 }, () => held.refresh),
+              { concurrency: "unbounded" }
+            )
+          )
+          yield* Effect.yieldNow
+          yield* at.secrets.store(at.name, "77", Redacted.make("another secret altogether"), "current")
+          const answers = yield* Fiber.join(waiting)
+          assert.strictEqual(answers.filter((changed) => changed).length, 64)
+          assert.lengthOf(held.of(at.name), 2)
+          assert.deepStrictEqual(held.of("nobody"), [])
+          // The database is away: what is known stays.
+          yield* sql`alter table tributary.webhook_secrets rename to hidden`
+          assert.isFalse(yield* held.refresh)
+          yield* sql`alter table tributary.hidden rename to webhook_secrets`
+          assert.lengthOf(held.of(at.name), 2)
+        })
+    )
+    it.effect("are paused, resumed, tested, listed and deleted", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        const { id } = (yield* at.ensure()).subscription
+        const before = (yield* Seen.read(at.name, at.wanted.events))[0]!
+        assert.isTrue((yield* at.act(Subscribe.pause(at.company, at.wanted, null))).paused)
+        const paused = (yield* Seen.read(at.name, at.wanted.events))[0]!
+        assert.deepStrictEqual([paused.state, paused.unsound], ["paused", "paused"])
+        assert.deepStrictEqual(yield* at.deliver(), [])
+        const { result } = yield* Subscribe.test(at.company, at.wanted, null)
+        assert.deepStrictEqual([result.responseCode, result.delivered], [204, true])
+        assert.isFalse((yield* at.act(Subscribe.resume(at.company, at.wanted, id))).paused)
+        const resumed = (yield* Seen.read(at.name, at.wanted.events))[0]!
+        assert.deepStrictEqual([resumed.state, resumed.unsound], ["active", "paused"])
+        // The look that began the pause was the last one that proved anything.
+        assert.isTrue(resumed.soundAt! >= before.soundAt! && resumed.soundAt! < paused.checkedAt)
+
+        const [listing] = yield* at.act(Subscribe.list(at.company, at.wanted))
+        assert.deepStrictEqual(
+          [listing?.subscription.id, listing?.state, listing?.ours, listing?.secret],
+          [id, "active", true, "held"]
+        )
+        const exists = yield* Effect.flip(
+          at.act(Subscribe.create(at.company, at.wanted, { url: at.url, events: at.wanted.events, description: "" }))
+        )
+        assert.strictEqual(exists._tag === "SubscribeProblem" ? exists.kind : exists._tag, "exists")
+
+        // One that delivers elsewhere: nothing that its receiver knows is accepted here.
+        const there = { url: "https://elsewhere.example.com/x", events: at.wanted.events, description: "" }
+        const { subscription: foreign } = yield* at.act(Subscribe.create(at.company, at.wanted, there))
+        const shared = Redacted.make("a secret that two receivers know")
+        yield* at.act(Subscribe.rotate(at.company, at.wanted, foreign.id, shared))
+        const unknowing = yield* Effect.flip(at.act(Subscribe.rotate(at.company, at.wanted, foreign.id)))
+        assert.strictEqual(unknowing._tag === "SubscribeProblem" ? unknowing.kind : unknowing._tag, "foreign")
+        assert.lengthOf(at.secrets.held.of(at.name), 1)
+
+        assert.isTrue((yield* at.act(Subscribe.remove(at.company, at.wanted, id))).cancelled)
+        assert.deepStrictEqual(yield* at.rows, [])
+        assert.deepStrictEqual(
+          (yield* Seen.read(at.name, at.wanted.events)).map(({ state }) => state),
+          ["gone"]
+        )
+        const unknown = yield* Effect.flip(at.act(Subscribe.pause(at.company, at.wanted, id)))
+        assert.strictEqual(unknown._tag === "SubscribeProblem" ? unknown.kind : unknown._tag, "unknown")
+      })
+    )
+
+    it.effect("have a delivery log that is read event by event", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        yield* at.ensure()
+        yield* at.deliver()
+        at.state.isDown = true
+        for (let cycle = 0; cycle < 4; cycle += 1) yield* at.deliver()
+        at.state.isDown = false
+        yield* at.deliver()
+        const log = (wish: Omit<Subscribe.LogWish, "limit">, limit = 100) =>
+          Effect.map(Subscribe.deliveries(at.company, at.wanted, null, { ...wish, limit }), ({ attempts }) =>
+            attempts.map((one) => `${one.attempts}${one.delivered ? "+" : one.abandoned ? "x" : "?"}`)
+          )
+        const all = yield* log({})
+        assert.deepStrictEqual(all, ["1+", "1+", "1+", "2+", "3x", "1+"])
+        assert.deepStrictEqual(yield* log({ abandoned: true }), ["3x"])
+        assert.deepStrictEqual(yield* log({ delivered: true }), ["1+", "1+", "1+", "2+", "1+"])
+        assert.deepStrictEqual(yield* log({ delivered: false }), ["3x"])
+        assert.deepStrictEqual(yield* log({ eventType: "salesmen.updated" }), [])
+        assert.deepStrictEqual(yield* log({}, 2), ["1+", "1+"])
+      })
+    )
+  })
+})

@@ -1,0 +1,75 @@
+/**
+ * Every command of `tributary webhooks` as anybody runs it, one after the other in one installation.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { answerOf, hooked, ownSecret, signed } from "./commandSupport.ts"
+
+describe("tributary webhooks", () => {
+  it.live(
+    "rotates, pauses, resumes, shows, creates, deletes and replays, and prints no secret",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { world, configure, run, received, secrets, url, assertSilent } = yield* hooked
+          configure(`webhooks:\n  public_url: ${url}\n`)
+          const poor = yield* Effect.promise(() => world.reference.token(1, ["items:read"]))
+          const refused = yield* run(3, ["list", "--json"], { MAIN_TOKEN: poor })
+          assert.include(answerOf(refused).failure.remedy, "setup:read")
+
+          const { subscription } = answerOf(yield* run(0, ["ensure", "--json"]))
+          const [first] = yield* secrets
+          yield* run(1, ["rotate", "--secret-env", "NOT_SET"])
+          yield* run(0, ["rotate", "--secret-env", "OWN_SECRET"])
+          yield* run(0, ["test", subscription.id, "--json"])
+          assert.deepStrictEqual([signed(first!, received[0]!), signed(ownSecret, received[0]!)], [true, true])
+          assert.deepStrictEqual(yield* secrets, [first, ownSecret])
+
+          const created = yield* run(0, [
+            "create",
+            "--url",
+            "https://elsewhere.example.com/in",
+            "--event",
+            "items.updated",
+            "--json"
+          ])
+          const other = answerOf(created).subscription.id
+          assert.include((yield* run(0, ["ensure"])).stdout, "nothing to do")
+
+          yield* run(0, ["pause"])
+          const listed = yield* run(0, ["list"])
+          assert.match(listed.stdout, new RegExp(`${subscription.id} +paused +yes +held`))
+          assert.match(listed.stdout, new RegExp(`${other} +active +no +not held +0 +never`))
+          assert.include(listed.stdout, "webhooks resume")
+          yield* run(0, ["resume"])
+
+          const log = yield* run(0, ["deliveries", "--json"])
+          assert.deepStrictEqual(
+            answerOf(log).attempts.map(({ eventType, delivered }) => [eventType, delivered]),
+            [["webhooks.test", true]]
+          )
+          assert.include((yield* run(0, ["deliveries", "--abandoned"])).stdout, "no such delivery")
+          assert.include((yield* run(1, ["rotate", "4711"])).stderr, "4711")
+          yield* run(1, ["deliveries", "--delivered", "--failed"])
+
+          // An event that was given up waits again; one that is named does, however it ended.
+          yield* world.query(
+            `insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, reason)
+             values ('main', 'evt_1', 'items.created', now(), '', 'dead', 'x'),
+                    ('main', 'evt_2', 'items.created', now(), '', 'done', null)`
+          )
+          assert.include((yield* run(0, ["replay"])).stdout, "1 event waits")
+          assert.include((yield* run(0, ["replay", "--event", "evt_2"])).stdout, "1 event waits")
+          assert.include((yield* run(0, ["replay", "--event", "evt_2"])).stdout, "0 events")
+
+          // What another receiver knows too is not accepted here.
+          assert.include((yield* run(1, ["rotate", other])).stderr, "--secret-env")
+          yield* run(0, ["rotate", other, "--secret-env", "OWN_SECRET"])
+          assert.lengthOf(yield* secrets, 2)
+          yield* run(0, ["delete", other])
+          yield* assertSilent
+        })
+      ),
+    120_000
+  )
+})

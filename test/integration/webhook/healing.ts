@@ -1,0 +1,210 @@
+/**
+ * A company with its server for the tests of healing: the reference server in process with receivers that do as told, the
+ * real client, the real inbox, a real Postgres.
+ */
+import { assert } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
+import * as ServiceClient from "../../../connectors/service-v2/client/ServiceClient.ts"
+import { Budget } from "../../../src/budget/Budget.ts"
+import { isEvent } from "../../../src/connector/Delivery.ts"
+import type { Subscriptions } from "../../../src/connector/Subscriptions.ts"
+import { tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { compare } from "../../../src/verify/Compare.ts"
+import type { Company } from "../../../src/webhook/Company.ts"
+import type * as Gaps from "../../../src/webhook/Gaps.ts"
+import * as Heal from "../../../src/webhook/Heal.ts"
+import * as Inbox from "../../../src/webhook/Inbox.ts"
+import { eventServer, receiver, type Reply, subscribe } from "../../reference-server/eventsSupport.ts"
+import { layerSql } from "../../support/postgres.ts"
+
+export const tables = new Map(
+  ["customers", "items"].map((path) => [path, tableOf(serviceV2.resources.get(path)!)] as const)
+)
+export const customers = ["customers.created", "customers.updated"]
+export const events = [...customers, "items.created", "items.updated"]
+
+/** The warehouse's clock can be moved, as the server's can. */
+const movable = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`create table public.ahead (by interval not null)`
+  yield* sql`insert into public.ahead values ('0')`
+  yield* sql.unsafe(`create or replace function tributary.now() returns timestamptz language sql volatile as
+    'select clock_timestamp() + by from public.ahead'`)
+})
+
+export const warehouse = Layer.effectDiscard(
+  Effect.andThen(Migrations.migrate(), Effect.andThen(TablePlan.apply([...tables.values()]), movable))
+).pipe(Layer.provideMerge(layerSql))
+
+let companies = 0
+
+interface OpenGap {
+  readonly resource: string
+  readonly cause: Gaps.Cause
+  readonly lasts: boolean
+  readonly reason: string | null
+}
+
+/** A company of its own with its server; its customers and items are loaded, and it listens to both. */
+export const world = Effect.fnUntraced(function* (options: { readonly events?: ReadonlyArray<string> } = {}) {
+  const sql = yield* SqlClient.SqlClient
+  const inbox = yield* Inbox.make()
+  const server = eventServer()
+  const companyNumber = (companies += 1)
+  const companyId = BigInt(companyNumber)
+  const name = `company${companyNumber}`
+  const token = server.token({ company: companyNumber })
+  const call = server.caller(token)
+  const requests: Array<string> = []
+  const http = HttpClient.make((request, url) =>
+    Effect.gen(function* () {
+      const path = url.pathname + url.search
+      requests.push(`${request.method} ${path.replace("/!/api/v2", "")}`)
+      const { body } = request
+      const answer = server.served.handle({
+        method: request.method,
+        url: path,
+        headers: { ...request.headers },
+        body: body._tag === "Uint8Array" ? Buffer.from(body.body) : null
+      })
+      const {
+        status,
+        headers,
+        body: text
+      } = answer.pending === undefined ? answer : yield* Effect.promise(() => answer.pending!)
+      return HttpClientResponse.fromWeb(request, new Response(text, { status, headers }))
+    })
+  )
+  const connector = yield* ServiceClient.make({
+    baseUrl: "http://127.0.0.1/!/api/v2",
+    token: Redacted.make(token),
+    catalogue: serviceV2,
+    retry: { attemptsMax: 1 }
+  }).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.provide(Budget.layerUnlimited))
+
+  const store = (body: Uint8Array): Promise<Reply> => {
+    const event = deliveryReader.read(body)
+    if (!isEvent(event)) return Promise.resolve(400)
+    const { id: eventId, type: eventType, resource, recordId, stamp, occurredAt } = event
+    return Effect.runPromise(
+      inbox.store({ company: name, eventId, eventType, resource, recordId, stamp, occurredAt, sentAt: 0, body }).pipe(
+        Effect.as(204),
+        Effect.orElseSucceed(() => 503)
+      )
+    )
+  }
+  const receives = () => server.reply(({ body }) => store(body))
+  receives()
+
+  const company: Company = {
+    name,
+    connector,
+    tables: Effect.succeed(tables),
+    engine: engineDefault,
+    batchRecordsMax: 1000,
+    events
+  }
+  const sync = (resource: string) =>
+    syncResource({
+      companyId,
+      connector,
+      table: tables.get(resource)!,
+      full: false,
+      acceptDeletions: false,
+      batchRecordsMax: 1000
+    })
+  const check = Effect.flatMap(Heal.check(company, receiver), (result) =>
+    result._tag === "Checked" ? Effect.succeed(result) : Effect.die(result._tag)
+  )
+  const gaps = sql<OpenGap>`
+    select resource, cause, ended_at is null as lasts, reason from tributary.gaps
+     where company = ${name} and closed_at is null order by resource, cause`
+  const equal = (resource: string) =>
+    Effect.gen(function* () {
+      const { text } = server.control("GET", `/state?company=${companyNumber}&resource=${resource}`)
+      const lines = text.split("\n").filter((line) => line !== "")
+      const { differences } = yield* compare(tables.get(resource)!, companyId, lines)
+      return differences.length === 0
+    })
+  const customer = (code: string) => {
+    const told = call("POST", "/customers", { customercode: code, name: code })
+    assert.strictEqual(told.status, 201, told.text)
+  }
+  const item = (sku: string) => {
+    const told = call("POST", "/items", { sku, description: sku, price: "1", glaccount: "Sales" })
+    assert.strictEqual(told.status, 201, told.text)
+  }
+  /** Both clocks go on. */
+  const advance = (seconds: number) =>
+    Effect.andThen(
+      Effect.promise(() => server.advance(seconds)),
+      sql`update public.ahead set by = by + make_interval(secs => ${seconds})`
+    )
+  const cycles = (count: number) =>
+    Effect.promise(async () => {
+      for (let done = 0; done < count; done += 1) await server.cycle()
+    })
+  /** Requests made by an effect. */
+  const asked = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.suspend(() => {
+      const before = requests.length
+      return Effect.map(effect, (result) => ({ result, requests: requests.slice(before) }))
+    })
+
+  customer("FIRST")
+  item("FIRST")
+  const { id } = subscribe(call, options.events ?? events)
+  for (const resource of tables.keys()) yield* sync(resource)
+  return {
+    sql,
+    server,
+    name,
+    call,
+    company,
+    companyId,
+    connector,
+    id: String(id),
+    requests,
+    sync,
+    check,
+    gaps,
+    equal,
+    customer,
+    item,
+    advance,
+    cycles,
+    asked,
+    receives,
+    store
+  }
+})
+
+/** The first look after the subscription was made has been taken, and everything is settled. */
+export const settled = Effect.fnUntraced(function* (options: { readonly events?: ReadonlyArray<string> } = {}) {
+  const made = yield* world(options)
+  yield* made.check
+  assert.deepStrictEqual(yield* made.gaps, [])
+  return made
+})
+
+/** A connector whose subscriptions do something else. */
+export const withSubscriptions = (
+  company: Company,
+  change: (inner: Subscriptions) => Partial<Subscriptions>
+): Company => ({
+  ...company,
+  connector: {
+    ...company.connector,
+    subscriptions: { ...company.connector.subscriptions!, ...change(company.connector.subscriptions!) }
+  }
+})

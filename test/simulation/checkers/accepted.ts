@@ -1,0 +1,33 @@
+/** I5: who was told that a delivery is accepted can rely on it. */
+import { type CheckerOf } from "./Checker.ts"
+
+export const accepted: CheckerOf = () => {
+  /** Events that were acknowledged, and whether they have been settled since. */
+  const acknowledged = new Map<string, boolean>()
+  return {
+    name: "accepted",
+    holds:
+      "I5: a delivery that is answered 2xx stands in the inbox in that very moment, once, and stays there until it is settled",
+    answered: ({ answer: { status, arrival }, entries }) => {
+      if (status < 200 || status > 299) return null
+      const own = entries.filter(({ company }) => `company-${company}` === arrival.company)
+      if (own.length === 0) {
+        return `${arrival.eventId} was answered ${status} and ${acknowledged.get(arrival.eventId!) === true ? "is forgotten" : "is not in the inbox"}`
+      }
+      if (own.length > 1) return `${arrival.eventId} stands ${own.length} times in the inbox`
+      const key = `${own[0]!.company} ${arrival.eventId}`
+      acknowledged.set(key, acknowledged.get(key) === true && own[0]!.state !== "waiting")
+      return null
+    },
+    stored: ({ entries }) => {
+      const present = new Map(entries.map((entry) => [`${entry.company} ${entry.eventId}`, entry]))
+      if (present.size !== entries.length) return "an event stands in the inbox more than once"
+      for (const [key, isSettled] of acknowledged) {
+        const entry = present.get(key)
+        if (entry === undefined && !isSettled) return `event ${key} was accepted, is not settled and not in the inbox`
+        if (entry !== undefined) acknowledged.set(key, entry.state !== "waiting" && entry.state !== "dead")
+      }
+      return null
+    }
+  }
+}

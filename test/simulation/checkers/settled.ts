@@ -1,0 +1,45 @@
+/** An event is called done only when what it announced is there. */
+import { type CheckerOf, keyOf, type Subject } from "./Checker.ts"
+
+export const settled: CheckerOf = ({ source, canonical }) => {
+  const states = new Map<string, string>()
+  /** Commits of the source when an event was stored. */
+  const storedAt = new Map<string, number>()
+  const judge = ({ company, resource, rows, held }: Subject, id: string, at: number): string | null => {
+    if (held.some((one) => one.id === id || one.id === null)) return null
+    const versions = source.history(company, resource.path).filter((version) => version.id === id)
+    const wanted = versions.findLastIndex((version) => version.at <= at)
+    if (wanted < 0) return null
+    const row = rows.get(id)
+    const since = versions.slice(wanted)
+    if (row === undefined || row.deleted) {
+      return since.some(({ op }) => op === "delete")
+        ? null
+        : `the row is ${row === undefined ? "missing" : "a tombstone"}, and the source has it`
+    }
+    return since.some(({ op, text }) => op !== "delete" && canonical(company, resource, text).whole === row.value.whole)
+      ? null
+      : "the row is older than that"
+  }
+  return {
+    name: "settled",
+    holds:
+      "an event is done only when the row is at least as new as the record was when the event fired, and where a read settled it, as the record was when the event was stored",
+    stored: ({ now, entries, subjects }) => {
+      for (const { number, company, resource, recordId, state, eventId, type, reason, runId, occurredAt } of entries) {
+        const before = states.get(number)
+        if (before === state) continue
+        states.set(number, state)
+        if (before === undefined) storedAt.set(number, now)
+        if (state !== "done" || resource === null || recordId === null) continue
+        const subject = subjects.find((one) => one.company === company && one.resource.path === resource)
+        if (subject === undefined) continue
+        const stored = storedAt.get(number)!
+        const what = judge(subject, recordId, runId === null && occurredAt !== null ? Math.min(occurredAt, stored) : stored)
+        if (what !== null)
+          return `${eventId} (${type} of ${keyOf(company, resource, recordId)}) is done${reason === null ? "" : ` (${reason})`}: ${what}`
+      }
+      return null
+    }
+  }
+}

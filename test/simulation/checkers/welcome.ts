@@ -1,0 +1,30 @@
+/** What the source sends is not refused. */
+import { aheadSeconds, toleranceSeconds } from "../world/Sender.ts"
+import { type CheckerOf } from "./Checker.ts"
+
+const grace = 2
+
+export const welcome: CheckerOf = () => {
+  /** Secrets by which a process has accepted before. */
+  const known = new Set<string>()
+  return {
+    name: "welcome",
+    holds:
+      "SIG-05, H-08: a genuine delivery in the window is never refused by a process that knows a secret of it, whichever v1 stands first, and while the source may sign with it",
+    answered: ({ answer: { status, arrival, clocks, by } }) => {
+      if (arrival.forged !== null) return null
+      const keys = arrival.secrets.map((secret) => `${by} ${arrival.company} ${secret}`)
+      if (status >= 200 && status <= 299) {
+        // By which of several it was accepted is not known.
+        if (keys.length === 1) known.add(keys[0]!)
+        return null
+      }
+      if (status !== 400 && status !== 401 && status !== 413) return null
+      const ages = clocks.map((clock) => clock / 1e6 - arrival.t!)
+      const isTimely = ages.every((age) => age < toleranceSeconds - grace && age > -aheadSeconds + grace)
+      if (isTimely && keys.some((key) => known.has(key)))
+        return `${arrival.eventId} is genuine, in time, signed with a secret that ${by} knows, and was answered ${status}`
+      return null
+    }
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * Who listens for deliveries.
+ *
+ * Promise: a delivery reaches one process that listens; one that is frozen takes it when it is thawed, one that is
+ * dead answers nothing.
+ */
+import type { Chance } from "../kernel/Chance.ts"
+import type { Kernel, Owner } from "../kernel/Kernel.ts"
+import type { Answer, Arrival, Port } from "./Sender.ts"
+
+interface Listening {
+  readonly receive: (arrival: Arrival, done: (status: number) => void) => void
+  /** How far the process's clock is ahead, in microseconds. */
+  readonly skew: () => number
+}
+
+export class Ports implements Port {
+  private readonly kernel: Kernel
+  private readonly chance: Chance
+  private readonly listening = new Map<Owner, Listening>()
+
+  constructor(kernel: Kernel, chance: Chance) {
+    this.kernel = kernel
+    this.chance = chance
+  }
+
+  open(owner: Owner, listening: Listening): void {
+    this.listening.set(owner, listening)
+  }
+
+  close(owner: Owner): void {
+    this.listening.delete(owner)
+  }
+
+  receive(arrival: Arrival, answered: (answer: Answer) => void): boolean {
+    const { kernel, chance } = this
+    if (this.listening.size === 0) return false
+    const [owner, { receive, skew }] = chance.pick([...this.listening])
+    kernel.deliver(owner, () => {
+      const arrived = kernel.now + skew()
+      receive(arrival, (status) => {
+        answered({ status, arrival, clocks: [arrived, kernel.now + skew()], by: owner.name })
+      })
+    })
+    return true
+  }
+}

@@ -1,0 +1,442 @@
+/**
+ * The way from the source to whoever receives its deliveries, and the people on that way.
+ *
+ * Promise: the reference server signs and decides what is sent, and when; here is only what happens to a delivery that
+ * has left: it is lost, doubled, kept by a proxy and passed on in any order, captured and sent again, forged. Whoever
+ * answers is judged by what was sent (see {@link Arrival}), never by what the receiver thinks of it.
+ */
+import { createHmac } from "node:crypto"
+import type { Network, Outcome, Outgoing } from "../../../connectors/service-v2/reference-server/events/Network.ts"
+import { secretsAt, type Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
+import type { Chance } from "../kernel/Chance.ts"
+import type { Kernel } from "../kernel/Kernel.ts"
+import type { Trace } from "../kernel/Trace.ts"
+import { momentOf, type Plan, sleepOf } from "../Plan.ts"
+import type { Source } from "./Source.ts"
+
+/** How old a delivery may be, and how far ahead of the receiver's clock, as the documents and decisions say. */
+export const toleranceSeconds = 300
+export const aheadSeconds = 60
+
+/** A delivery on its last way, and the truth about it. */
+export interface Arrival {
+  readonly company: string
+  readonly eventId: string | null
+  readonly signature: string | undefined
+  readonly body: Uint8Array
+  /** What it is signed for, in seconds; null where there is no such time. */
+  readonly t: number | null
+  /** Secrets of the subscription by which it is signed; empty when it is forged. */
+  readonly secrets: ReadonlyArray<string>
+  /** Why it is none of the source's; null when it is genuine, if perhaps old. */
+  readonly forged: string | null
+}
+
+/** How a receiver answered. */
+export interface Answer {
+  readonly status: number
+  readonly arrival: Arrival
+  /** The receiver's clock, in microseconds, when the delivery arrived and when it was answered. */
+  readonly clocks: readonly [number, number]
+  /** The life of the process that answered. */
+  readonly by: string
+}
+
+/** Whoever receives. False when nobody listens. */
+export interface Port {
+  readonly receive: (arrival: Arrival, answered: (answer: Answer) => void) => boolean
+}
+
+const senderTimeout = 15_000_000
+const second = 1_000_000
+const encoder = new TextEncoder()
+
+export const companyName = (company: number): string => `company-${company}`
+export const companyOf = (name: string): number => Number(name.slice("company-".length))
+export const publicUrl = "https://hooks.simulated"
+
+const sign = (secret: string, t: string, body: Uint8Array): string =>
+  createHmac("sha256", secret).update(`${t}.`).update(body).digest("hex")
+
+interface Held {
+  readonly pass: () => void
+}
+
+export class Sender implements Network {
+  private readonly kernel: Kernel
+  private readonly chance: Chance
+  private readonly drawn: Plan
+  private readonly trace: Trace
+  private readonly fired: (what: string) => void
+  private source: Source | null = null
+  private port: Port | null = null
+  /** Told of every answer. */
+  answered: (answer: Answer) => void = () => {}
+  private faults = true
+  private readonly outages: Array<readonly [number, number]> = []
+  /** What a proxy has taken and not passed on. */
+  private readonly held = new Set<Held>()
+  private readonly captured: Array<{ readonly company: string; readonly body: Uint8Array; readonly eventId: string }> = []
+  private sending = false
+  private wasOut = false
+  private forgeries = 0
+  deliveries = 0
+
+  constructor(kernel: Kernel, chance: Chance, drawn: Plan, trace: Trace, fired: (what: string) => void) {
+    this.kernel = kernel
+    this.chance = chance
+    this.drawn = drawn
+    this.trace = trace
+    this.fired = fired
+  }
+
+  /** Starts the source's cycles, and what happens to its subscriptions. */
+  begin(source: Source, port: Port): void {
+    const { chance, drawn, kernel } = this
+    this.source = source
+    this.port = port
+    const { world } = source.core
+    world.limits = { ...world.limits, failureThreshold: drawn.webhooks.failureThreshold }
+    const start = kernel.now
+    const sleep = sleepOf(drawn)
+    const tick = () => {
+      this.cycle()
+      const at = kernel.now - start
+      const isAsleep = sleep !== null && at >= sleep.from && at < sleep.to
+      const { cycleEvery, asleep } = drawn.webhooks
+      const wait = isAsleep ? Math.min(Math.max(cycleEvery, asleep / 40), sleep.to - at + second) : cycleEvery
+      kernel.after(wait, null, tick)
+    }
+    kernel.after(drawn.webhooks.cycleEvery, null, tick)
+    const sometime = (run: () => void) =>
+      kernel.at(start + Math.round(momentOf(drawn, chance.next())), null, () => {
+        if (this.faults) run()
+      })
+    if (drawn.on.has("W9") || drawn.webhooks.dropRate === 1) {
+      const from = start + Math.round(chance.next() * drawn.safety)
+      // Hours without anything; the healed phase begins with an end of it.
+      const length = drawn.webhooks.dropRate === 1 ? chance.skewed(20 * second, drawn.safety) : chance.skewed(2 * second, 40 * second)
+      this.outages.push([from, from + length])
+    }
+    if (drawn.on.has("W12")) {
+      for (let times = chance.integer(1, 2); times > 0; times--) sometime(() => this.disturb())
+    }
+    if (drawn.on.has("W11")) for (let times = chance.integer(1, 4); times > 0; times--) sometime(() => this.unknownType())
+    if (drawn.on.has("W8")) for (let times = chance.integer(2, 6); times > 0; times--) sometime(() => this.forge(null))
+  }
+
+  /** The faults are over; what a proxy holds is passed on now, or never. */
+  heal(): void {
+    this.faults = false
+    // Whoever had these is dead.
+    this.underWay.clear()
+    const held = [...this.held]
+    this.held.clear()
+    for (const { pass } of held) {
+      if (this.chance.chance(0.5)) pass()
+      else this.fired("W1 taken and never passed on")
+    }
+  }
+
+  /** One cycle of the source, unless one is under way. */
+  cycle(): void {
+    if (this.sending) return
+    const { events } = this.source!.core.world
+    this.sending = true
+    void events.cycle().finally(() => {
+      this.sending = false
+    })
+  }
+
+  /** Whether the source has something that it will try to send. */
+  get isBusy(): boolean {
+    return this.sending || this.source!.subscriptions().some(({ queue }) => queue.length > 0) || this.underWay.size > 0
+  }
+
+  /** Handed to a receiver and not answered. */
+  private readonly underWay = new Set<object>()
+
+  // -- from the source ----------------------------------------------------------------------------------------------------
+
+  send(outgoing: Outgoing): Promise<Outcome> {
+    const { kernel, chance, drawn } = this
+    const began = kernel.now
+    const { webhooks, on } = drawn
+    return new Promise((resolve) => {
+      const cancel = kernel.after(senderTimeout, null, () => finish(null, "no answer within 15 seconds"))
+      let open = true
+      const finish = (status: number | null, failure: string | null = null) => {
+        if (!open) return
+        open = false
+        cancel()
+        resolve({ status, body: new Uint8Array(), durationms: Math.round((kernel.now - began) / 1000), failure })
+      }
+      const later = (status: number | null) => kernel.after(this.delay(), null, () => finish(status, status === null ? "no answer" : null))
+      const arrival = this.genuine(outgoing)
+      const attempt = Number(outgoing.headers["Svc-Delivery-Attempt"])
+      this.deliveries++
+      this.trace.event(began, "source", `sends ${arrival.eventId} ${outgoing.headers["Svc-Event-Type"]} attempt ${attempt}`)
+      const isOut = this.outages.some(([from, to]) => began >= from && began < to)
+      if (isOut && this.faults) {
+        this.fired(webhooks.dropRate === 1 ? "W1 all dropped" : "W9 no way")
+        this.wasOut = true
+        return void later(null)
+      }
+      if (this.wasOut) {
+        this.wasOut = false
+        if (on.has("W9")) this.fired("W9 filled")
+      }
+      if (this.faults) {
+        this.captured.push({ company: arrival.company, body: arrival.body, eventId: arrival.eventId! })
+        if (webhooks.forgeRate > 0 && chance.chance(webhooks.forgeRate)) this.forge(arrival)
+        if (webhooks.replayRate > 0 && chance.chance(webhooks.replayRate)) this.replay(arrival)
+        if (webhooks.dropRate < 1 && chance.chance(webhooks.dropRate)) {
+          if (chance.chance(0.3)) {
+            // Somebody in between says that all is well.
+            this.fired("W1 swallowed and acknowledged")
+            return void later(200)
+          }
+          this.fired("W1 dropped")
+          return void later(null)
+        }
+        if (on.has("W12") && chance.chance(0.01)) {
+          this.fired("W12 answered 410")
+          return void later(410)
+        }
+        if (webhooks.copyRate > 0 && chance.chance(webhooks.copyRate)) {
+          this.fired("W2 doubled")
+          for (let copies = chance.skewed(1, 20); copies > 0; copies--) this.hold(arrival, chance.skewed(second / 10, 400 * second))
+        }
+        if (webhooks.proxyRate > 0 && chance.chance(webhooks.proxyRate)) {
+          this.fired("W3 passed on later")
+          this.hold(arrival, chance.skewed(second, 120 * second))
+          return void later(200)
+        }
+      }
+      const isSlow = this.faults && webhooks.slowRate > 0 && chance.chance(webhooks.slowRate)
+      const isLost = this.faults && webhooks.lostRate > 0 && chance.chance(webhooks.lostRate)
+      kernel.after(this.delay(), null, () => {
+        const listens = this.arrive(arrival, ({ status }) => {
+          if (isLost) {
+            this.fired("R2 answer lost")
+            return void later(null)
+          }
+          if (isSlow) {
+            this.fired("R5 answered too late")
+            return
+          }
+          if (kernel.now - began > senderTimeout) this.fired("R5 answered too late")
+          if (status === 503) this.fired("R4 not stored now")
+          later(status)
+        })
+        if (!listens) {
+          this.fired("R1 nobody listens")
+          later(null)
+        }
+      })
+    })
+  }
+
+  private delay(): number {
+    return this.chance.skewed(2_000, 200_000)
+  }
+
+  /** A delivery as the source sent it, signed in whichever way a rotation allows. */
+  private genuine({ url, headers, body }: Outgoing): Arrival {
+    const { chance, drawn } = this
+    const company = decodeURIComponent(new URL(url).pathname.split("/").at(-1)!)
+    const [first, ...macs] = headers["Svc-Signature"]!.split(",")
+    const t = Number(first!.slice(2))
+    const subscription = this.subscriptionOf(company, (one) => macs.includes(`v1=${sign(one.secret, String(t), body)}`))
+    const secrets = subscription === null ? [] : secretsAt(subscription, this.kernel.now)
+    let chosen = macs.map((mac, index) => ({ mac, secret: secrets[index]! }))
+    const told = { company, eventId: headers["Svc-Event-Id"]!, body, t, forged: null }
+    if (drawn.on.has("W6") && this.faults) {
+      if (chosen.length > 1) {
+        const [newer, older] = chosen as [(typeof chosen)[0], (typeof chosen)[0]]
+        const form = chance.pick(["both", "swapped", "new only", "old only"])
+        this.fired(`W6 signed with ${form}`)
+        chosen = form === "both" ? chosen : form === "swapped" ? [older, newer] : form === "new only" ? [newer] : [older]
+      }
+      if (chance.chance(0.3)) {
+        this.fired("W6 signed with a key of nobody's first")
+        const foreign = { mac: `v1=${sign("whsec_of_somebody_else", String(t), body)}`, secret: "" }
+        chosen = [foreign, ...chosen]
+      }
+    }
+    return {
+      ...told,
+      secrets: chosen.flatMap(({ secret }) => (secret === "" ? [] : [secret])),
+      signature: [`t=${t}`, ...chosen.map(({ mac }) => mac)].join(",")
+    }
+  }
+
+  private subscriptionOf(company: string, isIt: (one: Subscription) => boolean): Subscription | null {
+    return (
+      this.source!.subscriptions().find((one) => one.url.endsWith(`/hooks/${encodeURIComponent(company)}`) && isIt(one)) ??
+      null
+    )
+  }
+
+  /** Keeps a delivery for a while. */
+  private hold(arrival: Arrival, micros: number): void {
+    const pass = () => {
+      if (!this.held.delete(held)) return
+      this.arrive(arrival, () => {})
+    }
+    const held: Held = { pass: () => void this.arrive(arrival, () => {}) }
+    this.held.add(held)
+    this.kernel.after(micros, null, pass)
+  }
+
+  private arrive(arrival: Arrival, answered: (answer: Answer) => void): boolean {
+    const tell = (answer: Answer) => {
+      this.underWay.delete(tell)
+      this.trace.event(
+        this.kernel.now,
+        answer.by,
+        `answers ${answer.status} to ${arrival.eventId ?? "nothing"}${arrival.forged === null ? "" : ` (forged: ${arrival.forged})`}`
+      )
+      this.answered(answer)
+      answered(answer)
+    }
+    const listens = this.port!.receive(arrival, tell)
+    if (listens) this.underWay.add(tell)
+    return listens
+  }
+
+  // -- people on the way --------------------------------------------------------------------------------------------------
+
+  /** The same delivery again, later, by whoever listened. */
+  private replay(arrival: Arrival): void {
+    const { chance, kernel } = this
+    // As captured long ago: the same signature under an old time.
+    const [secret] = arrival.secrets
+    if (secret === undefined) return
+    if (chance.chance(0.5)) {
+      this.fired("W7 replayed in the window")
+      return this.hold(arrival, chance.skewed(second, 250 * second))
+    }
+    this.fired("W7 replayed out of the window")
+    const t = Math.floor(kernel.now / second) - toleranceSeconds - chance.skewed(20, 40 * 86_400)
+    this.hold(this.signedAt(arrival, String(t), t, arrival.eventId), chance.skewed(second / 10, 10 * second))
+  }
+
+  /** The bytes of an event that never was. */
+  private invented(like: Uint8Array): { readonly id: string; readonly body: Uint8Array } {
+    const id = `evt_forged${++this.forgeries}`
+    const text = new TextDecoder().decode(like).replace(/"id":"[^"]*"/, `"id":"${id}"`)
+    return { id, body: encoder.encode(text) }
+  }
+
+  private signedAt(arrival: Arrival, text: string, t: number | null, eventId: string | null): Arrival {
+    return { ...arrival, eventId, t, signature: `t=${text},v1=${sign(arrival.secrets[0]!, text, arrival.body)}` }
+  }
+
+  /** A forgery, out of a delivery or out of nothing. */
+  private forge(given: Arrival | null): void {
+    const { chance, kernel } = this
+    const company = given?.company ?? companyName(chance.integer(1, this.drawn.companies))
+    const some =
+      given?.body ??
+      encoder.encode('{"id":"evt_0","type":"jobs.updated","createdate":"2026-11-21T03:00:00Z","companyid":1,"data":{"id":1}}')
+    const { id, body } = this.invented(some)
+    const now = Math.floor(kernel.now / second)
+    const t = String(now)
+    const subscription = this.subscriptionOf(company, () => true)
+    const secret = subscription?.secret ?? "whsec_guessed_by_somebody"
+    const mac = sign(secret, t, body)
+    const forgery = (why: string, signature: string | undefined, changed: Partial<Arrival> = {}) => {
+      this.fired(`W8 ${why}`)
+      this.hold(
+        { company, eventId: id, body, t: now, secrets: [], forged: why, signature, ...changed },
+        chance.skewed(second / 100, 2 * second)
+      )
+    }
+    const other = this.source!.subscriptions().find((one) => !one.url.endsWith(`/hooks/${company}`))
+    const untimely = (why: string, text: string, at: number) =>
+      forgery(why, `t=${text},v1=${sign(secret, text, body)}`, { forged: null, t: at, secrets: [secret] })
+    switch (subscription === null ? chance.integer(0, 3) : chance.integer(0, 13)) {
+      case 0:
+        return forgery("without a signature", chance.pick([undefined, "", `t=${t}`, "v1=", `t=${t},v1=`]))
+      case 1:
+        return forgery("signed with nothing", `t=${t},v1=${sign("", t, body)}`)
+      case 2:
+        return forgery("signed with a guess", `t=${t},v1=${sign("whsec_guessed_by_somebody", t, body)}`)
+      case 3:
+        return forgery("for a company that is not there", `t=${t},v1=${mac}`, { company: "nobody" })
+      case 4:
+        return forgery("signed with another company's secret", `t=${t},v1=${sign(other?.secret ?? "whsec_other", t, body)}`)
+      case 5:
+        return forgery("with a bit turned", `t=${t},v1=${mac.slice(0, 63)}${mac.endsWith("0") ? "1" : "0"}`)
+      case 6:
+        return forgery("with a shortened signature", `t=${t},v1=${mac.slice(0, chance.integer(1, 63))}`)
+      case 7:
+        return forgery("in capital letters", `t=${t},v1=${mac.replace(/^./, "a").toUpperCase()}`)
+      case 8:
+        return forgery("with another time", `t=${now + chance.pick([-1, 1, 30])},v1=${mac}`)
+      case 9:
+        return forgery("with another body", `t=${t},v1=${sign(secret, t, some)}`)
+      case 10:
+        return forgery("with a time in milliseconds", `t=${t}000,v1=${sign(secret, `${t}000`, body)}`)
+      case 11:
+        return forgery("with two times", `t=${now - 5000},t=${t},v1=${sign(secret, `${now - 5000}`, body)}`)
+      case 12: {
+        const ahead = now + aheadSeconds + chance.skewed(20, 40_000_000)
+        return untimely("of the future", String(ahead), ahead)
+      }
+      default: {
+        const before = now - toleranceSeconds - chance.skewed(20, 40_000_000)
+        return untimely("of the past", String(before), before)
+      }
+    }
+  }
+
+  /** A genuine event whose type nobody has heard of, or whose record nobody syncs. */
+  private unknownType(): void {
+    const { chance, kernel } = this
+    const company = companyName(chance.integer(1, this.drawn.companies))
+    const subscription = this.subscriptionOf(company, () => true)
+    if (subscription === null) return
+    const type = chance.pick([
+      "widgets.exploded",
+      `${chance.pick(this.drawn.resources)}.archived`,
+      "orders.created",
+      "webhooks.test",
+      "nothing",
+      "jobs.updated.twice"
+    ])
+    const eventId = `evt_unknown${++this.forgeries}`
+    const data = chance.pick(['{"id":1}', "{}", "null", '{"id":"one"}', '{"id":99999999999999999999}'])
+    const body = encoder.encode(
+      `{"id":"${eventId}","type":"${type}","createdate":"${new Date(kernel.now / 1000).toISOString()}","companyid":${companyOf(company)},"data":${data},"version":7}`
+    )
+    this.fired("W11 unknown type")
+    const t = Math.floor(kernel.now / second)
+    const arrival: Arrival = {
+      company,
+      eventId,
+      body,
+      t,
+      secrets: [subscription.secret],
+      forged: null,
+      signature: `t=${t},v1=${sign(subscription.secret, String(t), body)}`
+    }
+    this.hold(arrival, this.delay())
+  }
+
+  /** Somebody plays with a subscription. */
+  private disturb(): void {
+    const { chance } = this
+    const { events } = this.source!.core.world
+    const there = this.source!.subscriptions().filter(({ cancelled }) => !cancelled)
+    if (there.length === 0) return
+    const one = chance.pick(there)
+    const what = chance.pick(["paused", "paused", "disabled", "disabled", "cancelled"])
+    this.trace.event(this.kernel.now, "source", `! W12 subscription ${one.id} is ${what}`)
+    this.fired(`W12 ${what}`)
+    if (what === "paused") one.paused = true
+    else if (what === "disabled") events.disable(one)
+    else events.cancel(one)
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * The webhook side of `tributary serve` in a simulated process, and what people do with subscriptions at a command line.
+ *
+ * Promise: the parts are those of `src/webhook/Service.ts` and are put together as there, but for the listener: what
+ * arrives is handed to the receiver by {@link Ports}.
+ */
+import * as Effect from "effect/Effect"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import * as Random from "effect/Random"
+import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
+import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
+import type { Company } from "../../../src/webhook/Company.ts"
+import * as Gaps from "../../../src/webhook/Gaps.ts"
+import * as Heal from "../../../src/webhook/Heal.ts"
+import * as Inbox from "../../../src/webhook/Inbox.ts"
+import * as Queue from "../../../src/webhook/Queue.ts"
+import * as Receiver from "../../../src/webhook/Receiver.ts"
+import * as Secrets from "../../../src/webhook/Secrets.ts"
+import * as Subscribe from "../../../src/webhook/Subscribe.ts"
+import * as Supervisor from "../../../src/webhook/Supervisor.ts"
+import * as Worker from "../../../src/webhook/Worker.ts"
+import type { Owner } from "../kernel/Kernel.ts"
+import type { Plan } from "../Plan.ts"
+import { companiesOf, engineOf, type Machine, resourcesOf } from "./Engine.ts"
+import { aheadSeconds, publicUrl, toleranceSeconds } from "./Sender.ts"
+
+const secretsEveryMs = 5_000
+const aliveEveryMs = 20_000
+
+/** What is subscribed to: everything that happens to what is synced. */
+export const eventsOf = (drawn: Plan): ReadonlyArray<string> =>
+  drawn.resources.flatMap((path) => ["created", "updated", "cancelled"].map((verb) => `${path}.${verb}`))
+
+/** The way of the configuration, so that both sides say the same. */
+const addressOf = (company: string): string => `${publicUrl}/hooks/${company}`
+
+/** Seeded like everything else. */
+const secureRandom = Effect.map(Random.Random, (random) =>
+  SecureRandom.make((size) => Uint8Array.from({ length: size }, () => Math.floor(random.nextDoubleUnsafe() * 256)))
+)
+
+const known = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number) {
+  const { drawn } = machine
+  const made = yield* companiesOf(machine, owner, life)
+  const tables = new Map(resourcesOf(drawn).map((resource) => [resource.path, tableOf(resource, datasetsDefault)]))
+  const companies = made.map(({ name, connector }): Company => ({
+    name,
+    connector,
+    tables: Effect.succeed(tables),
+    engine: engineOf(machine),
+    batchRecordsMax: drawn.batchRecordsMax,
+    events: eventsOf(drawn)
+  }))
+  const secrets = yield* Secrets.make(made.map(({ name, token }) => ({ name, token, configured: [] }))).pipe(
+    Effect.provideService(SecureRandom.SecureRandom, yield* secureRandom)
+  )
+  return { companies, secrets }
+})
+
+/** Receives, acts and heals until it is interrupted. `skew` tells how far the process's clock is ahead. */
+export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, skew: () => number) {
+  const { drawn, ports } = machine
+  const { companies, secrets } = yield* known(machine, owner, life)
+  const { held } = secrets
+  const inbox = yield* Inbox.make()
+  const receiver = yield* Receiver.make({
+    reader: deliveryReader,
+    held,
+    inbox,
+    settings: { toleranceMs: toleranceSeconds * 1000, aheadMs: aheadSeconds * 1000 }
+  })
+  yield* Effect.addFinalizer(() => Effect.sync(() => ports.close(owner)))
+  ports.open(owner, {
+    skew,
+    receive: ({ company, signature, body }, done) =>
+      receiver.receive({ company, signatures: signature === undefined ? [] : [signature], body }, ({ status }) =>
+        done(status)
+      )
+  })
+  const { keep, checkEvery } = drawn.webhooks
+  const names = companies.map(({ name }) => name)
+  return yield* Effect.all(
+    [
+      Supervisor.keep("the signing secrets", Effect.forever(Effect.delay(held.refresh, secretsEveryMs))),
+      Supervisor.keep(
+        "the sign of life",
+        Effect.forever(
+          Effect.andThen(Effect.andThen(inbox.probe, Gaps.alive(owner.name, names)), Effect.sleep(aliveEveryMs))
+        )
+      ),
+      Supervisor.keep(
+        "the removal of old events",
+        Effect.forever(Effect.andThen(Inbox.purge({ keepMs: keep / 1000 }), Effect.sleep(Math.max(5_000, Math.min(keep / 2000, 60_000)))))
+      ),
+      ...companies.flatMap((company) => [
+        Supervisor.keep("acting on events", Worker.run({ company, inbox, reader: deliveryReader })),
+        Supervisor.keep(
+          "looking for missed events",
+          Heal.run(company, { url: addressOf(company.name), checkEveryMs: checkEvery / 1000 })
+        )
+      ])
+    ],
+    { concurrency: "unbounded", discard: true }
+  )
+})
+
+export type Command = "ensure" | "rotate" | "replay"
+
+/** What a person types. */
+export const command = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, what: Command) {
+  const { companies, secrets } = yield* known(machine, owner, life)
+  yield* Effect.forEach(
+    companies,
+    (company) => {
+      const wanted = { url: addressOf(company.name), events: company.events }
+      if (what === "replay") return Effect.asVoid(Queue.replay(company.name, { state: "dead" }))
+      return what === "ensure"
+        ? Effect.asVoid(Subscribe.ensure(company, wanted))
+        : Effect.asVoid(Subscribe.rotate(company, wanted, null))
+    },
+    { discard: true }
+  ).pipe(Effect.provideService(Secrets.Secrets, secrets))
+})

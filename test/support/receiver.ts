@@ -1,0 +1,65 @@
+/**
+ * A receiver in a process of its own, for tests that kill it and for the bench: listener, receiver and inbox on the
+ * database that it is told, with one secret for every company. It ends with its input.
+ *
+ * `--database URL` (none: nothing is stored, every event is called stored) · `--secret TEXT` · `--writers N` ·
+ * `--gate`: before each answer it prints the line `stored` and waits until a line comes in.
+ */
+import { createInterface } from "node:readline"
+import { parseArgs } from "node:util"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import { Effect, Layer, Redacted } from "effect"
+import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
+import { Database } from "../../src/postgres/Database.ts"
+import * as Inbox from "../../src/webhook/Inbox.ts"
+import * as Listener from "../../src/webhook/Listener.ts"
+import * as Metrics from "../../src/webhook/Metrics.ts"
+import * as Receiver from "../../src/webhook/Receiver.ts"
+
+const { values } = parseArgs({
+  options: {
+    database: { type: "string" },
+    secret: { type: "string", default: "whsec_test" },
+    writers: { type: "string", default: "2" },
+    gate: { type: "boolean", default: false }
+  }
+})
+
+const secrets = [Redacted.make(values.secret)]
+const input = createInterface({ input: process.stdin })
+input.once("close", () => process.exit(0))
+
+const nowhere: Pick<Inbox.Inbox, "put"> = { put: (_event, done) => done("stored") }
+
+const program = Effect.gen(function* () {
+  const inbox = values.database === undefined ? null : yield* Inbox.make({ writers: Number(values.writers) })
+  const receiver = yield* Receiver.make({
+    reader: deliveryReader,
+    held: { of: () => secrets, refresh: Effect.succeed(false) },
+    inbox: inbox ?? nowhere,
+    settings: { toleranceMs: 300_000, aheadMs: 60_000 }
+  })
+  const gated: Receiver.Receiver["receive"] = (arrival, done) =>
+    receiver.receive(arrival, (answer) => {
+      console.log("stored")
+      input.once("line", () => done(answer))
+    })
+  const listener = yield* Listener.listen({
+    host: "127.0.0.1",
+    port: 0,
+    tls: null,
+    bodyBytesMax: 1024 * 1024,
+    receiver: values.gate ? { ...receiver, receive: gated } : receiver,
+    ready: inbox?.probe ?? Effect.void,
+    metrics: Effect.sync(() =>
+      inbox === null ? "" : Metrics.render(Metrics.ofReceiving(receiver.stats(), inbox.stats()))
+    )
+  })
+  console.log(JSON.stringify({ port: listener.port }))
+  return yield* Effect.never
+}).pipe(
+  Effect.scoped,
+  Effect.provide(values.database === undefined ? Layer.empty : Database.layerUrl(Redacted.make(values.database)))
+)
+
+NodeRuntime.runMain(program as Effect.Effect<never, unknown>)

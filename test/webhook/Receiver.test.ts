@@ -1,0 +1,273 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Logger, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
+import type { Held } from "../../src/webhook/Held.ts"
+import { type AcceptedEvent, InboxUnavailable, type Outcome } from "../../src/webhook/Inbox.ts"
+import * as Receiver from "../../src/webhook/Receiver.ts"
+import { bodyOf, forgeries, mac, signatureOf } from "../support/deliveries.ts"
+
+const secret = "whsec_of_acme"
+const other = "whsec_of_bolt"
+const t = 1_800_000_000
+const utf8 = (text: string) => new TextEncoder().encode(text)
+
+/** A receiver whose clock stands at `t`, with what it stored and what it logged. */
+const receiving = Effect.fnUntraced(function* (
+  secrets: Map<string, ReadonlyArray<string>>,
+  outcome: (event: AcceptedEvent) => Outcome = () => "stored",
+  onRefresh: () => void = () => {}
+) {
+  yield* TestClock.setTime(t * 1000)
+  const events: Array<AcceptedEvent> = []
+  const counts = { refreshes: 0 }
+  const lines: Array<string> = []
+  const cached = new Map<string, ReadonlyArray<Redacted.Redacted>>()
+  const read = () => {
+    cached.clear()
+    for (const [company, texts] of secrets)
+      cached.set(
+        company,
+        texts.map((text) => Redacted.make(text))
+      )
+  }
+  read()
+  const held: Held = {
+    of: (company) => cached.get(company) ?? [],
+    refresh: Effect.sync(() => {
+      counts.refreshes += 1
+      onRefresh()
+      read()
+      return true
+    })
+  }
+  const receiver = yield* Receiver.make({
+    reader: deliveryReader,
+    held,
+    inbox: {
+      put: (event, done) => {
+        events.push(event)
+        done(outcome(event))
+      }
+    },
+    settings: { toleranceMs: 300_000, aheadMs: 60_000 }
+  }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])))
+  return { receiver, events, counts, lines }
+})
+
+const companies = () =>
+  new Map<string, ReadonlyArray<string>>([
+    ["acme", [secret]],
+    ["bolt", [other]]
+  ])
+const delivery = (signature: string, body: string, company = "acme"): Receiver.Arrival => ({
+  company,
+  signatures: [signature],
+  body: utf8(body)
+})
+
+describe("receiver", () => {
+  it.effect("stores what is genuine, with the raw bytes, and answers 204 for the first and for the next time", () =>
+    Effect.gen(function* () {
+      const seen = new Set<string>()
+      const { receiver, events, counts } = yield* receiving(companies(), ({ eventId }) =>
+        seen.has(eventId) ? "known" : (seen.add(eventId), "stored")
+      )
+      const body = bodyOf("evt_1")
+      for (const _ of [1, 2]) {
+        const answer = yield* receiver.answer(delivery(signatureOf(secret, t, body), body))
+        assert.deepStrictEqual([answer.status, answer.text], [204, ""])
+      }
+      assert.strictEqual(Buffer.from(events[0]!.body).toString(), body)
+      assert.deepInclude(events[0], {
+        company: "acme",
+        eventId: "evt_1",
+        eventType: "orders.updated",
+        resource: "orders",
+        recordId: "17",
+        sentAt: t
+      })
+      const { outcomes, acceptedAt } = receiver.stats()
+      assert.deepInclude(outcomes, { accepted: 1, known: 1, forged: 0 })
+      assert.deepStrictEqual([...acceptedAt], [["acme", t * 1000]])
+      assert.strictEqual(counts.refreshes, 0)
+    })
+  )
+
+  it.effect("refuses every forgery with one and the same answer, and stores nothing", () =>
+    Effect.gen(function* () {
+      const { receiver, events } = yield* receiving(companies())
+      const body = bodyOf("evt_2")
+      const answers = new Set<string>()
+      for (const forgery of forgeries(secret, other, t, body)) {
+        const answer = yield* receiver.answer({
+          company: "acme",
+          signatures: forgery.signatures,
+          body: utf8(forgery.body)
+        })
+        assert.strictEqual(answer.status, 401, forgery.name)
+        answers.add(JSON.stringify(answer))
+      }
+      const unknown = yield* receiver.answer(delivery(signatureOf(secret, t, body), body, "nobody"))
+      answers.add(JSON.stringify(unknown))
+      const elsewhere = yield* receiver.answer(delivery(signatureOf(secret, t, body), body, "bolt"))
+      answers.add(JSON.stringify(elsewhere))
+      assert.strictEqual(answers.size, 1)
+      assert.lengthOf(events, 0)
+    })
+  )
+
+  it.effect("keeps the window on both sides, to the second", () =>
+    Effect.gen(function* () {
+      const { receiver } = yield* receiving(companies())
+      for (const [ageSeconds, status] of [
+        [300, 204],
+        [301, 401],
+        [-60, 204],
+        [-61, 401]
+      ] as const) {
+        const body = bodyOf(`evt_${ageSeconds}`)
+        const answer = yield* receiver.answer(delivery(signatureOf(secret, t - ageSeconds, body), body))
+        assert.strictEqual(answer.status, status, `${ageSeconds} s`)
+      }
+      assert.strictEqual(receiver.stats().staleAgeSeconds, -61)
+      assert.strictEqual(receiver.stats().outcomes.stale, 2)
+    })
+  )
+
+  it.effect("looks for new secrets before it calls a delivery forged, and accepts both while one is rotated", () =>
+    Effect.gen(function* () {
+      const secrets = companies()
+      const { receiver, counts } = yield* receiving(secrets)
+      const body = bodyOf("evt_3")
+      const rotated = delivery(`t=${t},v1=${mac("whsec_next", t, body)},v1=${mac(secret, t, body)}`, body)
+      assert.strictEqual((yield* receiver.answer(rotated)).status, 204)
+      assert.strictEqual(counts.refreshes, 0)
+      const onlyNext = delivery(signatureOf("whsec_next", t, body), body)
+      assert.strictEqual((yield* receiver.answer(onlyNext)).status, 401)
+      secrets.set("acme", ["whsec_next", secret])
+      assert.strictEqual((yield* receiver.answer(onlyNext)).status, 204)
+      assert.strictEqual((yield* receiver.answer(delivery(signatureOf(secret, t, body), body))).status, 204)
+      assert.strictEqual(counts.refreshes, 2)
+      // A company that was not known a moment ago.
+      secrets.set("crane", ["whsec_of_crane"])
+      const first = delivery(signatureOf("whsec_of_crane", t, body), body, "crane")
+      assert.strictEqual((yield* receiver.answer(first)).status, 204)
+    })
+  )
+
+  it.effect("asks once for all who are suspected meanwhile, and bounds how many wait", () =>
+    Effect.gen(function* () {
+      const { receiver, counts, events } = yield* receiving(companies())
+      const body = bodyOf("evt_4")
+      const statuses: Array<number> = []
+      for (let number = 0; number < 1_000; number++) {
+        receiver.receive(delivery(`t=${t},v1=${"0".repeat(64)}`, body), ({ status }) => statuses.push(status))
+      }
+      // Those beyond the bound have their answer already.
+      assert.strictEqual(statuses.length, 1_000 - 256)
+      yield* receiver.answer(delivery(signatureOf(secret, t, body), body))
+      yield* TestClock.adjust(1)
+      assert.lengthOf(statuses, 1_000)
+      assert.deepStrictEqual([...new Set(statuses)], [401])
+      assert.strictEqual(counts.refreshes, 1)
+      assert.lengthOf(events, 1)
+    })
+  )
+
+  it.effect("does not wait for new secrets longer than a few seconds", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(t * 1000)
+      const receiver = yield* Receiver.make({
+        reader: deliveryReader,
+        held: { of: () => [Redacted.make(secret)], refresh: Effect.never },
+        inbox: { put: (_event, done) => done("stored") },
+        settings: { toleranceMs: 300_000, aheadMs: 60_000 }
+      })
+      const body = bodyOf("evt_5")
+      const forged = yield* Effect.forkChild(receiver.answer(delivery(signatureOf(other, t, body), body)))
+      yield* TestClock.adjust(3_000)
+      assert.strictEqual((yield* Fiber.join(forged)).status, 401)
+    })
+  )
+
+  it.effect("answers 400 to a signed body that is no event", () =>
+    Effect.gen(function* () {
+      const { receiver, events } = yield* receiving(companies())
+      for (const body of [
+        "",
+        "{",
+        "[]",
+        "null",
+        `{"type":"orders.updated"}`,
+        `{"id":"evt_6"}`,
+        `{"id":"a\\u0000b","type":"x"}`
+      ]) {
+        const answer = yield* receiver.answer(delivery(signatureOf(secret, t, body), body))
+        assert.strictEqual(answer.status, 400, body)
+      }
+      assert.lengthOf(events, 0)
+      assert.strictEqual(receiver.stats().outcomes.noEvent, 7)
+    })
+  )
+
+  it.effect("answers 503 with Retry-After when the event cannot be stored, and 400 when it never can", () =>
+    Effect.gen(function* () {
+      let reason: InboxUnavailable["reason"] = "away"
+      const { receiver } = yield* receiving(companies(), () => new InboxUnavailable({ reason, detail: "a test" }))
+      const body = bodyOf("evt_7")
+      for (const [given, status] of [
+        ["away", 503],
+        ["full", 503],
+        ["ended", 503],
+        ["refused", 400]
+      ] as const) {
+        reason = given
+        const answer = yield* receiver.answer(delivery(signatureOf(secret, t, body), body))
+        assert.strictEqual(answer.status, status, given)
+        assert.strictEqual(answer.retryAfterSeconds !== null, status === 503)
+      }
+      assert.strictEqual(receiver.stats().outcomes.unavailable, 3)
+    })
+  )
+
+  it.effect("says each kind of refusal once a minute, whatever their number, and no secret", () =>
+    Effect.gen(function* () {
+      const { receiver, lines } = yield* receiving(companies())
+      const body = bodyOf("evt_8")
+      const flood = Effect.gen(function* () {
+        for (let number = 0; number < 500; number++) {
+          yield* receiver.answer(delivery(signatureOf(other, t, body), body))
+          yield* receiver.answer(delivery(signatureOf(secret, t - 4_000, body), body))
+        }
+        yield* TestClock.adjust(1)
+      })
+      yield* flood
+      assert.lengthOf(lines, 2)
+      assert.isTrue(lines.some((line) => line.includes("fits none of the secrets")))
+      assert.isTrue(lines.some((line) => line.includes("4000 s old") && line.includes("clocks")))
+      yield* flood
+      assert.lengthOf(lines, 2)
+      yield* TestClock.adjust("1 minute")
+      assert.lengthOf(lines, 4)
+      assert.isFalse(lines.some((line) => line.includes(secret) || line.includes(other)))
+    })
+  )
+
+  it.effect("answers who still waits when it ends, and who comes after", () =>
+    Effect.gen(function* () {
+      const body = bodyOf("evt_9")
+      const statuses: Array<number> = []
+      const forged = delivery(signatureOf(other, t, body), body)
+      const receiver = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const one = yield* receiving(companies())
+          one.receiver.receive(forged, ({ status }) => statuses.push(status))
+          return one.receiver
+        })
+      )
+      receiver.receive(forged, ({ status }) => statuses.push(status))
+      assert.deepStrictEqual(statuses, [401, 401])
+    })
+  )
+})

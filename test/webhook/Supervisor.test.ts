@@ -1,0 +1,59 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as TestClock from "effect/testing/TestClock"
+import * as Supervisor from "../../src/webhook/Supervisor.ts"
+
+/** Runs a part under supervision; answers how often it was begun after each advance, and what was told. */
+const supervised = Effect.fnUntraced(function* (
+  part: (begun: number) => Effect.Effect<unknown, Error>,
+  advances: ReadonlyArray<number>
+) {
+  const told: Array<string> = []
+  const logger = Logger.make<unknown, void>(({ message }) => {
+    told.push(String(message))
+  })
+  let begun = 0
+  yield* Supervisor.keep(
+    "the part",
+    Effect.suspend(() => part((begun += 1)))
+  ).pipe(Effect.provide(Logger.layer([logger])), Effect.forkScoped({ startImmediately: true }))
+  const counts: Array<number> = []
+  for (const seconds of advances) {
+    yield* TestClock.adjust(seconds * 1000)
+    counts.push(begun)
+  }
+  return { counts, told }
+})
+
+const fails = () => Effect.fail(new Error("no"))
+
+describe("the supervisor", () => {
+  it.effect("begins a part again after growing pauses, a minute at most", () =>
+    Effect.gen(function* () {
+      const { counts } = yield* supervised(fails, [0, 1, 1, 1, 4, 8, 16, 32, 60, 59, 1])
+      assert.deepStrictEqual(counts, [1, 2, 2, 3, 4, 5, 6, 7, 8, 8, 9])
+    })
+  )
+
+  it.effect("tells the first failure at once and no more than one a minute", () =>
+    Effect.gen(function* () {
+      const { told } = yield* supervised(fails, [0, 1, 2, 4, 8, 16])
+      assert.deepStrictEqual(told, ["the part: no; again in 1 s"])
+      const later = yield* supervised(fails, [0, 1, 2, 4, 8, 16, 32])
+      assert.lengthOf(later.told, 2)
+      assert.match(later.told[1]!, /^the part: no, 7 times in a row; again in 60 s$/)
+    })
+  )
+
+  it.effect("survives a defect and an end, and is quick again after a good minute", () =>
+    Effect.gen(function* () {
+      const { counts } = yield* supervised(
+        (begun) =>
+          begun === 1 ? Effect.die(new Error("fault")) : begun === 2 ? Effect.void : Effect.sleep("70 seconds"),
+        [0, 1, 2, 70, 1]
+      )
+      assert.deepStrictEqual(counts, [1, 2, 3, 3, 4])
+    })
+  )
+})
