@@ -80,6 +80,9 @@ const source = Layer.succeed(Source, {
 /** The exit code of a program that a signal ended. */
 const interrupted = 130
 
+// A reader that has gone away (`| head`, a log that was closed) ends nothing: what serves goes on, what counts is done.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
+
 Program.run(packageJson.version, process.argv.slice(2)).pipe(
   Effect.provide(Layer.mergeAll(source, NodeServices.layer, Logger.layer([Output.logger]))),
   // Every failure has been told on standard error already; what is left is the exit code. A defect has not.

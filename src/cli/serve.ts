@@ -79,11 +79,14 @@ export const command = Command.make(
         if (flags.json) return yield* Output.print(Output.toJson({ ready: true, listening: service.url }))
         yield* say(`Receiving events at ${service.url}/hooks/<company>`)
         for (const one of settings.companies.filter(({ name }) => names.includes(name))) {
-          const seen = yield* Effect.provideContext(
-            Seen.read(one.name, Receiving.eventsOf(one, settings, reader)),
-            context
+          const events = Receiving.eventsOf(one, settings, reader)
+          const line = yield* Seen.read(one.name, events).pipe(
+            Effect.map((seen) => subscriptionLine(one.name, seen)),
+            // It receives all the same.
+            Effect.catch(() => Effect.succeed(`company ${one.name}: its subscriptions cannot be read now`)),
+            Effect.provideContext(context)
           )
-          yield* say(`  ${subscriptionLine(one.name, seen)}`)
+          yield* say(`  ${line}`)
         }
         for (const line of frontLines(settings, service.url)) yield* say(`  ${line}`)
       })

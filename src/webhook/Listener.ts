@@ -18,6 +18,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type { Answer, Receiver } from "./Receiver.ts"
 
@@ -372,15 +373,16 @@ const follow = (
     let told: string | null = null
     for (;;) {
       yield* Effect.sleep(everyMs)
-      const read = yield* Effect.exit(readPem(tls))
-      if (Exit.isFailure(read)) {
-        const why = Cause.pretty(read.cause)
-        if (why !== told) yield* Effect.logWarning("The renewed certificate is not used, the old one stays", read.cause)
-        told = why
+      const read = yield* Effect.result(readPem(tls))
+      if (Result.isFailure(read)) {
+        const { detail } = read.failure
+        if (detail !== told)
+          yield* Effect.logWarning(`The renewed certificate is not used, the old one stays: ${detail}`)
+        told = detail
         continue
       }
       told = null
-      const pem = read.value
+      const pem = read.success
       if (pem.cert === current?.cert && pem.key === current.key) continue
       server.setSecureContext({ ...pem, minVersion: "TLSv1.2" })
       current = pem

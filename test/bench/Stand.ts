@@ -273,10 +273,12 @@ webhooks: { listen: "127.0.0.1:0" }
     const work = others(from)
     const line = await new Promise<string>((resolve, reject) => {
       createInterface({ input: child.stdout! }).once("line", resolve)
-      void done.then(({ code, stderr }) => {
+      const ended = async () => {
+        const { code, stderr } = await done
         children.delete(child)
         reject(new Error(`serve ended with ${code}: ${stderr}`))
-      })
+      }
+      void ended()
     })
     const { listening } = JSON.parse(line) as { readonly listening: string }
     return {

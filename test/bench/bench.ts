@@ -474,7 +474,8 @@ try {
   if (groups.has("quiet")) await measureQuiet(stand)
   if (groups.has("pipeline")) peakMb = await measurePipeline(stand)
   if (groups.has("million")) await measureMillion(stand, peakMb)
-  if (groups.has("webhook")) figures.push(...(await Webhooks.acknowledgements(stand)), ...(await Webhooks.steadyRate(stand)))
+  if (groups.has("webhook"))
+    figures.push(...(await Webhooks.acknowledgements(stand)), ...(await Webhooks.steadyRate(stand)))
   if (groups.has("quota")) await measureQuota(stand)
 } finally {
   await stand.close()

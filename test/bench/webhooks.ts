@@ -247,7 +247,8 @@ export const steadyRate = async (stand: Stand): Promise<ReadonlyArray<Figure>> =
   })
   const waits = sent.map(({ ms }) => ms)
   const delays = [...inbox.values()].flatMap(({ ms }) => (ms === null ? [] : [ms]))
-  const each = (cpuSeconds: number | null) => (cpuSeconds === null ? "?" : ((cpuSeconds / sent.length) * 1e6).toFixed(0))
+  const each = (cpuSeconds: number | null) =>
+    cpuSeconds === null ? "?" : ((cpuSeconds / sent.length) * 1e6).toFixed(0)
   const inMs = (value: number | null) => value?.toFixed(0) ?? "?"
   const rate = `webhook, ${perSecond} events/s for ${seconds} s`
   return [

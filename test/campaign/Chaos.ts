@@ -56,12 +56,15 @@ export interface Chaos {
   readonly close: () => Promise<void>
 }
 
+/** The first instant at which an acknowledgement can be relied upon is that at which its answer begins. */
+export type Moment = "written" | "answered"
+
 export interface ChaosOptions {
   readonly companies: ReadonlyArray<string>
   readonly receiverPort: number
   readonly seed: number
-  /** Called when a delivery has been written to the receiver, before its answer. */
-  readonly onWritten: (count: number) => void
+  /** Called when a delivery has been written to the receiver, and when its answer begins. */
+  readonly onMoment: (count: number, moment: Moment) => void
 }
 
 const toleranceSeconds = 300
@@ -87,13 +90,13 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
   const underway = new Set<Promise<unknown>>()
   let attempts = 0
   let written = 0
-  let isOver = false
+  const over = new AbortController()
 
   const post = (
     company: string,
     headers: Readonly<Record<string, string | ReadonlyArray<string>>>,
     body: string | Buffer,
-    onWritten = () => {}
+    onMoment: (moment: Moment) => void = () => {}
   ): Promise<number | null> =>
     new Promise((resolve) => {
       const request = httpRequest({
@@ -106,6 +109,7 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
         headers: { ...headers, "content-length": Buffer.byteLength(body) }
       })
       request.on("response", (response) => {
+        onMoment("answered")
         response.resume()
         response.on("end", () => resolve(response.statusCode ?? null))
         response.on("error", () => resolve(null))
@@ -113,7 +117,7 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
       })
       request.on("timeout", () => request.destroy())
       request.on("error", () => resolve(null))
-      request.on("finish", onWritten)
+      request.on("finish", () => onMoment("written"))
       request.end(body)
     })
 
@@ -138,14 +142,15 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
 
     const pass = async ({ eventId, headers, body }: Delivery): Promise<number | null> => {
       lane.passed.add(eventId)
-      const status = await post(company, headers, body, () => options.onWritten((written += 1)))
+      const number = (written += 1)
+      const status = await post(company, headers, body, (moment) => options.onMoment(number, moment))
       if (isSuccess(status)) lane.acknowledged.add(eventId)
       count(`answered ${status ?? "not at all"}`)
       return status
     }
 
     const passUntilAcknowledged = async (delivery: Delivery) => {
-      for (let status: number | null = null; !isSuccess(status) && !isOver;) {
+      for (let status: number | null = null; !isSuccess(status) && !over.signal.aborted;) {
         status = await pass(delivery)
         if (!isSuccess(status)) await sleep(100)
       }
@@ -178,9 +183,11 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
         { name: "a real event, out of the window", signatures: [signatureOf(secret, stale, body)], body: told },
         { name: "a real event of another company", signatures: [signatureOf(otherSecret, t, body)], body: told }
       ]
-      const { name, signatures, body: sent } = chance.is(0.5)
-        ? chance.pick(own)
-        : chance.pick(forgeries(secret, otherSecret, t, invented))
+      const {
+        name,
+        signatures,
+        body: sent
+      } = chance.is(0.5) ? chance.pick(own) : chance.pick(forgeries(secret, otherSecret, t, invented))
       const status = await post(
         company,
         {
@@ -290,10 +297,7 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
     attempts += 1
     lane.sent.set(eventId, body)
     const signedAt = Number(/^t=(\d+)/.exec(headers["svc-signature"] ?? "")?.[1])
-    const status = await meet(
-      { company, eventId, headers, body, signedAt },
-      Number(headers["svc-delivery-attempt"])
-    )
+    const status = await meet({ company, eventId, headers, body, signedAt }, Number(headers["svc-delivery-attempt"]))
     if (status === null) request.socket.destroy()
     else response.writeHead(status, { connection: "close" }).end()
   }
@@ -316,7 +320,7 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
       while (underway.size > 0) await Promise.allSettled(underway)
     },
     close: async () => {
-      isOver = true
+      over.abort()
       agent.destroy()
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))

@@ -20,10 +20,10 @@ import { compare as compareByVerify } from "../../src/verify/Compare.ts"
 import { childrenOf } from "../../src/webhook/Company.ts"
 import * as Heal from "../../src/webhook/Heal.ts"
 import { Chance } from "../fuzz/Chance.ts"
-import { type Chaos, openChaos } from "./Chaos.ts"
+import { type Chaos, type Moment, openChaos } from "./Chaos.ts"
 import { auditHistory, auditRuns, compare, invented } from "./Difference.ts"
 import { company, events, resources, type Settings, settingsVariable, source, tables, warehouse } from "./Receiving.ts"
-import { openStand } from "./Stand.ts"
+import { freeze, openStand } from "./Stand.ts"
 
 export interface WebhookCampaignOptions {
   /** Attempts of the sender. */
@@ -47,7 +47,9 @@ export interface WebhookCampaignReport {
 }
 
 const receiverProgram = fileURLToPath(new URL("./receive.ts", import.meta.url))
-const stillMs = 50
+const pollMs = 50
+/** How long Postgres stands still before the receiver is killed. */
+const standStillMs = 300
 const settleMaxMs = 180_000
 const healsMax = 3
 
@@ -77,7 +79,8 @@ const openWriter = async (baseUrl: string, token: string, chance: Chance) => {
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
     return JSON.parse(text) as Values
   }
-  const fresh = () => `${(word += 1)} ${chance.pick(["plain", "tab\there", 'a "quoted" one', "żółw 🐢", "back\\slash"])}`
+  const fresh = () =>
+    `${(word += 1)} ${chance.pick(["plain", "tab\there", 'a "quoted" one', "żółw 🐢", "back\\slash"])}`
   const amount = () => `${chance.between(1, 90_000)}.${String(chance.below(10_000)).padStart(4, "0")}`
   const one = (path: string) => chance.pick(ids.get(path)!)
 
@@ -169,12 +172,20 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     const { reference, tokens } = stand
     await reference.control("PUT", "/limits", { allowPrivateReceivers: true })
     const databaseUrl = await stand.database()
+    const ask = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
+      stand.withClient(databaseUrl, async (client) => (await client.query<Row>(text, [...values])).rows)
     const port = await freePort()
     /** Numbers of deliveries passed on at which something is killed. */
-    const strikes = new Map<number, "receiver" | "postgres">()
-    const strikeAt = (what: "receiver" | "postgres", times: number) => {
+    const strikes = new Map<
+      number,
+      { readonly victim: "receiver" | "postgres"; readonly at: Moment; readonly isStill: boolean }
+    >()
+    const strikeAt = (victim: "receiver" | "postgres", times: number) => {
       const share = options.deliveries / Math.max(1, times)
-      for (let time = 0; time < times; time += 1) strikes.set(Math.floor(share * (time + 0.1 + 0.8 * chance.next())), what)
+      for (let time = 0; time < times; time += 1) {
+        const number = Math.floor(share * (time + 0.1 + 0.8 * chance.next()))
+        strikes.set(number, { victim, at: time % 3 === 0 ? "answered" : "written", isStill: time % 3 === 1 })
+      }
     }
     strikeAt("receiver", options.kills)
     strikeAt("postgres", options.postgresKills)
@@ -184,13 +195,14 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       companies: ids.map(nameOf),
       receiverPort: port,
       seed: chance.below(2 ** 31),
-      onWritten: (count) => {
-        const victim = strikes.get(count)
-        if (victim === undefined || isOver) return
-        sums[`kills of the ${victim}`] = (sums[`kills of the ${victim}`] ?? 0) + 1
-        if (victim === "receiver") receiver?.kill("SIGKILL")
-        const next = victim === "receiver" ? startReceiver() : stand.killPostgres(chance.is(0.5))
-        recovering = Promise.all([recovering, next])
+      onMoment: (count, moment) => {
+        const strike = strikes.get(count)
+        if (strike === undefined || strike.at !== moment || isOver) return
+        const { victim, isStill } = strike
+        const what = `kills of the ${victim}${isStill && victim === "receiver" ? " while Postgres stood still" : ""}`
+        sums[what] = (sums[what] ?? 0) + 1
+        const struck = victim === "postgres" ? stand.killPostgres(isStill) : isStill ? killWhileStill() : killReceiver()
+        recovering = Promise.all([recovering, struck])
       }
     })
     const proxy = chaos
@@ -258,6 +270,22 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     }
     sums["gaps closed"] = 0
 
+    async function killReceiver(): Promise<void> {
+      receiver?.kill("SIGKILL")
+      await startReceiver()
+    }
+    /** What is acknowledged before it is stored is lost then. */
+    async function killWhileStill(): Promise<void> {
+      const backends = await ask<{ pid: number }>(
+        "select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"
+      )
+      for (const { pid } of backends) await freeze(pid)
+      await sleep(standStillMs)
+      receiver?.kill("SIGKILL")
+      await sleep(pollMs)
+      for (const { pid } of backends) process.kill(pid, "SIGCONT")
+      await startReceiver()
+    }
     async function startReceiver(): Promise<void> {
       if (receiver !== null && receiver.exitCode === null && receiver.signalCode === null) {
         await new Promise((resolve) => receiver!.once("exit", resolve))
@@ -269,7 +297,9 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       receiver = child
       await new Promise<void>((resolve, reject) => {
         createInterface({ input: child.stdout }).once("line", () => resolve())
-        child.once("exit", (code, signal) => (signal === "SIGKILL" ? resolve() : reject(new Error(`the receiver ended with ${code}`))))
+        child.once("exit", (code, signal) =>
+          signal === "SIGKILL" ? resolve() : reject(new Error(`the receiver ended with ${code}`))
+        )
       })
     }
     const isReady = () =>
@@ -282,7 +312,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
         waited = recovering
         await recovering
       }
-      while (!(await isReady())) await sleep(stillMs)
+      while (!(await isReady())) await sleep(pollMs)
     }
     await startReceiver()
     tell(`${ids.length} companies are ready after ${(Number(process.hrtime.bigint() - began) / 1e9).toFixed(0)} s`)
@@ -311,8 +341,6 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     await proxy.flush()
 
     // --------------------------------------------------------------------------------------------------------- the checks
-    const ask = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
-      stand.withClient(databaseUrl, async (client) => (await client.query<Row>(text, [...values])).rows)
     const settled = async () => {
       const endsAt = process.hrtime.bigint() + BigInt(settleMaxMs) * 1_000_000n
       for (;;) {
@@ -322,7 +350,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
           const rows = await ask("select event_type, reason from tributary.inbox where state = 'waiting' limit 5")
           return problem(`${left?.n} events still wait: ${JSON.stringify(rows)}`)
         }
-        await sleep(stillMs)
+        await sleep(pollMs)
       }
     }
     await settled()
@@ -375,9 +403,16 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
             const state = await reference.lines(`/state?company=${id}&resource=${path}`)
             compared += state.length
             for (const { what, detail } of await compare(client, id, path, state, new Set()))
-              found.push({ record: `${nameOf(id)} ${what.split(" ", 2).join(" ")}`, text: `company ${id}: ${what}: ${detail}` })
+              found.push({
+                record: `${nameOf(id)} ${what.split(" ", 2).join(" ")}`,
+                text: `company ${id}: ${what}: ${detail}`
+              })
             const { differences: more } = await within(compareByVerify(table, BigInt(id), state))
-            for (const one of more) found.push({ record: `${nameOf(id)} ${path} ${one.id}`, text: `verify: company ${id}: ${path} ${JSON.stringify(one)}` })
+            for (const one of more)
+              found.push({
+                record: `${nameOf(id)} ${path} ${one.id}`,
+                text: `verify: company ${id}: ${path} ${JSON.stringify(one)}`
+              })
           }
         }
         return { found, compared }
@@ -408,9 +443,11 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       for (const path of resources) {
         for (const id of ids) {
           const history = await reference.lines(`/history?company=${id}&resource=${path}`)
-          for (const { what, detail } of await invented(client, id, path, history)) problem(`company ${id}: ${what}: ${detail}`)
+          for (const { what, detail } of await invented(client, id, path, history))
+            problem(`company ${id}: ${what}: ${detail}`)
         }
-        for (const { company: id, what, detail } of await auditHistory(client, path)) problem(`company ${id}: ${what}: ${detail}`)
+        for (const { company: id, what, detail } of await auditHistory(client, path))
+          problem(`company ${id}: ${what}: ${detail}`)
         const { rows } = await client.query<{ n: string }>(`select count(*) as n from erp_history."${path}"`)
         sums["versions audited"] = (sums["versions audited"] ?? 0) + Number(rows[0]!.n)
       }

@@ -103,7 +103,7 @@ const rare: Readonly<Partial<Record<FaultClass, number>>> = {
   W10: 0.15,
   W12: 0.3,
   R1: 0.3,
-  R7: 0.3
+  R7: 0.2
 }
 
 export interface Plan {
@@ -304,7 +304,7 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
     webhooks: {
       cycleEvery: around.skewed(2, 8) * 1_000_000,
       failureThreshold: has("W12") ? around.pick([4, 6, 24]) : 24,
-      checkEvery: around.skewed(8, 60) * 1_000_000,
+      checkEvery: around.skewed(6, 25) * 1_000_000,
       keep: has("R8") ? around.skewed(3, 30) * 1_000_000 : 30 * day,
       // All of them, in some seeds.
       dropRate: has("W1") ? around.pick([0.1, 0.3, 0.6, 1]) : 0,

@@ -221,7 +221,10 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
         await kernel.run(turnsMax)
         if (!isGood) throw new Stalled(`webhooks ${what} fails after healing`)
       }
-      await byHand("ensure")
+      // What is disabled is revived without anybody's help.
+      const isForPeople = ({ paused, cancelled }: { readonly paused: boolean; readonly cancelled: boolean }) =>
+        paused || cancelled
+      if (!processes.isSubscribed || source.subscriptions().some(isForPeople)) await byHand("ensure")
       // What the source forbade is given up until a person has seen to it.
       if (drawn.on.has("S3")) await byHand("replay")
       const { checkEvery, cycleEvery } = drawn.webhooks

@@ -8,7 +8,7 @@
 import { createInterface } from "node:readline"
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
 import { Database } from "../../src/postgres/Database.ts"
 import * as Inbox from "../../src/webhook/Inbox.ts"
@@ -32,7 +32,12 @@ input.once("close", () => process.exit(0))
 const nowhere: Pick<Inbox.Inbox, "put"> = { put: (_event, done) => done("stored") }
 
 const program = Effect.gen(function* () {
-  const inbox = values.database === undefined ? null : yield* Inbox.make({ writers: Number(values.writers) })
+  const inbox =
+    values.database === undefined
+      ? null
+      : yield* Inbox.make({ writers: Number(values.writers) }).pipe(
+          Effect.provide(Database.layerUrl(Redacted.make(values.database)))
+        )
   const receiver = yield* Receiver.make({
     reader: deliveryReader,
     held: { of: () => secrets, refresh: Effect.succeed(false) },
@@ -57,9 +62,6 @@ const program = Effect.gen(function* () {
   })
   console.log(JSON.stringify({ port: listener.port }))
   return yield* Effect.never
-}).pipe(
-  Effect.scoped,
-  Effect.provide(values.database === undefined ? Layer.empty : Database.layerUrl(Redacted.make(values.database)))
-)
+}).pipe(Effect.scoped)
 
-NodeRuntime.runMain(program as Effect.Effect<never, unknown>)
+NodeRuntime.runMain(program)

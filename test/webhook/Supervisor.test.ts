@@ -1,12 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as TestClock from "effect/testing/TestClock"
 import * as Supervisor from "../../src/webhook/Supervisor.ts"
 
+class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
+
 /** Runs a part under supervision; answers how often it was begun after each advance, and what was told. */
 const supervised = Effect.fnUntraced(function* (
-  part: (begun: number) => Effect.Effect<unknown, Error>,
+  part: (begun: number) => Effect.Effect<unknown, Failed>,
   advances: ReadonlyArray<number>
 ) {
   const told: Array<string> = []
@@ -26,7 +29,7 @@ const supervised = Effect.fnUntraced(function* (
   return { counts, told }
 })
 
-const fails = () => Effect.fail(new Error("no"))
+const fails = () => Effect.fail(new Failed({ message: "no" }))
 
 describe("the supervisor", () => {
   it.effect("begins a part again after growing pauses, a minute at most", () =>

@@ -59,7 +59,8 @@ const cuttable = Effect.fnUntraced(function* (databaseUrl: string) {
       sockets.add(one)
       one.on("error", () => {}).on("close", () => sockets.delete(one))
     }
-    socket.pipe(upstream).pipe(socket)
+    socket.pipe(upstream)
+    upstream.pipe(socket)
   })
   const port = yield* freePort
   const cut = Effect.callback<void>((resume) => {
@@ -290,6 +291,9 @@ describe("tributary serve", () => {
           assert.deepStrictEqual(statusOf(yield* cycle), [204])
           yield* arrives(one)
 
+          // Whoever reads its log has gone away: what it has to say from here on is lost, and nothing else is.
+          serving.child.stderr!.destroy()
+          serving.child.stdout!.destroy()
           yield* way.cut
           const two = yield* order
           assert.deepStrictEqual(statusOf(yield* cycle), [503])

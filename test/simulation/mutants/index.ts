@@ -3,5 +3,6 @@ import { client } from "./client.ts"
 import { extract } from "./extract.ts"
 import { land } from "./land.ts"
 import type { Mutant } from "./Mutant.ts"
+import { webhook } from "./webhook.ts"
 
-export const mutants: ReadonlyArray<Mutant> = [...client, ...extract, ...land]
+export const mutants: ReadonlyArray<Mutant> = [...client, ...extract, ...land, ...webhook]

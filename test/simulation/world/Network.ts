@@ -245,7 +245,7 @@ export class Network {
     return sentOf({
       status: found.status,
       headers: { "content-type": "application/json", date: printHttpDate(this.kernel.now) },
-      body: found.status === 404 ? envelope("not_found") : found.status === 200 ? '{"id":' : envelope("server_error")
+      body: found.status === 404 ? envelope("not_found") : envelope(found.status === 422 ? "rule_violation" : "server_error")
     })
   }
 

@@ -128,8 +128,6 @@ export class Sender implements Network {
   /** The faults are over; what a proxy holds is passed on now, or never. */
   heal(): void {
     this.faults = false
-    // Whoever had these is dead.
-    this.underWay.clear()
     const held = [...this.held]
     this.held.clear()
     for (const { pass } of held) {
@@ -150,11 +148,11 @@ export class Sender implements Network {
 
   /** Whether the source has something that it will try to send. */
   get isBusy(): boolean {
-    return this.sending || this.source!.subscriptions().some(({ queue }) => queue.length > 0) || this.underWay.size > 0
+    return this.sending || this.source!.subscriptions().some(({ queue }) => queue.length > 0) || [...this.underWay.values()].some((since) => this.kernel.now - since < 60 * second)
   }
 
-  /** Handed to a receiver and not answered. */
-  private readonly underWay = new Set<object>()
+  /** Handed to a receiver and not answered, since when; whoever had it may be dead. */
+  private readonly underWay = new Map<object, number>()
 
   // -- from the source ----------------------------------------------------------------------------------------------------
 
@@ -301,7 +299,7 @@ export class Sender implements Network {
       answered(answer)
     }
     const listens = this.port!.receive(arrival, tell)
-    if (listens) this.underWay.add(tell)
+    if (listens) this.underWay.set(tell, this.kernel.now)
     return listens
   }
 

@@ -42,6 +42,8 @@ export class Supervisor {
   kills = 0
   /** Whether every resource was read to its end once. */
   private isLoaded = false
+  /** Whether `webhooks ensure` has come to its end once. */
+  isSubscribed = false
   private readonly begun: number
 
   constructor(machine: Machine, chance: Chance, trace: Trace, fired: (what: string) => void) {
@@ -120,6 +122,7 @@ export class Supervisor {
     const again = () => {
       if (this.accepting && this.wakes() === null) {
         this.command("ensure", (isDone) => {
+          this.isSubscribed ||= isDone
           if (!isDone) kernel.after(this.chance.skewed(1_000_000, 10_000_000), null, again)
         })
       } else if (this.accepting) kernel.after(60_000_000, null, again)
@@ -152,7 +155,9 @@ export class Supervisor {
     this.run(life, { full: false, backfill: isBackfill }, (report) => {
       this.alive.delete(life)
       const isDone =
-        report?.companies.every(({ outcomes }) => outcomes.every(({ failure }) => failure === null)) === true
+        report?.companies.every(
+          ({ failure: ofAll, outcomes }) => ofAll === null && outcomes.every(({ failure }) => failure === null)
+        ) === true
       if (isDone) this.isLoaded = true
       if (drawn.hooks === "only" && this.isLoaded) return
       // Some read everything once more.

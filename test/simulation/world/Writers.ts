@@ -352,10 +352,10 @@ export class Writers {
       if (this.shown.has(one)) continue
       this.shown.add(one)
       const key = keyOf(company, resource.path, String(one.id))
-      if (drawn.on.has("R7") && hooks.chance(0.08)) {
+      if (drawn.on.has("R7") && hooks.chance(0.06)) {
         this.fired("R7 can never be read")
         this.poison.add(key)
-        this.source.hidden.set(key, { until: Infinity, status: hooks.pick([500, 200]) })
+        this.source.hidden.set(key, { until: Infinity, status: hooks.chance(0.9) ? 422 : 500 })
       } else if (drawn.on.has("W5") && drawn.overlap > 0 && hooks.chance(0.3)) {
         // Late visibility is claimed as far as the overlap reaches.
         this.fired("W5 not there yet")

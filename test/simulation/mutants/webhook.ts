@@ -1,0 +1,259 @@
+/** Bugs of webhooks: accepting, acting on events, healing. */
+import type { Mutant } from "./Mutant.ts"
+
+const signature = "connectors/service-v2/client/Signature.ts"
+const receiver = "src/webhook/Receiver.ts"
+const inbox = "src/webhook/Inbox.ts"
+const secrets = "src/webhook/Secrets.ts"
+const queue = "src/webhook/Queue.ts"
+const oneByOne = "src/webhook/OneByOne.ts"
+const health = "src/webhook/Health.ts"
+const gaps = "src/webhook/Gaps.ts"
+const heal = "src/webhook/Heal.ts"
+const subscribe = "src/webhook/Subscribe.ts"
+
+/** A small world in which much is delivered. */
+const few = { companies: 1, resources: ["jobs"], overlap: 300_000_000, requestsPerMinute: 600 } as const
+const alone = { ...few, hooks: "only" } as const
+
+export const webhook: ReadonlyArray<Mutant> = [
+  {
+    name: "ack-before-insert",
+    origin: "ack before insert",
+    story: "the sender does not like to wait",
+    changes: [
+      { file: receiver, find: "(outcome) => done(stored(company, outcome))", replace: "(outcome) => void stored(company, outcome)" },
+      { file: receiver, find: "    inbox.put(\n", replace: "    done(answers.stored)\n    inbox.put(\n" }
+    ],
+    wish: { overrides: alone }
+  },
+  {
+    name: "unavailable-is-accepted",
+    origin: "ack without insert",
+    story: "the sender disables whoever answers 503 too often",
+    changes: [{ file: receiver, find: "    return answers.unavailable\n", replace: "    return answers.stored\n" }],
+    wish: { on: ["R4", "D1", "D4"], overrides: alone }
+  },
+  {
+    name: "duplicates-refused",
+    origin: "dedupe",
+    story: "the unique index keeps doubles out",
+    changes: [{ file: inbox, find: "\n  on conflict (company, event_id) do nothing", replace: "" }],
+    wish: { on: ["W2"], overrides: alone }
+  },
+  {
+    name: "dedupe-by-body",
+    origin: "dedupe by body hash",
+    story: "the same bytes are the same event",
+    changes: [
+      {
+        file: inbox,
+        find: "BinaryArray.texts(events, (event) => event.eventId)",
+        replace: "BinaryArray.texts(events, (event) => String(event.body.length) + event.eventType)"
+      }
+    ],
+    wish: { overrides: alone }
+  },
+  {
+    name: "one-sided-window",
+    origin: "one-sided window",
+    story: "what comes from the future cannot be old",
+    changes: [{ file: signature, find: " && -ageSeconds <= settings.aheadSeconds", replace: "" }],
+    wish: { on: ["W8"], overrides: alone }
+  },
+  {
+    name: "no-window",
+    origin: "replays accepted",
+    story: "a good signature is a good signature",
+    changes: [{ file: signature, find: "ageSeconds <= settings.toleranceSeconds && ", replace: "" }],
+    wish: { on: ["W7"], overrides: alone }
+  },
+  {
+    name: "first-v1-only",
+    origin: "first-v1-only",
+    story: "the first signature is the newest",
+    changes: [
+      {
+        file: signature,
+        find: "for (const signature of signatures) {",
+        replace: "for (const signature of signatures.slice(0, 1)) {"
+      }
+    ],
+    wish: { on: ["W6"], overrides: alone }
+  },
+  {
+    name: "no-secret-no-check",
+    origin: "forged accepted",
+    story: "who has configured no secret wants no check",
+    changes: [
+      {
+        file: receiver,
+        find: "const [signature, ...others] = arrival.signatures\n",
+        replace:
+          "const [signature, ...others] = arrival.signatures\n" +
+          '    if (held.of(arrival.company).length === 0) return { _tag: "Genuine", sentAt: Math.floor(receivedAt / 1000) }\n'
+      }
+    ],
+    wish: { on: ["W8"], overrides: alone }
+  },
+  {
+    name: "rotation-forgets-at-once",
+    origin: "rotation",
+    story: "the new secret is the secret now",
+    changes: [{ file: secrets, find: "export const acceptedHours = 25", replace: "export const acceptedHours = 0" }],
+    wish: { on: ["W6"], overrides: alone }
+  },
+  {
+    name: "settled-before-landed",
+    origin: "settle before landing",
+    story: "what has been read is as good as landed",
+    changes: [
+      {
+        file: oneByOne,
+        find: "    const landed = yield* lander.land({\n",
+        replace: "    yield* Queue.judge(verdicts)\n    const landed = yield* lander.land({\n"
+      }
+    ],
+    wish: { overrides: alone }
+  },
+  {
+    name: "same-stamp-is-newer",
+    origin: "event body trusted",
+    story: "the event says of when it is, and the row is of then",
+    changes: [{ file: queue, find: "coalesce(${stamp} > e.stamp, false) as newer", replace: "coalesce(${stamp} >= e.stamp, false) as newer" }],
+    wish: { on: ["Pd", "S5"], off: ["Pe"], overrides: { ...few, hooks: "beside", writes: 60 } }
+  },
+  {
+    name: "not-there-is-gone",
+    origin: "404 is a tombstone at once",
+    story: "the source knows what it has",
+    changes: [
+      { file: oneByOne, find: "if (event.ageMs >= boundMs || isOld) {", replace: "if (event.ageMs >= 0 || isOld) {" }
+    ],
+    wish: { on: ["W5"], off: ["W1"], overrides: alone }
+  },
+  {
+    name: "poison-blocks",
+    origin: "poison",
+    story: "order matters, so nothing overtakes a record that fails",
+    changes: [
+      {
+        file: oneByOne,
+        find: 'if (blame === "one") give(failed(event, reason))',
+        replace: 'if (blame === "one") return yield* Effect.die(new Error(reason))'
+      }
+    ],
+    wish: { on: ["R7"], overrides: alone }
+  },
+  {
+    name: "poison-for-ever",
+    origin: "poison",
+    story: "it will succeed some day",
+    changes: [
+      { file: oneByOne, find: "event.attempts + 1 >= attemptsMax", replace: "event.attempts + 1 >= Number.MAX_SAFE_INTEGER" },
+      {
+        file: oneByOne,
+        find: "pauseMs: attemptPausesMs[event.attempts]! }",
+        replace: "pauseMs: attemptPausesMs[Math.min(event.attempts, 3)]! }"
+      }
+    ],
+    wish: { on: ["R7"], overrides: alone }
+  },
+  {
+    name: "outage-counts-as-attempt",
+    origin: "dead in an outage",
+    story: "a few quick attempts show what cannot be read",
+    changes: [
+      { file: oneByOne, find: "[10_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * 60 * 60_000]", replace: "[500, 500, 500, 500, 500]" },
+      {
+        file: health,
+        find: 'if (failure.stops === "company") return yield* away(failure)',
+        replace: 'if (failure.stops === "company") return "one"'
+      }
+    ],
+    wish: { on: ["S3"], overrides: { ...alone, network: [["S3 unauthorized", 0.6]] } }
+  },
+  {
+    name: "gap-closed-by-an-older-scan",
+    origin: "gap healing",
+    story: "a scan that is complete has seen everything",
+    changes: [
+      { file: gaps, find: " and began_at >= g.ended_at\n", replace: "\n" },
+      { file: gaps, find: " and g.ended_at <= proven.began_at\n", replace: "\n" }
+    ],
+    wish: { on: ["W1"], overrides: alone }
+  },
+  {
+    name: "abandoned-not-compared",
+    origin: "gap healing",
+    story: "what was given up is the sender's business",
+    changes: [
+      {
+        file: heal,
+        find: "if (resource === null || !unknown.has(eventId)) continue",
+        replace: "if (resource === null || !unknown.has(eventId) || !delivered) continue"
+      }
+    ],
+    wish: { on: ["W1", "W9"], overrides: alone }
+  },
+  {
+    name: "delivered-not-compared",
+    origin: "gap healing",
+    story: "what was acknowledged has arrived",
+    changes: [
+      {
+        file: heal,
+        find: "if (resource === null || !unknown.has(eventId)) continue",
+        replace: "if (resource === null || !unknown.has(eventId) || delivered) continue"
+      }
+    ],
+    wish: { on: ["W1", "W3"], overrides: alone }
+  },
+  {
+    name: "disabled-for-ever",
+    origin: "disabled never revived",
+    story: "somebody has disabled it, and will know why",
+    changes: [
+      {
+        file: heal,
+        find: 'observed.ours.filter(({ state }) => state === "disabled")) {',
+        replace: 'observed.ours.filter(({ state }) => state === "gone")) {'
+      }
+    ],
+    wish: { on: ["W12"], overrides: alone }
+  },
+  {
+    name: "purge-takes-what-waits",
+    origin: "retention",
+    story: "what is old is of no use",
+    changes: [
+      {
+        file: inbox,
+        find: "where state in ('done', 'ignored') and settled_at < ${before}",
+        replace: "where coalesce(settled_at, received_at) < ${before}"
+      }
+    ],
+    wish: { on: ["R8", "W5"], overrides: alone }
+  },
+  {
+    name: "claims-never-end",
+    origin: "lease",
+    story: "whoever claimed it will see to it",
+    changes: [
+      { file: queue, find: " and c.owner <> $2 and c.until > tributary.now()) as claimed", replace: " and c.owner <> $2) as claimed" },
+      {
+        file: queue,
+        find: "where c.owner = excluded.owner or c.until <= tributary.now()",
+        replace: "where c.owner = excluded.owner"
+      }
+    ],
+    wish: { on: ["C1", "C8"], overrides: alone }
+  },
+  {
+    name: "ensure-leaves-pause",
+    origin: "pause",
+    story: "somebody paused it, and will know why",
+    changes: [{ file: subscribe, find: "...(one.paused ? { paused: false } : {}),", replace: "" }],
+    wish: { on: ["W12"], overrides: alone }
+  }
+]
