@@ -443,12 +443,6 @@ export const countOpen = (company: string): Sql<number> =>
     (rows) => rows[0]!.open
   )
 
-/** Forgets gaps that were closed, and receivers that ended, more than 30 days ago: longer than any log remembers (DLV-15). */
-export const purge: Sql<void> = Effect.andThen(
-  tell("delete from tributary.gaps where closed_at < tributary.now() - interval '30 days'", []),
-  tell("delete from tributary.receivers where alive_at < tributary.now() - interval '30 days'", [])
-)
-
 // ------------------------------------------------------------------------------------------------- receivers
 
 /** A receiver has just proved that it can store deliveries for these companies. To be said every 20 s or so. */

@@ -285,7 +285,6 @@ const checkLocked = Effect.fnUntraced(function* (company: Company, subscriptions
   }
 
   const repairs = yield* repair(company, tables)
-  yield* Gaps.purge
   const open = yield* Gaps.countOpen(name)
   return {
     _tag: "Checked",

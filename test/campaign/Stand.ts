@@ -66,6 +66,9 @@ export const freeze = async (pid: number): Promise<void> => {
   }
 }
 
+/** Lets a process that was stopped go on. */
+export const thaw = (pid: number): void => kill(pid, "SIGCONT")
+
 const childrenEndMs = 5_000
 
 export const openStand = async (

@@ -23,7 +23,7 @@ import { Chance } from "../fuzz/Chance.ts"
 import { type Chaos, type Moment, openChaos } from "./Chaos.ts"
 import { auditHistory, auditRuns, compare, invented } from "./Difference.ts"
 import { company, events, resources, type Settings, settingsVariable, source, tables, warehouse } from "./Receiving.ts"
-import { freeze, openStand } from "./Stand.ts"
+import { freeze, openStand, thaw } from "./Stand.ts"
 
 export interface WebhookCampaignOptions {
   /** Attempts of the sender. */
@@ -50,6 +50,8 @@ const receiverProgram = fileURLToPath(new URL("./receive.ts", import.meta.url))
 const pollMs = 50
 /** How long Postgres stands still before the receiver is killed. */
 const standStillMs = 300
+/** About as many as the sender gets rid of in a cycle before an attempt fails. */
+const writesPerCycle = 8
 const settleMaxMs = 180_000
 const healsMax = 3
 
@@ -175,20 +177,24 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     const ask = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
       stand.withClient(databaseUrl, async (client) => (await client.query<Row>(text, [...values])).rows)
     const port = await freePort()
-    /** Numbers of deliveries passed on at which something is killed. */
-    const strikes = new Map<
-      number,
-      { readonly victim: "receiver" | "postgres"; readonly at: Moment; readonly isStill: boolean }
-    >()
+    /** What is killed, and from which delivery on, in this order. */
+    const strikes: Array<{
+      readonly from: number
+      readonly victim: "receiver" | "postgres"
+      readonly at: Moment
+      readonly isStill: boolean
+    }> = []
     const strikeAt = (victim: "receiver" | "postgres", times: number) => {
       const share = options.deliveries / Math.max(1, times)
       for (let time = 0; time < times; time += 1) {
-        const number = Math.floor(share * (time + 0.1 + 0.8 * chance.next()))
-        strikes.set(number, { victim, at: time % 3 === 0 ? "answered" : "written", isStill: time % 3 === 1 })
+        const from = Math.floor(share * (time + 0.1 + 0.8 * chance.next()))
+        const isStill = victim === "receiver" ? time % 3 === 1 : chance.is(0.5)
+        strikes.push({ from, victim, at: time % 3 === 0 ? "answered" : "written", isStill })
       }
     }
     strikeAt("receiver", options.kills)
     strikeAt("postgres", options.postgresKills)
+    strikes.sort((one, other) => one.from - other.from)
     /** What has to be over before the sender goes on, as it would be by its next cycle. */
     let recovering: Promise<unknown> = Promise.resolve()
     chaos = await openChaos({
@@ -196,13 +202,16 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       receiverPort: port,
       seed: chance.below(2 ** 31),
       onMoment: (count, moment) => {
-        const strike = strikes.get(count)
-        if (strike === undefined || strike.at !== moment || isOver) return
+        const [strike] = strikes
+        if (strike === undefined || count < strike.from || strike.at !== moment || isOver) return
+        strikes.shift()
         const { victim, isStill } = strike
         const what = `kills of the ${victim}${isStill && victim === "receiver" ? " while Postgres stood still" : ""}`
         sums[what] = (sums[what] ?? 0) + 1
         const struck = victim === "postgres" ? stand.killPostgres(isStill) : isStill ? killWhileStill() : killReceiver()
         recovering = Promise.all([recovering, struck])
+        // Seen where it is awaited.
+        recovering.catch(() => undefined)
       }
     })
     const proxy = chaos
@@ -283,7 +292,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       await sleep(standStillMs)
       receiver?.kill("SIGKILL")
       await sleep(pollMs)
-      for (const { pid } of backends) process.kill(pid, "SIGCONT")
+      for (const { pid } of backends) thaw(pid)
       await startReceiver()
     }
     async function startReceiver(): Promise<void> {
@@ -327,7 +336,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     while (proxy.attempts() < options.deliveries) {
       await Promise.all(
         writers.map(async ({ write }) => {
-          for (let times = 15; times > 0; times -= 1) await write()
+          for (let times = writesPerCycle; times > 0; times -= 1) await write()
         })
       )
       await cycle()

@@ -100,19 +100,34 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     if (form === undefined) forms.set(key, (form = ofSource(resource, text)))
     return form
   }
-  const writers = new Writers(kernel, chance(seed, "writers"), source, drawn, trace, fire, hooks ? chance(seed, "hidden") : null)
+  const writers = new Writers(
+    kernel,
+    chance(seed, "writers"),
+    source,
+    drawn,
+    trace,
+    fire,
+    hooks ? chance(seed, "hidden") : null
+  )
   const setting: Setting = { source, plan: drawn, canonical, overBound: writers.overBound }
   const watching = checkers.map((checkerOf) => checkerOf(setting))
 
   const stamps = new Map<string, string>()
   const states = new Map<string, string>()
+  const numbers = new Map<string, string>()
   const lookAtInbox = async () => {
     const entries = await warehouse.inbox()
+    for (const { company, eventId, number } of entries) {
+      const key = `${company} ${eventId}`
+      if (numbers.has(key) && numbers.get(key) !== number) fire("R8 came again after it was forgotten")
+      numbers.set(key, number)
+    }
     const asked = new Set<string>()
     for (const { number, state, company, resource } of entries) {
       if (states.get(number) === state) continue
       states.set(number, state)
-      if (state === "done" && resource !== null && drawn.resources.includes(resource)) asked.add(`${company} ${resource}`)
+      if (state === "done" && resource !== null && drawn.resources.includes(resource))
+        asked.add(`${company} ${resource}`)
     }
     const settled = await Promise.all(
       [...asked].map((key) => {
@@ -169,6 +184,17 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
         if (what !== null) throw new Objection(checker, what)
       }
     })
+  network.revived = (owner, company, disabledAt) => {
+    // Who types a command knows what he does.
+    if (owner.name.startsWith("c.")) return
+    kernel.work(async () => {
+      await lookAtInbox()
+      for (const checker of watching) {
+        const what = checker.revived?.({ company, disabledAt }) ?? null
+        if (what !== null) throw new Objection(checker, what)
+      }
+    })
+  }
   const machine: Machine = { kernel, connections, network, source, ports, drawn }
   const processes = new Supervisor(machine, chance(seed, "processes"), trace, fire)
   supervisor = processes

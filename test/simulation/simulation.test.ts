@@ -1,5 +1,5 @@
 /**
- * Keeps the simulation alive between campaigns: a few seeds are green, a seed tells the same story twice, and two
+ * Keeps the simulation alive between campaigns: a few seeds are green, a seed tells the same story twice, and some
  * planted bugs are noticed. The thousands are `npm run simulate`.
  */
 import { afterAll, beforeAll, expect, inject, test } from "vitest"
@@ -31,7 +31,29 @@ test("seeds end equal, and the same seed tells the same story", { timeout: 60_00
   expect(hashes[1]).not.toBe(hashes[0])
 })
 
-test.each(["checkpoint-before-rows", "retry-on-4xx"])(
+test(
+  "deliveries are received, acted on and healed, and the same seed tells the same story",
+  { timeout: 60_000 },
+  async () => {
+    const hashes: Array<string> = []
+    for (const [seed, hooks] of [
+      [4, "only"],
+      [7, "beside"],
+      [4, "only"]
+    ] as const) {
+      const { failure, defect, hash } = await worker!.run({
+        seed,
+        wish: { overrides: { ...overrides, hooks } },
+        keep: false
+      })
+      expect({ seed, failure, defect }).toEqual({ seed, failure: null, defect: null })
+      hashes.push(hash)
+    }
+    expect(hashes[2]).toBe(hashes[0])
+  }
+)
+
+test.each(["ack-before-insert", "checkpoint-before-rows", "retry-on-4xx"])(
   "the planted bug %s is noticed",
   { timeout: 60_000 },
   async (name) => {

@@ -16,6 +16,9 @@ import { Beyond, isPlainInstant, isStorable, reader, Unfit } from "./Values.ts"
 /** The names that the documents show (EVT-06, H-01), without the test's. */
 const eventsDefault = ["orders.created", "orders.updated", "shipments.created", "invoices.posted"] as const
 
+/** A record that is removed keeps its time of change: a row of that time does not show that it is gone. */
+const mayBeRemoval = (type: string): boolean => type.endsWith(`.${"cancelled" satisfies EventVerb}`)
+
 /** Verbs of events whose `data` is the record that they are about (EVT-11, H-01). */
 const verbs: Readonly<Record<EventVerb, true>> = { created: true, updated: true, cancelled: true, posted: true }
 
@@ -124,7 +127,7 @@ const read = (body: Uint8Array): Event | NoEvent => {
   }
 
   const resource = resourceOf(type)
-  const changed = data === null ? undefined : member(data, "lastchangedate")
+  const changed = data === null || mayBeRemoval(type) ? undefined : member(data, "lastchangedate")
   return {
     id,
     type,

@@ -146,6 +146,12 @@ export interface Stored {
   readonly subjects: ReadonlyArray<Subject>
 }
 
+/** A process that nobody watches enables a subscription that the source had given up. */
+export interface Revived {
+  readonly company: number
+  readonly disabledAt: number
+}
+
 /** After healing, when everything has come that will come, and before any sync. */
 export interface Drained {
   readonly subjects: ReadonlyArray<Subject>
@@ -170,6 +176,7 @@ export interface Checker {
   /** Of webhooks: each answer, each commit, and the end. */
   readonly answered?: (given: Answered) => string | null
   readonly stored?: (given: Stored) => string | null
+  readonly revived?: (given: Revived) => string | null
   readonly drained?: (given: Drained) => string | null
 }
 

@@ -14,6 +14,7 @@ import { ledger } from "./ledger.ts"
 import { lively } from "./lively.ts"
 import { polite } from "./polite.ts"
 import { progress } from "./progress.ts"
+import { proven } from "./proven.ts"
 import { settled } from "./settled.ts"
 import { welcome } from "./welcome.ts"
 
@@ -22,6 +23,7 @@ export const checkers: ReadonlyArray<CheckerOf> = [
   forged,
   welcome,
   settled,
+  proven,
   drained,
   fence,
   genuine,

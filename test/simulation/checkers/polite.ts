@@ -7,6 +7,9 @@ const attemptsMax = 8
 const limitedMax = 60
 const final = new Set([302, 401, 403])
 const graceMicros = 1000
+/** What serves webhooks lives long: it asks again after at least so long. */
+const servicePause = 4_900_000
+const isService = (name: string): boolean => name.startsWith("s") || name.startsWith("h")
 
 export const polite: CheckerOf = () => ({
   name: "polite",
@@ -36,7 +39,9 @@ export const polite: CheckerOf = () => ({
             attempt.sentAt - before.endedAt! < 31_000_000
           tries = isRetry ? tries + 1 : 1
           limited = isRetry && before?.status === 429 ? limited + 1 : isRetry ? limited : 0
-          stubborn = isRetry && final.has(before.status ?? 0) ? stubborn + 1 : 0
+          // A service asks again when some time has passed: that is another question.
+          const isAtOnce = !isService(attempt.owner.name) || attempt.sentAt - (before?.endedAt ?? 0) < servicePause
+          stubborn = isRetry && isAtOnce && final.has(before.status ?? 0) ? stubborn + 1 : 0
           if (stubborn >= 3) return `${name}: ${path} was asked again and again after ${before!.status}`
           if (tries - limited > attemptsMax * 3 || limited > limitedMax)
             return `${name}: ${path} was tried ${tries} times`

@@ -5,7 +5,12 @@ export const settled: CheckerOf = ({ source, canonical }) => {
   const states = new Map<string, string>()
   /** Commits of the source when an event was stored. */
   const storedAt = new Map<string, number>()
-  const judge = ({ company, resource, rows, held }: Subject, id: string, at: number): string | null => {
+  const judge = (
+    { company, resource, rows, held }: Subject,
+    id: string,
+    at: number,
+    wasRead: boolean
+  ): string | null => {
     if (held.some((one) => one.id === id || one.id === null)) return null
     const versions = source.history(company, resource.path).filter((version) => version.id === id)
     const wanted = versions.findLastIndex((version) => version.at <= at)
@@ -19,14 +24,17 @@ export const settled: CheckerOf = ({ source, canonical }) => {
     }
     return since.some(({ op, text }) => op !== "delete" && canonical(company, resource, text).whole === row.value.whole)
       ? null
-      : "the row is older than that"
+      : `the row is older than commit ${versions[wanted]!.seq}: it is of ${versions
+          .filter(({ text }) => canonical(company, resource, text).whole === row.value.whole)
+          .map(({ seq }) => seq)
+          .join(", ")} of ${versions.map(({ seq, op }) => `${seq} ${op}`).join(", ")}`
   }
   return {
     name: "settled",
     holds:
       "an event is done only when the row is at least as new as the record was when the event fired, and where a read settled it, as the record was when the event was stored",
     stored: ({ now, entries, subjects }) => {
-      for (const { number, company, resource, recordId, state, eventId, type, reason, runId, occurredAt } of entries) {
+      for (const { number, company, resource, recordId, state, eventId, type, reason, occurredAt } of entries) {
         const before = states.get(number)
         if (before === state) continue
         states.set(number, state)
@@ -35,7 +43,9 @@ export const settled: CheckerOf = ({ source, canonical }) => {
         const subject = subjects.find((one) => one.company === company && one.resource.path === resource)
         if (subject === undefined) continue
         const stored = storedAt.get(number)!
-        const what = judge(subject, recordId, runId === null && occurredAt !== null ? Math.min(occurredAt, stored) : stored)
+        // Without a read of its own, a row is enough that is of the event or later.
+        const isOwnRead = reason === null || occurredAt === null
+        const what = judge(subject, recordId, isOwnRead ? stored : Math.min(occurredAt, stored))
         if (what !== null)
           return `${eventId} (${type} of ${keyOf(company, resource, recordId)}) is done${reason === null ? "" : ` (${reason})`}: ${what}`
       }

@@ -22,7 +22,11 @@ export const webhook: ReadonlyArray<Mutant> = [
     origin: "ack before insert",
     story: "the sender does not like to wait",
     changes: [
-      { file: receiver, find: "(outcome) => done(stored(company, outcome))", replace: "(outcome) => void stored(company, outcome)" },
+      {
+        file: receiver,
+        find: "(outcome) => done(stored(company, outcome))",
+        replace: "(outcome) => void stored(company, outcome)"
+      },
       { file: receiver, find: "    inbox.put(\n", replace: "    done(answers.stored)\n    inbox.put(\n" }
     ],
     wish: { overrides: alone }
@@ -120,7 +124,13 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "same-stamp-is-newer",
     origin: "event body trusted",
     story: "the event says of when it is, and the row is of then",
-    changes: [{ file: queue, find: "coalesce(${stamp} > e.stamp, false) as newer", replace: "coalesce(${stamp} >= e.stamp, false) as newer" }],
+    changes: [
+      {
+        file: queue,
+        find: "coalesce(${stamp} > e.stamp, false) as newer",
+        replace: "coalesce(${stamp} >= e.stamp, false) as newer"
+      }
+    ],
     wish: { on: ["Pd", "S5"], off: ["Pe"], overrides: { ...few, hooks: "beside", writes: 60 } }
   },
   {
@@ -150,7 +160,11 @@ export const webhook: ReadonlyArray<Mutant> = [
     origin: "poison",
     story: "it will succeed some day",
     changes: [
-      { file: oneByOne, find: "event.attempts + 1 >= attemptsMax", replace: "event.attempts + 1 >= Number.MAX_SAFE_INTEGER" },
+      {
+        file: oneByOne,
+        find: "event.attempts + 1 >= attemptsMax",
+        replace: "event.attempts + 1 >= Number.MAX_SAFE_INTEGER"
+      },
       {
         file: oneByOne,
         find: "pauseMs: attemptPausesMs[event.attempts]! }",
@@ -164,7 +178,11 @@ export const webhook: ReadonlyArray<Mutant> = [
     origin: "dead in an outage",
     story: "a few quick attempts show what cannot be read",
     changes: [
-      { file: oneByOne, find: "[10_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * 60 * 60_000]", replace: "[500, 500, 500, 500, 500]" },
+      {
+        file: oneByOne,
+        find: "[10_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * 60 * 60_000]",
+        replace: "[500, 500, 500, 500, 500]"
+      },
       {
         file: health,
         find: 'if (failure.stops === "company") return yield* away(failure)',
@@ -223,6 +241,20 @@ export const webhook: ReadonlyArray<Mutant> = [
     wish: { on: ["W12"], overrides: alone }
   },
   {
+    name: "revived-without-proof",
+    origin: "revived without proof",
+    story: "trying costs nothing",
+    changes: [
+      { file: heal, find: "  if (!tested.success.delivered) return toldTest(tested.success)\n", replace: "" },
+      {
+        file: heal,
+        find: "if (!(yield* Gaps.arrived(company, tested.success.eventId, since))) {",
+        replace: "if (since === null) {"
+      }
+    ],
+    wish: { on: ["W12"], overrides: alone }
+  },
+  {
     name: "purge-takes-what-waits",
     origin: "retention",
     story: "what is old is of no use",
@@ -240,7 +272,11 @@ export const webhook: ReadonlyArray<Mutant> = [
     origin: "lease",
     story: "whoever claimed it will see to it",
     changes: [
-      { file: queue, find: " and c.owner <> $2 and c.until > tributary.now()) as claimed", replace: " and c.owner <> $2) as claimed" },
+      {
+        file: queue,
+        find: " and c.owner <> $2 and c.until > tributary.now()) as claimed",
+        replace: " and c.owner <> $2) as claimed"
+      },
       {
         file: queue,
         find: "where c.owner = excluded.owner or c.until <= tributary.now()",

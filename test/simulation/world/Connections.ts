@@ -243,7 +243,8 @@ export class Connections {
           if (error === null) this.follow(client, text)
           const code = error === null ? "" : ` -> ${(error as { code?: string }).code ?? error.message}`
           this.told(client.owner, `sql ${brief(text)}${code}`)
-          const isTold = isCommit(text) || (!client.inTransaction && /\btributary\.(?:checkpoints|runs|inbox)\b/.test(text))
+          const isTold =
+            isCommit(text) || (!client.inTransaction && /\btributary\.(?:checkpoints|runs|inbox)\b/.test(text))
           if (error === null && isTold) await this.hooks.committed(client.owner)
           if (fault === "lost after") {
             this.fire(client, isCommit(text) ? "D3 commit lost, applied" : "D2 lost after")

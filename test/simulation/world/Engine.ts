@@ -139,7 +139,7 @@ export const start = <A>(
       (machine.drawn.sharedBudget ? Effect.provide(program, layerPostgres) : program).pipe(Effect.provide(services))
     )
   )
-  const fiber = Effect.runForkWith(context)(whole as Effect.Effect<A, unknown>)
+  const fiber = Effect.runForkWith(context)(whole)
   fiber.addObserver((exit) => {
     if (owner.state === "dead") return
     ended(

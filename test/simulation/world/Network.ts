@@ -81,6 +81,8 @@ export class Network {
   private readonly fired: (what: string) => void
   /** A process sent a request, or one was worked on: the moment for a kill. */
   stepped: (owner: Owner, what: string) => void = () => {}
+  /** A process enables a subscription that the source had disabled at that time. */
+  revived: (owner: Owner, company: number, disabledAt: number) => void = () => {}
   readonly attempts: Array<Attempt> = []
   /** Rows that the warehouse holds alive, by company and resource, as last seen. */
   readonly live = new Map<string, number>()
@@ -187,13 +189,17 @@ export class Network {
       else if (fault !== "N3 black hole") {
         kernel.after(this.delay(fault), null, () => {
           const made = this.instead(fault, path)
+          if (made === null && request.method === "PATCH" && company !== null)
+            this.noticeRevival(owner, company, path, request)
           const answered = made ?? this.serve(request.method, target, request.headers, company, path, bodyOf(request))
           if (answered instanceof Promise) {
             // A test delivery: the source answers when it has been answered itself.
-            void answered.then((sent) => {
+            const sendBack = async () => {
+              const sent = await answered
               this.stepped(owner, path)
               back(sent)
-            })
+            }
+            void sendBack()
             return
           }
           const sent = answered
@@ -208,6 +214,19 @@ export class Network {
         attempt.endedAt ??= kernel.now
       })
     })
+  }
+
+  private noticeRevival(
+    owner: Owner,
+    company: number,
+    path: string,
+    request: HttpClientRequest.HttpClientRequest
+  ): void {
+    const id = /^\/webhooks\/(\d+)$/.exec(path)?.[1]
+    const disabledAt = this.source.subscriptions().find((one) => String(one.id) === id)?.disabled ?? null
+    const body = bodyOf(request)
+    if (disabledAt === null || body === null) return
+    if (new TextDecoder().decode(body).includes('"enabled":true')) this.revived(owner, company, disabledAt)
   }
 
   private delay(fault: NetworkFault | null): number {
@@ -245,7 +264,10 @@ export class Network {
     return sentOf({
       status: found.status,
       headers: { "content-type": "application/json", date: printHttpDate(this.kernel.now) },
-      body: found.status === 404 ? envelope("not_found") : envelope(found.status === 422 ? "rule_violation" : "server_error")
+      body:
+        found.status === 404
+          ? envelope("not_found")
+          : envelope(found.status === 422 ? "rule_violation" : "server_error")
     })
   }
 

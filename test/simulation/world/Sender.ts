@@ -76,7 +76,8 @@ export class Sender implements Network {
   private readonly outages: Array<readonly [number, number]> = []
   /** What a proxy has taken and not passed on. */
   private readonly held = new Set<Held>()
-  private readonly captured: Array<{ readonly company: string; readonly body: Uint8Array; readonly eventId: string }> = []
+  private readonly captured: Array<{ readonly company: string; readonly body: Uint8Array; readonly eventId: string }> =
+    []
   private sending = false
   private wasOut = false
   private forgeries = 0
@@ -115,13 +116,17 @@ export class Sender implements Network {
     if (drawn.on.has("W9") || drawn.webhooks.dropRate === 1) {
       const from = start + Math.round(chance.next() * drawn.safety)
       // Hours without anything; the healed phase begins with an end of it.
-      const length = drawn.webhooks.dropRate === 1 ? chance.skewed(20 * second, drawn.safety) : chance.skewed(2 * second, 40 * second)
+      const length =
+        drawn.webhooks.dropRate === 1
+          ? chance.skewed(20 * second, drawn.safety)
+          : chance.skewed(2 * second, 40 * second)
       this.outages.push([from, from + length])
     }
     if (drawn.on.has("W12")) {
       for (let times = chance.integer(1, 2); times > 0; times--) sometime(() => this.disturb())
     }
-    if (drawn.on.has("W11")) for (let times = chance.integer(1, 4); times > 0; times--) sometime(() => this.unknownType())
+    if (drawn.on.has("W11"))
+      for (let times = chance.integer(1, 4); times > 0; times--) sometime(() => this.unknownType())
     if (drawn.on.has("W8")) for (let times = chance.integer(2, 6); times > 0; times--) sometime(() => this.forge(null))
   }
 
@@ -148,7 +153,11 @@ export class Sender implements Network {
 
   /** Whether the source has something that it will try to send. */
   get isBusy(): boolean {
-    return this.sending || this.source!.subscriptions().some(({ queue }) => queue.length > 0) || [...this.underWay.values()].some((since) => this.kernel.now - since < 60 * second)
+    return (
+      this.sending ||
+      this.source!.subscriptions().some(({ queue }) => queue.length > 0) ||
+      [...this.underWay.values()].some((since) => this.kernel.now - since < 60 * second)
+    )
   }
 
   /** Handed to a receiver and not answered, since when; whoever had it may be dead. */
@@ -169,11 +178,16 @@ export class Sender implements Network {
         cancel()
         resolve({ status, body: new Uint8Array(), durationms: Math.round((kernel.now - began) / 1000), failure })
       }
-      const later = (status: number | null) => kernel.after(this.delay(), null, () => finish(status, status === null ? "no answer" : null))
+      const later = (status: number | null) =>
+        kernel.after(this.delay(), null, () => finish(status, status === null ? "no answer" : null))
       const arrival = this.genuine(outgoing)
       const attempt = Number(outgoing.headers["Svc-Delivery-Attempt"])
       this.deliveries++
-      this.trace.event(began, "source", `sends ${arrival.eventId} ${outgoing.headers["Svc-Event-Type"]} attempt ${attempt}`)
+      this.trace.event(
+        began,
+        "source",
+        `sends ${arrival.eventId} ${outgoing.headers["Svc-Event-Type"]} attempt ${attempt}`
+      )
       const isOut = this.outages.some(([from, to]) => began >= from && began < to)
       if (isOut && this.faults) {
         this.fired(webhooks.dropRate === 1 ? "W1 all dropped" : "W9 no way")
@@ -203,7 +217,8 @@ export class Sender implements Network {
         }
         if (webhooks.copyRate > 0 && chance.chance(webhooks.copyRate)) {
           this.fired("W2 doubled")
-          for (let copies = chance.skewed(1, 20); copies > 0; copies--) this.hold(arrival, chance.skewed(second / 10, 400 * second))
+          for (let copies = chance.skewed(1, 20); copies > 0; copies--)
+            this.hold(arrival, chance.skewed(second / 10, 400 * second))
         }
         if (webhooks.proxyRate > 0 && chance.chance(webhooks.proxyRate)) {
           this.fired("W3 passed on later")
@@ -254,7 +269,8 @@ export class Sender implements Network {
         const [newer, older] = chosen as [(typeof chosen)[0], (typeof chosen)[0]]
         const form = chance.pick(["both", "swapped", "new only", "old only"])
         this.fired(`W6 signed with ${form}`)
-        chosen = form === "both" ? chosen : form === "swapped" ? [older, newer] : form === "new only" ? [newer] : [older]
+        chosen =
+          form === "both" ? chosen : form === "swapped" ? [older, newer] : form === "new only" ? [newer] : [older]
       }
       if (chance.chance(0.3)) {
         this.fired("W6 signed with a key of nobody's first")
@@ -271,8 +287,9 @@ export class Sender implements Network {
 
   private subscriptionOf(company: string, isIt: (one: Subscription) => boolean): Subscription | null {
     return (
-      this.source!.subscriptions().find((one) => one.url.endsWith(`/hooks/${encodeURIComponent(company)}`) && isIt(one)) ??
-      null
+      this.source!.subscriptions().find(
+        (one) => one.url.endsWith(`/hooks/${encodeURIComponent(company)}`) && isIt(one)
+      ) ?? null
     )
   }
 
@@ -298,9 +315,18 @@ export class Sender implements Network {
       this.answered(answer)
       answered(answer)
     }
+    if (this.isGone(arrival)) this.fired("W4 after its record was removed")
     const listens = this.port!.receive(arrival, tell)
     if (listens) this.underWay.set(tell, this.kernel.now)
     return listens
+  }
+
+  /** Whether the record that a genuine event shows is not there any more. */
+  private isGone({ company, body, forged }: Arrival): boolean {
+    const told = /"type":"([a-z0-9]+)\.[a-z]+".*"data":\{"id":(\d+)[,}]/s.exec(new TextDecoder().decode(body))
+    const { store } = this.source!.core.world
+    if (forged !== null || told === null || !store.catalogue.resources.has(told[1]!)) return false
+    return store.table(companyOf(company), store.resource(told[1]!).path).get(Number(told[2])) === undefined
   }
 
   // -- people on the way --------------------------------------------------------------------------------------------------
@@ -337,7 +363,9 @@ export class Sender implements Network {
     const company = given?.company ?? companyName(chance.integer(1, this.drawn.companies))
     const some =
       given?.body ??
-      encoder.encode('{"id":"evt_0","type":"jobs.updated","createdate":"2026-11-21T03:00:00Z","companyid":1,"data":{"id":1}}')
+      encoder.encode(
+        '{"id":"evt_0","type":"jobs.updated","createdate":"2026-11-21T03:00:00Z","companyid":1,"data":{"id":1}}'
+      )
     const { id, body } = this.invented(some)
     const now = Math.floor(kernel.now / second)
     const t = String(now)
@@ -364,7 +392,10 @@ export class Sender implements Network {
       case 3:
         return forgery("for a company that is not there", `t=${t},v1=${mac}`, { company: "nobody" })
       case 4:
-        return forgery("signed with another company's secret", `t=${t},v1=${sign(other?.secret ?? "whsec_other", t, body)}`)
+        return forgery(
+          "signed with another company's secret",
+          `t=${t},v1=${sign(other?.secret ?? "whsec_other", t, body)}`
+        )
       case 5:
         return forgery("with a bit turned", `t=${t},v1=${mac.slice(0, 63)}${mac.endsWith("0") ? "1" : "0"}`)
       case 6:

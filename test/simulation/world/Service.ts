@@ -90,7 +90,12 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
       ),
       Supervisor.keep(
         "the removal of old events",
-        Effect.forever(Effect.andThen(Inbox.purge({ keepMs: keep / 1000 }), Effect.sleep(Math.max(5_000, Math.min(keep / 2000, 60_000)))))
+        Effect.forever(
+          Effect.andThen(
+            Inbox.purge({ keepMs: keep / 1000 }),
+            Effect.sleep(Math.max(5_000, Math.min(keep / 2000, 60_000)))
+          )
+        )
       ),
       ...companies.flatMap((company) => [
         Supervisor.keep("acting on events", Worker.run({ company, inbox, reader: deliveryReader })),
