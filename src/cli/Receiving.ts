@@ -53,6 +53,7 @@ export const companies = Effect.fnUntraced(function* (settings: Configuration, n
     ),
     engine: settings.engine,
     batchRecordsMax: settings.batchRecordsMax,
+    requestsPerMinute: settings.requestsPerMinute,
     events: eventsOf(configured.get(name)!, settings, reader)
   }))
 })

@@ -44,7 +44,7 @@ export interface Event {
   readonly resource: string | null
   /** The record's number, where the type is known to carry the record; null asks for the whole resource. */
   readonly recordId: string | null
-  /** The record's own time of change as the event shows it, byte for byte; null when it shows none. */
+  /** The record's own time of change as the event shows it, byte for byte; null when it shows none, or one that a removal leaves. */
   readonly stamp: string | null
   /** The company that the source says it is of; null when it does not say. */
   readonly companyId: bigint | null

@@ -13,6 +13,8 @@ export interface Company {
   readonly tables: Effect.Effect<ReadonlyMap<string, Table>, SqlError>
   readonly engine: EngineSettings
   readonly batchRecordsMax: number
+  /** What the token's budget allows; null or absent is no limit. */
+  readonly requestsPerMinute?: number | null
   /** The events that are wanted. */
   readonly events: ReadonlyArray<string>
 }

@@ -66,6 +66,8 @@ const failedRestMs = 5_000
 const handOverMs = 300
 /** Every record of a resource is read at most so often on behalf of events. */
 const sweepEveryMs = 60_000
+/** Reading whole resources on behalf of events takes at most this share of the request budget; meanwhile they gather. */
+const wholeShare = 0.5
 /** Children of changed parents are read at most so often. */
 const childrenEveryMs = 5_000
 /** A scan that did not go well is not tried again for many for so long. */
@@ -90,6 +92,8 @@ interface Met {
 interface Known {
   restUntil: number
   scanUntil: number
+  /** When the whole of it may be read again. */
+  wholeAt: number
   childrenAt: number
   pageRecords: number
   met: Array<Met>
@@ -116,6 +120,7 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
     const one = resources.get(path) ?? {
       restUntil: 0,
       scanUntil: 0,
+      wholeAt: 0,
       childrenAt: Number.NEGATIVE_INFINITY,
       pageRecords: pageRecordsDefault,
       met: []
@@ -269,9 +274,17 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
       Effect.provideService(Priority, table.resource.modifiedSince ? priority.urgent : priority.live)
     )
     learn(place, outcome)
+    const { requestsPerMinute } = company
+    if (requestsPerMinute !== undefined && requestsPerMinute !== null) {
+      known(path).wholeAt = beganAt + (outcome.totals.requests * 60_000) / requestsPerMinute / wholeShare
+    }
     if (outcome.failure !== null) return yield* scanFailed(events, outcome.failure, beganAt)
     yield* health.answered
   })
+
+  /** How long the whole of a resource is not to be read. */
+  const wholeWaitMs = (path: string, scannedInVain: boolean) =>
+    scannedInVain ? restMs : isDrain ? 0 : Math.max(0, known(path).wholeAt - now())
 
   /** Reads the records of the parents that events name. */
   const readSiblings = Effect.fnUntraced(function* (
@@ -330,6 +343,7 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
     while (health.awayMs() === 0 && place.isOurs()) {
       const { left, rows, count } = yield* look(place, nothing)
       if (count === 0) return
+      if (left.length < count) scannedInVain = false
       if (left.length === 0) continue
       const whole = left.filter(({ recordId }) => recordId === null)
       const numbered = left.filter(({ recordId }) => recordId !== null)
@@ -356,16 +370,20 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
         }
         const others = left.filter(({ id }) => !byParent.has(id))
         if (others.length === 0) continue
-        if (scannedInVain) return rest(path, restMs)
+        const waitMs = wholeWaitMs(path, scannedInVain)
+        if (waitMs > 0) return rest(path, waitMs)
         yield* readWhole(place, others)
         scannedInVain = true
         continue
       }
       if (whole.length > 0) {
-        if (scannedInVain) return rest(path, restMs)
-        yield* readWhole(place, whole)
-        scannedInVain = true
-        if (numbered.length === 0) continue
+        const waitMs = wholeWaitMs(path, scannedInVain)
+        if (waitMs > 0 && numbered.length === 0) return rest(path, waitMs)
+        if (waitMs === 0) {
+          yield* readWhole(place, whole)
+          scannedInVain = true
+          if (numbered.length === 0) continue
+        }
       }
       const first = items(numbered)
       if (yield* isScanWorth(place, first.length)) {

@@ -4,9 +4,9 @@
  *     npm run bench -- --rows 200000 --page-size 250 --repeat 3 --only pipeline,quiet,cold,million,webhook --quota --json
  *
  * Groups: `pipeline` (a full sync, every row changed, one in a hundred changed, memory), `quiet` (nothing changed, every
- * resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows), `webhook` (acknowledgements a second, and a steady
- * rate down to the row), `quota` (how much of the
- * request limit is used; takes more than two minutes, therefore only when asked for).
+ * resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows), `webhook` (acknowledgements a
+ * second, and a steady rate of events down to their rows), `quota` (how much of the request limit is used; takes more
+ * than two minutes, therefore only when asked for).
  *
  * Ratios are the point: machines differ and are busy with other things. Baseline and product take turns, and medians
  * are shown. Rates are those of the work; whole commands have lines of their own.

@@ -242,6 +242,8 @@ describe("an event", () => {
     for (const stamp of ["5", "null", '"a\\u0000"', "{}"]) {
       assert.isNull(eventOf(envelope({ data: `{"id":7,"lastchangedate":${stamp}}` })).stamp)
     }
+    const removed = envelope({ type: '"orders.cancelled"', data: '{"id":7,"lastchangedate":"2026-11-21T03:00:00Z"}' })
+    assert.isNull(eventOf(removed).stamp, "a removal does not move it, so that a row of that time proves nothing")
     for (const data of ["null", "[]", "7", '"text"']) {
       const bare = eventOf(envelope({ data }))
       assert.deepStrictEqual([bare.value("length"), bare.value("0"), bare.stamp], [null, null, null], data)

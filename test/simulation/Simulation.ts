@@ -34,6 +34,8 @@ const healMax = 4 * 3600 * 1_000_000
 const cyclesMax = 2
 /** Of virtual time, until webhooks have brought everything: what is tried again waits up to an hour. */
 const drainMax = 6 * 3600 * 1_000_000
+/** Of that, how long a process really serves. */
+const servedMax = 1200 * 1_000_000
 
 export interface Failure {
   readonly checker: string
@@ -262,9 +264,10 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
         while (!processes.isIdle && kernel.now < ended) await pass(500_000)
         if (!processes.isIdle) throw new Stalled("a service that was asked to end has not ended within two minutes")
       }
+      const look = Math.max(checkEvery, 2 * cycleEvery) * 1.2
       let quiet = 0
-      while (quiet < 2 && kernel.now < until) {
-        await pass(Math.max(checkEvery, 2 * cycleEvery) * 1.2)
+      for (let served = 0; quiet < 2 && kernel.now < until && served < servedMax; served += look) {
+        await pass(look)
         const isQuiet =
           !sender.isBusy &&
           (await warehouse.gaps()).length === 0 &&

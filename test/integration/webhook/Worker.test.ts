@@ -288,6 +288,39 @@ describe("the worker", () => {
       })
     )
 
+    it.effect("scans again at once for what came meanwhile, within half of the request budget", () =>
+      Effect.gen(function* () {
+        const { id, put, sync, accept, control, options, sql, name } = yield* makeStand(["orderdeposits"])
+        yield* put("orderdeposits", [{ id: 1, checkid: "a" }])
+        yield* sync("orderdeposits")
+        /** How long after an event one that comes while the scan for it is under way is settled, in milliseconds. */
+        const apart = Effect.fnUntraced(function* (requestsPerMinute: number | null, first: number) {
+          const company = { ...options.company, requestsPerMinute }
+          const worker = yield* Effect.forkChild(Worker.run({ ...options, company }))
+          const delay = { path: "/orderdeposits", kind: "delay", ms: 300, times: 1 }
+          yield* control("POST", "/faults", { rules: [delay] })
+          yield* accept("orderdeposits.created", (yield* put("orderdeposits", [{ id: first, checkid: "b" }]))[0]!)
+          yield* until(
+            sql<{ runs: bigint }>`
+              select count(*) as runs from tributary.runs where company_id = ${id} and status = 'running'`,
+            ([row]) => row!.runs === 1n
+          )
+          yield* accept("orderdeposits.created", (yield* put("orderdeposits", [{ id: first + 1, checkid: "c" }]))[0]!)
+          const settled = yield* until(
+            sql<{ state: string; ms: number }>`
+              select state, (extract(epoch from settled_at) * 1000)::float8 as ms from tributary.inbox
+               where company = ${name} order by id desc limit 2`,
+            (events) => events.length === 2 && events.every(({ state }) => state === "done")
+          )
+          yield* Fiber.interrupt(worker)
+          return settled[0]!.ms - settled[1]!.ms
+        })
+        assert.isBelow(yield* apart(null, 2), 1_500)
+        // One request, of which 40 in a minute may be made, half of them for this.
+        assert.isAbove(yield* apart(40, 4), 2_000)
+      })
+    )
+
     it.effect("reads every record where there is neither number nor cursor, but only once a minute", () =>
       Effect.gen(function* () {
         const { put, sync, accept, requests, inbox, rows, options, drain } = yield* makeStand(["assetcategories"])

@@ -1,5 +1,8 @@
 /** I5: who was told that a delivery is accepted can rely on it. */
-import { type CheckerOf } from "./Checker.ts"
+import { type CheckerOf, type Entry } from "./Checker.ts"
+
+/** What waits, and what a person must see to, is kept. */
+const isSettled = ({ state }: Entry): boolean => state === "done" || state === "ignored"
 
 export const accepted: CheckerOf = () => {
   /** Events that were acknowledged, and whether they have been settled since. */
@@ -16,16 +19,16 @@ export const accepted: CheckerOf = () => {
       }
       if (own.length > 1) return `${arrival.eventId} stands ${own.length} times in the inbox`
       const key = `${own[0]!.company} ${arrival.eventId}`
-      acknowledged.set(key, acknowledged.get(key) === true && own[0]!.state !== "waiting")
+      acknowledged.set(key, isSettled(own[0]!))
       return null
     },
     stored: ({ entries }) => {
       const present = new Map(entries.map((entry) => [`${entry.company} ${entry.eventId}`, entry]))
       if (present.size !== entries.length) return "an event stands in the inbox more than once"
-      for (const [key, isSettled] of acknowledged) {
+      for (const [key, wasSettled] of acknowledged) {
         const entry = present.get(key)
-        if (entry === undefined && !isSettled) return `event ${key} was accepted, is not settled and not in the inbox`
-        if (entry !== undefined) acknowledged.set(key, entry.state !== "waiting" && entry.state !== "dead")
+        if (entry === undefined && !wasSettled) return `event ${key} was accepted, is not settled and not in the inbox`
+        if (entry !== undefined) acknowledged.set(key, isSettled(entry))
       }
       return null
     }

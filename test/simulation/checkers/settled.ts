@@ -5,18 +5,15 @@ export const settled: CheckerOf = ({ source, canonical }) => {
   const states = new Map<string, string>()
   /** Commits of the source when an event was stored. */
   const storedAt = new Map<string, number>()
-  const judge = (
-    { company, resource, rows, held }: Subject,
-    id: string,
-    at: number,
-    wasRead: boolean
-  ): string | null => {
+  const judge = ({ company, resource, rows, held }: Subject, id: string, at: number): string | null => {
     if (held.some((one) => one.id === id || one.id === null)) return null
     const versions = source.history(company, resource.path).filter((version) => version.id === id)
     const wanted = versions.findLastIndex((version) => version.at <= at)
     if (wanted < 0) return null
     const row = rows.get(id)
     const since = versions.slice(wanted)
+    // What cannot be read by its number is known to be gone only when everything is read again.
+    if (!resource.operations.includes("R") && since.some(({ op }) => op === "delete")) return null
     if (row === undefined || row.deleted) {
       return since.some(({ op }) => op === "delete")
         ? null

@@ -212,7 +212,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "if (resource === null || !unknown.has(eventId) || !delivered) continue"
       }
     ],
-    wish: { on: ["W1", "W9"], overrides: alone }
+    wish: { on: ["W9"], off: ["W1", "W3", "W12", "R1"], overrides: alone }
   },
   {
     name: "delivered-not-compared",
