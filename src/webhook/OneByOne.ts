@@ -51,11 +51,11 @@ export interface OneByOneOptions {
 }
 
 /** Requests in flight. */
-const concurrency = 8
+const concurrency = 4
 /** Records landed together at most. */
 const recordsPerLanding = 100
 /** While more is being read, a landing waits for so long for company. */
-const gatherMs = 20
+const gatherMs = 50
 /** Below this, more is taken from the inbox. */
 const handLow = 100
 const lookEveryMs = 50

@@ -174,7 +174,10 @@ export const compare = Effect.fnUntraced(function* (
             coalesce(greatest(c.cursor_at, c.full_scan_at) > i.due_at, false) as covered
        from jsonb_to_recordset($2::text::jsonb) as e(id bigint, record bigint, stamp timestamptz)
        join tributary.inbox i on i.id = e.id
-       left join ${table.current} t on t."_company_id" = $1 and t."id" = e.record
+       left join lateral (
+         select * from ${table.current} k where k."_company_id" = $1 and k."id" = e.record
+         -- Looked up one by one, whatever is known of a table that was just loaded.
+         offset 0 limit 1) t on true
        left join tributary.checkpoints c on c.company_id = $1 and c.resource = $3 and c.lane = 'live'`,
     [
       companyId,

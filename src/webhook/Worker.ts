@@ -54,8 +54,8 @@ const concurrency = 4
 /** Events looked at together. */
 const takenMax = 500
 const lookEveryMs = 1_000
-/** How soon after a look the next one may follow. */
-const lookAgainMs = 10
+/** How soon after a look the next one may follow: what comes meanwhile is found by it together. */
+const lookAgainMs = 100
 const renewEveryMs = 3_000
 const lingerMs = 2_000
 /** A resource that somebody else holds is left alone for so long… */
@@ -66,8 +66,11 @@ const failedRestMs = 5_000
 const handOverMs = 300
 /** Every record of a resource is read at most so often on behalf of events. */
 const sweepEveryMs = 60_000
-/** Reading whole resources on behalf of events takes at most this share of the request budget; meanwhile they gather. */
-const wholeShare = 0.5
+/**
+ * Reading the whole of a resource on behalf of events takes at most this share of the time, and of the request budget;
+ * meanwhile they gather: each scan reads again what changed within its overlap.
+ */
+const wholeShare = 1 / 3
 /** Children of changed parents are read at most so often. */
 const childrenEveryMs = 5_000
 /** A scan that did not go well is not tried again for many for so long. */
@@ -110,6 +113,8 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
   const drawn = [yield* Random.nextInt, yield* Random.nextInt]
   const owner = drawn.map((part) => Math.abs(part).toString(36)).join("-")
   const totals = { done: 0, dead: 0, ignored: 0, putOff: 0 }
+  /** How often something new was stored by this process. */
+  let arrivals = 0
   let identified: bigint | null = null
   /** Child resources whose parents have changed. */
   const kin = new Set<string>()
@@ -274,10 +279,8 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
       Effect.provideService(Priority, table.resource.modifiedSince ? priority.urgent : priority.live)
     )
     learn(place, outcome)
-    const { requestsPerMinute } = company
-    if (requestsPerMinute !== undefined && requestsPerMinute !== null) {
-      known(path).wholeAt = beganAt + (outcome.totals.requests * 60_000) / requestsPerMinute / wholeShare
-    }
+    const requestsMs = (outcome.totals.requests * 60_000) / (company.requestsPerMinute ?? Number.POSITIVE_INFINITY)
+    known(path).wholeAt = beganAt + Math.max(requestsMs, now() - beganAt) / wholeShare
     if (outcome.failure !== null) return yield* scanFailed(events, outcome.failure, beganAt)
     yield* health.answered
   })
@@ -398,6 +401,8 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
         known(path).scanUntil = now() + (isRead(outcome) ? lookEveryMs : scanAgainMs)
         continue
       }
+      const never = { arrivals: -1, ms: Number.NEGATIVE_INFINITY }
+      let lookedAt = never
       const outcome = yield* oneByOne({
         company,
         companyId,
@@ -408,14 +413,21 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
         more: (inHand) =>
           Effect.gen(function* () {
             if (!place.isOurs()) return null
+            // While nothing new is heard of, what others store is looked for once in a while.
+            if (!isDrain && lookedAt.arrivals === arrivals && now() - lookedAt.ms < lookEveryMs) return []
+            const at = { arrivals, ms: now() }
             const found = yield* look(place, inHand)
             const isOther = found.left.some(({ recordId }) => recordId === null)
             const next = items(found.left)
-            return isOther || (yield* isScanWorth(place, next.length)) ? null : next
+            if (isOther || (yield* isScanWorth(place, next.length))) return null
+            if (next.length === 0) lookedAt = at
+            return next
           }),
         lingerMs: isDrain ? 0 : lingerMs,
         told: (verdicts, landed: Landed | null) => {
           told(verdicts)
+          // What came for a record in hand was left out.
+          lookedAt = never
           if (landed === null) return
           meet(path, landed.inserted + landed.updated)
           changed(place, landed.inserted + landed.updated + landed.deleted)
@@ -532,7 +544,11 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
       )
     )
 
-  return { tasks, running, busy, health, totals }
+  const arrived = () => {
+    arrivals += 1
+  }
+
+  return { tasks, running, busy, health, totals, arrived }
 })
 
 /** Tells of failures of the database once, until it answers again. */
@@ -560,7 +576,7 @@ export const run = (options: WorkerOptions): Effect.Effect<never, never, Databas
       const ended = yield* EffectQueue.sliding<void>(1)
       const fibers = yield* FiberSet.make()
       const latch = options.inbox?.arrived
-      const woken = latch === undefined ? Effect.never : latch.await
+      const woken = latch === undefined ? Effect.never : Effect.tap(latch.await, () => Effect.sync(worker.arrived))
       for (;;) {
         if (latch !== undefined) yield* latch.close
         const found = yield* Effect.result(worker.tasks)

@@ -476,8 +476,10 @@ describe("one record", () => {
 
   it.live("another record than the one asked for is no answer", () =>
     Effect.gen(function* () {
-      const error = yield* failureOf(get(answers(200, { id: 6 }), { retry: { backoffBaseMs: 0 } }))
-      assert.strictEqual(error.reason._tag, "Malformed")
+      for (const body of [{ id: 6 }, { data: {} }, { name: "x" }]) {
+        const error = yield* failureOf(get(answers(200, body), { retry: { backoffBaseMs: 0 } }))
+        assert.strictEqual(error.reason._tag, "Malformed", JSON.stringify(body))
+      }
     })
   )
 })

@@ -83,6 +83,8 @@ const sourceOf = (method: string, path: string, { requestId }: Answer): string =
   return requestId === null ? `${method} ${asked}` : `${method} ${asked} [request ${requestId}]`
 }
 
+const named = (id: string | null): string => (id === null ? "an object without a number" : `the record ${id}`)
+
 const checkedToken = (token: Redacted.Redacted): BaseAddress.ClientConfigError | null =>
   /^[\x21-\x7e]+$/.test(Redacted.value(token))
     ? null
@@ -292,8 +294,9 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
         const found = findRecord(parsed)
         if (found instanceof Unreadable) return malformed(answer, found)
         const outcome = decoderOf(resource).one(parsed.text, found.from, found.to)
-        if (outcome.id !== null && /^[1-9]\d*$/.test(id) && outcome.id !== id) {
-          return malformed(answer, new Unreadable(`the answer is the record ${outcome.id}`, true))
+        // What carries another number, or none, is not what was asked for, and says nothing of it.
+        if (/^[1-9]\d*$/.test(id) && outcome.id !== id) {
+          return malformed(answer, new Unreadable(`the answer is ${named(outcome.id)}, not the record ${id}`, true))
         }
         const version = versionOf(answer, found.value)
         return Decode.isRejected(outcome)

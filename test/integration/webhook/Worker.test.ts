@@ -288,7 +288,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("scans again at once for what came meanwhile, within half of the request budget", () =>
+    it.effect("scans again at once for what came meanwhile, within a third of the request budget", () =>
       Effect.gen(function* () {
         const { id, put, sync, accept, control, options, sql, name } = yield* makeStand(["orderdeposits"])
         yield* put("orderdeposits", [{ id: 1, checkid: "a" }])
@@ -297,7 +297,7 @@ describe("the worker", () => {
         const apart = Effect.fnUntraced(function* (requestsPerMinute: number | null, first: number) {
           const company = { ...options.company, requestsPerMinute }
           const worker = yield* Effect.forkChild(Worker.run({ ...options, company }))
-          const delay = { path: "/orderdeposits", kind: "delay", ms: 300, times: 1 }
+          const delay = { path: "/orderdeposits", kind: "delay", ms: 200, times: 1 }
           yield* control("POST", "/faults", { rules: [delay] })
           yield* accept("orderdeposits.created", (yield* put("orderdeposits", [{ id: first, checkid: "b" }]))[0]!)
           yield* until(
@@ -315,9 +315,9 @@ describe("the worker", () => {
           yield* Fiber.interrupt(worker)
           return settled[0]!.ms - settled[1]!.ms
         })
-        assert.isBelow(yield* apart(null, 2), 1_500)
-        // One request, of which 40 in a minute may be made, half of them for this.
-        assert.isAbove(yield* apart(40, 4), 2_000)
+        assert.isBelow(yield* apart(null, 2), 1_900)
+        // One request, of which 60 in a minute may be made, a third of them for this.
+        assert.isAbove(yield* apart(60, 4), 2_200)
       })
     )
 

@@ -6,7 +6,7 @@ export const settled: CheckerOf = ({ source, canonical }) => {
   /** Commits of the source when an event was stored. */
   const storedAt = new Map<string, number>()
   const judge = ({ company, resource, rows, held }: Subject, id: string, at: number): string | null => {
-    if (held.some((one) => one.id === id || one.id === null)) return null
+    if (held.some((one) => one.id === id)) return null
     const versions = source.history(company, resource.path).filter((version) => version.id === id)
     const wanted = versions.findLastIndex((version) => version.at <= at)
     if (wanted < 0) return null
