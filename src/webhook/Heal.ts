@@ -250,7 +250,7 @@ const checkLocked = Effect.fnUntraced(function* (company: Company, subscriptions
   const wanted = Gaps.wantedOf(events, isSynced)
   const notes: Array<string> = []
   let at = yield* Seen.now
-  let listed = yield* subscriptions.list
+  let listed = yield* Seen.listed(name, subscriptions)
   let observed = yield* Gaps.observe({ company: name, url, events, wanted, subscriptions: listed, at })
   let { opened } = observed
 
@@ -273,7 +273,7 @@ const checkLocked = Effect.fnUntraced(function* (company: Company, subscriptions
     }
     revived.push(id)
     at = yield* Seen.now
-    listed = yield* subscriptions.list
+    listed = yield* Seen.listed(name, subscriptions)
     observed = yield* Gaps.observe({ company: name, url, events, wanted, subscriptions: listed, at })
     opened += observed.opened
   }

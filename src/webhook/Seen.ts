@@ -9,7 +9,8 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Subscription } from "../connector/Subscriptions.ts"
+import type { SourceError } from "../connector/SourceError.ts"
+import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
 
 export type SeenState = "active" | "paused" | "disabled" | "gone"
 
@@ -56,6 +57,30 @@ const lacks = (events: string, refused: string) =>
 export const now: Effect.Effect<string, SqlError, SqlClient.SqlClient> = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(sql.unsafe<{ at: string }>(`select ${instant("tributary.now()")} as at`), (rows) => rows[0]!.at)
 )
+
+/**
+ * The source's whole list. A subscription that is known, or whose secret is in use, and that is not listed is asked for by
+ * its number before it counts as gone: a list that is empty by mistake must not lead to a second one.
+ */
+export const listed = Effect.fn("Seen.listed")(function* (
+  company: string,
+  source: Subscriptions
+): Effect.fn.Return<ReadonlyArray<Subscription>, SourceError | SqlError, SqlClient.SqlClient> {
+  const shown = yield* source.list
+  const sql = yield* SqlClient.SqlClient
+  const known = yield* sql<{ id: string }>`
+    select subscription_id as id from tributary.subscriptions where company = ${company} and state <> 'gone'
+    union
+    select subscription_id from tributary.webhook_secrets
+     where company = ${company} and state in ('current', 'next') and subscription_id is not null
+     order by 1`
+  const isShown = new Set(shown.map(({ id }) => id))
+  const found = yield* Effect.forEach(
+    known.filter(({ id }) => !isShown.has(id)),
+    ({ id }) => source.get(id)
+  )
+  return [...shown, ...found.flatMap((one) => (one === null || one.cancelled ? [] : [one]))]
+})
 
 /** The rows of a company, those that are gone included, in the order in which they were first seen. */
 export const read = (

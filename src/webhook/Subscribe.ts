@@ -142,7 +142,7 @@ const look = Effect.fnUntraced(function* (
   refused: ReadonlyArray<string> | null = null
 ): Effect.fn.Return<Look, SourceError | SqlError, SqlClient.SqlClient> {
   const at = yield* Seen.now
-  const listed = yield* source.list
+  const listed = yield* Seen.listed(name, source)
   const seen = yield* Seen.recordSeen(name, listed, wanted.url, wanted.events, at, refused)
   return { listed, seen }
 })

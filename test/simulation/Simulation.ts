@@ -32,6 +32,9 @@ const turnsMax = 2_000_000
 /** Of virtual time, from healing to the end of the last cycle. */
 const healMax = 4 * 3600 * 1_000_000
 const cyclesMax = 2
+/** How often a person tries a command, and after which pause. */
+const handTriesMax = 4
+const handPause = 10 * 1_000_000
 /** Of virtual time, until webhooks have brought everything: what is tried again waits up to an hour. */
 const drainMax = 6 * 3600 * 1_000_000
 /** Of that, how long a process really serves. */
@@ -241,13 +244,18 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     /** A fresh process serves until all has come, and has looked once more after that. */
     const drain = async (): Promise<void> => {
       const byHand = async (what: Command) => {
-        let isGood = false
-        processes.command(what, (isDone) => {
-          isGood = isDone
-          kernel.end()
-        })
-        await kernel.run(turnsMax)
-        if (!isGood) throw new Stalled(`webhooks ${what} fails after healing`)
+        // The database may still be on its way up: a person tries again.
+        for (let tries = 1; ; tries += 1) {
+          let isGood = false
+          processes.command(what, (isDone) => {
+            isGood = isDone
+            kernel.end()
+          })
+          await kernel.run(turnsMax)
+          if (isGood) return
+          if (tries === handTriesMax) throw new Stalled(`webhooks ${what} fails after healing`)
+          await pass(handPause)
+        }
       }
       // What is disabled is revived without anybody's help.
       const isForPeople = ({ paused, cancelled }: { readonly paused: boolean; readonly cancelled: boolean }) =>
