@@ -247,10 +247,13 @@ const attempt = Effect.fnUntraced(function* (options: SyncResourceOptions, state
       return yield* error
     }
     const tag = error instanceof SourceError ? error.reason._tag : null
-    if (tag !== "PageTokenRefused" && tag !== "PageDrift") return yield* error
+    // What looks broken may be rows that moved far while nobody read: once more from the first page, it shows.
+    const restartsMost =
+      tag === "PagingBroken" ? 1 : tag === "PageTokenRefused" || tag === "PageDrift" ? restartsMax : null
+    if (restartsMost === null) return yield* error
     // Also when this run gives up: the next one must not go on in the middle of what cannot be trusted.
     yield* lander.restart()
-    if (restarts >= restartsMax) return yield* error
+    if (restarts >= restartsMost) return yield* error
     yield* progress.note(`${resource.path}: ${error.message}; the scan begins again at its first page`)
     plan = { ...plan, resume: null }
   }

@@ -266,14 +266,6 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
   /** Reads what changed in the whole resource, for events that nothing less answers. */
   const readWhole = Effect.fnUntraced(function* (place: Place, events: ReadonlyArray<Queue.Asked>) {
     const { companyId, tables, table, path } = place
-    if (!table.resource.modifiedSince && !isDrain) {
-      const { fullMsAgo } = yield* Queue.followed(companyId, path)
-      if (fullMsAgo !== null && fullMsAgo < sweepEveryMs) {
-        const reason = "every record is read at most once a minute"
-        const pauseMs = sweepEveryMs - fullMsAgo
-        return yield* judge(events.map(({ id }) => ({ id, state: "waiting", reason, pauseMs })))
-      }
-    }
     const beganAt = now()
     const outcome = yield* refresh({ company, companyId, tables, table, reads: "changes" }).pipe(
       Effect.provideService(Priority, table.resource.modifiedSince ? priority.urgent : priority.live)
@@ -285,9 +277,15 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
     yield* health.answered
   })
 
-  /** How long the whole of a resource is not to be read. */
-  const wholeWaitMs = (path: string, scannedInVain: boolean) =>
-    scannedInVain ? restMs : isDrain ? 0 : Math.max(0, known(path).wholeAt - now())
+  /** How long the whole of a resource is not to be read. What others read meanwhile answers its events too. */
+  const wholeWaitMs = Effect.fnUntraced(function* ({ companyId, table, path }: Place, scannedInVain: boolean) {
+    if (scannedInVain) return restMs
+    if (isDrain) return 0
+    const budgetMs = known(path).wholeAt - now()
+    if (table.resource.modifiedSince) return Math.max(0, budgetMs)
+    const { fullMsAgo } = yield* Queue.followed(companyId, path)
+    return Math.max(0, budgetMs, fullMsAgo === null ? 0 : sweepEveryMs - fullMsAgo)
+  })
 
   /** Reads the records of the parents that events name. */
   const readSiblings = Effect.fnUntraced(function* (
@@ -373,15 +371,15 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
         }
         const others = left.filter(({ id }) => !byParent.has(id))
         if (others.length === 0) continue
-        const waitMs = wholeWaitMs(path, scannedInVain)
-        if (waitMs > 0) return rest(path, waitMs)
+        const waitMs = yield* wholeWaitMs(place, scannedInVain)
+        if (waitMs > 0) return rest(path, Math.min(waitMs, restMs))
         yield* readWhole(place, others)
         scannedInVain = true
         continue
       }
       if (whole.length > 0) {
-        const waitMs = wholeWaitMs(path, scannedInVain)
-        if (waitMs > 0 && numbered.length === 0) return rest(path, waitMs)
+        const waitMs = yield* wholeWaitMs(place, scannedInVain)
+        if (waitMs > 0 && numbered.length === 0) return rest(path, Math.min(waitMs, restMs))
         if (waitMs === 0) {
           yield* readWhole(place, whole)
           scannedInVain = true

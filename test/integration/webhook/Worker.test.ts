@@ -330,11 +330,11 @@ describe("the worker", () => {
         yield* requests
         yield* accept("assetcategories.created", one(2, "x"))
         const worker = yield* Effect.forkChild(Worker.run(options))
-        const [event] = yield* until(inbox, ([first]) => first!.reason !== null)
+        // It lets the event wait, and what somebody else reads meanwhile answers it.
+        yield* sync("assetcategories")
+        yield* until(inbox, ([first]) => first!.state === "done")
         yield* Fiber.interrupt(worker)
-        assert.strictEqual(event!.reason, "every record is read at most once a minute")
-        assert.isAbove(event!.wait_ms, 30_000)
-        assert.deepStrictEqual(yield* requests, [])
+        assert.lengthOf(yield* requests, 1)
         // A person who drains does not wait.
         yield* Queue.replay(options.company.name, { state: "done" })
         yield* accept("assetcategories.updated", one(1, "x"))
