@@ -62,7 +62,9 @@ const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const id = (companies += 1)
   const name = `company ${id}`
-  const token = yield* Effect.promise(() => source.token(id))
+  const { token, tokenid } = (yield* Effect.promise(() =>
+    source.control("POST", "/tokens", { company: id, scopes: ["*"] })
+  )) as { readonly token: string; readonly tokenid: number }
   const connector = yield* ServiceClient.make({
     baseUrl: source.baseUrl,
     token: Redacted.make(token),
@@ -128,15 +130,15 @@ const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<string>) {
   const inbox = sql<EventRow>`
     select event_id, state, attempts, reason, run_id, (extract(epoch from due_at - tributary.now()) * 1000)::float8 as wait_ms
       from tributary.inbox where company = ${name} order by id`
-  /** Requests about a resource since the last look, `/me` left out. */
+  /** Requests of this company about a resource since the last look, `/me` left out. */
   let seen = 0
   const requests = Effect.gen(function* () {
     const { requests: all } = (yield* control("GET", "/requests")) as {
-      requests: ReadonlyArray<{ path: string; method: string; status: number | null }>
+      requests: ReadonlyArray<{ path: string; tokenid: number | null }>
     }
     const fresh = all.slice(seen)
     seen = all.length
-    return fresh.filter(({ path }) => path !== "/me").map(({ path }) => path)
+    return fresh.filter((one) => one.path !== "/me" && one.tokenid === tokenid).map(({ path }) => path)
   })
   const rows = (path: string) =>
     sql.unsafe<{ id: bigint; name: string; origin: string; deleted: boolean }>(
