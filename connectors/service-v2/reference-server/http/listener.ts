@@ -57,8 +57,11 @@ const headersOf = (message: IncomingMessage): Record<string, string | undefined>
 
 const drained = (response: ServerResponse): Promise<void> =>
   new Promise((resolve) => {
-    response.once("drain", resolve)
-    response.once("close", resolve)
+    const go = () => {
+      response.off("drain", go).off("close", go)
+      resolve()
+    }
+    response.once("drain", go).once("close", go)
   })
 
 /** The body in the pieces of an answer that comes slowly. */
