@@ -209,6 +209,10 @@ export const catalogue = (spec: CatalogueSpec): Catalogue => {
     for (const name of resource.required) {
       if (!resource.field.has(name)) wrong(path, `requires "${name}", which is no field of it`)
     }
+    for (const name of resource.answers) {
+      if (resource.field.has(name))
+        wrong(path, `says that only answers to writes carry "${name}", which is a field of it`)
+    }
     if (resource.create !== null) checkWrite(resource, "create", resource.create.fields)
     if (resource.update !== null) checkWrite(resource, "update", resource.update.fields)
     for (const special of resource.specials) {

@@ -120,6 +120,8 @@ export interface Resource {
   readonly create: WriteShape | null
   /** The body of update where it differs from the record. */
   readonly update: WriteShape | null
+  /** Members that only answers to writes carry beside the record: no fields of it. */
+  readonly answers: ReadonlyArray<string>
   /** One table for all companies of the install. */
   readonly shared: boolean
   /** The optional module that must be licensed. */
@@ -151,6 +153,7 @@ export interface ResourceSpec {
   readonly required?: ReadonlyArray<string>
   readonly create?: ReadonlyArray<WriteField>
   readonly update?: ReadonlyArray<WriteField>
+  readonly answers?: ReadonlyArray<string>
   readonly shared?: boolean
   readonly feature?: string
   readonly capped?: boolean
@@ -184,6 +187,7 @@ export const resource = (spec: ResourceSpec): Resource => {
     required: spec.required ?? [],
     create: spec.create === undefined ? null : { fields: spec.create },
     update: spec.update === undefined ? null : { fields: spec.update },
+    answers: spec.answers ?? [],
     shared: spec.shared ?? false,
     feature: spec.feature ?? null,
     capped: spec.capped ?? false,

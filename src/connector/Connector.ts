@@ -11,6 +11,7 @@ import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { SourceError } from "./SourceError.ts"
 import type { Subscriptions } from "./Subscriptions.ts"
+import type { Item } from "./Written.ts"
 
 /** Who a token is. */
 export interface Identity {
@@ -127,6 +128,11 @@ export interface WriteAnswer {
   readonly status: number
   /** The body, as text. */
   readonly body: string
+  /**
+   * What became of each record: one item for every index that the answer names, in its order; of a batch not
+   * necessarily one for each record sent. A write of one record has exactly one, with index 0.
+   */
+  readonly items: ReadonlyArray<Item>
   /** Whether the source gave the answer of an earlier request with the same key. */
   readonly replayed: boolean
   readonly source: string

@@ -97,6 +97,7 @@ describe("a catalogue", () => {
     ["an unknown module", /needs the module "magic"/, { ...shelf, feature: "magic" }],
     ["an unknown operation", /the operation "X"/, { ...shelf, operations: "L X" }],
     ["a resource that cannot be listed", /cannot be listed/, { ...shelf, operations: "C R" }],
+    ["a field that only answers carry", /only answers to writes carry "code"/, { ...shelf, answers: ["code"] }],
     ["a record without a number", /must begin with the field "id"/, { ...thing, fields: [money("price")] }],
     [
       "modifiedsince without a time of change",

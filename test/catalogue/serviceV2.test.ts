@@ -809,6 +809,15 @@ describe("write shapes", () => {
     assert.deepStrictEqual(found(path)[mode]!.fields.map(shapeText), [...expected])
   })
 
+  it("three answer with sums that are no fields of the record (WRITE-09, WRITE-12, WRITE-19)", () => {
+    const answered = [...serviceV2.resources.values()].filter(({ answers }) => answers.length > 0)
+    assert.deepStrictEqual(Object.fromEntries(answered.map(({ path, answers }) => [path, answers])), {
+      invoicelines: ["invoicetotal"],
+      payments: ["invoicepaid"],
+      apbilllines: ["billtotal", "distributed", "undistributed"]
+    })
+  })
+
   it("the other documented resources are written as they are read", () => {
     const simplified = documented.filter((path) => found(path).create !== null || found(path).update !== null)
     assert.deepStrictEqual(sorted(simplified), [

@@ -68,6 +68,7 @@ const write: WriteRequest = {
   ifMatch: null
 }
 const writing = (connector: ConnectorShape) => connector.write(write)
+const batching = (connector: ConnectorShape) => connector.write({ ...write, operation: "batch", body: "[{}]" })
 const times = <A>(count: number, item: A): Array<A> => Array.from({ length: count }, () => item)
 
 describe("what ends at once", () => {
@@ -122,6 +123,11 @@ describe("what ends at once", () => {
       { _tag: "Refused", status: 400, field: "limit" }
     ],
     ["405 method_not_allowed", refuses(405, "method_not_allowed"), { _tag: "Refused", status: 405 }],
+    ["413 from somebody on the way", answers(413, "<html>"), { _tag: "Refused", status: 413, field: null }],
+    ["413 without a body", answers(413), { _tag: "Refused", status: 413, code: "request_too_large" }],
+    ["415 not_batchable", refuses(415, "not_batchable"), { _tag: "Refused", status: 415, code: "not_batchable" }],
+    ["409 cannot_cancel", refuses(409, "cannot_cancel"), { _tag: "Refused", status: 409, code: "cannot_cancel" }],
+    ["400 batch_too_large", refuses(400, "batch_too_large"), { _tag: "Refused", status: 400, code: "batch_too_large" }],
     ["409 duplicate", refuses(409, "duplicate"), { _tag: "Refused", status: 409, code: "duplicate" }],
     ["409 idempotency_replay", refuses(409, "idempotency_replay"), { _tag: "Refused", code: "idempotency_replay" }],
     [
@@ -149,10 +155,12 @@ describe("what ends at once", () => {
   for (const [name, step, expected] of terminal) {
     it.effect(name, () =>
       Effect.gen(function* () {
-        const { reason, sent } = yield* failing([step])
-        assert.strictEqual(sent.length, 1)
-        for (const [key, value] of Object.entries(expected)) {
-          assert.deepStrictEqual(reason[key as keyof SourceReason], value, key)
+        for (const ask of [undefined, writing, batching]) {
+          const { reason, sent } = yield* failing([step], ask)
+          assert.strictEqual(sent.length, 1)
+          for (const [key, value] of Object.entries(expected)) {
+            assert.deepStrictEqual(reason[key as keyof SourceReason], value, key)
+          }
         }
       })
     )
@@ -472,7 +480,60 @@ describe("writes", () => {
         assert.strictEqual(request.headers["idempotency-key"], "key-1")
         assert.strictEqual(request.headers["content-type"], "application/json")
       }
-      assert.deepInclude(value, { status: 201, body: `{"id":5}`, replayed: true })
+      const items = [{ _tag: "Written", index: 0, id: "5", record: null, rejected: null }]
+      assert.deepInclude(value, { status: 201, body: `{"id":5}`, items, replayed: true })
+    })
+  )
+
+  it.effect("whatever becomes of a batch, the same bytes and the same key go again until its results are there", () =>
+    Effect.gen(function* () {
+      const results = { results: [{ index: 0, status: 201, record: { id: 5 } }] }
+      const { sent, value } = yield* succeeding(
+        [
+          answers(207, { results: null }),
+          fails("ECONNRESET"),
+          hangs,
+          resetsInBody(`{"results":[`),
+          refuses(500, "server_error"),
+          refuses(429, "rate_limited", {}, { "retry-after": "2" }),
+          refuses(409, "request_in_progress", {}, { "retry-after": "1" }),
+          answers(207, `{"results":[{"index":0,`),
+          answers(207, results)
+        ],
+        batching,
+        { retry: { attemptsMax: 20 } }
+      )
+      assert.strictEqual(sent.length, 9)
+      for (const request of sent) {
+        assert.strictEqual(request.path, "/things/batch")
+        assert.strictEqual(request.body, "[{}]")
+        assert.strictEqual(request.headers["idempotency-key"], "key-1")
+      }
+      assert.deepInclude(value, {
+        status: 207,
+        items: [{ _tag: "Written", index: 0, id: "5", record: null, rejected: null }]
+      })
+    })
+  )
+
+  it.effect("an answer over the limit leaves open what was written, and is no refusal", () =>
+    Effect.gen(function* () {
+      for (const ask of [writing, batching]) {
+        const { reason, sent } = yield* failing(times(3, answers(201, "x".repeat(2000))), ask, { answerBytesMax: 1000 })
+        assert(reason._tag === "Malformed")
+        assert.include(reason.detail, "larger than 1000 bytes")
+        assert.strictEqual(sent.length, 3)
+      }
+    })
+  )
+
+  it.effect("what the source says can be kept by a database, and is of bounded length", () =>
+    Effect.gen(function* () {
+      const errors = [{ field: "a\0b", code: "x", message: "m".repeat(2000) }]
+      const { reason } = yield* failing([refuses(400, "odd\0code", { message: "\0\ud800", errors })], writing)
+      assert(reason._tag === "Refused")
+      assert.deepInclude(reason, { code: "oddcode", detail: "\ufffd" })
+      assert.deepStrictEqual(reason.problems, [{ field: "ab", code: "x", message: "m".repeat(500) }])
     })
   )
 
@@ -504,7 +565,8 @@ describe("writes", () => {
       const { value } = yield* succeeding([answers(204)], (connector) =>
         connector.write({ ...write, operation: "cancel", id: "5", body: null })
       )
-      assert.deepInclude(value, { status: 204, body: "" })
+      const items = [{ _tag: "Written", index: 0, id: "5", record: null, rejected: null }]
+      assert.deepInclude(value, { status: 204, body: "", items })
     })
   )
 })

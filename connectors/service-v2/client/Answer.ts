@@ -44,12 +44,15 @@ export class Failed {
 /** How often an answer is asked for that is whole and yet not this API's. */
 export const foreignAttemptsMax = 3
 
+/** The code of a 413 that comes without this API's error body. */
+export const tooLargeCode = "request_too_large"
+
 /** Answers from intermediaries and databases under load that ask to come again. */
-const againStatuses: ReadonlySet<number> = new Set([408, 423, 425])
+export const againStatuses: ReadonlySet<number> = new Set([408, 423, 425])
 const detailLengthMax = 500
 
-/** What the body says about a failure. */
-interface Complaint {
+/** What an error object says. */
+export interface Complaint {
   readonly code: string
   readonly detail: string
   readonly field: string | null
@@ -57,26 +60,33 @@ interface Complaint {
   readonly current: unknown
 }
 
-const textOf = (object: JsonObject, name: string): string | null => {
+export const textOf = (object: JsonObject, name: string): string | null => {
   const value = member(object, name)
   return typeof value === "string" ? value : null
 }
 
-const complaintOf = (value: unknown, scrub: (text: string) => string): Complaint | null => {
+/** What a source says, as it may be kept: without the token, of bounded length, in characters a database can hold. */
+export const told = (text: string | null, scrub: (text: string) => string): string =>
+  scrub((text ?? "").replaceAll("\0", ""))
+    .slice(0, detailLengthMax)
+    .toWellFormed()
+
+/** Reads `error` of a body, or of one item of a batch; null when it is none of this API's error objects. */
+export const complaintOf = (value: unknown, scrub: (text: string) => string): Complaint | null => {
   const error = isObject(value) ? member(value, "error") : undefined
   if (!isObject(error)) return null
   const code = textOf(error, "code")
   if (code === null) return null
   const errors = member(error, "errors")
-  const told = (text: string | null) => scrub(text ?? "").slice(0, detailLengthMax)
+  const kept = (text: string | null) => told(text, scrub)
   return {
-    code: scrub(code),
-    detail: told(textOf(error, "message")),
-    field: told(textOf(error, "field")) || null,
+    code: kept(code),
+    detail: kept(textOf(error, "message")),
+    field: kept(textOf(error, "field")) || null,
     problems: (Array.isArray(errors) ? errors : []).filter(isObject).map((problem) => ({
-      field: told(textOf(problem, "field")),
-      code: told(textOf(problem, "code")),
-      message: told(textOf(problem, "message"))
+      field: kept(textOf(problem, "field")),
+      code: kept(textOf(problem, "code")),
+      message: kept(textOf(problem, "message"))
     })),
     current: ["current", "record", "data"].map((name) => member(error, name)).find(isObject) ?? null
   }
@@ -213,6 +223,11 @@ const foreign = (
   if (status === 501) return [new SourceError.NotBuilt({ detail: "no error body came with it" })]
   if (status >= 500 || againStatuses.has(status)) {
     return [new SourceError.ServerFault({ status, code: null, retryAfterMs: wait })]
+  }
+  // Whoever said it, the same bytes are too many the next time as well: a smaller request may pass.
+  if (status === 413) {
+    const detail = "the request is larger than is taken on the way to the source"
+    return [new SourceError.Refused({ status, code: tooLargeCode, field: null, detail, problems: [], current: null })]
   }
   const body = unreadable ?? `${bytes.length} bytes of JSON`
   const detail = `status ${status} without this API's error body: ${body}`

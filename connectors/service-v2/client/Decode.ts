@@ -36,8 +36,8 @@ export interface Decoded {
 export interface Decoder {
   /** `items` is what `JSON.parse` made of the array that begins at `start()` of `text`. */
   readonly list: (text: string, items: ReadonlyArray<unknown>, start: () => number) => Decoded
-  /** The record that stands between `from` and `to` of `text`. */
-  readonly one: (text: string, from: number, to: number) => SourceRecord | Rejected
+  /** The record that stands between `from` and `to` of `text`; members named in `beside` are no part of it. */
+  readonly one: (text: string, from: number, to: number, beside?: ReadonlySet<string>) => SourceRecord | Rejected
   /** A whole answer without `JSON.parse`; null when it must be read by the other way. */
   readonly bytes: (bytes: Uint8Array) => DecodeBytes.BytesPage | null
 }
@@ -211,7 +211,7 @@ export const make = (resource: Resource): Decoder => {
     return withOthers(record, text.slice(from, to), others, customFields, "")
   }
 
-  const one = (text: string, from: number, to: number): SourceRecord | Rejected => {
+  const one: Decoder["one"] = (text, from, to, beside) => {
     const bytes = text.slice(from, to)
     if (kindAt(text, from) !== "object") return reject(null, null, "is no object", bytes)
     const raws: Array<string | undefined> = Array.from({ length: count })
@@ -222,7 +222,7 @@ export const make = (resource: Resource): Decoder => {
       const raw = text.slice(start, end)
       if (place !== undefined) raws[place] = raw
       else if (name === customFieldsName) customFields = raw === "null" ? null : raw
-      else others.push(name, raw)
+      else if (beside?.has(name) !== true) others.push(name, raw)
     })
 
     const idRaw = raws[idPlace]

@@ -21,7 +21,7 @@ import * as Stream from "effect/Stream"
 import type { BudgetError, BudgetShape } from "../../../src/budget/Budget.ts"
 import type { ConnectorUsage } from "../../../src/connector/Connector.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
-import { type Answer, type Asking, Failed, requestIdOf } from "./Answer.ts"
+import { type Answer, type Asking, Failed, foreignAttemptsMax, requestIdOf } from "./Answer.ts"
 import type { BaseAddress } from "./BaseAddress.ts"
 
 /** When to try again, and when to give up. */
@@ -142,12 +142,17 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
     )
   }
 
-  const fromNetwork = (error: HttpClientError | Overflow, requestId: string | null): Failed => {
-    if (error._tag === "Overflow") return new Failed(new SourceError.TooLarge({ bytesMax: answerBytesMax }), requestId)
+  /** An answer over the limit: a read can ask for less; what a write did is unknown, as with any unreadable answer. */
+  const tooLarge = (isRead: boolean, requestId: string | null): Failed => {
+    if (isRead) return new Failed(new SourceError.TooLarge({ bytesMax: answerBytesMax }), requestId)
+    const detail = `it is larger than ${answerBytesMax} bytes`
+    return new Failed(new SourceError.Malformed({ detail }), requestId, foreignAttemptsMax)
+  }
+
+  const fromNetwork = (error: HttpClientError | Overflow, isRead: boolean, requestId: string | null): Failed => {
+    if (error._tag === "Overflow") return tooLarge(isRead, requestId)
     const { code, text } = networkDetail(error)
-    if (code === "UND_ERR_RES_EXCEEDED_MAX_SIZE") {
-      return new Failed(new SourceError.TooLarge({ bytesMax: answerBytesMax }), requestId)
-    }
+    if (code === "UND_ERR_RES_EXCEEDED_MAX_SIZE") return tooLarge(isRead, requestId)
     const detail = scrub(text).slice(0, detailLengthMax)
     return new Failed(new SourceError.Unreachable({ detail }), requestId)
   }
@@ -187,7 +192,7 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
         duration: Duration.millis(requestTimeoutMs),
         orElse: () => Effect.succeed(new Failed(new SourceError.TimedOut({ afterMs: requestTimeoutMs }), requestId))
       }),
-      Effect.catch((error) => Effect.succeed(fromNetwork(error, requestId))),
+      Effect.catch((error) => Effect.succeed(fromNetwork(error, request.method === "GET", requestId))),
       Effect.provideService(HttpClient.TracerDisabledWhen, () => true)
     )
   }

@@ -34,6 +34,7 @@ import { malformed, once, whenOk } from "./Listing.ts"
 import * as Paging from "./Paging.ts"
 import * as Subscriptions from "./Subscriptions.ts"
 import { isStorable } from "./Values.ts"
+import * as Written from "./Written.ts"
 
 /** Where the value of `If-Match` comes from. */
 export type Precondition = "auto" | "etag" | "lastchangedate" | "none"
@@ -326,17 +327,22 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
       const body = request.body === null ? null : new TextEncoder().encode(request.body)
       return exchange.send(
         { method, path, headers, body, pageParameters: null },
-        whenOk((answer): WriteAnswer | Failed => {
+        (answer, asking): WriteAnswer | Failed => {
+          const { status } = answer
+          if (status < 200 || status >= 300) return failure(answer, asking)
           const source = sourceOf(method, path, answer)
           const replayed = answer.headers["idempotent-replayed"]?.toLowerCase() === "true"
-          const isEmpty = (answer.status === 204 || answer.status === 205) && answer.bytes.length === 0
-          if (isEmpty) return { status: answer.status, body: "", replayed, source }
+          const isBatch = request.operation === "batch"
+          if ((status === 204 || status === 205) && answer.bytes.length === 0 && !isBatch) {
+            return { status, body: "", items: [Written.withoutBody(request)], replayed, source }
+          }
           const parsed = parse(answer.bytes)
           if (parsed instanceof Unreadable) return malformed(answer, parsed)
-          const found = Array.isArray(parsed.value) ? null : findRecord(parsed)
-          if (found instanceof Unreadable) return malformed(answer, found)
-          return { status: answer.status, body: parsed.text, replayed, source }
-        })
+          const reading = { decoder: decoderOf(request.resource), scrub: asking.scrub }
+          const read = isBatch ? Written.readBatch(parsed, request, reading) : Written.readOne(parsed, request, reading)
+          if (read instanceof Unreadable) return malformed(answer, read)
+          return { status, body: parsed.text, items: "_tag" in read ? [read] : read, replayed, source }
+        }
       )
     })
 

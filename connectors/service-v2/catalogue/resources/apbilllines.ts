@@ -42,5 +42,7 @@ export const apbilllines = resource({
     write(ref("jobid", "jobs"), { note: "job to cost to" }),
     write(ref("costcodeid", "costcodes")),
     write(externalid())
-  ]
+  ],
+  // The bill after the write: its total, what of it is coded, and what is not (WRITE-19, I-05).
+  answers: ["billtotal", "distributed", "undistributed"]
 })

@@ -126,6 +126,8 @@ export const invoicelines = resource({
     write(ref("invoiceid", "invoices"), { required: true, note: "must be a DRAFT invoice" }),
     ...invoiceLineWrite
   ],
+  // The invoice's total after the write (WRITE-09, I-05).
+  answers: ["invoicetotal"],
   specials: [
     { method: "GET", name: "tax", scope: "invoices:read", purpose: "tax charged on the line, by jurisdiction" }
   ]

@@ -109,5 +109,7 @@ export const payments = resource({
     write(externalid())
   ],
   update: [reference, method, write(externalid())],
+  // What is paid on the invoice after the write (WRITE-12, I-05).
+  answers: ["invoicepaid"],
   specials: [{ method: "GET", name: "receipt", scope: "payments:read", purpose: "the receipt of a payment" }]
 })

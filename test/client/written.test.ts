@@ -1,0 +1,637 @@
+/** What answers to writes say of each record: every reading of a batch, over scripts and over the reference server. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Redacted from "effect/Redacted"
+import * as fc from "fast-check"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient.ts"
+import * as Budget from "../../src/budget/Budget.ts"
+import type { SourceRecord, WriteAnswer, WriteRequest } from "../../src/connector/Connector.ts"
+import { SourceError } from "../../src/connector/SourceError.ts"
+import type { Item, Written } from "../../src/connector/Written.ts"
+import { type Json, server } from "../reference-server/support.ts"
+import { record as recordOf, things } from "../support/tiny.ts"
+import * as ScriptedHttp from "./ScriptedHttp.ts"
+import { answers } from "./ScriptedHttp.ts"
+
+const base = { resource: things, id: null, idempotencyKey: "k", ifMatch: null } as const
+
+type Body = string | Json | ReadonlyArray<unknown>
+
+const bodyOf = (sent: number | ReadonlyArray<unknown>) =>
+  JSON.stringify(typeof sent === "number" ? Array.from({ length: sent }, (_, at) => ({ name: `n${at}` })) : sent)
+
+/** What the client makes of one answer to a batch of so many records. */
+const batch = Effect.fnUntraced(function* (body: Body, sent: number | ReadonlyArray<unknown>, status = 207) {
+  const { connector } = yield* ScriptedHttp.make([answers(status, body)])
+  const answer: WriteAnswer = yield* connector.write({ ...base, operation: "batch", body: bodyOf(sent) })
+  return answer.items
+})
+
+/** What the client makes of one item that answers for the only record of a batch. */
+const itemOf = Effect.fnUntraced(function* (item: string | Json) {
+  const text = typeof item === "string" ? item : JSON.stringify(item)
+  const items = yield* batch(`{"results":[${text}]}`, 1)
+  assert.strictEqual(items.length, 1)
+  return items[0]!
+})
+
+const one = Effect.fnUntraced(function* (request: Partial<WriteRequest>, body: Body | null, status = 200) {
+  const { connector } = yield* ScriptedHttp.make([answers(status, body)])
+  const { items } = yield* connector.write({ ...base, operation: "create", body: "{}", ...request })
+  assert.strictEqual(items.length, 1)
+  return items[0]!
+})
+
+const whole = {
+  id: 7,
+  name: "é",
+  price: "1.10",
+  weight: null,
+  rank: 3,
+  flag: true,
+  day: "2026-01-01",
+  seen: null,
+  memo: null,
+  cancel: false,
+  lastchangedate: "2026-01-01T00:00:00Z"
+}
+const wholeRecord = recordOf(things, {
+  id: "7",
+  name: "é",
+  price: "1.10",
+  rank: "3",
+  flag: "true",
+  day: "2026-01-01",
+  cancel: "false",
+  lastchangedate: "2026-01-01T00:00:00Z"
+})
+const written = (more: Partial<Written> = {}): Written => ({
+  _tag: "Written",
+  index: 0,
+  id: "7",
+  record: null,
+  rejected: null,
+  ...more
+})
+const duplicate = { code: "duplicate", field: "name", message: "is there" }
+
+const tagsOf = (items: ReadonlyArray<Item>) => items.map(({ index, _tag }) => [index, _tag] as const)
+
+describe("an item of a batch", () => {
+  const statuses = {
+    success: [200, 201, 204, 299, "200", "201", "ok", "Created", "SUCCESS"],
+    refused: [400, 409, "422", 404],
+    failed: [429, 500, "503", 599],
+    word: ["error", "FAILED"],
+    none: [undefined, null],
+    other: [0, 100, 199, 300, 304, 600, -1, 201.5, "0201", "201 Created", "pending", "", true, {}, []]
+  } as const
+  const errors = {
+    none: [undefined, null, false, ""],
+    coded: [duplicate, { error: duplicate }],
+    odd: ["boom", {}, { message: "boom" }, { code: 7 }, [], true, 1]
+  } as const
+  const records = {
+    none: [undefined],
+    whole: [whole],
+    partial: [{ id: 7 }, { id: "7", name: "x" }],
+    misfit: [{ ...whole, day: "31.12.2026" }]
+  } as const
+  type Kinds = { [_ in "status" | "error" | "record"]: string }
+
+  /** The rules, as a table (G-01). */
+  const judge = ({ status, error, record }: Kinds): Item["_tag"] => {
+    if (status === "success") return error === "none" ? "Written" : "Unclear"
+    if (status === "refused" || status === "failed") return "NotWritten"
+    if (status === "word") return error === "none" ? "Unclear" : "NotWritten"
+    if (status === "other") return error === "coded" ? "NotWritten" : "Unclear"
+    if (error === "coded") return record === "none" ? "NotWritten" : "Unclear"
+    return error === "none" && record !== "none" ? "Written" : "Unclear"
+  }
+  const pairs = <Of extends Readonly<Record<string, ReadonlyArray<unknown>>>>(of: Of) =>
+    Object.entries(of).flatMap(([kind, values]) => values.map((value) => ({ kind, value })))
+
+  it.effect("is read by its status, its error and its record, in every combination", () =>
+    Effect.gen(function* () {
+      const seen = new Map<string, number>()
+      const items: Array<{ readonly expected: Item["_tag"]; readonly text: string; readonly kinds: Kinds }> = []
+      for (const status of pairs(statuses)) {
+        for (const error of pairs(errors)) {
+          for (const record of pairs(records)) {
+            const kinds = { status: status.kind, error: error.kind, record: record.kind }
+            const text = JSON.stringify({ status: status.value, error: error.value, record: record.value })
+            items.push({ expected: judge(kinds), text, kinds })
+          }
+        }
+      }
+      const text = `{"results":[${items.map((item, at) => item.text.replace("{", `{"index":${at}${item.text === "{}" ? "" : ","}`)).join()}]}`
+      const read = yield* batch(text, items.length)
+      assert.strictEqual(read.length, items.length)
+      for (const [at, { expected, text, kinds }] of items.entries()) {
+        const item = read[at]!
+        assert.deepStrictEqual([item.index, item._tag], [at, expected], text)
+        seen.set(expected, (seen.get(expected) ?? 0) + 1)
+        if (item._tag === "Written") {
+          assert.strictEqual(item.id, kinds.record === "none" ? null : "7", text)
+          assert.deepStrictEqual(item.record, kinds.record === "whole" ? wholeRecord : null, text)
+          assert.strictEqual(item.rejected?.field, kinds.record === "misfit" ? "day" : undefined, text)
+        }
+        if (item._tag === "NotWritten") {
+          const status: unknown = (JSON.parse(text) as Json)["status"]
+          const isNumber = kinds.status === "refused" || kinds.status === "failed"
+          assert.strictEqual(item.status, isNumber ? Number(status) : null, text)
+          assert.strictEqual(item.code, kinds.error === "coded" ? "duplicate" : "unstated", text)
+          assert.strictEqual(item.field, kinds.error === "coded" ? "name" : null, text)
+          assert.strictEqual(item.isRetryable, kinds.status === "failed", text)
+        }
+      }
+      assert.isAbove(Math.min(...["Written", "NotWritten", "Unclear"].map((tag) => seen.get(tag) ?? 0)), 100)
+    })
+  )
+
+  it.effect("has its record under record, under data, or around its number and status", () =>
+    Effect.gen(function* () {
+      for (const item of [
+        { index: 0, status: 201, record: whole },
+        { index: 0, status: 201, data: whole },
+        { index: 0, status: 201, record: whole, data: { id: 9 } },
+        { index: 0, status: 201, id: "7", record: whole },
+        { index: 0, status: 201, ...whole },
+        { index: 0, ...whole }
+      ]) {
+        assert.deepStrictEqual(yield* itemOf(item), written({ record: wholeRecord }), JSON.stringify(item))
+      }
+    })
+  )
+
+  it.effect("has a number that is exact, whatever else it shows", () =>
+    Effect.gen(function* () {
+      const id = "9007199254740993"
+      for (const text of [
+        `{"index":0,"status":201,"id":${id}}`,
+        `{"index":0,"status":201,"id":"${id}"}`,
+        `{"index":0,"id":${id}}`,
+        `{"index":0,"status":201,"record":{"id":${id},"name":"x"}}`,
+        `{"index":0,"id":${id},"name":"x"}`
+      ]) {
+        assert.deepStrictEqual(yield* itemOf(text), written({ id }), text)
+      }
+      const odd = yield* itemOf(`{"index":0,"status":201,"id":"abc"}`)
+      assert.deepStrictEqual(odd, written({ id: null }))
+    })
+  )
+
+  it.effect("has values that are exact, and keeps what the catalogue does not know", () =>
+    Effect.gen(function* () {
+      const text = JSON.stringify({ ...whole, price: "@", colour: "@2" })
+        .replace(`"@"`, "123456789012345.1000")
+        .replace(`"@2"`, "1.10")
+      for (const item of [`{"index":0,"status":201,"record":${text}}`, `{"index":0,"status":201,${text.slice(1)}`]) {
+        const read = yield* itemOf(item)
+        assert(read._tag === "Written" && read.record !== null)
+        const price = things.fields.findIndex(({ name }) => name === "price")
+        assert.strictEqual(read.record.columns[price], "123456789012345.1000")
+        assert.strictEqual(read.record.extra, `{"colour":1.10}`)
+      }
+    })
+  )
+
+  it.effect("is not taken for a record that has a status of its own", () =>
+    Effect.gen(function* () {
+      const resource = serviceV2.resources.get("teamprojectreminders")!
+      const values = Object.fromEntries(resource.fields.map(({ name }) => [name, name === "id" ? 7 : null]))
+      const results = [
+        { ...values, index: 0, status: 201 },
+        { index: 1, status: 201, record: { ...values, status: true } }
+      ]
+      const { connector } = yield* ScriptedHttp.make([answers(207, { results })])
+      const { items } = yield* connector.write({ ...base, resource, operation: "batch", body: "[{},{}]" })
+      const [around, below] = items
+      assert.deepStrictEqual(around, written())
+      assert(below?._tag === "Written" && below.record !== null)
+      assert.strictEqual(below.record.columns[resource.fields.findIndex(({ name }) => name === "status")], "true")
+    })
+  )
+
+  it.effect("that does not fit the catalogue is written, and kept as it was sent", () =>
+    Effect.gen(function* () {
+      const text = `{"id":7, "day":"31.12.2026"}`
+      const rejected = { id: "7", field: "day", bytes: text }
+      const read = yield* itemOf(`{"index":0,"status":201,"record":${text}}`)
+      assert(read._tag === "Written")
+      assert.deepInclude(read, { id: "7", record: null })
+      assert.deepInclude(read.rejected, rejected)
+    })
+  )
+
+  it.effect("that names one record and shows another is unclear", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* itemOf({ index: 0, status: 201, id: 8, record: whole }))._tag, "Unclear")
+    })
+  )
+
+  it.effect("tells why it was refused, wherever the reason stands, and whether that may pass", () =>
+    Effect.gen(function* () {
+      const errors = [{ field: "lines[0]", code: "required", message: "is required" }]
+      const error = { ...duplicate, errors }
+      const refused = {
+        _tag: "NotWritten",
+        index: 0,
+        code: "duplicate",
+        field: "name",
+        detail: "is there",
+        problems: errors,
+        isRetryable: false
+      }
+      assert.deepStrictEqual(yield* itemOf({ index: 0, status: 409, error }), { ...refused, status: 409 } as Item)
+      assert.deepStrictEqual(yield* itemOf({ index: 0, status: 409, ...error }), { ...refused, status: 409 } as Item)
+      assert.deepStrictEqual(yield* itemOf({ index: 0, status: "error", error }), { ...refused, status: null } as Item)
+      assert.deepStrictEqual(yield* itemOf({ index: 0, error }), { ...refused, status: null } as Item)
+      const unstated = yield* itemOf({ index: 0, status: 400, error: "no such unit" })
+      assert.deepInclude(unstated, { status: 400, code: "unstated", detail: "no such unit", isRetryable: false })
+      const passing = [
+        { status: 429 },
+        { status: 500 },
+        { status: 503 },
+        { status: "error", error: { code: "server_error" } },
+        { status: 409, error: { code: "request_in_progress" } },
+        { error: { code: "rate_limited" } }
+      ]
+      const lasting = [{ status: 501 }, { status: 422 }, { status: 409, error: { code: "duplicate" } }]
+      for (const [isRetryable, items] of [
+        [true, passing],
+        [false, lasting]
+      ] as const) {
+        for (const item of items) {
+          const read = yield* itemOf({ index: 0, ...item })
+          assert.deepInclude(read, { _tag: "NotWritten", isRetryable }, JSON.stringify(item))
+        }
+      }
+    })
+  )
+
+  it.effect("never says the token, nor what no database can hold", () =>
+    Effect.gen(function* () {
+      const error = { code: `c${ScriptedHttp.token}`, field: "a\0b", message: `with ${ScriptedHttp.token}`, errors: [] }
+      const read = yield* itemOf({ index: 0, status: 422, error })
+      assert.deepInclude(read, { code: "c[token]", field: "ab", detail: "with [token]" })
+      const bare = yield* itemOf({ index: 0, status: 422, error: `${ScriptedHttp.token}\0` })
+      assert.deepInclude(bare, { detail: "[token]" })
+    })
+  )
+})
+
+describe("the items of a batch", () => {
+  const made = (index: unknown, id: number) => ({ index, status: 201, id })
+
+  it.effect("count by their index, in any order, each as often as it is there", () =>
+    Effect.gen(function* () {
+      const items = yield* batch(
+        { results: [made(2, 12), made("0", 10), made(2, 22), { index: 1, error: duplicate }] },
+        4
+      )
+      assert.deepStrictEqual(tagsOf(items), [
+        [2, "Written"],
+        [0, "Written"],
+        [2, "Written"],
+        [1, "NotWritten"]
+      ])
+    })
+  )
+
+  it.effect("count by their place when none has an index, and there are as many as were sent", () =>
+    Effect.gen(function* () {
+      const results = [{ status: 201, id: 1 }, null, { status: 409, index: null, error: duplicate }]
+      assert.deepStrictEqual(tagsOf(yield* batch({ results }, 3)), [
+        [0, "Written"],
+        [1, "Unclear"],
+        [2, "NotWritten"]
+      ])
+      assert.deepStrictEqual(yield* batch({ results }, 4), [])
+    })
+  )
+
+  it.effect("are left out when their index cannot be read, while others have one", () =>
+    Effect.gen(function* () {
+      const odd = [null, undefined, -1, 1.5, "x", "", " 0", "01", true, {}, "9999999999"]
+      const items = yield* batch({ results: [...odd.map((index, at) => made(index, at + 1)), 3, made(1, 99)] }, 13)
+      assert.deepStrictEqual(tagsOf(items), [[1, "Written"]])
+      // An index that cannot be read is not none.
+      assert.deepStrictEqual(yield* batch({ results: [made("x", 1)] }, 1), [])
+    })
+  )
+
+  it.effect("are all unclear when the numbering is another than that of what was sent", () =>
+    Effect.gen(function* () {
+      const items = yield* batch({ results: [made(1, 10), made(2, 11), made(3, 12)] }, 3)
+      assert.deepStrictEqual(tagsOf(items), [
+        [1, "Unclear"],
+        [2, "Unclear"]
+      ])
+    })
+  )
+
+  it.effect("are unclear when they show the record that was sent at another place", () =>
+    Effect.gen(function* () {
+      const sent = [{ externalid: "a" }, { externalid: "b" }, { externalid: "c" }, {}]
+      const shown = (index: number, externalid: unknown) => ({ index, status: 201, record: { id: 1, externalid } })
+      const results = [shown(0, "a"), shown(1, "c"), shown(2, "C "), shown(3, "a")]
+      assert.deepStrictEqual(tagsOf(yield* batch({ results }, sent)), [
+        [0, "Written"],
+        [1, "Unclear"],
+        [2, "Written"],
+        [3, "Unclear"]
+      ])
+    })
+  )
+
+  it.effect("are the same under 200, 201 and 207, bare and under data (G-03)", () =>
+    Effect.gen(function* () {
+      const results = [made(0, 7)]
+      for (const status of [200, 201, 207]) {
+        for (const body of [
+          { results },
+          { results, _meta: {} },
+          { data: { results } },
+          { data: { results }, _meta: {} }
+        ]) {
+          assert.deepStrictEqual(yield* batch(body, 1, status), [written()])
+        }
+      }
+    })
+  )
+
+  it.effect("must be there: what has no results is none of this API's answers", () =>
+    Effect.gen(function* () {
+      for (const body of [
+        {},
+        { results: {} },
+        { results: null },
+        { id: 1 },
+        { data: [made(0, 1)] },
+        { data: { results: [made(0, 1)] }, more: 1 },
+        [made(0, 1)],
+        "3",
+        null
+      ]) {
+        for (const status of body === null ? [204] : [200, 207]) {
+          const answer = answers(status, body)
+          const { connector, sent } = yield* ScriptedHttp.make([answer, answer, answer], {
+            retry: { attemptsMax: 3, backoffBaseMs: 0 }
+          })
+          const error = yield* Effect.flip(connector.write({ ...base, operation: "batch", body: "[{}]" }))
+          assert(error instanceof SourceError)
+          assert.strictEqual(error.reason._tag, "Malformed", JSON.stringify(body))
+          assert.strictEqual(sent.length, 3)
+        }
+      }
+    })
+  )
+
+  it.effect("are found again, however the answer is written, shuffled and spaced", () =>
+    Effect.promise(() =>
+      fc.assert(
+        fc.asyncProperty(
+          fc.array(
+            fc.record({
+              id: fc.bigInt({ min: 1n, max: 2n ** 63n - 1n }),
+              name: fc.string({ unit: "grapheme" }).filter((text) => !text.includes("\0")),
+              cents: fc.nat(),
+              isRefused: fc.boolean(),
+              isText: fc.boolean()
+            }),
+            { minLength: 1, maxLength: 40 }
+          ),
+          fc.infiniteStream(fc.nat()),
+          fc.boolean(),
+          async (given, chance, isSpaced) => {
+            const space = isSpaced ? " \n\t" : ""
+            const texts = given.map(({ id, name, cents, isRefused, isText }, at) => {
+              const price = `${cents}.${String(at % 100).padStart(2, "0")}`
+              const record = JSON.stringify({ ...whole, id: "@id", price: "@price", name, externalid: `e${at}` })
+                .replace(`"@id"`, String(id))
+                .replace(`"@price"`, price)
+              const index = isText ? `"${at}"` : String(at)
+              const told = isRefused ? `"error":{"code":"c${at}","message":"m"}` : `"record":${space}${record}`
+              const status = isRefused ? (isText ? `"error"` : "409") : isText ? `"created"` : "201"
+              return { at, price, text: `{${space}"index":${index},"status":${space}${status},${told}${space}}` }
+            })
+            const order = texts.map((text) => ({ text, key: chance.next().value })).toSorted((a, b) => a.key - b.key)
+            const body = `{"results":[${order.map(({ text }) => text.text).join(`${space},`)}]${space}}`
+            const sent = given.map((_, at) => ({ externalid: `e${at}` }))
+            const items = await Effect.runPromise(batch(body, sent))
+            const price = things.fields.findIndex((field) => field.name === "price")
+            for (const [place, item] of items.entries()) {
+              const { at, price: expected } = order[place]!.text
+              const { id, name, isRefused } = given[at]!
+              assert.strictEqual(item.index, at)
+              if (isRefused) assert.deepInclude(item, { _tag: "NotWritten", code: `c${at}` })
+              else {
+                assert(item._tag === "Written" && item.record !== null)
+                assert.strictEqual(item.id, String(id))
+                assert.strictEqual(item.record.columns[price], expected)
+                assert.strictEqual(item.record.columns[1], name)
+              }
+            }
+            assert.strictEqual(items.length, given.length)
+          }
+        ),
+        { numRuns: 60 }
+      )
+    )
+  )
+})
+
+describe("the answer to a write of one record", () => {
+  it.effect("carries the record, bare or under data", () =>
+    Effect.gen(function* () {
+      for (const operation of ["create", "update", "cancel"] as const) {
+        for (const body of [whole, { data: whole }, { data: whole, _meta: {} }]) {
+          const item = yield* one({ operation, id: operation === "create" ? null : "7" }, body, 201)
+          assert.deepStrictEqual(item, written({ record: wholeRecord }))
+        }
+      }
+    })
+  )
+
+  it.effect("that shows some fields only is no record, and has the number where it is known (WRITE-04, WRITE-09)", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* one({}, { id: 7, name: "x" }), written())
+      assert.deepStrictEqual(yield* one({}, { name: "x" }), written({ id: null }))
+      assert.deepStrictEqual(yield* one({}, { id: null, name: "x" }), written({ id: null }))
+      assert.deepStrictEqual(yield* one({ operation: "update", id: "7" }, { name: "x" }), written())
+    })
+  )
+
+  it.effect("without a body has the number that was asked about", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* one({ operation: "cancel", id: "7", body: null }, null, 204), written())
+      assert.deepStrictEqual(yield* one({}, null, 204), written({ id: null }))
+    })
+  )
+
+  it.effect("about another record, or with an error, says nothing", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* one({ operation: "update", id: "8" }, whole))._tag, "Unclear")
+      assert.strictEqual((yield* one({}, { ...whole, error: duplicate }))._tag, "Unclear")
+      assert.strictEqual((yield* one({}, { data: { ...whole, error: duplicate } }))._tag, "Unclear")
+    })
+  )
+
+  it.effect("keeps as it was sent what does not fit", () =>
+    Effect.gen(function* () {
+      const item = yield* one({}, `{"id":7,"price":"much"}`, 201)
+      assert(item._tag === "Written")
+      assert.deepInclude(item, { id: "7", record: null })
+      assert.deepInclude(item.rejected, { id: "7", field: "price", bytes: `{"id":7,"price":"much"}` })
+    })
+  )
+})
+
+/** A server in process, a client of it, and what it takes to write documents. */
+const world = Effect.fnUntraced(function* (dialect: Json = {}) {
+  const { call, control, served, token } = server()
+  control("PUT", "/limits", { requestsPerMinute: null })
+  assert.strictEqual(control("PUT", "/dialect", dialect).status, 200)
+  const http = HttpClient.make((request, url) =>
+    Effect.sync(() => {
+      const answer = served.handle({
+        method: request.method,
+        url: url.pathname + url.search,
+        headers: { ...request.headers },
+        body: request.body._tag === "Uint8Array" ? request.body.body : null
+      })
+      const { status, headers, body } = answer
+      return HttpClientResponse.fromWeb(request, new Response(status === 204 ? null : body, { status, headers }))
+    })
+  )
+  const connector = yield* ServiceClient.make({
+    baseUrl: "http://127.0.0.1/!/api/v2",
+    token: Redacted.make(token()),
+    catalogue: serviceV2,
+    pageSize: 250
+  }).pipe(
+    Effect.provideService(HttpClient.HttpClient, http),
+    Effect.provideService(Budget.Budget, yield* Budget.make(null))
+  )
+  let key = 0
+  const write = (path: string, operation: WriteRequest["operation"], body: unknown, id: string | null = null) =>
+    connector.write({
+      resource: serviceV2.resources.get(path)!,
+      operation,
+      id,
+      body: body === null ? null : JSON.stringify(body),
+      idempotencyKey: `key-${++key}`,
+      ifMatch: null
+    })
+  const make = (path: string, body: Json): Json => {
+    const told = call("POST", `/${path}`, body)
+    assert.strictEqual(told.status, 201, told.text)
+    return told.body
+  }
+  /** The records of a resource as a list has them, by their numbers. */
+  const held = Effect.fnUntraced(function* (path: string) {
+    const resource = serviceV2.resources.get(path)!
+    const { records, next } = yield* connector.page({ resource, since: null, token: null })
+    assert.isNull(next)
+    // Records of a list are kept as the bytes that go to the database.
+    const plain = ({ id, columns, partial, customFields, extra }: SourceRecord): SourceRecord => ({
+      id,
+      columns: [...columns],
+      partial,
+      customFields,
+      extra
+    })
+    return new Map(records.map((record) => [record.id, plain(record)]))
+  })
+  return { call, control, held, make, write }
+})
+
+describe.each(["integer", "text"])("the reference server, with the status of items as %s", (batchStatus) => {
+  it.effect("a batch of 250, some of them refused", () =>
+    Effect.gen(function* () {
+      const { held, write } = yield* world({ batchStatus })
+      const sent = Array.from({ length: 250 }, (_, at) => ({
+        name: at % 50 === 49 ? "n0" : `n${at}`,
+        commissionrate: at % 50 === 48 ? "x" : `0.${String(at).padStart(3, "0")}`,
+        externalid: `e${at}`
+      }))
+      const answer = yield* write("salesmen", "batch", sent)
+      assert.deepInclude(answer, { status: 207, replayed: false })
+      assert.deepStrictEqual(
+        answer.items.map(({ index }) => index),
+        sent.map((_, at) => at)
+      )
+      const records = yield* held("salesmen")
+      for (const item of answer.items) {
+        const at = item.index % 50
+        if (at < 48) {
+          assert(item._tag === "Written" && item.id !== null)
+          assert.isNotNull(item.record)
+          assert.deepStrictEqual(item.record, records.get(item.id))
+        } else {
+          assert(item._tag === "NotWritten")
+          const code = at === 49 ? "duplicate" : "invalid_type"
+          assert.deepInclude(item, { code, field: at === 49 ? "name" : "commissionrate", isRetryable: false })
+          assert.strictEqual(item.status, batchStatus === "text" ? null : at === 49 ? 409 : 400)
+        }
+      }
+    })
+  )
+
+  it.effect("answers to writes carry sums that are no part of the record (I-05)", () =>
+    Effect.gen(function* () {
+      const { call, control, held, make, write } = yield* world({ batchStatus })
+      const customerid = make("customers", { customercode: "c", name: "n" })["id"]
+      const lines = [{ description: "x", quantity: "2", price: "5" }]
+      const draft = make("invoices", { customerid, lines })["id"]
+      const posted = make("invoices", { customerid, lines })["id"]
+      assert.strictEqual(call("POST", `/invoices/${String(posted)}/post`).status, 200)
+      const vendorid = make("vendors", { vendorcode: "v", name: "n" })["id"]
+      const apbillid = make("apbills", { vendorid, billdate: "2026-02-03", billtotal: "100" })["id"]
+      const glaccountid = 70
+      const records = [{ id: glaccountid, name: "1000" }]
+      assert.strictEqual(control("POST", "/records", { company: 1, resource: "glaccounts", records }).status, 200)
+      const bodies: Readonly<Record<string, Json>> = {
+        invoicelines: { invoiceid: draft, description: "y", quantity: "1.5", price: "2.25" },
+        payments: { invoiceid: posted, amount: "1.25" },
+        apbilllines: { apbillid, glaccountid, amount: "10" }
+      }
+      for (const [path, body] of Object.entries(bodies)) {
+        const single = yield* write(path, "create", body)
+        const many = yield* write(path, "batch", [body, body])
+        for (const name of serviceV2.resources.get(path)!.answers) assert.include(single.body, `"${name}":`)
+        const items = [...single.items, ...many.items]
+        const byId = yield* held(path)
+        assert.strictEqual(items.length, 3)
+        for (const item of items) {
+          assert(item._tag === "Written" && item.id !== null, path)
+          assert.isNotNull(item.record, path)
+          assert.isNull(item.record.extra, path)
+          assert.deepStrictEqual(item.record, byId.get(item.id), path)
+        }
+      }
+    })
+  )
+
+  it.effect("an update and a cancel answer with the record as it is then", () =>
+    Effect.gen(function* () {
+      const { held, make, write } = yield* world({ batchStatus })
+      const id = String(make("salesmen", { name: "a" })["id"])
+      for (const [operation, body] of [
+        ["update", { phone1: "1" }],
+        ["cancel", null]
+      ] as const) {
+        const { items } = yield* write("salesmen", operation, body, id)
+        const [item] = items
+        assert(items.length === 1 && item?._tag === "Written")
+        assert.strictEqual(item.id, id)
+        assert.isNotNull(item.record)
+        assert.deepStrictEqual(item.record, (yield* held("salesmen")).get(id))
+      }
+    })
+  )
+})
