@@ -58,6 +58,16 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/pipeline",
     "src/postgres"
   ],
+  "src/push": [
+    "src/budget",
+    "src/catalogue",
+    "src/connector",
+    "src/extract",
+    "src/land",
+    "src/model",
+    "src/pipeline",
+    "src/postgres"
+  ],
   "src/configuration": ["src/model", "src/pipeline"],
   "src/cli/launch.js": ["src/main.ts"],
   "src/cli": [
@@ -68,6 +78,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/model",
     "src/pipeline",
     "src/postgres",
+    "src/push",
     "src/verify",
     "src/webhook"
   ],

@@ -32,7 +32,7 @@ const rateAfterMs = 1_000
 const lineEveryMs = 10_000
 
 /** A time left, as roughly as it is known. */
-const roughly = (milliseconds: number): string => {
+export const roughly = (milliseconds: number): string => {
   const seconds = milliseconds / 1000
   if (seconds < 10) return "a few seconds"
   if (seconds < 90) return `${Math.ceil(seconds / 10) * 10} s`

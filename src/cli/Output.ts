@@ -92,3 +92,22 @@ export const duration = (milliseconds: number): string =>
     : milliseconds < 60_000
       ? `${(milliseconds / 1000).toFixed(1)} s`
       : `${Math.floor(milliseconds / 60_000)} min ${Math.round((milliseconds % 60_000) / 1000)} s`
+
+/** How long ago something was, in whole units. */
+export const elapsed = (milliseconds: number): string => {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000))
+  if (seconds < 60) return `${seconds} s`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`
+  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h`
+  return `${Math.floor(seconds / 86_400)} days`
+}
+
+/** Text that somebody else has written, as it may be shown: what a terminal would act on is escaped. */
+export const shown = (text: string): string =>
+  text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (character) => {
+    const code = character.codePointAt(0)!
+    if (character === "\n") return "\\n"
+    if (character === "\r") return "\\r"
+    if (character === "\t") return "\\t"
+    return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`
+  })

@@ -21,6 +21,7 @@ const commands = {
   schema: () => import("./schema.ts"),
   serve: () => import("./serve.ts"),
   webhooks: () => import("./webhooks.ts"),
+  push: () => import("./push.ts"),
   "reference-server": () => import("./referenceServer.ts")
 }
 

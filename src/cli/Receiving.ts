@@ -1,5 +1,6 @@
 /**
- * What receives events, as the configuration wants it: for `serve`, and for whoever shows it at work.
+ * What `serve` runs, as the configuration wants it, for it and for whoever shows it at work: what receives events, and
+ * what pushes rows of the outbox.
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -9,6 +10,8 @@ import type { DeliveryReader } from "../connector/Delivery.ts"
 import * as Overlay from "../model/Overlay.ts"
 import { tableOf } from "../model/Table.ts"
 import type { Database } from "../postgres/Database.ts"
+import * as PushFigures from "../push/Figures.ts"
+import * as Keep from "../push/Keep.ts"
 import type { Company } from "../webhook/Company.ts"
 import type { SecretsCompany } from "../webhook/Secrets.ts"
 import type { ServiceOptions } from "../webhook/Service.ts"
@@ -81,6 +84,8 @@ export const service = Effect.fnUntraced(function* (
       .filter(({ name }) => names.length === 0 || names.includes(name))
       .map((company) => secretsOf(company)),
     companies: Effect.provideService(companies(settings, names), Source, source),
+    parts: (all) => [{ what: "pushing what stands in the outbox", run: Keep.keep(all, settings.push) }],
+    figures: PushFigures.make,
     warehouse,
     isPassing
   }

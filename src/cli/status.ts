@@ -7,6 +7,7 @@ import { identifier } from "../model/Identifier.ts"
 import type { Datasets } from "../model/Table.ts"
 import { control } from "../pipeline/ControlTables.ts"
 import * as Query from "../postgres/Query.ts"
+import * as PushStatus from "../push/Status.ts"
 import * as WebhookStatus from "../webhook/Status.ts"
 import { config, configuration, demoWarehouse, json, reported } from "./Command.ts"
 import * as Output from "./Output.ts"
@@ -133,14 +134,8 @@ export const read = Effect.fn("status.read")(function* (datasets: Datasets) {
   })
 })
 
-const age = (milliseconds: number | null): string => {
-  if (milliseconds === null) return "never"
-  const seconds = Math.max(0, Math.floor(milliseconds / 1000))
-  if (seconds < 60) return `${seconds} s ago`
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`
-  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h ago`
-  return `${Math.floor(seconds / 86_400)} days ago`
-}
+const age = (milliseconds: number | null): string =>
+  milliseconds === null ? "never" : `${Output.elapsed(milliseconds)} ago`
 
 /** An instant to the second. */
 const at = (instant: string): string => `${instant.slice(0, 19)}Z`
@@ -204,24 +199,41 @@ export const webhookLines = (companies: ReadonlyArray<WebhookStatus.CompanyStatu
     )
   ])
 
+/** What is to be written to the source and is not settled, or was refused. */
+export const outboxLines = (companies: ReadonlyArray<PushStatus.OutboxStatus>): ReadonlyArray<string> =>
+  companies.map(({ company, waiting, sending, refused, oldestMs }) => {
+    const oldest = oldestMs === null ? "" : ` (the oldest came ${age(oldestMs)})`
+    const open = `${Output.count(waiting + sending)} waiting${oldest}`
+    return `  outbox of ${company}: ${open}, ${Output.count(refused)} refused; see them with npx tributary push status`
+  })
+
 export const command = Command.make(
   "status",
   { config, demo: demoWarehouse, json },
   Effect.fn(function* (flags) {
-    const { resources: statuses, webhooks } = yield* reported(
+    const {
+      resources: statuses,
+      webhooks,
+      outbox
+    } = yield* reported(
       Effect.gen(function* () {
         const settings = yield* configuration(flags.config)
         return yield* Warehouse.provide(
-          Effect.all({ resources: read(settings.datasets), webhooks: WebhookStatus.read }),
+          Effect.all({
+            resources: read(settings.datasets),
+            webhooks: WebhookStatus.read,
+            outbox: PushStatus.open
+          }),
           Warehouse.placeOf(settings, flags.demo)
         )
       })
     )
-    if (flags.json) return yield* Output.print(Output.toJson({ resources: statuses, webhooks }))
-    const tellWebhooks = Effect.forEach(webhookLines(webhooks), Output.print, { discard: true })
+    if (flags.json) return yield* Output.print(Output.toJson({ resources: statuses, webhooks, outbox }))
+    const beside = [...outboxLines(outbox), ...webhookLines(webhooks)]
+    const tellBeside = Effect.forEach(beside, Output.print, { discard: true })
     if (statuses.length === 0) {
       yield* Output.print("Nothing has been synced yet. Start with: npx tributary sync")
-      return yield* tellWebhooks
+      return yield* tellBeside
     }
     yield* Output.print(
       Output.table(
@@ -250,8 +262,8 @@ export const command = Command.make(
       yield* Output.print(`\n  company ${companyId}, ${resource}: ${error}`)
       if (remedy !== null) yield* Output.print(`    what to do: ${remedy}`)
     }
-    if (webhooks.length > 0) yield* Output.print("")
-    yield* tellWebhooks
+    if (beside.length > 0) yield* Output.print("")
+    yield* tellBeside
   })
 ).pipe(
   Command.withDescription("Show what the warehouse holds, how fresh it is, and what went wrong last"),

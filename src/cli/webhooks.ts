@@ -156,15 +156,7 @@ const tell = Effect.fnUntraced(function* <A>(
 
 // ------------------------------------------------------------------------------------------------------ for people
 
-/** Text that somebody else has written, as it may be shown: what a terminal would act on is escaped. */
-export const shown = (text: string): string =>
-  text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (character) => {
-    const code = character.codePointAt(0)!
-    if (character === "\n") return "\\n"
-    if (character === "\r") return "\\r"
-    if (character === "\t") return "\\t"
-    return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`
-  })
+const shown = Output.shown
 
 const when = (instant: string | null): string =>
   instant === null ? "never" : shown(instant).replace("T", " ").replace(/\.\d+/, "")

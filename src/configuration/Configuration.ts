@@ -65,6 +65,18 @@ export interface WebhookConfiguration {
   readonly rotateField: string
 }
 
+/** How records are written to the service. */
+export interface PushConfiguration {
+  /** Records in one request at most. */
+  readonly batchRecordsMax: number
+  /** Whether new records go many at a time where the source offers that. */
+  readonly useBatch: boolean
+  /** How old a request's key may be when it is sent again. */
+  readonly keyAgeMaxMs: number
+  /** Requests under way at the same time. */
+  readonly concurrency: number
+}
+
 export type PagingMode = "auto" | "cursor" | "page" | "offset" | "link" | "none"
 
 export interface Configuration {
@@ -94,6 +106,7 @@ export interface Configuration {
   readonly freshnessOf: (resource: string) => number
   readonly allowHttp: boolean
   readonly webhooks: WebhookConfiguration
+  readonly push: PushConfiguration
 }
 
 export interface ConfigurationFlags {
@@ -252,6 +265,15 @@ const webhooksOf = (
   }
 }
 
+const hourMs = 60 * 60 * 1000
+
+const pushOf = ({ push = {} }: Settings): PushConfiguration => ({
+  batchRecordsMax: push.batch_size ?? 250,
+  useBatch: push.use_batch ?? true,
+  keyAgeMaxMs: Math.round((push.idempotency_max_age_hours ?? 23) * hourMs),
+  concurrency: push.concurrency ?? 4
+})
+
 /** Reads all the places that configure a run. Empty variables count as unset. */
 export const load = Effect.fn("Configuration.load")(function* (
   flags: ConfigurationFlags,
@@ -348,6 +370,7 @@ export const load = Effect.fn("Configuration.load")(function* (
       return minutes === undefined ? freshnessDefaultMs : minutes * 60_000
     },
     allowHttp: settings.allow_http ?? false,
-    webhooks
+    webhooks,
+    push: pushOf(settings)
   }
 })

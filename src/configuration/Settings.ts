@@ -111,6 +111,30 @@ export const Webhooks = Schema.Struct({
   )
 })
 
+export const Push = Schema.Struct({
+  batch_size: described(
+    Schema.Int.check(
+      Schema.isBetween({ minimum: 1, maximum: 250 }, { message: "Expected a whole number from 1 to 250" })
+    ),
+    "records sent in one request at most; default 250, which is what the service takes"
+  ),
+  use_batch: described(
+    Schema.Boolean,
+    "whether new records are sent many at a time where the service offers that; default true"
+  ),
+  idempotency_max_age_hours: described(
+    Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 23 }, { message: "Expected a number from 1 to 23" })),
+    "how old the key of a request may be when it is sent again; the service forgets keys after 24 hours, and an older " +
+      "request is settled by looking its records up; default 23"
+  ),
+  concurrency: described(
+    Schema.Int.check(
+      Schema.isBetween({ minimum: 1, maximum: 16 }, { message: "Expected a whole number from 1 to 16" })
+    ),
+    "requests of one push that are under way at the same time; default 4"
+  )
+})
+
 export const Settings = Schema.Struct({
   companies: described(Schema.Array(Company), "the companies to sync, a token each"),
   resources: described(
@@ -202,6 +226,7 @@ export const Settings = Schema.Struct({
     Webhooks,
     "how events of the service are received, so that a change arrives within seconds of its delivery"
   ),
+  push: described(Push, "how records are written to the service"),
   allow_http: described(Schema.Boolean, "whether a plain http address that is not loopback is accepted; default false")
 })
 
@@ -232,7 +257,8 @@ export const allowedKeys: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
     ]
   ],
   ["freshness", ["default_minutes", "resources"]],
-  ["webhooks", Object.keys(Webhooks.fields)]
+  ["webhooks", Object.keys(Webhooks.fields)],
+  ["push", Object.keys(Push.fields)]
 ])
 
 /** The JSON Schema of the file, for editors. */

@@ -121,6 +121,11 @@ export interface WriteRequest {
   readonly idempotencyKey: string
   /** From {@link Reading.version}, for update. */
   readonly ifMatch: string | null
+  /**
+   * Asked before each attempt: a source that has forgotten the key takes the same bytes for news, and whoever was taken
+   * over has no say any more. Absent: always.
+   */
+  readonly mayBeSent?: Effect.Effect<boolean>
 }
 
 /** The answer to a write. */

@@ -170,6 +170,13 @@ export class PagingBroken extends Data.TaggedClass("PagingBroken")<{ readonly de
   readonly remedy = "set paging.mode in the configuration to how this installation pages"
 }
 
+/** It was not sent, or not sent again, since it may not be sent any more; an earlier attempt may have been worked on. */
+export class TooLate extends Data.TaggedClass("TooLate")<{ readonly attempts: number }> {
+  readonly isRetryable = false
+  readonly stops = "request"
+  readonly remedy = "what became of it is looked up"
+}
+
 export type SourceReason =
   | Unreachable
   | TimedOut
@@ -187,6 +194,7 @@ export type SourceReason =
   | TooLarge
   | Redirected
   | PagingBroken
+  | TooLate
 
 /** What was asked when the source failed; never carries a token. */
 export interface RequestSummary {
@@ -232,6 +240,8 @@ const told = (reason: SourceReason): string => {
       return `redirected (${reason.status})`
     case "PagingBroken":
       return `paging cannot be trusted: ${reason.detail}`
+    case "TooLate":
+      return `not sent any more (after ${reason.attempts} attempts)`
   }
 }
 

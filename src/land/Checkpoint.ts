@@ -7,15 +7,15 @@
 import type { QueryResultRow } from "pg"
 
 /**
- * Who reads. `live` follows the source; `backfill` reads a past range beside it; `records` reads single records. Each
- * has its own checkpoint and fence, and all of them land in turns.
+ * Who reads. `live` follows the source; `backfill` reads a past range beside it; `records` reads single records; `push`
+ * writes records and lands what the source answered. Each has its own checkpoint and fence, and all of them land in turns.
  */
-export type Lane = "live" | "backfill" | "records"
+export type Lane = "live" | "backfill" | "records" | "push"
 
 export type ScanKind = "full" | "incremental"
 
-/** What a run does: a scan, the children of parents that changed, or single records by their numbers. */
-export type RunKind = ScanKind | "children" | "records"
+/** What a run does: a scan, the children of parents that changed, single records by their numbers, or a push. */
+export type RunKind = ScanKind | "children" | "records" | "push"
 
 /** A scan that was begun and not completed: where it goes on. */
 export interface OpenScan {

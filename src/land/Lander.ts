@@ -139,6 +139,8 @@ export interface Lander {
   /** The warehouse's time of an instant on the program's monotonic clock, both in milliseconds. */
   readonly timeOf: (monotonicMs: number) => number
   readonly land: (landing: Landing) => Effect.Effect<Landed, LandingError>
+  /** Statements that become true together, under the fence, beside any landing. */
+  readonly transaction: <A, E>(body: (run: Turn["run"]) => Effect.Effect<A, E>) => Effect.Effect<A, E | LandingError>
   /** Forgets a scan in progress, so that the next one begins at its first page; `fullWanted` says that it reads all. */
   readonly restart: (fullWanted?: string) => Effect.Effect<void, LandingError>
   readonly rereads: Look["rereads"]
@@ -533,7 +535,9 @@ export const open = Effect.fn("Lander.open")(function* (
       })
     )
 
-  return { checkpoint, runId, timeOf: turn.timeOf, land, restart, rereads } satisfies Lander
+  const transaction: Lander["transaction"] = (body) => turn.transaction(Effect.suspend(() => body(run)))
+
+  return { checkpoint, runId, timeOf: turn.timeOf, land, transaction, restart, rereads } satisfies Lander
 })
 
 /** A record that passed the catalogue and that Postgres refuses all the same, kept field by field as it was read. */

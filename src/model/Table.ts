@@ -213,3 +213,14 @@ const createView = (table: Table): string => {
 }
 
 export const statements = { createCurrent, createSuperseded, createView }
+
+/** Whose records are read again when a row of the resource changes. */
+export const childrenOf = (
+  tables: ReadonlyMap<string, Table>,
+  path: string
+): ReadonlyArray<{ readonly resource: string; readonly field: string }> =>
+  [...tables.values()].flatMap(({ resource }) =>
+    resource.parent !== null && resource.parent.resource === path && !resource.modifiedSince
+      ? [{ resource: resource.path, field: resource.parent.field }]
+      : []
+  )

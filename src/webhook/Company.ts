@@ -5,6 +5,8 @@ import type { ConnectorShape } from "../connector/Connector.ts"
 import type { Table } from "../model/Table.ts"
 import type { EngineSettings } from "../pipeline/SyncResource.ts"
 
+export { childrenOf } from "../model/Table.ts"
+
 export interface Company {
   /** As the configuration calls it; the last part of the address that deliveries are sent to. */
   readonly name: string
@@ -18,14 +20,3 @@ export interface Company {
   /** The events that are wanted. */
   readonly events: ReadonlyArray<string>
 }
-
-/** Whose records are read again when a row of the resource changes. */
-export const childrenOf = (
-  tables: ReadonlyMap<string, Table>,
-  path: string
-): ReadonlyArray<{ readonly resource: string; readonly field: string }> =>
-  [...tables.values()].flatMap(({ resource }) =>
-    resource.parent !== null && resource.parent.resource === path && !resource.modifiedSince
-      ? [{ resource: resource.path, field: resource.parent.field }]
-      : []
-  )

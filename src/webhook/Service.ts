@@ -1,5 +1,6 @@
 /**
- * The webhook side of `tributary serve`: everything that receives events and acts on them, for a set of companies.
+ * The webhook side of `tributary serve`: everything that receives events and acts on them, for a set of companies; and
+ * whatever else is to run beside it.
  *
  * Promise: it listens from the first moment to the last, and answers 503 whenever an event cannot be stored. The warehouse
  * may be away at the start or go away later, the source too: what depends on them is begun again by itself, and what does
@@ -30,6 +31,13 @@ import * as Secrets from "./Secrets.ts"
 import * as Supervisor from "./Supervisor.ts"
 import * as Worker from "./Worker.ts"
 
+/** Something else that runs as long as the service does, under the same care as its own parts. */
+export interface Part {
+  /** Begins the line that tells of a failure. */
+  readonly what: string
+  readonly run: Effect.Effect<unknown, unknown, Database | SqlClient.SqlClient>
+}
+
 export interface ServiceOptions<E> {
   readonly reader: DeliveryReader
   readonly listen: Pick<Listener.ListenOptions, "host" | "port" | "tls" | "bodyBytesMax" | "more">
@@ -46,6 +54,12 @@ export interface ServiceOptions<E> {
   /** Connected within the warehouse; asks nothing of the source. */
   readonly companies: Effect.Effect<ReadonlyArray<Company>, E, Database | SqlClient.SqlClient | Scope.Scope>
   readonly warehouse: Layer.Layer<Database | SqlClient.SqlClient, E>
+  /** What else runs, from when the tables of the companies are there. */
+  readonly parts?: (companies: ReadonlyArray<Company>) => ReadonlyArray<Part>
+  /** What else `/metrics` says of these companies; cheap, and it never fails. */
+  readonly figures?: (
+    companies: ReadonlyArray<string>
+  ) => Effect.Effect<Effect.Effect<ReadonlyArray<Metrics.Metric>>, never, SqlClient.SqlClient>
   /** Whether waiting may help against what the warehouse or the companies failed with. */
   readonly isPassing: (error: E) => boolean
 }
@@ -107,7 +121,14 @@ export const start = Effect.fnUntraced(function* <E extends { readonly message: 
     const inbox = yield* Inbox.make()
     const receiver = yield* Receiver.make({ reader, held, inbox, settings: options.window })
     const companies = yield* options.companies
-    const figures = yield* Figures.make(companies.map(({ name }) => name))
+    const names = companies.map(({ name }) => name)
+    const figures = Effect.map(
+      Effect.all([
+        yield* Figures.make(names),
+        options.figures === undefined ? Effect.succeed([]) : yield* options.figures(names)
+      ]),
+      (all) => all.flat()
+    )
     yield* Effect.acquireRelease(
       Effect.sync(() => {
         current = { receiver, inbox, figures }
@@ -161,7 +182,10 @@ export const start = Effect.fnUntraced(function* <E extends { readonly message: 
                   Heal.run(company, { url: addressOf(options.publicUrl, company.name), checkEveryMs })
                 )
               )
-            ))
+            )),
+        ...(options.parts?.(companies) ?? []).map(({ what, run }) =>
+          Supervisor.keep(what, Effect.andThen(Deferred.await(prepared), run))
+        )
       ],
       { concurrency: "unbounded", discard: true }
     )

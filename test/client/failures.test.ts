@@ -537,6 +537,22 @@ describe("writes", () => {
     })
   )
 
+  it.effect("asks before each attempt whether it may still be sent", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const mayBeSent = Effect.sync(() => {
+        asked += 1
+        return asked < 3
+      })
+      const scripted = yield* ScriptedHttp.make([refuses(500, "server_error"), refuses(500, "server_error")])
+      const outcome = yield* patiently(scripted.connector.write({ ...write, mayBeSent }))
+      assert.strictEqual(asked, 3)
+      assert.strictEqual(scripted.left.length, 0)
+      const reason = outcome._tag === "Failure" ? outcome.failure.reason : null
+      assert.deepInclude(reason, { _tag: "TooLate", attempts: 2, isRetryable: false })
+    })
+  )
+
   it.effect("request_in_progress is waited for, by this request alone", () =>
     Effect.gen(function* () {
       const { sent, held } = yield* succeeding(

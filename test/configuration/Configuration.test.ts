@@ -137,6 +137,35 @@ webhooks:
     })
   )
 
+  it.effect("reads how records are pushed, within what the service takes", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual((yield* load({}, {})).push, {
+        batchRecordsMax: 250,
+        useBatch: true,
+        keyAgeMaxMs: 23 * 3_600_000,
+        concurrency: 4
+      })
+      const yaml = "push: { batch_size: 1, use_batch: false, idempotency_max_age_hours: 1.5, concurrency: 16 }\n"
+      assert.deepStrictEqual((yield* withFile(yaml, (config) => load({ config }, {}))).push, {
+        batchRecordsMax: 1,
+        useBatch: false,
+        keyAgeMaxMs: 5_400_000,
+        concurrency: 16
+      })
+      const wrong = "push:\n  batch_size: 251\n  use_batch: maybe\n  idempotency_max_age_hours: 24\n  concurrency: 0\n"
+      assert.deepStrictEqual(yield* problemsOf(wrong), [
+        "file:2:15: push.batch_size: expected a whole number from 1 to 250",
+        "file:3:14: push.use_batch: expected boolean",
+        "file:4:30: push.idempotency_max_age_hours: expected a number from 1 to 23",
+        "file:5:16: push.concurrency: expected a whole number from 1 to 16"
+      ])
+      assert.deepStrictEqual(yield* problemsOf("push:\n  size: 3\n"), [
+        "file:2:9: push.size: there is no such setting; " +
+          "allowed: batch_size, use_batch, idempotency_max_age_hours, concurrency"
+      ])
+    })
+  )
+
   it.effect("says which setting of webhooks is wrong, where, and what is allowed", () =>
     Effect.gen(function* () {
       const one = (yaml: string) => Effect.map(problemsOf(`webhooks:\n  ${yaml}\n`), (problems) => problems.join("\n"))

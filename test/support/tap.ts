@@ -14,6 +14,7 @@ export type Moment =
   | {
       readonly kind: "request"
       readonly number: number
+      readonly method: string
       readonly path: string
       readonly stage: "asked" | "answered" | "half" | "told"
     }
@@ -184,14 +185,14 @@ const passRequest = async (
   agent: Agent
 ) => {
   const path = asked.url ?? "/"
+  const method = asked.method ?? "GET"
   const number = (session.requests += 1)
   const body = await bodyOf(asked)
   const tell = (stage: Extract<Moment, { kind: "request" }>["stage"]) =>
-    session.tell({ kind: "request", number, path, stage })
+    session.tell({ kind: "request", number, method, path, stage })
   await tell("asked")
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     const { hostname, port } = upstream
-    const { method } = asked
     request({ hostname, port, path, method, headers: asked.headers, agent }, resolve).once("error", reject).end(body)
   })
   const bytes = await bodyOf(answer)

@@ -57,6 +57,8 @@ export interface Call {
   readonly pageParameters: ReadonlyArray<string> | null
   /** The source counts such calls by themselves: a 429 is about them alone, and nobody else waits for it. */
   readonly isCountedApart?: boolean
+  /** Asked before each attempt, when there is nothing more to wait for. */
+  readonly mayBeSent?: Effect.Effect<boolean>
 }
 
 export interface Exchange {
@@ -224,6 +226,9 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
       yield* Effect.mapError(budget.take, (error) => fail(withoutPermit(error), null))
       const meanwhile = refusedAt(elapsedMs(clock))
       if (meanwhile !== null) return yield* fail(meanwhile, null)
+      if (call.mayBeSent !== undefined && !(yield* call.mayBeSent)) {
+        return yield* fail(new SourceError.TooLate({ attempts: failures + limited }), null)
+      }
       usage.requests++
       const answer = yield* attempt(request, elapsedMs(clock), failures + limited + 1)
       const nowMs = clock.currentTimeMillisUnsafe()

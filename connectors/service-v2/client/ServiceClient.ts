@@ -326,7 +326,14 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
       }
       const body = request.body === null ? null : new TextEncoder().encode(request.body)
       return exchange.send(
-        { method, path, headers, body, pageParameters: null },
+        {
+          method,
+          path,
+          headers,
+          body,
+          pageParameters: null,
+          ...(request.mayBeSent === undefined ? {} : { mayBeSent: request.mayBeSent })
+        },
         (answer, asking): WriteAnswer | Failed => {
           const { status } = answer
           if (status < 200 || status >= 300) return failure(answer, asking)

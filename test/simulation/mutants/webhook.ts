@@ -131,7 +131,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "coalesce(${stamp} >= e.stamp, false) as newer"
       }
     ],
-    wish: { on: ["Pd", "S5"], off: ["Pe"], overrides: { ...few, hooks: "beside", writes: 60 } }
+    wish: { on: ["Pd", "S5"], only: ["Pd", "S5"], overrides: { ...few, hooks: "beside", writes: 60 } }
   },
   {
     name: "not-there-is-gone",
@@ -212,7 +212,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "if (resource === null || !unknown.has(eventId) || !delivered) continue"
       }
     ],
-    wish: { on: ["W9"], off: ["W1", "W3", "W12", "R1"], overrides: alone }
+    wish: { on: ["W9"], only: ["W9"], overrides: { ...alone, writes: 45 } }
   },
   {
     name: "delivered-not-compared",
@@ -225,7 +225,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "if (resource === null || !unknown.has(eventId) || delivered) continue"
       }
     ],
-    wish: { on: ["W1", "W3"], overrides: alone }
+    wish: { on: ["W1", "W3"], only: ["W1", "W3"], overrides: alone }
   },
   {
     name: "disabled-for-ever",

@@ -1,0 +1,288 @@
+/**
+ * One turn of pushing: what all parts of it share.
+ *
+ * Promise: transactions stand in line, each under the fence; what became of rows, the records that the source answered,
+ * and the end of a call become true together; whoever must stop says why, once, and everybody looks before the next
+ * request. Nothing here is remembered that the ledger does not hold: another process can go on at any point.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
+import type { ConnectorShape } from "../connector/Connector.ts"
+import type { SourceError } from "../connector/SourceError.ts"
+import type * as Lander from "../land/Lander.ts"
+import type { Table } from "../model/Table.ts"
+import { failureOf, type Failure } from "../pipeline/Outcome.ts"
+import { counted, type EngineSettings, type RunState } from "../pipeline/SyncResource.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Call from "./Call.ts"
+import * as Outbox from "./Outbox.ts"
+import type { Counts } from "./Status.ts"
+
+export interface PushSettings {
+  /** Records of one call at most, 1 to 250 (CODE-07). */
+  readonly batchRecordsMax: number
+  /** Whether many records are created by one call where the resource offers it. */
+  readonly useBatch: boolean
+  /** A key older than this is not relied upon any more: shorter than the source remembers it (B-08). */
+  readonly keyAgeMaxMs: number
+  /** Calls in flight. */
+  readonly concurrency: number
+}
+
+export const settingsDefault: PushSettings = {
+  batchRecordsMax: 250,
+  useBatch: true,
+  keyAgeMaxMs: 23 * 60 * 60 * 1000,
+  concurrency: 4
+}
+
+/** A company as pushing works with it. */
+export interface PushCompany {
+  /** As the configuration calls it. */
+  readonly name: string
+  readonly connector: ConnectorShape
+  readonly engine: EngineSettings
+  /** Records landed in one transaction, about. */
+  readonly batchRecordsMax: number
+}
+
+/** The rows of one push, or those that belong to none. */
+export type Scope = { readonly push: bigint } | "outbox"
+
+export interface PusherOptions {
+  readonly company: PushCompany
+  readonly companyId: bigint
+  readonly table: Table
+  /** Whose records are read again when a row changes here. */
+  readonly children: ReadonlyArray<{ readonly resource: string; readonly field: string }>
+  readonly settings: PushSettings
+  readonly scope: Scope
+  /** Told after each settlement. */
+  readonly told?: (counts: Counts) => Effect.Effect<void>
+}
+
+/** What the turns of one push share, so that a fault of the database does not forget it. */
+export interface Pushing {
+  readonly state: RunState
+  counts: Counts
+  sent: number
+  batches: number
+  /** Changes with everything that is settled. */
+  settled: number
+  failure: Failure | null
+}
+
+/** What may end a turn before its end; a {@link SourceError} ends it as a stop. */
+export type LaneError = Lander.LandingError
+
+/** What becomes true together. */
+export interface Settlement {
+  /** The call that ends with it, and how; null when the rows were in none. */
+  readonly call: { readonly id: bigint; readonly closing: Call.Closing } | null
+  readonly judged: ReadonlyArray<Outbox.Judged>
+  readonly pages?: ReadonlyArray<Lander.ObservedPage>
+  readonly absent?: ReadonlyArray<Lander.Absent>
+  /** Calls that its rows go on in, under new keys. */
+  readonly next?: ReadonlyArray<Call.Draft>
+}
+
+/** Chooses what calls are made of, so many at most, in the transaction that forms them. */
+export type Choose = (run: Outbox.Run, atMost: number) => Effect.Effect<ReadonlyArray<Call.Forming>, DatabaseError>
+
+/** A settlement, or a call to be formed, that waits for its transaction. */
+interface Job {
+  readonly settlement: Settlement | null
+  readonly choose: Choose | null
+  formed: ReadonlyArray<Call.Call>
+  /** Null until it is done, or has failed. */
+  result: Effect.Effect<void, LaneError> | null
+}
+
+export interface Lane extends PusherOptions {
+  readonly place: () => Outbox.Place
+  readonly pushing: Pushing
+  readonly lander: Lander.Lander
+  readonly transaction: <A, E>(body: (run: Outbox.Run) => Effect.Effect<A, E>) => Effect.Effect<A, E | LaneError>
+  /** Settles, and answers the calls that were formed. */
+  readonly settle: (settlement: Settlement) => Effect.Effect<ReadonlyArray<Call.Call>, LaneError>
+  /** Forms what is chosen. */
+  readonly form: (choose: Choose) => Effect.Effect<Call.Call | null, LaneError>
+  /** A permit for each call in flight. */
+  readonly flight: Semaphore.Semaphore
+  /** Counts again what others may have changed. */
+  readonly recount: Effect.Effect<void, LaneError>
+  /** Whether the source surely remembers the call's key. */
+  readonly isRemembered: (call: Call.Call) => Effect.Effect<boolean>
+  /** Whether the call may be sent: its key is remembered, and nobody has taken over while this process slept. */
+  readonly mayBeSent: (call: Call.Call) => Effect.Effect<boolean>
+  readonly stop: (failure: Failure) => void
+  /** Stops for what the source said. */
+  readonly stopFor: (error: SourceError) => void
+  readonly isStopped: () => boolean
+  /** Records of a call at most, and whether calls may carry more than one; learnt from what the source refuses. */
+  limits: { recordsMax: number; useBatch: boolean }
+  /** Calls that were given up since the last one that was answered. */
+  inVain: number
+  /** Rows of others that stand in the way. */
+  beside: ReadonlyArray<bigint>
+}
+
+/** The source's limit on the records of one call (EP-07). */
+const recordsMax = 250
+
+/** For so long it is believed that nobody has taken over. */
+const freshMs = 2_000
+
+/** What becomes true in one transaction at most. */
+const jobsTogether = 16
+
+/** Where the rows stand that are meant. */
+export const placeOf = ({ company, table, scope }: PusherOptions, beside: ReadonlyArray<bigint>): Outbox.Place => ({
+  company: company.name,
+  resource: table.resource.path,
+  push: scope === "outbox" ? null : scope.push,
+  beside
+})
+
+export const make = Effect.fnUntraced(function* (
+  options: PusherOptions,
+  lander: Lander.Lander,
+  pushing: Pushing
+): Effect.fn.Return<Lane, LaneError> {
+  const { table, settings, scope } = options
+  const { resource } = table
+  const clock = yield* Clock.Clock
+  const line = yield* Semaphore.make(1)
+  const inLine = line.withPermits(1)
+
+  const monotonicMs = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const wallMs = () => clock.currentTimeMillisUnsafe()
+  /** When the fence was last seen to be ours, by both clocks: one of them may stand still while the machine sleeps. */
+  let seen = { monotonicMs: monotonicMs(), wallMs: wallMs() }
+  const underFence = <A, E>(effect: Effect.Effect<A, E>) =>
+    Effect.suspend(() => {
+      const now = { monotonicMs: monotonicMs(), wallMs: wallMs() }
+      return Effect.tap(effect, () =>
+        Effect.sync(() => {
+          seen = now
+        })
+      )
+    })
+  const transaction: Lane["transaction"] = (body) => inLine(underFence(lander.transaction(body)))
+  const isRemembered: Lane["isRemembered"] = ({ formedAt }) =>
+    Effect.sync(() => lander.timeOf(monotonicMs()) - formedAt < settings.keyAgeMaxMs)
+
+  const tell = Effect.suspend(() => options.told?.(pushing.counts) ?? Effect.void)
+
+  /** What waits for its turn to become true: whoever comes first does it for all. */
+  const jobs: Array<Job> = []
+  const doTogether = Effect.gen(function* () {
+    const now = jobs.splice(0, jobsTogether)
+    const settlements = now.flatMap(({ settlement }) => settlement ?? [])
+    const pages = settlements.flatMap((one) => one.pages ?? [])
+    const absent = settlements.flatMap((one) => one.absent ?? [])
+    let took: ReadonlyArray<Outbox.Given> = []
+    const body = (run: Outbox.Run) =>
+      Effect.gen(function* () {
+        for (const job of now) {
+          const { call, next = [] } = job.settlement ?? {}
+          job.formed = yield* Call.form(
+            run,
+            lane.place(),
+            next.map((draft) => ({ draft, from: call?.id ?? null }))
+          )
+        }
+        took = yield* Outbox.judge(
+          run,
+          settlements.flatMap(({ call, judged }) => judged.map((one) => ({ ...one, callId: call?.id ?? null })))
+        )
+        yield* Call.close(
+          run,
+          settlements.flatMap(({ call }) => call ?? [])
+        )
+        const choosing = now.filter(({ choose }) => choose !== null)
+        for (const [choose, alike] of Map.groupBy(choosing, (job) => job.choose)) {
+          const formed = yield* Call.form(run, lane.place(), choose === null ? [] : yield* choose(run, alike.length))
+          for (const [at, job] of alike.entries()) job.formed = formed.slice(at, at + 1)
+        }
+      })
+    if (pages.length === 0 && absent.length === 0) yield* underFence(lander.transaction(body))
+    else {
+      const landing = { pages, scan: null, complete: false, absent, also: ({ run }: Lander.Within) => body(run) }
+      const landed = yield* underFence(lander.land(landing))
+      yield* counted(pushing.state, landed, pages)
+    }
+    const begun = now.flatMap(({ choose, formed }) => (choose === null ? [] : formed))
+    const sending = begun.reduce((sum, { rows }) => sum + rows.filter(({ isOwn }) => isOwn).length, 0)
+    const { counts } = pushing
+    pushing.counts = Outbox.counted(
+      { ...counts, waiting: counts.waiting - sending, sending: counts.sending + sending },
+      took
+    )
+    pushing.settled += took.length + settlements.reduce((sum, { next = [] }) => sum + next.length, 0)
+    for (const job of now) job.result = Effect.void
+    if (settlements.length > 0) yield* tell
+  })
+  const until = (job: Job): Effect.Effect<void, LaneError> =>
+    Effect.suspend(() => {
+      if (job.result !== null) return job.result
+      const now = jobs.slice(0, jobsTogether)
+      return doTogether.pipe(
+        Effect.tapError((error) =>
+          Effect.sync(() => {
+            for (const one of now) one.result = Effect.fail(error)
+          })
+        ),
+        Effect.andThen(until(job))
+      )
+    })
+  const together = (wish: Pick<Job, "settlement" | "choose">) =>
+    Effect.suspend(() => {
+      const job: Job = { ...wish, formed: [], result: null }
+      jobs.push(job)
+      return Effect.map(inLine(until(job)), () => job.formed)
+    })
+
+  const lane: Lane = {
+    ...options,
+    place: () => placeOf(options, lane.beside),
+    pushing,
+    lander,
+    transaction,
+    settle: (settlement) => together({ settlement, choose: null }),
+    form: (choose) => Effect.map(together({ settlement: null, choose }), ([call]) => call ?? null),
+    flight: yield* Semaphore.make(settings.concurrency),
+    recount: Effect.gen(function* () {
+      const found = yield* transaction((run) => Outbox.count(run, lane.place()))
+      // Of rows that belong to no push only the open ones are counted: the rest is what this one did.
+      const { waiting, sending } = found
+      pushing.counts = scope === "outbox" ? { ...pushing.counts, waiting, sending } : found
+      yield* tell
+    }),
+    isRemembered,
+    mayBeSent: (call) =>
+      Effect.gen(function* () {
+        // The warehouse tells the time to whoever slept, and who has the fence.
+        const isFresh = Math.max(monotonicMs() - seen.monotonicMs, wallMs() - seen.wallMs) < freshMs
+        const isOurs = isFresh || (yield* Effect.isSuccess(transaction(() => Effect.void)))
+        return isOurs && (yield* isRemembered(call))
+      }),
+    stop: (failure) => {
+      pushing.failure ??= failure
+    },
+    stopFor: (error) => {
+      pushing.failure ??= failureOf(error)
+    },
+    isStopped: () => pushing.failure !== null,
+    limits: {
+      recordsMax: Math.max(1, Math.min(recordsMax, settings.batchRecordsMax)),
+      useBatch: settings.useBatch && resource.operations.includes("B")
+    },
+    inVain: 0,
+    beside: []
+  }
+  yield* transaction(Outbox.prepare)
+  yield* lane.recount
+  return lane
+})

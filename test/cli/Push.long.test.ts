@@ -1,0 +1,281 @@
+/**
+ * `tributary push` at length: every subcommand, updates, cancels, queries, being stopped and going on, and `serve` that
+ * sends what stands in the outbox.
+ */
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { makeWorld, type World } from "../support/world.ts"
+
+interface Told {
+  readonly push: number
+  readonly status: string
+  readonly given: number
+  readonly known: number
+  readonly resumed: boolean
+  readonly counts: Readonly<Record<string, number>>
+  readonly calls: { readonly sent: number; readonly batches: number }
+  readonly refused: ReadonlyArray<{ readonly line: number; readonly code: string; readonly field: string }>
+}
+
+const told = (run: { readonly stdout: string }) => JSON.parse(run.stdout) as Told
+
+/** Customers that nobody has yet. */
+const customers = (prefix: string, count: number) =>
+  Array.from({ length: count }, (_, at) =>
+    JSON.stringify({ externalid: `${prefix}-${at}`, customercode: `${prefix}${at}`, name: `Number ${at}` })
+  ).join("\n")
+
+/** Customers at the source whose externalid begins so. */
+const held = (world: World, prefix: string) =>
+  Effect.map(
+    Effect.promise(() => world.reference.lines("/state?company=1&resource=customers")),
+    (lines) =>
+      lines
+        .map((line) => JSON.parse(line) as { externalid: string | null; creditlimit: string; cancel: boolean })
+        .filter(({ externalid }) => externalid?.startsWith(`${prefix}-`) === true)
+  )
+
+/** Waits until it holds. */
+const until = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
+  Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("50 millis") }).pipe(Effect.timeout("60 seconds"))
+
+describe("tributary push, at length", () => {
+  it.live(
+    "has a subcommand for whatever became of a push",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+          const file = (name: string, text: string) => writeFileSync(join(world.folder, name), text)
+          const away = { DATABASE_URL: "postgres://nobody:nothing@127.0.0.1:1/none" }
+          file(
+            "bad.csv",
+            "externalid,customercode,name,creditlimit\nT-1,TEST01,One,1.00001\nT-2,TEST02,Two,x\nT-1,TEST03,Three,3\n"
+          )
+          file(
+            "good.csv",
+            "externalid,customercode,name,creditlimit,invoiceterm\nT-1,TEST01,One,1.50,\nT-2,TEST02,Two,2,Net 3O\nT-3,TEST03,Three,3,\n"
+          )
+
+          const [help, badJson, dry, both, nowhere] = yield* Effect.all(
+            [
+              world.run(["push", "--help"]),
+              world.run(["push", "customers", "--from", "bad.csv", "--dry-run", "--json"], away),
+              world.run(["push", "customers", "--from", "good.csv", "--dry-run"], away),
+              world.run(["push", "customers", "--from", "good.csv", "--update", "--cancel"], away),
+              world.run(["push", "customers", "--from", "none.csv"])
+            ],
+            { concurrency: 2 }
+          )
+          assert.strictEqual(help.code, 0)
+          assert.include(help.stdout, "tributary push RESOURCE --from records.csv --dry-run")
+          const { problems } = JSON.parse(badJson.stdout) as { problems: ReadonlyArray<object> }
+          assert.deepStrictEqual(problems[1], {
+            line: 3,
+            field: "creditlimit",
+            message: 'must be a plain decimal such as "12.50", not "x"'
+          })
+          assert.strictEqual(dry.code, 0, dry.stderr)
+          assert.include(dry.stdout, "3 records would be created in customers of main: 1 batch, ")
+          assert.include(
+            dry.stdout,
+            '  externalid T-1: {"customercode":"TEST01","name":"One","creditlimit":"1.50","externalid":"T-1"}\n'
+          )
+          assert.strictEqual(both.code, 1)
+          assert.strictEqual(nowhere.code, 2)
+          assert.include(nowhere.stderr, "none.csv cannot be read: there is no such file")
+
+          const pushed = yield* world.run(["push", "customers", "--from", "good.csv"])
+          assert.strictEqual(pushed.code, 4, pushed.stderr)
+          const push = /^push (\d+)/.exec(pushed.stdout)![1]!
+          const [csv, shown] = yield* Effect.all(
+            [
+              world.run(["push", "export-refused", push, "--to", "refused.csv"]),
+              world.run(["push", "status", push]),
+              world.run(["push", "export-refused", "--to", "refused.ndjson"])
+            ],
+            { concurrency: 2 }
+          )
+          assert.strictEqual(csv.code, 0, csv.stderr)
+          assert.include(csv.stdout, "npx tributary push customers --from refused.csv")
+          assert.include(shown.stdout, "3 records: 2 created, 1 refused")
+          assert.include(shown.stdout, "refused: 1 unknown_value")
+          const over = yield* world.run(["push", "export-refused", push, "--to", "refused.csv"])
+          assert.strictEqual(over.code, 1)
+          assert.include(over.stderr, "refused.csv is there already")
+
+          file("refused.csv", readFileSync(join(world.folder, "refused.csv"), "utf8").replace("Net 3O", "Net 30"))
+          const corrected = yield* world.run(["push", "customers", "--from", "refused.csv", "--json"])
+          assert.strictEqual(corrected.code, 0, corrected.stderr)
+          assert.strictEqual(corrected.stderr, "")
+          assert.deepInclude(told(corrected), { given: 1, known: 0, resumed: false })
+          assert.deepInclude(told(corrected).counts, { created: 1, refused: 0 })
+          // The same as lines of JSON says now what is not what was pushed.
+          assert.isTrue(existsSync(join(world.folder, "refused.ndjson")))
+          const stale = yield* world.run(["push", "customers", "--from", "refused.ndjson"])
+          assert.strictEqual(stale.code, 2)
+          assert.match(
+            stale.stderr,
+            /^line 1: was pushed before \(push \d+\) with other values; change it with --update$/m
+          )
+
+          file("change.ndjson", '{"externalid":"T-1","creditlimit":"9.25"}\n{"externalid":"T-9","name":"Nobody"}\n')
+          file("gone.ndjson", '{"externalid":"T-3"}\n')
+          const changed = yield* world.run(["push", "customers", "--from", "change.ndjson", "--update", "--json"])
+          assert.strictEqual(changed.code, 4, changed.stderr)
+          assert.deepInclude(told(changed).counts, { updated: 1, refused: 1 })
+          assert.deepInclude(told(changed).refused[0]!, { line: 2, code: "not_found" })
+          const gone = yield* world.run(["push", "customers", "--from", "gone.ndjson", "--cancel"])
+          assert.strictEqual(gone.code, 0, gone.stderr)
+          assert.include(gone.stdout, "is done: 1 cancelled (1 call; ")
+          assert.deepStrictEqual(
+            (yield* held(world, "T")).map(({ externalid, creditlimit, cancel }) => [externalid, creditlimit, cancel]),
+            [
+              ["T-1", "9.2500", false],
+              ["T-3", "3.0000", true],
+              ["T-2", "2.0000", false]
+            ]
+          )
+          // A query of the warehouse; and what was refused once more, after somebody mended the source.
+          const [selected, retried, status] = yield* Effect.all([
+            world.run([
+              "push",
+              "customers",
+              "--from",
+              "select id, 'Renamed' as name from erp.customers where externalid = 'T-2'",
+              "--update",
+              "--json"
+            ]),
+            world.run(["push", "retry", "--refused", "--json"]),
+            world.run(["status"])
+          ])
+          assert.strictEqual(selected.code, 0, selected.stderr)
+          assert.deepInclude(told(selected).counts, { updated: 1 })
+          assert.strictEqual(retried.code, 4, retried.stderr)
+          const { pushes } = JSON.parse(retried.stdout) as { pushes: ReadonlyArray<Told> }
+          assert.deepInclude(pushes[0]!.counts, { updated: 1, refused: 1 })
+          assert.include(status.stdout, "outbox of main: 0 waiting, 1 refused; see them with npx tributary push status")
+
+          world.configure(
+            "companies:\n  - { name: a, token_env: SERVICE_API_TOKEN }\n  - { name: b, token_env: SERVICE_API_TOKEN }\n"
+          )
+          const unnamed = yield* world.run(["push", "customers", "--from", "good.csv", "--dry-run"], away)
+          assert.strictEqual(unnamed.code, 1)
+          assert.include(unnamed.stderr, "name the company that is meant with --company: a, b")
+        })
+      ),
+    { timeout: 120_000 }
+  )
+
+  it.live(
+    "goes on where it stopped, whether the source failed or a person stopped it, and nothing is written twice",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "empty"], company: 1 })
+          world.configure(
+            "requests: { attempts_max: 1 }\nbudget: { requests_per_minute: unlimited }\npush: { batch_size: 10 }\n"
+          )
+          const file = (name: string, text: string) => writeFileSync(join(world.folder, name), text)
+          file("a.ndjson", customers("A", 60))
+
+          yield* world.control("POST", "/faults", {
+            seed: 1,
+            rules: [{ path: "/customers/batch", kind: "status", status: 503, times: 1000 }]
+          })
+          const failed = yield* world.run(["push", "customers", "--from", "a.ndjson"])
+          assert.strictEqual(failed.code, 5, failed.stderr)
+          assert.include(failed.stdout, "has stopped: 60 wait")
+          assert.match(failed.stderr, /the same command, or npx tributary push retry \d+, goes on where it stopped/)
+          yield* world.control("POST", "/faults", { seed: 1, rules: [] })
+          const resumed = yield* world.run(["push", "customers", "--from", "a.ndjson", "--json"])
+          assert.strictEqual(resumed.code, 0, resumed.stderr)
+          assert.deepInclude(told(resumed), { given: 60, known: 0, resumed: true })
+          assert.deepInclude(told(resumed).counts, { created: 60, waiting: 0 })
+          assert.lengthOf(yield* held(world, "A"), 60)
+
+          // Answers that take long: it is stopped with requests under way.
+          file("b.ndjson", customers("B", 400))
+          yield* world.control("POST", "/faults", {
+            seed: 1,
+            rules: [{ path: "/customers/batch", kind: "delay", ms: 200, times: 1000 }]
+          })
+          const stopping = world.command(["push", "customers", "--from", "b.ndjson"])
+          yield* until(held(world, "B"), (records) => records.length >= 50)
+          stopping.child.kill("SIGINT")
+          const stopped = yield* Effect.promise(() => stopping.done)
+          assert.strictEqual(stopped.code, 130, stopped.stderr)
+          const again = /npx tributary (push retry \d+), goes on where it stopped/.exec(stopped.stderr)![1]!
+          yield* world.control("POST", "/faults", { seed: 1, rules: [] })
+          const retried = yield* world.run(again.split(" "))
+          assert.strictEqual(retried.code, 0, retried.stderr)
+          assert.include(retried.stdout, "is done: 400 created")
+          const records = yield* held(world, "B")
+          assert.lengthOf(records, 400)
+          assert.lengthOf([...new Set(records.map(({ externalid }) => externalid))], 400)
+          const nothing = yield* world.run(["push", "retry"])
+          assert.deepStrictEqual([nothing.code, nothing.stdout], [0, "Nothing waits to be pushed.\n"])
+        })
+      ),
+    { timeout: 240_000 }
+  )
+
+  it.live(
+    "is done by serve for rows that are inserted into the outbox, and told by its metrics",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+          world.configure('webhooks: { listen: "127.0.0.1:0" }\n')
+          const serving = yield* Effect.acquireRelease(
+            Effect.sync(() => world.command(["serve", "--json"])),
+            ({ child, done }) =>
+              Effect.promise(() => {
+                child.kill("SIGTERM")
+                return done
+              })
+          )
+          const listening = yield* Effect.promise(
+            () =>
+              new Promise<string>((resolve, reject) => {
+                serving.child.stdout!.once("data", (text: Buffer) =>
+                  resolve((JSON.parse(text.toString()) as { listening: string }).listening)
+                )
+                serving.child.once("exit", () => reject(new Error("serve ended before it was ready")))
+              })
+          )
+          yield* world.query(`insert into tributary.outbox (resource, operation, externalid, record) values
+            ('customers', 'create', null, '{"externalid": "S-1", "customercode": "SERVE01", "name": "Served"}'),
+            ('customers', 'create', null, '{"externalid": "S-2", "customercode": "SERVE02", "nickname": "x"}'),
+            ('customers', 'update', 'S-1', '{"creditlimit": "7.50"}')`)
+          const rows = yield* until(
+            world.query<{ state: string; outcome: string; code: string; field: string }>(
+              "select state, outcome, code, field from tributary.outbox order by id"
+            ),
+            (found) => found.every(({ state }) => state === "done" || state === "refused")
+          )
+          assert.deepStrictEqual(rows, [
+            { state: "done", outcome: "created", code: null, field: null },
+            { state: "refused", outcome: null, code: "invalid", field: "nickname" },
+            { state: "done", outcome: "updated", code: null, field: null }
+          ] as unknown as typeof rows)
+          const [record] = yield* held(world, "S")
+          assert.deepInclude(record!, { externalid: "S-1", creditlimit: "7.5000" })
+
+          const metrics = yield* until(
+            Effect.promise(async () => (await fetch(`${listening}/metrics`)).text()),
+            (text) => text.includes('tributary_outbox_refused{company="main"} 1')
+          )
+          assert.include(metrics, 'tributary_outbox_waiting{company="main"} 0')
+          assert.include(metrics, 'tributary_push_records_last_minute{company="main",outcome="updated"} 1')
+          const status = yield* world.run(["push", "status"])
+          assert.include(status.stdout, "customers of main: 1 created, 1 updated, 1 refused")
+          assert.include(status.stdout, "npx tributary push retry customers --company main --refused")
+        })
+      ),
+    { timeout: 120_000 }
+  )
+})

@@ -1,0 +1,89 @@
+/**
+ * `tributary push` as anybody runs it: what it says, what it writes, and the code it ends with. How it keeps its promises
+ * when things go wrong is tried in `test/integration/push` and `test/simulation`.
+ */
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { makeWorld } from "../support/world.ts"
+
+interface Told {
+  readonly status: string
+  readonly given: number
+  readonly known: number
+  readonly calls: { readonly sent: number; readonly batches: number }
+}
+
+const told = (run: { readonly stdout: string }) => JSON.parse(run.stdout) as Told
+
+describe("tributary push", () => {
+  it.live(
+    "sends nothing before everything fits, says what became of each, and ends with the code that says so",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+          const file = (name: string, text: string) => writeFileSync(join(world.folder, name), text)
+          const away = { DATABASE_URL: "postgres://nobody:nothing@127.0.0.1:1/none" }
+          const reader = yield* Effect.promise(() => world.reference.token(1, ["customers:read"]))
+          file(
+            "bad.csv",
+            "externalid,customercode,name,creditlimit\nT-1,TEST01,One,1.00001\nT-2,TEST02,Two,x\nT-1,TEST03,Three,3\n"
+          )
+          file(
+            "good.csv",
+            "externalid,customercode,name,creditlimit,invoiceterm\nT-1,TEST01,One,1.50,\nT-2,TEST02,Two,2,Net 3O\nT-3,TEST03,Three,3,\n"
+          )
+
+          const [bad, unscoped] = yield* Effect.all(
+            [
+              // A dry run needs no warehouse.
+              world.run(["push", "customers", "--from", "bad.csv", "--dry-run"], away),
+              world.run(["push", "customers", "--from", "good.csv"], { SERVICE_API_TOKEN: reader })
+            ],
+            { concurrency: 2 }
+          )
+          assert.strictEqual(bad.code, 2)
+          assert.strictEqual(bad.stdout, "")
+          assert.deepStrictEqual(bad.stderr.split("\n"), [
+            "line 2, creditlimit: holds at most 4 decimals and is never rounded here; 1.00001 has 5",
+            'line 3, creditlimit: must be a plain decimal such as "12.50", not "x"',
+            "tributary: there are 2 problems in what was given",
+            ""
+          ])
+          assert.strictEqual(unscoped.code, 3)
+          assert.include(unscoped.stderr, "customers: the token lacks the scope customers:write")
+          assert.deepStrictEqual(yield* world.query("select 1 from tributary.pushes"), [])
+
+          const pushed = yield* world.run(["push", "customers", "--from", "good.csv"])
+          assert.strictEqual(pushed.code, 4, pushed.stderr)
+          assert.match(
+            pushed.stdout,
+            /^push \d+ to customers of main is done: 2 created, 1 refused \(1 batch; [^)]+\)\n$/
+          )
+          assert.include(pushed.stderr, "line 3, externalid T-2: unknown_value, invoiceterm: ")
+          const push = /^push (\d+)/.exec(pushed.stdout)![1]!
+          assert.include(pushed.stderr, `npx tributary push export-refused ${push} --to refused.ndjson`)
+          // What was pushed is in the warehouse at once.
+          assert.deepStrictEqual(
+            yield* world.query(
+              "select externalid, creditlimit::text, _origin from erp.customers where externalid ~ '^T-' order by 1"
+            ),
+            [
+              { externalid: "T-1", creditlimit: "1.5000", _origin: "push" },
+              { externalid: "T-3", creditlimit: "3.0000", _origin: "push" }
+            ]
+          )
+
+          const again = yield* world.run(["push", "customers", "--from", "good.csv", "--json"])
+          assert.strictEqual(again.code, 4, "a record that was refused before is still not at the source")
+          assert.deepInclude(told(again), { status: "done", given: 3, known: 3, calls: { sent: 0, batches: 0 } })
+          assert.deepInclude(JSON.parse(again.stdout), {
+            knownOpen: { sending: 0, refused: 1, different: 0, pushes: [Number(push)] }
+          })
+        })
+      ),
+    { timeout: 120_000 }
+  )
+})

@@ -1,0 +1,236 @@
+/** What `push status`, `status` and `/metrics` tell of pushes, and what `push export-refused` writes. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { pace } from "../../src/cli/PushProgress.ts"
+import { endedLines, problemLine, remarkLines, statusLines } from "../../src/cli/PushTold.ts"
+import { outboxLines } from "../../src/cli/status.ts"
+import * as Migrations from "../../src/postgres/Migrations.ts"
+import * as Figures from "../../src/push/Figures.ts"
+import * as PutBack from "../../src/push/PutBack.ts"
+import * as Refused from "../../src/push/Refused.ts"
+import * as Status from "../../src/push/Status.ts"
+import { layerSql } from "../support/postgres.ts"
+
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+
+const none: Status.Counts = {
+  waiting: 0,
+  sending: 0,
+  created: 0,
+  adopted: 0,
+  updated: 0,
+  cancelled: 0,
+  unchanged: 0,
+  refused: 0,
+  different: 0
+}
+
+describe("push status", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("of a warehouse", (it) => {
+    it.effect("tells of pushes, of the outbox, of open calls, and what to do", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        assert.deepStrictEqual(statusLines(yield* Status.read(null), ["main"]), [
+          "Nothing has been pushed yet. See: npx tributary push --help"
+        ])
+        assert.deepStrictEqual(yield* Status.open, [])
+
+        yield* sql`insert into tributary.pushes (company, resource, operation, source, digest, records, known, created_at, finished_at)
+          values ('main', 'x', 'create', 'x.csv', 'a', 7, 1, tributary.now() - interval '3 min', null),
+                 ('main', 'x', 'update', ${"evil\u001b[2J"}, 'b', 1, 0, tributary.now() - interval '2 h', tributary.now())`
+        yield* sql`insert into tributary.push_calls (company, resource, operation, key, body, items, formed_at, failures, reason)
+          values ('main', 'x', 'batch', 'k1', '[]', 2, tributary.now() - interval '40 s', 2, 'the service answered 500')`
+        yield* sql`insert into tributary.outbox
+          (company, resource, operation, push_id, line, state, outcome, code, field, reason, problems, differences, settled_at, record)
+          values
+          ('main', 'x', 'create', 1, 1, 'done', 'created', null, null, null, null, null, tributary.now(), '{"externalid":"e1"}'),
+          ('main', 'x', 'create', 1, 2, 'done', 'adopted', null, null, null, null,
+             '[{"field":"amount","given":"5.00","held":"6.00"}]', tributary.now() - interval '1 h', '{"externalid":"e2"}'),
+          ('main', 'x', 'create', 1, 3, 'refused', null, 'unknown_value', 'invoice', 'there is no such invoice', null, null,
+             tributary.now(), '{"externalid":"e3","amount":"1.50"}'),
+          ('main', 'x', 'create', 1, 4, 'refused', null, 'unknown_value', null, 'no', null, null,
+             tributary.now(), '{"externalid":"e4","amount":"0.10","lines":[{"a":1.50}],"note":"a \\"b\\", c"}'),
+          ('main', 'x', 'create', 1, 5, 'sending', null, null, null, null, null, null, null, '{"externalid":"e5"}'),
+          ('main', 'x', 'update', 2, 1, 'done', 'unchanged', null, null, null, null, null, tributary.now(), '{}'),
+          ('main', 'y', 'create', null, null, 'refused', null, 'invalid', null, 'it does not fit',
+             '[{"field":"amount","message":"is required"},{"field":"b","message":"is unknown"}]', null, tributary.now(),
+             '{"externalid":"e3"}'),
+          ('main', 'z', 'create', null, null, 'waiting', null, null, null, null, null, null, null, '{}'),
+          ('south', 'y', 'create', null, null, 'waiting', null, null, null, null, null, null, null, '{"externalid":"e3"}')`
+
+        const status = yield* Status.read(null)
+        assert.deepStrictEqual(statusLines(status, ["main"]), [
+          "Pushes",
+          "  push 2: update x of main from evil\\x1b[2J, begun 2 h ago, finished",
+          "    1 record: 1 unchanged",
+          "  push 1: create x of main from x.csv, begun 3 min ago, unfinished",
+          "    7 records: 1 being sent, the oldest for 0 s, 1 created, 1 adopted, 2 refused, " +
+            "1 with other values at the source, 1 pushed before, 1 given anew in a later push",
+          "    refused: 2 unknown_value",
+          "    what to do: npx tributary push retry 1 goes on where it stopped",
+          "    what to do: npx tributary push export-refused 1 --to refused.ndjson",
+          "                correct the records in that file and push it; or, if the cause was mended at the source:",
+          "                npx tributary push retry 1 --refused",
+          "Rows of tributary.outbox that belong to no push",
+          "  y of main: 1 refused",
+          "    refused: 1 invalid",
+          "    what to do: npx tributary push export-refused y --company main --to refused.ndjson",
+          "                correct the records in that file and push it; or, if the cause was mended at the source:",
+          "                npx tributary push retry y --company main --refused",
+          "  z of main: 1 waits, the oldest for 0 s",
+          "    what to do: nothing while npx tributary serve runs; without it: npx tributary push retry z --company main",
+          "  y of south: 1 waits, the oldest for 0 s",
+          "    no company of that name is configured, so that nobody sends them; there is main",
+          "Requests of which the outcome is not known yet",
+          "  batch of 2 records, x of main: open for 40 s, failed 2 times: the service answered 500"
+        ])
+        const alone = yield* Status.read(2n)
+        assert.deepStrictEqual(
+          [alone.pushes.map(({ push }) => push), alone.outbox.length, alone.calls.length],
+          [[2n], 0, 1]
+        )
+
+        assert.deepStrictEqual(outboxLines(yield* Status.open), [
+          "  outbox of main: 2 waiting (the oldest came 0 s ago), 3 refused; see them with npx tributary push status",
+          "  outbox of south: 1 waiting (the oldest came 0 s ago), 0 refused; see them with npx tributary push status"
+        ])
+
+        const figures = yield* yield* Figures.make(["main", "nobody"])
+        const told = figures.flatMap(({ name, samples }) =>
+          samples.flatMap(({ labels, value }) =>
+            value === 0 || name.endsWith("seconds") ? [] : [`${name} ${Object.values(labels).join(" ")} ${value}`]
+          )
+        )
+        assert.deepStrictEqual(told, [
+          "tributary_outbox_waiting main 2",
+          "tributary_outbox_refused main 3",
+          "tributary_push_records_last_minute main created 1",
+          "tributary_push_records_last_minute main unchanged 1",
+          "tributary_push_records_last_minute main refused 3",
+          "tributary_push_calls_open main 1",
+          "tributary_push_calls_failing main 1"
+        ])
+
+        const [first, second] = yield* Status.refusals({ push: 1n }, 0n, 10)
+        assert.strictEqual(
+          Refused.toNdJson(first!),
+          '{"_code":"unknown_value","_field":"invoice","_line":3,"_message":"there is no such invoice","amount":"1.50","externalid":"e3"}'
+        )
+        const members = Refused.membersOf(second!)
+        const columns = Refused.columnsOf(new Set([...Refused.membersOf(first!).keys(), ...members.keys()]))
+        assert.strictEqual(Refused.csvHeader(columns), "_line,_code,_field,_message,externalid,amount,lines,note")
+        assert.strictEqual(Refused.toCsv(members, columns), '4,unknown_value,,no,e4,0.10,"[{""a"":1.50}]","a ""b"", c"')
+        const [inserted] = yield* Status.refusals({ company: "main", resource: "y" }, 0n, 10)
+        assert.include(Refused.toNdJson(inserted!), '"_message":"it does not fit; amount: is required; b: is unknown"')
+        assert.deepStrictEqual(yield* Status.refusals({ push: 1n }, second!.id, 10), [])
+        yield* sql`update tributary.outbox set settled_at = tributary.now() where id = ${first!.id}`
+        yield* sql`update tributary.outbox set settled_at = tributary.now() - interval '1 s' where id = ${second!.id}`
+        const last = yield* Status.lastRefusals({ push: 1n }, 1)
+        assert.deepStrictEqual(
+          last.map(({ id }) => id),
+          [first!.id]
+        )
+
+        assert.strictEqual(yield* PutBack.putBack({ push: 1n }), 2)
+        const [put] = yield* Status.pushes([1n])
+        assert.deepStrictEqual([put!.counts.waiting, put!.counts.refused, put!.refusedBy], [2, 0, []])
+        assert.strictEqual(yield* PutBack.putBack({ company: "main", resource: "y" }), 1)
+        assert.strictEqual(yield* PutBack.putBack({ push: 1n }), 0)
+      })
+    )
+
+    it.effect("opens a finished push again when its refused rows are put back, unless it was given again", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const [{ id } = { id: 0n }] = yield* sql<{ id: bigint }>`
+          insert into tributary.pushes (company, resource, operation, source, digest, records, finished_at)
+          values ('main', 'z', 'create', 'z.csv', 'z', 1, tributary.now()) returning id`
+        const refuse = sql`insert into tributary.outbox (company, resource, push_id, state, code, externalid)
+          values ('main', 'z', ${id}, 'refused', 'no', 'z1')
+          on conflict (company, resource, externalid) where operation = 'create' and externalid is not null
+          do update set state = 'refused'`
+        yield* refuse
+        assert.strictEqual(yield* PutBack.putBack({ push: id }), 1)
+        const [opened] = yield* Status.pushes([id])
+        assert.deepStrictEqual([opened!.state, opened!.counts.waiting], ["unfinished", 1])
+
+        yield* refuse
+        yield* sql`update tributary.pushes set finished_at = tributary.now() where id = ${id}`
+        yield* sql`insert into tributary.pushes (company, resource, operation, source, digest, records)
+          values ('main', 'z', 'create', 'z.csv', 'z', 1)`
+        const refused = yield* Effect.flip(PutBack.putBack({ push: id }))
+        assert.deepInclude(refused, { _tag: "GivenAgain", push: id, by: id + 1n })
+        const [kept] = yield* Status.pushes([id])
+        assert.deepStrictEqual([kept!.state, kept!.counts.refused], ["finished", 1])
+      })
+    )
+  })
+
+  it("says how a push ended, names the first of what went wrong, and counts the rest", () => {
+    const ended = {
+      named: { push: 7n },
+      company: "main",
+      resource: "x",
+      status: "done",
+      counts: { ...none, created: 1000, adopted: 2, refused: 12, different: 1 },
+      known: 5,
+      knownOpen: { sending: 0, refused: 2, different: 0, pushes: [4n] },
+      calls: { sent: 7, batches: 4 },
+      durationMs: 2_000,
+      settledNow: 1_014,
+      refused: [
+        {
+          id: 1n,
+          line: 17,
+          operation: "create",
+          externalid: "a\u0007",
+          recordId: null,
+          code: "period_closed",
+          field: "date",
+          reason: "the period is closed",
+          problems: [{ field: "lines[0].qty", message: "is too much" }],
+          record: "{}"
+        }
+      ],
+      different: [
+        {
+          line: 3,
+          externalid: "b",
+          recordId: "9",
+          outcome: "adopted",
+          differences: [{ field: "amount", given: "5.00", held: null }]
+        }
+      ]
+    } as const
+    assert.deepStrictEqual(endedLines(ended), [
+      "push 7 to x of main is done: 1,000 created, 2 adopted, 12 refused, 5 pushed before " +
+        "(4 batches and 3 single calls; 2.0 s; 507 records/s)"
+    ])
+    assert.deepStrictEqual(remarkLines(ended), [
+      "tributary: 12 records were refused:",
+      "  line 17, externalid a\\x07: period_closed, date: the period is closed",
+      "    lines[0].qty: is too much",
+      "  and 11 records more",
+      "  what to do: npx tributary push export-refused 7 --to refused.ndjson",
+      "              correct the records in that file and push it; or, if the cause was mended at the source:",
+      "              npx tributary push retry 7 --refused",
+      "tributary: 1 record has other values at the source than were given:",
+      "  line 3, externalid b, id 9: amount: given 5.00, the source holds nothing",
+      "  what to do: nothing if the source is right; else change them with tributary push --update",
+      "tributary: of the records that were pushed before: 2 refused",
+      "  what to do: npx tributary push status 4 tells of them and what to do"
+    ])
+    assert.strictEqual(problemLine({ line: 4, field: "a", message: "is required" }), "line 4, a: is required")
+    assert.strictEqual(problemLine({ line: null, field: null, message: "no" }), "no")
+  })
+
+  it("tells the pace of what this run settles, and no time left before it is known", () => {
+    const counts = { ...none, waiting: 300, sending: 100, created: 500, refused: 1 }
+    assert.strictEqual(pace(counts, 400, 2_000), "500 created, 1 refused, 200 records/s, about a few seconds left")
+    assert.strictEqual(pace(counts, 40, 2_000), "500 created, 1 refused, 20 records/s, about 20 s left")
+    assert.strictEqual(pace(counts, 400, 500), "500 created, 1 refused")
+    assert.strictEqual(pace(counts, 0, 5_000), "500 created, 1 refused")
+  })
+})

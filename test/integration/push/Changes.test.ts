@@ -1,0 +1,142 @@
+/** Updating and cancelling records from the outbox, against the reference server and Postgres. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { makeStand, people, stand } from "./stand.ts"
+
+layer(stand, { timeout: 60_000, excludeTestServices: true })("changes", (it) => {
+  it.effect("updates what differs, by number or by externalid, and leaves alone what is so already", () =>
+    Effect.gen(function* () {
+      const one = yield* makeStand()
+      const held = yield* one.put(people(3))
+      yield* one.insert(
+        [
+          { externalid: "p-0", phone1: "123" },
+          { id: held[1]!["id"], commissionrate: "2.000" },
+          { externalid: "p-2", commissionrate: "1.5" },
+          { externalid: "p-9", phone1: "1" }
+        ],
+        "update"
+      )
+      const pushed = yield* one.push()
+      assert.strictEqual(pushed.failure, null)
+      const rows = yield* one.rows
+      assert.deepStrictEqual(
+        rows.map(({ outcome, code }) => outcome ?? code),
+        ["updated", "updated", "unchanged", "not_found"]
+      )
+      assert.deepStrictEqual(pushed.calls, { sent: 2, batches: 0 })
+      const now = yield* one.held
+      assert.deepStrictEqual(
+        now.map(({ phone1, commissionrate }) => [phone1, commissionrate]),
+        [
+          ["123", "1.500"],
+          [null, "2.000"],
+          [null, "1.500"]
+        ]
+      )
+      assert.deepStrictEqual((yield* one.isEqual).differences, [])
+    })
+  )
+
+  it.effect("a record that changed meanwhile is merged; a field that somebody else has changed is a conflict", () =>
+    Effect.gen(function* () {
+      const one = yield* makeStand()
+      const held = yield* one.put(people(2))
+      const ids = held.map(({ id }) => id)
+      // The record changes between the reading and the writing: the first PATCH of each is held back.
+      const meddled = new Set<string | null>()
+      const { connector } = one.company
+      const meddling: typeof connector = {
+        ...connector,
+        write: (request) =>
+          Effect.gen(function* () {
+            if (request.operation === "update" && !meddled.has(request.id)) {
+              const at = ids.findIndex((id) => String(id) === request.id)
+              const { id: _, lastchangedate: __, ...rest } = held[at]!
+              meddled.add(request.id)
+              yield* one.put([
+                { ...rest, id: ids[at], ...(at === 0 ? { phone1: "theirs" } : { commissionrate: "7.000" }) }
+              ])
+            }
+            return yield* connector.write(request)
+          })
+      }
+      yield* one.insert(
+        ids.map((id) => ({ id, commissionrate: "2.000" })),
+        "update"
+      )
+      const pushed = yield* one.push({ concurrency: 1 }, { company: { ...one.company, connector: meddling } })
+      assert.strictEqual(pushed.status, "done")
+      const rows = yield* one.rows
+      assert.deepStrictEqual(
+        rows.map(({ outcome, code, field, merges }) => [outcome, code, field, merges]),
+        [
+          ["updated", null, null, 1],
+          // What the first PATCH was refused for was merged once before the conflict was seen.
+          [null, "conflict", "commissionrate", 1]
+        ]
+      )
+      const now = yield* one.held
+      assert.deepStrictEqual(
+        now.map(({ phone1, commissionrate }) => [phone1, commissionrate]),
+        [
+          ["theirs", "2.000"],
+          [null, "7.000"]
+        ]
+      )
+      assert.strictEqual((yield* one.calls).filter(({ state }) => state === "refused").length, 2)
+      assert.deepStrictEqual((yield* one.isEqual).differences, [])
+    })
+  )
+
+  it.effect("cancels, once, whatever is lost on the way", () =>
+    Effect.gen(function* () {
+      const one = yield* makeStand()
+      yield* one.put([...people(2), { name: "gone", externalid: "p-gone", cancel: true }])
+      yield* one.faults(
+        { kind: "dropResponse", method: "DELETE", path: "/salesmen", times: 1 },
+        { kind: "status", status: 503, method: "DELETE", path: "/salesmen", times: 1, after: 2 }
+      )
+      yield* one.insert(
+        [{ externalid: "p-0" }, { externalid: "p-1" }, { externalid: "p-gone" }, { externalid: "p-7" }],
+        "cancel"
+      )
+      const pushed = yield* one.push()
+      yield* one.noFaults
+      assert.strictEqual(pushed.failure, null)
+      assert.deepStrictEqual(
+        (yield* one.rows).map(({ outcome, code }) => outcome ?? code),
+        ["cancelled", "cancelled", "unchanged", "not_found"]
+      )
+      assert.isTrue((yield* one.held).every(({ cancel }) => cancel === true))
+      assert.deepStrictEqual((yield* one.isEqual).differences, [])
+    })
+  )
+
+  it.effect("rows of one record go in their order, whatever is done to it", () =>
+    Effect.gen(function* () {
+      const one = yield* makeStand()
+      const [first] = yield* one.put([{ name: "First", externalid: "f" }])
+      yield* one.insert(people(30))
+      yield* one.insert([{ externalid: "p-3", phone1: "1" }], "update")
+      yield* one.insert(
+        [
+          { externalid: "p-3", phone1: "2" },
+          { externalid: "f", phone1: "1" }
+        ],
+        "update"
+      )
+      yield* one.insert([{ id: first!["id"], phone1: "2" }], "update")
+      yield* one.insert([{ externalid: "p-3" }, { id: first!["id"] }], "cancel")
+      const pushed = yield* one.push()
+      assert.strictEqual(pushed.failure, null)
+      assert.deepStrictEqual([pushed.counts.created, pushed.counts.updated, pushed.counts.cancelled], [30, 4, 2])
+      const held = yield* one.held
+      for (const externalid of ["p-3", "f"]) {
+        const record = held.find((one) => one["externalid"] === externalid)
+        assert.deepStrictEqual([record?.["phone1"], record?.["cancel"]], ["2", true])
+      }
+      assert.deepStrictEqual((yield* one.isEqual).differences, [])
+    })
+  )
+})

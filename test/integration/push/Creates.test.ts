@@ -1,0 +1,371 @@
+/**
+ * Creating records from the outbox, against the reference server and Postgres: what is sent, what is believed of the
+ * answers, and what stands in the warehouse afterwards.
+ */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type { ConnectorShape } from "../../../src/connector/Connector.ts"
+import { ServerFault, SourceError } from "../../../src/connector/SourceError.ts"
+import type { Item } from "../../../src/connector/Written.ts"
+import { everyoneOnce, makeStand, type OutboxRow, people, stand } from "./stand.ts"
+
+const tally = (rows: ReadonlyArray<OutboxRow>) => {
+  const counts: Record<string, number> = {}
+  for (const { state, outcome, code } of rows) {
+    const name = outcome ?? (code === null ? state : `${state} ${code}`)
+    counts[name] = (counts[name] ?? 0) + 1
+  }
+  return counts
+}
+
+/** How often each externalid stands at the source. */
+const timesHeld = (held: ReadonlyArray<Readonly<Record<string, unknown>>>) => {
+  const times = new Map<unknown, number>()
+  for (const { externalid } of held) times.set(externalid, (times.get(externalid) ?? 0) + 1)
+  return times
+}
+
+layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => {
+  describe("what goes well", () => {
+    it.effect("600 records take three calls, and the warehouse shows them at once", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.insert(people(600))
+        const pushed = yield* one.push()
+        assert.deepStrictEqual(pushed.failure, null)
+        assert.strictEqual(pushed.status, "done")
+        assert.strictEqual(pushed.counts.created, 600)
+        assert.strictEqual(pushed.counts.waiting + pushed.counts.sending, 0)
+        assert.deepStrictEqual(pushed.calls, { sent: 3, batches: 3 })
+        const rows = yield* one.rows
+        assert.isTrue(rows.every((row) => row.state === "done" && row.outcome === "created" && row.record_id !== null))
+        assert.isTrue(rows.every(({ differences }) => differences === null))
+        assert.strictEqual((yield* one.held).length, 600)
+        assert.deepStrictEqual((yield* one.isEqual).differences, [])
+        const [origins] = yield* one.sql<{ origins: ReadonlyArray<string> }>`
+          select array_agg(distinct _origin) as origins from erp.salesmen where _company_id = ${one.number}`
+        assert.deepStrictEqual(origins?.origins, ["push"])
+        assert.isTrue((yield* one.calls).every(({ state, body }) => state === "answered" && body === null))
+        const [run] = yield* one.sql<{ kind: string; status: string; records: bigint }>`
+          select kind, status, records from tributary.runs where company_id = ${one.number} and lane = 'push'`
+        assert.deepStrictEqual(run, { kind: "push", status: "done", records: 600n })
+      })
+    )
+
+    it.effect("one record goes alone, and without batches all of them do", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.insert(people(1))
+        assert.deepStrictEqual((yield* one.push()).calls, { sent: 1, batches: 0 })
+        yield* one.insert(people(5, 1))
+        assert.deepStrictEqual((yield* one.push({ useBatch: false })).calls, { sent: 5, batches: 0 })
+        assert.strictEqual((yield* one.held).length, 6)
+        assert.deepStrictEqual((yield* one.isEqual).differences, [])
+      })
+    )
+  })
+
+  describe("what the source has already", () => {
+    it.effect("is adopted and compared, few by looking each up, many by a scan; a cancelled one is for a person", () =>
+      Effect.gen(function* () {
+        for (const more of [3, 60]) {
+          const one = yield* makeStand()
+          yield* one.put([
+            { name: "Person 0", externalid: "p-0", commissionrate: "1.500" },
+            { name: "Person 1", externalid: "p-1", commissionrate: "9.000" },
+            { name: "Person 2", externalid: "p-2", cancel: true }
+          ])
+          yield* one.put([{ name: "twin", externalid: "p-3" }])
+          yield* one.put([{ name: "other twin", externalid: "p-3" }])
+          yield* one.insert(people(more + 4))
+          const pushed = yield* one.push()
+          assert.strictEqual(pushed.status, "done")
+          const rows = yield* one.rows
+          assert.deepStrictEqual(tally(rows), {
+            adopted: 2,
+            "refused cancelled": 1,
+            "refused ambiguous_externalid": 1,
+            created: more
+          })
+          assert.strictEqual(pushed.counts.different, 1)
+          assert.deepStrictEqual(
+            rows.flatMap(({ differences }) => differences?.map(({ field }) => field) ?? []),
+            ["commissionrate"]
+          )
+          assert.strictEqual((yield* one.held).length, more + 5)
+          assert.deepStrictEqual((yield* one.isEqual).differences, [])
+        }
+      })
+    )
+
+    it.effect("a key that another record has is refused with what the source says", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.put([{ name: "Person 1", externalid: "somebody else" }])
+        yield* one.insert(people(3))
+        assert.strictEqual((yield* one.push()).status, "done")
+        const rows = yield* one.rows
+        assert.deepStrictEqual(tally(rows), { created: 2, "refused duplicate": 1 })
+        assert.isTrue(rows[1]!.reason !== null && rows[1]!.reason !== "")
+      })
+    )
+  })
+
+  describe("what is refused", () => {
+    it.effect("is kept with code and field, and nothing beside it is held up", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand("areas")
+        const records = Array.from({ length: 40 }, (_, at) => ({ name: `Area ${at % 39}`, externalid: `a-${at}` }))
+        yield* one.insert([...records, { name: 5, externalid: "a-odd" }, { name: "without key" }])
+        const pushed = yield* one.push()
+        assert.strictEqual(pushed.status, "done")
+        assert.deepStrictEqual(tally(yield* one.rows), { created: 39, "refused duplicate": 1, "refused invalid": 2 })
+        assert.deepStrictEqual(pushed.calls, { sent: 1, batches: 1 })
+        // What was refused is not sent again by itself.
+        assert.deepStrictEqual((yield* one.push()).calls, { sent: 0, batches: 0 })
+      })
+    )
+
+    it.effect("a call that is refused as a whole is halved until each record is answered", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.faults({
+          kind: "status",
+          status: 400,
+          method: "POST",
+          path: "/salesmen/batch",
+          body: { error: { code: "invalid_json", message: "no", field: null } }
+        })
+        yield* one.insert(people(12))
+        const pushed = yield* one.push()
+        yield* one.noFaults
+        assert.strictEqual(pushed.status, "done")
+        assert.strictEqual(pushed.counts.created, 12)
+        assert.deepStrictEqual(tally(yield* one.rows), { created: 12 })
+        const calls = yield* one.calls
+        assert.deepStrictEqual(
+          calls
+            .filter(({ state }) => state === "refused")
+            .map(({ items }) => items)
+            .sort((a, b) => b - a),
+          [12, 6, 6, 3, 3, 3, 3, 2, 2, 2, 2]
+        )
+        assert.strictEqual(calls.filter(({ operation }) => operation === "create").length, 12)
+      })
+    )
+
+    it.effect("where batches are not offered, the records go one by one", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.faults({
+          kind: "status",
+          status: 405,
+          method: "POST",
+          path: "/salesmen/batch",
+          body: { error: { code: "method_not_allowed", message: "no" } }
+        })
+        yield* one.insert(people(7))
+        const pushed = yield* one.push()
+        yield* one.noFaults
+        assert.deepStrictEqual(pushed.calls, { sent: 8, batches: 1 })
+        assert.strictEqual(pushed.counts.created, 7)
+      })
+    )
+  })
+
+  describe("what is not known", () => {
+    it.effect("an answer that is lost has the call sent again with its key, and nothing is created twice", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.faults(
+          { kind: "dropResponse", method: "POST", path: "/salesmen/batch", times: 1 },
+          { kind: "reset", method: "POST", path: "/salesmen/batch", times: 1, after: 2 }
+        )
+        yield* one.insert(people(500))
+        const pushed = yield* one.push()
+        yield* one.noFaults
+        assert.strictEqual(pushed.status, "done")
+        assert.strictEqual(pushed.counts.created, 500)
+        assert.strictEqual((yield* one.held).length, 500)
+        assert.deepStrictEqual((yield* one.isEqual).differences, [])
+      })
+    )
+
+    it.effect("an answer that says nothing of its records has them looked up", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.faults({
+          kind: "status",
+          status: 207,
+          method: "POST",
+          path: "/salesmen/batch",
+          times: 1,
+          body: { results: [] }
+        })
+        yield* one.insert(people(8))
+        const pushed = yield* one.push()
+        yield* one.noFaults
+        assert.strictEqual(pushed.status, "done")
+        assert.deepStrictEqual(tally(yield* one.rows), { created: 8 })
+        assert.isTrue((yield* one.rows).every(({ attempts }) => attempts === 1))
+        assert.strictEqual((yield* one.held).length, 8)
+      })
+    )
+
+    it.effect("items that are missing, named twice, unclear or failed for now are looked up, each alone", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        const { connector } = one.company
+        let isFirst = true
+        const spoil = (items: ReadonlyArray<Item>): ReadonlyArray<Item> => [
+          ...items.filter(({ index }) => index !== 2 && index !== 5),
+          ...items.filter(({ index }) => index === 3).map((item) => ({ ...item, index: 4 })),
+          { _tag: "Unclear", index: 5, detail: "no idea" },
+          { _tag: "Unclear", index: 99, detail: "no such record" }
+        ]
+        const spoiling: ConnectorShape = {
+          ...connector,
+          write: (request) =>
+            Effect.map(connector.write(request), (answer) => {
+              const items = isFirst ? spoil(answer.items) : answer.items
+              isFirst = false
+              return { ...answer, items }
+            })
+        }
+        yield* one.insert(people(10))
+        const pushed = yield* one.push({}, { company: { ...one.company, connector: spoiling } })
+        assert.strictEqual(pushed.status, "done")
+        assert.deepStrictEqual(pushed.calls, { sent: 1, batches: 1 })
+        yield* everyoneOnce(one, 10)
+      })
+    )
+
+    it.effect("a source that keeps its 500 for the key, having stored the records or not: once, under a new key", () =>
+      Effect.gen(function* () {
+        for (const isStored of [false, true]) {
+          const one = yield* makeStand()
+          const { connector } = one.company
+          let spoilt: string | null = null
+          const failing: ConnectorShape = {
+            ...connector,
+            write: (request) =>
+              Effect.suspend(() => {
+                spoilt ??= request.idempotencyKey
+                if (request.idempotencyKey !== spoilt) return connector.write(request)
+                const reason = new ServerFault({ status: 500, code: "server_error", retryAfterMs: null })
+                const asked = { method: "POST", path: "/salesmen/batch", requestId: null }
+                const fail = Effect.fail(new SourceError({ reason, request: asked }))
+                return isStored ? Effect.andThen(connector.write(request), fail) : fail
+              })
+          }
+          yield* one.insert(people(9))
+          const pushed = yield* one.push({}, { company: { ...one.company, connector: failing } })
+          assert.strictEqual(pushed.status, "done")
+          assert.strictEqual(pushed.calls.sent, isStored ? 3 : 5)
+          yield* everyoneOnce(one, 9)
+        }
+      })
+    )
+
+    it.effect("where the source fails at a call again and again, its records are looked up and go in halves", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.faults({ kind: "status", status: 500, method: "POST", path: "/salesmen/batch", times: 6 })
+        yield* one.insert(people(2))
+        const pushed = yield* one.push()
+        yield* one.noFaults
+        // The key was given up after three rounds of two attempts.
+        assert.strictEqual(pushed.status, "done")
+        assert.deepStrictEqual(tally(yield* one.rows), { created: 2 })
+        const calls = yield* one.calls
+        assert.deepStrictEqual(
+          calls.map(({ operation, state, failures }) => [operation, state, failures]),
+          [
+            ["batch", "settled", 3],
+            ["create", "answered", 0],
+            ["create", "answered", 0]
+          ]
+        )
+        assert.strictEqual((yield* one.held).length, 2)
+      })
+    )
+  })
+
+  describe("a push", () => {
+    it.effect("sends its own rows, and those of others that stand in their way, and is finished", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        const { sql, name } = one
+        yield* one.put(people(1))
+        const insert = (operation: string, records: ReadonlyArray<object>) =>
+          sql<{ id: bigint }>`
+            with p as (
+              insert into tributary.pushes (company, resource, operation, source, digest, records)
+              values (${name}, 'salesmen', ${operation}, 'test', ${JSON.stringify(records)}, ${records.length}) returning id
+            ), o as (
+              insert into tributary.outbox (company, resource, operation, push_id, record)
+              select ${name}, 'salesmen', ${operation}, p.id, r
+                from p, jsonb_array_elements(${JSON.stringify(records)}::text::jsonb) r
+            ) select id from p`
+        yield* one.insert(
+          [
+            { externalid: "p-0", phone1: "1" },
+            { externalid: "p-0", email1: "a@b.c" }
+          ],
+          "update"
+        )
+        yield* insert("create", people(2, 50))
+        const [mine] = yield* insert("update", [{ externalid: "p-0", phone1: "2" }])
+        const pushed = yield* one.push({}, { scope: { push: mine!.id } })
+        assert.strictEqual(pushed.failure, null)
+        assert.strictEqual(pushed.counts.updated, 1)
+        assert.deepStrictEqual(
+          (yield* one.rows).map(({ outcome, state }) => outcome ?? state),
+          ["updated", "updated", "waiting", "waiting", "updated"]
+        )
+        const finished = yield* sql<{ done: boolean }>`
+          select finished_at is not null as done from tributary.pushes where company = ${name} order by id`
+        assert.deepStrictEqual(
+          finished.map(({ done }) => done),
+          [false, true]
+        )
+        assert.strictEqual((yield* one.held)[0]?.["phone1"], "2")
+      })
+    )
+  })
+
+  describe("what stops", () => {
+    it.effect("a source that is away, and one that does not let us: rows keep their state and their key", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.insert(people(30))
+        yield* one.faults({ kind: "reset", path: "/salesmen" })
+        const away = yield* one.push()
+        assert.deepStrictEqual([away.status, away.failure?.kind, away.counts.waiting], ["stopped", "Unreachable", 30])
+        yield* one.faults({ kind: "reset", method: "POST", path: "/salesmen" })
+        const lost = yield* one.push()
+        assert.deepStrictEqual([lost.status, lost.failure?.kind, lost.counts.sending], ["stopped", "Unreachable", 30])
+        yield* one.faults({
+          kind: "status",
+          status: 403,
+          method: "POST",
+          path: "/salesmen",
+          body: { error: { code: "insufficient_scope", message: "no" } }
+        })
+        const barred = yield* one.push()
+        assert.deepStrictEqual([barred.failure?.kind, barred.failure?.refused], ["Forbidden", true])
+        assert.strictEqual(barred.counts.sending, 30)
+        yield* one.noFaults
+        const pushed = yield* one.push()
+        assert.strictEqual(pushed.status, "done")
+        assert.strictEqual(pushed.counts.created, 30)
+        assert.deepStrictEqual(
+          [...timesHeld(yield* one.held).values()].filter((times) => times !== 1),
+          []
+        )
+        assert.strictEqual((yield* one.calls).length, 1)
+        assert.deepStrictEqual((yield* one.isEqual).differences, [])
+      })
+    )
+  })
+})

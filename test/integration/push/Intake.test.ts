@@ -1,0 +1,403 @@
+/**
+ * All of what was given is taken once, or nothing of it.
+ */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
+import * as SqlClient from "effect/sql/SqlClient"
+import { query } from "../../../src/postgres/Connection.ts"
+import { Database } from "../../../src/postgres/Database.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { GivenError } from "../../../src/push/Given.ts"
+import { IntakeRefused, take } from "../../../src/push/Intake.ts"
+import type { Operation, Problem } from "../../../src/push/Push.ts"
+import * as Select from "../../../src/push/Select.ts"
+import { ndJsonStream, resourceOf } from "../../push/support.ts"
+import { layerSql } from "../../support/postgres.ts"
+
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+
+const person = (externalid: string, name = externalid) => ({ externalid, name })
+const ndjson = (records: ReadonlyArray<object>) => records.map((record) => `${JSON.stringify(record)}\n`).join("")
+
+/** Everything of one company, which no other test touches. */
+const world = (company: string) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const problems: Array<string> = []
+    const onProblem = ({ line, field, message }: Problem) =>
+      Effect.sync(() => void problems.push(`${line} ${field}: ${message}`))
+    const options = (operation: Operation = "create") => ({
+      company,
+      resource: resourceOf("salesmen"),
+      operation,
+      source: "test",
+      onProblem
+    })
+    const give = (records: ReadonlyArray<object>, operation?: Operation) =>
+      take({ ...options(operation), records: ndJsonStream(ndjson(records)) })
+    const rows = sql<Record<string, unknown>>`
+      select externalid, record_id, record::text as record, push_id, line::int as line, state, outcome, checked
+      from tributary.outbox where company = ${company} order by id`
+    const pushes = sql<Record<string, unknown>>`
+      select id, records::int as records, known::int as known, finished_at is not null as finished, length(digest) as digest
+      from tributary.pushes where company = ${company} order by id`
+    const set = (externalid: string, state: string) =>
+      sql`update tributary.outbox set state = ${state}, code = 'x', attempts = 3, looked_up_at = now()
+          where company = ${company} and externalid = ${externalid}`
+    return { company, sql, problems, options, give, rows, pushes, set }
+  })
+
+/** Asks until the answer is the expected one; answers the last. */
+const untilOne =
+  (expected: number) =>
+  <E, R>(ask: Effect.Effect<ReadonlyArray<{ readonly count: number }>, E, R>): Effect.Effect<number, E, R> =>
+    Effect.map(ask, ([row]) => row!.count).pipe(
+      Effect.repeat({
+        until: (count) => count === expected,
+        schedule: Schedule.spaced("10 millis").pipe(Schedule.upTo({ times: 500 }))
+      })
+    )
+
+/** The answer of the intake, which must have been refused. */
+const refusedOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.result(effect), (result) => {
+    assert.isTrue(Result.isFailure(result), "it was taken")
+    const error = (result as Result.Failure<A, E>).failure
+    assert.instanceOf(error, IntakeRefused)
+    return error
+  })
+
+describe("the intake", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+    it.effect("stores what was given in its order, as it will be sent", () =>
+      Effect.gen(function* () {
+        const { give, rows, pushes } = yield* world("order")
+        const taken = yield* give([person("B", "tab\tand\nline\\"), person("A")])
+        assert.deepStrictEqual(
+          { ...taken, pushId: null },
+          { pushId: null, given: 2, taken: 2, known: 0, resumed: false }
+        )
+        const row = { record_id: null, push_id: taken.pushId, state: "waiting", outcome: null, checked: true }
+        assert.deepStrictEqual(yield* rows, [
+          { ...row, externalid: "B", record: '{"name":"tab\\tand\\nline\\\\","externalid":"B"}', line: 1 },
+          { ...row, externalid: "A", record: '{"name":"A","externalid":"A"}', line: 2 }
+        ])
+        assert.deepStrictEqual(yield* pushes, [{ id: taken.pushId, records: 2, known: 0, finished: false, digest: 64 }])
+      })
+    )
+
+    it.effect("stores nothing when there is any problem, and tells them all", () =>
+      Effect.gen(function* () {
+        const { give, rows, pushes, problems } = yield* world("problems")
+        const error = yield* refusedOf(give([person("A"), { name: 1 }, person("B"), person("A", "other"), person("A")]))
+        assert.strictEqual(error.problems, 4)
+        assert.deepStrictEqual(problems, [
+          "2 externalid: is required: it tells whether the record was written already",
+          "2 name: must be a text, not 1",
+          '4 externalid: "A" is given twice: in line 1 and in line 4',
+          '5 externalid: "A" is given twice: in line 1 and in line 5'
+        ])
+        assert.deepStrictEqual([yield* rows, yield* pushes], [[], []])
+      })
+    )
+
+    it.effect("refuses nothing at all, and what the API does not offer", () =>
+      Effect.gen(function* () {
+        const { give, options, problems } = yield* world("nothing")
+        assert.strictEqual((yield* refusedOf(give([]))).message, "nothing was given")
+        const resource = resourceOf("emailtemplates")
+        const error = yield* refusedOf(take({ ...options("cancel"), resource, records: ndJsonStream('{"id":1}') }))
+        assert.match(error.message, /cannot be cancelled through this API/)
+        assert.lengthOf(problems, 1)
+      })
+    )
+
+    it.effect("goes on with what is not finished, and begins anew when it is", () =>
+      Effect.gen(function* () {
+        const { give, rows, pushes, sql, company, set } = yield* world("resume")
+        const records = [person("A"), person("B"), person("C")]
+        const first = yield* give(records)
+        yield* set("A", "done")
+        const again = yield* give(records)
+        assert.deepStrictEqual(again, { pushId: first.pushId, given: 3, taken: 3, known: 0, resumed: true })
+        assert.lengthOf(yield* pushes, 1)
+        // The same in another order is another thing, with nothing new in it but what waits.
+        const other = yield* give([person("C"), person("A")])
+        assert.deepStrictEqual(
+          { ...other, pushId: null },
+          { pushId: null, given: 2, taken: 1, known: 1, resumed: false }
+        )
+        assert.deepStrictEqual(
+          (yield* rows).map((row) => [row["externalid"], row["push_id"], row["line"], row["state"]]),
+          [
+            ["A", first.pushId, 1, "done"],
+            ["B", first.pushId, 2, "waiting"],
+            ["C", other.pushId, 1, "waiting"]
+          ]
+        )
+        yield* sql`update tributary.pushes set finished_at = now() where company = ${company}`
+        yield* sql`update tributary.outbox set state = 'done' where company = ${company}`
+        const fresh = yield* give(records)
+        assert.deepStrictEqual(
+          { ...fresh, pushId: null },
+          { pushId: null, given: 3, taken: 0, known: 3, resumed: false }
+        )
+        assert.notStrictEqual(fresh.pushId, first.pushId)
+      })
+    )
+
+    it.effect("finishes an earlier push that has nothing left to wait for", () =>
+      Effect.gen(function* () {
+        const { give, pushes } = yield* world("emptied")
+        yield* give([person("A")])
+        yield* give([person("A"), person("B")])
+        assert.deepStrictEqual(
+          (yield* pushes).map((push) => [push["records"], push["known"], push["finished"]]),
+          [
+            [1, 0, true],
+            [2, 0, false]
+          ]
+        )
+      })
+    )
+
+    it.effect("takes other values for what was not pushed yet, and refuses them for what was", () =>
+      Effect.gen(function* () {
+        const { give, rows, set, problems, pushes, sql, company } = yield* world("other")
+        const first = yield* give([person("waits"), person("refused"), person("kept"), person("done"), person("sent")])
+        yield* set("refused", "refused")
+        yield* set("kept", "refused")
+        yield* set("done", "done")
+        yield* set("sent", "sending")
+        const second = yield* give([person("waits", "1"), person("refused", "2"), person("kept"), person("done")])
+        assert.deepStrictEqual(second, {
+          pushId: second.pushId,
+          given: 4,
+          taken: 2,
+          known: 2,
+          knownOpen: { sending: 0, refused: 1, different: 0, pushes: [first.pushId] },
+          resumed: false
+        })
+        assert.deepStrictEqual(
+          (yield* rows).map((row) => [row["externalid"], row["push_id"], row["line"], row["state"], row["record"]]),
+          [
+            ["waits", second.pushId, 1, "waiting", '{"name":"1","externalid":"waits"}'],
+            ["refused", second.pushId, 2, "waiting", '{"name":"2","externalid":"refused"}'],
+            ["kept", first.pushId, 3, "refused", '{"name":"kept","externalid":"kept"}'],
+            ["done", first.pushId, 4, "done", '{"name":"done","externalid":"done"}'],
+            ["sent", first.pushId, 5, "sending", '{"name":"sent","externalid":"sent"}']
+          ]
+        )
+        const cleared = yield* sql`
+          select from tributary.outbox where company = ${company} and externalid = 'refused'
+            and code is null and attempts = 0 and looked_up_at is null`
+        assert.lengthOf(cleared, 1)
+        const before = [yield* rows, yield* pushes]
+        const error = yield* refusedOf(
+          give([person("new"), person("done", "3"), person("waits", "4"), person("sent", "5")])
+        )
+        assert.strictEqual(error.problems, 2)
+        assert.deepStrictEqual(problems, [
+          `2 null: was pushed before (push ${first.pushId}) with other values; change it with --update`,
+          `4 null: was pushed before (push ${first.pushId}) with other values; change it with --update`
+        ])
+        assert.deepStrictEqual([yield* rows, yield* pushes], before)
+      })
+    )
+
+    it.effect("says what stands of records that are known and not simply done", () =>
+      Effect.gen(function* () {
+        const { give, set, sql, company } = yield* world("known")
+        const first = yield* give([person("done"), person("sent"), person("differs")])
+        yield* set("done", "done")
+        yield* set("sent", "sending")
+        yield* set("differs", "done")
+        yield* sql`update tributary.outbox set differences = '[]' where company = ${company} and externalid = 'differs'`
+        const second = yield* give([person("differs"), person("sent"), person("done"), person("new")])
+        assert.deepStrictEqual(second, {
+          pushId: second.pushId,
+          given: 4,
+          taken: 1,
+          known: 3,
+          knownOpen: { sending: 1, refused: 0, different: 1, pushes: [first.pushId] },
+          resumed: false
+        })
+        assert.deepStrictEqual((yield* give([person("done"), person("late")])).knownOpen, undefined)
+      })
+    )
+
+    it.effect("makes rows that were inserted by SQL its own", () =>
+      Effect.gen(function* () {
+        const { give, rows, sql, company } = yield* world("sql")
+        yield* sql`insert into tributary.outbox (company, resource, record)
+                   values (${company}, 'salesmen', '{"externalid": "A", "name": "A"}')`
+        const taken = yield* give([person("A"), person("B")])
+        assert.strictEqual(taken.taken, 2)
+        assert.deepStrictEqual(
+          (yield* rows).map((row) => [row["push_id"], row["record"], row["checked"]]),
+          ["A", "B"].map((name) => [taken.pushId, `{"name":"${name}","externalid":"${name}"}`, true])
+        )
+      })
+    )
+
+    it.effect("takes changes as often as they are given in different pushes, and once in the same", () =>
+      Effect.gen(function* () {
+        const { give, rows, sql, company } = yield* world("changes")
+        const changes = [
+          { id: 4, name: "A" },
+          { externalid: "B", name: "B" },
+          { id: 4, name: "C" }
+        ]
+        const first = yield* give(changes, "update")
+        assert.deepStrictEqual(yield* give(changes, "update"), { ...first, resumed: true })
+        assert.deepStrictEqual(
+          (yield* rows).map((row) => [row["externalid"], row["record_id"], row["record"], row["line"]]),
+          [
+            [null, "4", '{"name":"A"}', 1],
+            ["B", null, '{"name":"B"}', 2],
+            [null, "4", '{"name":"C"}', 3]
+          ]
+        )
+        // Which record it is belongs to what was given.
+        const others = yield* give([{ id: 5, name: "A" }, ...changes.slice(1)], "update")
+        assert.deepStrictEqual([others.resumed, others.taken], [false, 3])
+        yield* sql`update tributary.pushes set finished_at = now() where company = ${company}`
+        assert.deepStrictEqual((yield* give(changes, "update")).taken, 3)
+        yield* give([{ id: 4 }, { externalid: "B" }], "cancel")
+        assert.lengthOf(yield* rows, 11)
+      })
+    )
+
+    it.effect("lets programs that give the same at the same moment join one push", () =>
+      Effect.gen(function* () {
+        const { give, rows, pushes, sql, company, problems } = yield* world("race")
+        const records = Array.from({ length: 200 }, (_, index) => person(`R${index}`))
+        const client = yield* (yield* Database).connect
+        // The turn is held until all of them wait for it.
+        yield* query(client, "hold", "begin")
+        yield* query(
+          client,
+          "hold",
+          `select pg_advisory_xact_lock(hashtextextended('tributary push ' || $1::text || ' ' || $2::text, 0))`,
+          [company, "salesmen"]
+        )
+        const runs = yield* Effect.forkChild(
+          Effect.all([give(records), give(records), give(records), give(records)], { concurrency: "unbounded" })
+        )
+        const waiting = yield* sql<{ count: number }>`
+          select count(*)::int as count from pg_locks where locktype = 'advisory' and not granted
+            and database = (select oid from pg_database where datname = current_database())`.pipe(untilOne(4))
+        assert.strictEqual(waiting, 4)
+        yield* query(client, "release", "commit")
+        const taken = yield* Fiber.join(runs)
+        assert.strictEqual(taken.filter(({ resumed }) => !resumed).length, 1)
+        assert.strictEqual(new Set(taken.map(({ pushId }) => pushId)).size, 1)
+        assert.lengthOf(yield* rows, 200)
+        assert.lengthOf(yield* pushes, 1)
+        // The same records as another thing: they belong to one of the two, each of them once.
+        const reversed = [...records].reverse()
+        yield* Effect.all([give(reversed), give(records), give(reversed), give(records)], { concurrency: "unbounded" })
+        assert.lengthOf(yield* rows, 200)
+        assert.deepStrictEqual(problems, [])
+      })
+    )
+
+    it.effect("gives way to whoever locks the same rows in another order", () =>
+      Effect.gen(function* () {
+        const { give, sql, company, rows } = yield* world("deadlock")
+        yield* give([person("A"), person("B")])
+        const client = yield* (yield* Database).connect
+        const lock = (externalid: string) =>
+          query(client, "lock", "select from tributary.outbox where company = $1 and externalid = $2 for update", [
+            company,
+            externalid
+          ])
+        // Only the intake looks for a deadlock.
+        yield* query(client, "begin", "begin; set local deadlock_timeout = '1h'")
+        yield* lock("B")
+        const run = yield* Effect.forkChild(give([person("A", "1"), person("B", "2")]))
+        // It holds A and waits for B.
+        const waiting = yield* sql<{ count: number }>`
+          select count(*)::int as count from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query like '%for update%'`.pipe(
+          untilOne(1)
+        )
+        assert.strictEqual(waiting, 1)
+        yield* lock("A")
+        yield* query(client, "commit", "commit")
+        assert.strictEqual((yield* Fiber.join(run)).taken, 2)
+        assert.deepStrictEqual(
+          (yield* rows).map((row) => row["record"]),
+          ['{"name":"1","externalid":"A"}', '{"name":"2","externalid":"B"}']
+        )
+      })
+    )
+
+    it.effect("leaves nothing behind when what is given breaks off", () =>
+      Effect.gen(function* () {
+        const { options, rows, pushes } = yield* world("broken")
+        const broken = new GivenError({ message: "the disk is gone", remedy: "" })
+        const records = Stream.concat(ndJsonStream(ndjson([person("A")])), Stream.fail(broken))
+        assert.strictEqual(yield* Effect.flip(take({ ...options(), records })), broken)
+        assert.deepStrictEqual([yield* rows, yield* pushes], [[], []])
+      })
+    )
+  })
+})
+
+describe("a query", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+    const read = (statement: string) => Stream.runCollect(Select.read(statement))
+
+    it.effect("gives its rows with all their digits; null is not given", () =>
+      Effect.gen(function* () {
+        const given =
+          yield* read(`select 9007199254740993 as id, 1.10::numeric(20,4) as amount, null as nothing, 'a"\n' as text,
+          date '2026-03-16' as day, timestamptz '2026-03-16 10:00+01' as at, true as flag -- the end;`)
+        assert.deepStrictEqual(given, [
+          {
+            _tag: "Json",
+            line: 1,
+            json: '{"id":9007199254740993,"amount":1.1000,"nothing":null,"text":"a\\"\\n","day":"2026-03-16","at":"2026-03-16T09:00:00+00:00","flag":true}',
+            nullIsAbsent: true
+          }
+        ])
+      })
+    )
+
+    it.effect("is read in pieces, all of it", () =>
+      Effect.gen(function* () {
+        for (const count of [0, 1, 999, 1000, 1001, 2500]) {
+          const given = yield* read(`with n as (select * from generate_series(1, ${count}) as id) select id from n;`)
+          assert.lengthOf(given, count)
+          assert.isTrue(given.every(({ line }, index) => line === index + 1))
+        }
+      })
+    )
+
+    it.effect("only reads, and is one statement", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const refused: ReadonlyArray<readonly [string, RegExp]> = [
+          ["select nothing", /the query failed: column "nothing" does not exist/],
+          ["select 1; delete from tributary.pushes", /the query failed: .*/],
+          ["select 1) q; drop table tributary.outbox; select (1", /the query failed: .*/],
+          ["with gone as (delete from tributary.outbox returning id) select * from gone", /the query failed: .*/],
+          ["select nextval('tributary.outbox_id_seq')", /read-only transaction/],
+          ["select 1/(id - 1500) as id from generate_series(1, 3000) id", /division by zero/]
+        ]
+        for (const [statement, expected] of refused) {
+          const error = yield* Effect.flip(read(statement))
+          assert.instanceOf(error, GivenError)
+          assert.match(error.message, expected)
+        }
+        assert.lengthOf(yield* sql`select from pg_tables where schemaname = 'tributary' and tablename = 'outbox'`, 1)
+      })
+    )
+  })
+})

@@ -1,0 +1,57 @@
+/** What a service does with rows that are inserted by SQL. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import * as Keep from "../../../src/push/Keep.ts"
+import { settingsDefault } from "../../../src/push/Pusher.ts"
+import { makeStand, people, stand, tables } from "./stand.ts"
+
+layer(stand, { timeout: 60_000, excludeTestServices: true })("keep", (it) => {
+  it.effect("sends what is inserted, many rows together, and a resource that cannot go on holds no other up", () =>
+    Effect.gen(function* () {
+      const one = yield* makeStand()
+      const { sql, name } = one
+      yield* one.faults({
+        kind: "status",
+        status: 403,
+        method: "POST",
+        path: "/areas",
+        body: { error: { code: "insufficient_scope", message: "no" } }
+      })
+      const insert = (resource: string, records: ReadonlyArray<object>) =>
+        sql`insert into tributary.outbox (company, resource, record)
+            select ${name}, ${resource}, r from jsonb_array_elements(${JSON.stringify(records)}::text::jsonb) r`
+      yield* insert("areas", [{ name: "Area", externalid: "a" }])
+      yield* insert("planets", [{ name: "Mars", externalid: "m" }])
+      yield* insert("salesmen", people(120))
+      const keeper = yield* Effect.forkChild(
+        Keep.keep([{ ...one.company, tables: Effect.succeed(tables) }], settingsDefault)
+      )
+      const states = Effect.map(
+        sql<{ resource: string; state: string; rows: number }>`
+          select resource, state, count(*)::int as rows from tributary.outbox where company = ${name} group by 1, 2 order by 1, 2`,
+        (rows) => rows.map(({ resource, state, rows: count }) => `${resource} ${state} ${count}`).join(", ")
+      )
+      const becomes = (wanted: string) =>
+        Effect.gen(function* () {
+          const last = yield* states.pipe(
+            Effect.repeat({
+              until: (now) => now === wanted,
+              schedule: Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 300 }))
+            })
+          )
+          assert.isDefined(last)
+          assert.strictEqual(yield* states, wanted)
+        })
+      yield* becomes("areas sending 1, planets refused 1, salesmen done 120")
+      yield* insert("salesmen", people(30, 120))
+      yield* becomes("areas sending 1, planets refused 1, salesmen done 150")
+      const calls = yield* one.calls
+      assert.isAtMost(calls.filter(({ operation }) => operation === "batch").length, 2)
+      yield* one.noFaults
+      yield* becomes("areas done 1, planets refused 1, salesmen done 150")
+      assert.isUndefined(keeper.pollUnsafe())
+      assert.deepStrictEqual((yield* one.isEqual).differences, [])
+    })
+  )
+})

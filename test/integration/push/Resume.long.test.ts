@@ -1,0 +1,47 @@
+/** Pushing while the database comes and goes, and into a source that fails every write. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Schedule from "effect/Schedule"
+import { everyoneOnce, makeStand, people, stand } from "./stand.ts"
+
+layer(stand, { timeout: 120_000, excludeTestServices: true })("going on", (it) => {
+  it.effect("a source that fails every write stops the turn, and the next one goes on", () =>
+    Effect.gen(function* () {
+      const one = yield* makeStand()
+      yield* one.insert(people(40))
+      yield* one.faults({ kind: "status", status: 500, method: "POST", path: "/salesmen" })
+      const settings = { batchRecordsMax: 8, concurrency: 1 }
+      const stopped = yield* one.push(settings)
+      assert.deepStrictEqual([stopped.status, stopped.failure?.kind], ["stopped", "FailsEveryWrite"])
+      assert.strictEqual(stopped.counts.waiting + stopped.counts.sending, 40)
+      yield* one.noFaults
+      assert.strictEqual((yield* one.push(settings)).status, "done")
+      yield* everyoneOnce(one, 40)
+    })
+  )
+
+  it.effect("a database that goes away in the middle loses and doubles nothing", () =>
+    Effect.gen(function* () {
+      const one = yield* makeStand()
+      yield* one.insert(people(1_500))
+      let killed = 0
+      const kill = Effect.gen(function* () {
+        const gone =
+          yield* one.sql`select pg_terminate_backend(l.pid) from pg_locks l join pg_database d on d.oid = l.database
+                                     where l.locktype = 'advisory' and d.datname = current_database() and l.granted`
+        killed += gone.length
+      }).pipe(Effect.ignore)
+      // At moments that are not those of the statements.
+      const killer = yield* Effect.forkChild(
+        Effect.repeat(kill, Schedule.jittered(Schedule.spaced("170 millis")).pipe(Schedule.upTo({ times: 12 })))
+      )
+      const pushed = yield* one.push({ batchRecordsMax: 40 })
+      yield* Fiber.interrupt(killer)
+      const last = pushed.status === "done" ? pushed : yield* one.push({ batchRecordsMax: 40 })
+      assert.strictEqual(last.status, "done")
+      assert.isAbove(killed, 0)
+      yield* everyoneOnce(one, 1_500)
+    })
+  )
+})

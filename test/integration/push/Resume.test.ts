@@ -1,0 +1,121 @@
+/**
+ * Going on where another one stopped: what a process leaves that dies, that loses its database or that is taken over, and
+ * what the next one makes of it.
+ */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import type { ConnectorShape } from "../../../src/connector/Connector.ts"
+import { everyoneOnce, makeStand, people, type Stand, stand } from "./stand.ts"
+
+/** Pushes until so many calls came to this point, and dies there. */
+const dieAt = Effect.fnUntraced(function* (one: Stand, calls: number, point: "before" | "after") {
+  const reached = Latch.makeUnsafe(false)
+  let count = 0
+  const { connector } = one.company
+  const here = Effect.suspend(() => {
+    count += 1
+    if (count === calls) reached.openUnsafe()
+    return Effect.never
+  })
+  const dying: ConnectorShape = {
+    ...connector,
+    write: (request) => (point === "before" ? here : Effect.andThen(connector.write(request), here))
+  }
+  const fiber = yield* Effect.forkChild(one.push({}, { company: { ...one.company, connector: dying } }))
+  yield* reached.await
+  yield* Fiber.interrupt(fiber)
+})
+
+layer(stand, { timeout: 60_000, excludeTestServices: true })("going on", (it) => {
+  describe("after a process that died", () => {
+    it.effect("before it sent, or before it heard the answer: the same key and the same bytes", () =>
+      Effect.gen(function* () {
+        for (const point of ["before", "after"] as const) {
+          const one = yield* makeStand()
+          yield* one.insert(people(400))
+          yield* dieAt(one, 2, point)
+          assert.strictEqual((yield* one.rows).filter(({ state }) => state === "sending").length, 400)
+          assert.strictEqual((yield* one.held).length, point === "before" ? 0 : 400)
+          const pushed = yield* one.push()
+          assert.strictEqual(pushed.status, "done")
+          assert.strictEqual(pushed.counts.created, 400)
+          assert.deepStrictEqual(pushed.calls, { sent: 2, batches: 2 })
+          yield* everyoneOnce(one, 400)
+        }
+      })
+    )
+
+    it.effect("so long ago that the source has forgotten the key: every record is looked up", () =>
+      Effect.gen(function* () {
+        for (const point of ["before", "after"] as const) {
+          const one = yield* makeStand()
+          yield* one.insert(people(30))
+          yield* dieAt(one, 1, point)
+          yield* one.sql`update tributary.push_calls set formed_at = formed_at - interval '25 hours' where company = ${one.name}`
+          yield* one.control("POST", "/clock", { advanceSeconds: 25 * 3600 })
+          const pushed = yield* one.push()
+          assert.strictEqual(pushed.status, "done")
+          assert.deepStrictEqual(pushed.calls.sent, point === "before" ? 1 : 0)
+          assert.deepStrictEqual(
+            (yield* one.calls).map(({ state }) => state),
+            point === "before" ? ["settled", "answered"] : ["settled"]
+          )
+          yield* everyoneOnce(one, 30)
+        }
+      })
+    )
+
+    it.effect("in the middle of a change", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.put(people(1))
+        yield* one.insert([{ externalid: "p-0", phone1: "1" }], "update")
+        yield* dieAt(one, 1, "after")
+        yield* one.sql`update tributary.push_calls set formed_at = formed_at - interval '25 hours' where company = ${one.name}`
+        const pushed = yield* one.push()
+        assert.strictEqual(pushed.counts.updated, 1)
+        assert.strictEqual(pushed.calls.sent, 0)
+        assert.deepStrictEqual((yield* one.isEqual).differences, [])
+      })
+    )
+  })
+
+  describe("beside another process", () => {
+    it.effect("two at once: one works, the other waits and finds it done", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.insert(people(700))
+        const both = yield* Effect.all([one.push(), one.push()], { concurrency: "unbounded" })
+        assert.deepStrictEqual(
+          both.map(({ status }) => status),
+          ["done", "done"]
+        )
+        assert.strictEqual(both[0].calls.sent + both[1].calls.sent, 3)
+        yield* everyoneOnce(one, 700)
+      })
+    )
+
+    it.effect("one that was taken over writes nothing more, and says so", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.insert(people(10))
+        const { connector } = one.company
+        const late: ConnectorShape = {
+          ...connector,
+          write: (request) =>
+            Effect.tap(connector.write(request), () =>
+              Effect.orDie(one.sql`update tributary.checkpoints set fence = fence + 1
+                                    where company_id = ${one.number} and lane = 'push'`)
+            )
+        }
+        const pushed = yield* one.push({}, { company: { ...one.company, connector: late } })
+        assert.deepStrictEqual([pushed.status, pushed.failure?.kind], ["stopped", "FencedOff"])
+        assert.isTrue((yield* one.rows).every(({ state }) => state === "sending"))
+        assert.strictEqual((yield* one.push()).status, "done")
+        yield* everyoneOnce(one, 10)
+      })
+    )
+  })
+})

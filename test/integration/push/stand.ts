@@ -1,0 +1,153 @@
+/** A company of its own on a reference server and an empty warehouse, with what tests of pushing ask of them. */
+import { assert } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { ServiceClient, Transport } from "../../../connectors/service-v2/client/index.ts"
+import { Budget } from "../../../src/budget/Budget.ts"
+import { type Table, tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { engineDefault } from "../../../src/pipeline/SyncResource.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { push, type PusherOptions, type PushSettings, settingsDefault } from "../../../src/push/Pusher.ts"
+import { compare } from "../../../src/verify/Compare.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { type ReferenceProcess, startReference } from "../../support/reference.ts"
+
+export class Source extends Context.Service<Source, ReferenceProcess>()("test/push/Source") {}
+
+export const paths = ["salesmen", "areas", "estquotepricelists", "taskstatuses"]
+export const tables = new Map<string, Table>(paths.map((path) => [path, tableOf(serviceV2.resources.get(path)!)]))
+
+export const stand = Layer.effect(
+  Source,
+  Effect.acquireRelease(
+    Effect.promise(() => startReference()),
+    (server) => Effect.promise(() => server.stop())
+  ).pipe(
+    Effect.tap((server) => Effect.promise(() => server.control("PUT", "/limits", { requestsPerMinute: 1_000_000 })))
+  )
+).pipe(
+  Layer.merge(Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([...tables.values()])))),
+  Layer.provideMerge(layerSql),
+  Layer.merge(Layer.merge(Transport.layerUndici(), Budget.layerUnlimited))
+)
+
+export interface OutboxRow {
+  readonly id: bigint
+  readonly externalid: string | null
+  readonly state: string
+  readonly outcome: string | null
+  readonly record_id: string | null
+  readonly attempts: number
+  readonly merges: number
+  readonly code: string | null
+  readonly field: string | null
+  readonly reason: string | null
+  readonly differences: ReadonlyArray<{ readonly field: string }> | null
+}
+
+interface Asked {
+  readonly method: string
+  readonly path: string
+  readonly status: number | null
+  readonly tokenId: number | null
+}
+
+let companies = 100
+
+export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
+  const source = yield* Source
+  const sql = yield* SqlClient.SqlClient
+  const number = (companies += 1)
+  const name = `company ${number}`
+  const table = tables.get(path)!
+  const control = (method: string, at: string, body?: unknown) => Effect.promise(() => source.control(method, at, body))
+  const { token, tokenid } = (yield* control("POST", "/tokens", { company: number, scopes: ["*"] })) as {
+    readonly token: string
+    readonly tokenid: number
+  }
+  const connector = yield* ServiceClient.make({
+    baseUrl: source.baseUrl,
+    token: Redacted.make(token),
+    catalogue: serviceV2,
+    pageSize: 100,
+    requestTimeoutMs: 5_000,
+    retry: { attemptsMax: 2, backoffBaseMs: 5, backoffMaxMs: 10 }
+  })
+  const company = { name, connector, engine: engineDefault, batchRecordsMax: 2_500 }
+  const options: PusherOptions = {
+    company,
+    companyId: BigInt(number),
+    table,
+    children: [],
+    settings: settingsDefault,
+    scope: "outbox"
+  }
+  return {
+    name,
+    number,
+    token,
+    sql,
+    options,
+    company,
+    control,
+    push: (settings: Partial<PushSettings> = {}, more: Partial<PusherOptions> = {}) =>
+      push({ ...options, ...more, settings: { ...settingsDefault, ...settings } }),
+    /** Inserts records as anybody would, by SQL. */
+    insert: (records: ReadonlyArray<object>, operation = "create") =>
+      sql`insert into tributary.outbox (company, resource, operation, record)
+          select ${name}, ${path}, ${operation}, r from jsonb_array_elements(${JSON.stringify(records)}::text::jsonb) r`,
+    rows: sql<OutboxRow>`select id, externalid, state, outcome, record_id, attempts, merges, code, field, reason, differences
+                           from tributary.outbox where company = ${name} order by id`,
+    calls: sql<{ operation: string; items: number; state: string; failures: number; body: string | null }>`
+      select operation, items, state, failures, body from tributary.push_calls where company = ${name} order by id`,
+    /** What the source holds. */
+    held: Effect.map(
+      Effect.promise(() => source.lines(`/state?company=${number}&resource=${path}`)),
+      (lines) => lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
+    ),
+    /** Whether the warehouse is equal to the source. */
+    isEqual: Effect.gen(function* () {
+      const state = yield* Effect.promise(() => source.lines(`/state?company=${number}&resource=${path}`))
+      return yield* compare(table, BigInt(number), state)
+    }),
+    /** Writes that the source was asked for. */
+    writes: Effect.map(control("GET", "/requests"), (answer) =>
+      (Array.isArray(answer) ? (answer as ReadonlyArray<Asked>) : []).filter(
+        (asked) => asked.tokenId === tokenid && asked.method !== "GET"
+      )
+    ),
+    put: (records: ReadonlyArray<object>) =>
+      Effect.map(
+        control("POST", "/records", { company: number, resource: path, records }),
+        (answer) => (answer as { readonly records: ReadonlyArray<Record<string, unknown>> }).records
+      ),
+    faults: (...rules: ReadonlyArray<object>) => control("POST", "/faults", { rules, seed: 1 }),
+    noFaults: control("DELETE", "/faults")
+  }
+})
+
+/** Salespeople with externalids of their own. */
+export const people = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, at) => ({
+    name: `Person ${from + at}`,
+    externalid: `p-${from + at}`,
+    commissionrate: "1.500"
+  }))
+
+export type Stand = Effect.Success<ReturnType<typeof makeStand>>
+
+/** Asserts that every row was created, exactly once, and that the warehouse shows it. */
+export const everyoneOnce = Effect.fnUntraced(function* (one: Stand, count: number) {
+  const rows = yield* one.rows
+  assert.isTrue(rows.every(({ outcome }) => outcome === "created"))
+  const held = yield* one.held
+  assert.strictEqual(held.length, count)
+  assert.strictEqual(new Set(held.map(({ externalid }) => externalid)).size, count)
+  assert.deepStrictEqual((yield* one.isEqual).differences, [])
+  assert.isTrue((yield* one.calls).every(({ state, body }) => state !== "open" && body === null))
+})

@@ -1,0 +1,116 @@
+/**
+ * What the source holds is compared by what it means, not by how it is written.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import type { SourceRecord } from "../../src/connector/Connector.ts"
+import type { Checked } from "../../src/push/Check.ts"
+import { differences } from "../../src/push/Echo.ts"
+import { checkerOf, decimalOf, resourceOf } from "./support.ts"
+
+const held = (path: string, values: Readonly<Record<string, string | null>>): SourceRecord => ({
+  id: "1",
+  columns: resourceOf(path).fields.map(({ name }) => values[name]),
+  partial: true,
+  customFields: null,
+  extra: null
+})
+
+const compare = (path: string, given: string, values: Readonly<Record<string, string | null>>) =>
+  differences(resourceOf(path), "create", (checkerOf(path).text(given) as Checked).text, held(path, values))
+
+describe("the echo of a write", () => {
+  it("is compared by the fields that the write sets", () => {
+    const given = '{"invoiceid":1,"quantity":"2.5","price":3,"taxable":true,"description":"A","externalid":"E"}'
+    const same = {
+      invoiceid: "1",
+      qty: "2.500000",
+      priceach: "3.000000",
+      taxflag: "1",
+      description: "A",
+      externalid: "E"
+    }
+    assert.deepStrictEqual(compare("invoicelines", given, same), [])
+    assert.deepStrictEqual(
+      compare("invoicelines", given, { ...same, qty: "2.500001", taxflag: "0", description: null, externalid: "e" }),
+      [
+        { field: "description", given: "A", held: null },
+        { field: "quantity", given: "2.5", held: "2.500001" },
+        { field: "taxable", given: "true", held: "0" },
+        { field: "externalid", given: "E", held: "e" }
+      ]
+    )
+    const untaxed = given.replace("true", "false")
+    assert.deepStrictEqual(compare("invoicelines", untaxed, { ...same, taxflag: "0" }), [])
+    assert.lengthOf(compare("invoicelines", untaxed, same), 1)
+  })
+
+  it("is compared at the scale that the source shows", () => {
+    const fee = (given: string, applicationfee: string) =>
+      compare("areas", `{"name":"A","externalid":"E","applicationfee":"${given}"}`, { applicationfee })
+    assert.deepStrictEqual(fee("1.23445", "1.2345"), [])
+    assert.deepStrictEqual(fee("-1.23445", "-1.2345"), [])
+    assert.deepStrictEqual(fee("1.234449", "1.2344"), [])
+    assert.lengthOf(fee("1.234449", "1.2345"), 1)
+    assert.deepStrictEqual(fee("-0.00001", "0.0000"), [])
+    assert.deepStrictEqual(fee("0.99999", "1.0000"), [])
+  })
+
+  it("never differs for zeros, and always for another value", () => {
+    fc.assert(
+      fc.property(decimalOf(4), fc.integer({ min: 1, max: 9 }), (amount, digit) => {
+        const [whole = "", fraction = ""] = amount.split(".")
+        const padded = `${whole.replace(/^(-?)0+(?=\d)/, "$1")}.${fraction.padEnd(4, "0")}`
+        const given = `{"invoiceid":1,"amount":"${amount}","externalid":"E"}`
+        assert.deepStrictEqual(compare("payments", given, { amount: padded }), [])
+        const other = `${padded.slice(0, -1)}${(Number(padded.at(-1)) + digit) % 10}`
+        assert.lengthOf(compare("payments", given, { amount: other }), 1)
+      })
+    )
+  })
+
+  it("takes a day for the day of an instant", () => {
+    const date = (given: string, datereceived: string) =>
+      compare("payments", `{"invoiceid":1,"amount":"1","externalid":"E","date":"${given}"}`, { datereceived })
+    assert.deepStrictEqual(date("2026-03-16", "2026-03-16"), [])
+    assert.deepStrictEqual(date("2026-03-16T23:59:59.9Z", "2026-03-16"), [])
+    assert.deepStrictEqual(date("2026-03-16", "2026-03-16T10:00:00.000000Z"), [])
+    assert.lengthOf(date("2026-03-16", "2026-03-17"), 1)
+    const closed = (given: string, entrydate: string) =>
+      compare("ardailycloses", `{"externalid":"E","entrydate":"${given}"}`, { entrydate })
+    assert.deepStrictEqual(closed("2026-03-16T10:00:00Z", "2026-03-16T10:00:00.000000Z"), [])
+    assert.deepStrictEqual(closed("2026-03-16", "2026-03-16T00:00:00.000000Z"), [])
+    assert.lengthOf(closed("2026-03-16T10:00:00Z", "2026-03-16T10:00:00.000001Z"), 1)
+  })
+
+  it("leaves out what the record does not show", () => {
+    assert.deepStrictEqual(
+      compare("apbilllines", '{"apbillid":1,"glaccount":"Sales","amount":"1","externalid":"E"}', {
+        apbillid: "1",
+        glaccountid: "5",
+        glaccount: "Revenue",
+        amount: "1.0000"
+      }),
+      []
+    )
+    assert.deepStrictEqual(
+      compare(
+        "shipments",
+        '{"orderid":1,"externalid":"E","lines":[{"orderlineid":1,"quantity":"1"}],"custom_fields":{"a":1}}',
+        { orderid: "1", externalid: "E" }
+      ),
+      []
+    )
+    assert.deepStrictEqual(differences(resourceOf("payments"), "cancel", "{}", held("payments", {})), [])
+  })
+
+  it("finds what an update did not empty", () => {
+    const found = differences(
+      resourceOf("payments"),
+      "update",
+      '{"reference":null,"method":3}',
+      held("payments", { checkid: "R", paymeth: "3" })
+    )
+    assert.deepStrictEqual(found, [{ field: "reference", given: null, held: "R" }])
+  })
+})

@@ -1,0 +1,149 @@
+/**
+ * What a dry run says: the same as the intake, without a warehouse.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { type FromOptions, from } from "../../src/push/From.ts"
+import { type Given, GivenError } from "../../src/push/Given.ts"
+import { IntakeRefused, look } from "../../src/push/Intake.ts"
+import type { Operation, Problem } from "../../src/push/Push.ts"
+import { bytesOf, ndJsonStream, resourceOf } from "./support.ts"
+
+const people = (count: number) =>
+  Array.from({ length: count }, (_, index) => `{"externalid":"E${index}","name":"é"}\n`).join("")
+
+const looking = (
+  text: string,
+  {
+    path = "salesmen",
+    operation = "create",
+    max = 250,
+    useBatch = true
+  }: { path?: string; operation?: Operation; max?: number; useBatch?: boolean } = {}
+) => {
+  const problems: Array<Problem> = []
+  return look({
+    company: "main",
+    resource: resourceOf(path),
+    operation,
+    records: ndJsonStream(text),
+    batchRecordsMax: max,
+    useBatch,
+    onProblem: (problem) => Effect.sync(() => void problems.push(problem))
+  }).pipe(Effect.map((looked) => ({ ...looked, told: problems })))
+}
+
+describe("a dry run", () => {
+  it.effect("says what would be sent", () =>
+    Effect.gen(function* () {
+      const { calls, given, problems, bytes, first, told } = yield* looking(people(5), { max: 2 })
+      assert.deepStrictEqual(
+        { calls, given, problems, told },
+        { calls: { batch: 2, single: 1 }, given: 5, problems: 0, told: [] }
+      )
+      assert.deepStrictEqual(
+        first,
+        ["E0", "E1", "E2"].map((externalid) => ({
+          externalid,
+          recordId: null,
+          text: `{"name":"é","externalid":"${externalid}"}`
+        }))
+      )
+      assert.strictEqual(bytes, 5 * Buffer.byteLength(first[0]!.text))
+    })
+  )
+
+  it.effect("counts the calls as they would be made", () =>
+    Effect.gen(function* () {
+      const callsOf = (count: number, options: Parameters<typeof looking>[1]) =>
+        Effect.map(looking(people(count), options), ({ calls }) => [calls.batch, calls.single])
+      assert.deepStrictEqual(yield* callsOf(250, {}), [1, 0])
+      assert.deepStrictEqual(yield* callsOf(251, {}), [1, 1])
+      assert.deepStrictEqual(yield* callsOf(252, {}), [2, 0])
+      assert.deepStrictEqual(yield* callsOf(1, {}), [0, 1])
+      assert.deepStrictEqual(yield* callsOf(5, { max: 1 }), [0, 5])
+      assert.deepStrictEqual(yield* callsOf(5, { useBatch: false }), [0, 5])
+      assert.deepStrictEqual(yield* callsOf(5, { operation: "update" }), [0, 5])
+    })
+  )
+
+  it.effect("tells every problem, and which lines give the same", () =>
+    Effect.gen(function* () {
+      const { given, problems, told } = yield* looking(
+        '{"externalid":"A","name":"1"}\n{"externalid":"B"}\n\n?\n{"externalid":"A","name":"2"}\n'
+      )
+      assert.deepStrictEqual([given, problems], [2, 3])
+      assert.deepStrictEqual(
+        told.map(({ line, field, message }) => `${line} ${field}: ${message}`),
+        [
+          "2 name: is required",
+          "4 null: is no JSON: expected a value at character 1",
+          '5 externalid: "A" is given twice: in line 1 and in line 5'
+        ]
+      )
+    })
+  )
+
+  it.effect("of nothing, or of what is not offered, is refused", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* Effect.flip(looking("\n"))).message, "nothing was given")
+      const error = yield* Effect.flip(looking('{"id":1}', { path: "emailtemplates", operation: "cancel" }))
+      assert.instanceOf(error, IntakeRefused)
+      assert.match(error.message, /cannot be cancelled through this API/)
+    })
+  )
+})
+
+describe("what --from names", () => {
+  const stdin = () => bytesOf("{}\n")
+  const read = (text: string, options: Partial<FromOptions> = {}) =>
+    Effect.flatMap(from(text, { stdin, ...options }), (found) =>
+      found._tag === "File" ? Stream.runCollect(found.records) : Effect.succeed([])
+    )
+
+  it.effect("is read as its name or the format says", () =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "push-"))),
+      (folder) =>
+        Effect.gen(function* () {
+          const file = (name: string, content: string) => {
+            writeFileSync(join(folder, name), content)
+            return join(folder, name)
+          }
+          const tags = (text: string, options?: Partial<FromOptions>) =>
+            Effect.map(read(text, options), (given) => given.map(({ _tag }) => _tag))
+          assert.deepStrictEqual(yield* tags(file("a.ndjson", "{}\n{}")), ["Json", "Json"])
+          assert.deepStrictEqual(yield* tags(file("a.JSONL", "{}")), ["Json"])
+          const cells: Given = { _tag: "Cells", line: 2, cells: ["1", "2"] }
+          assert.deepStrictEqual((yield* read(file("a.csv", "a,b\n1,2")))[1], cells)
+          assert.deepStrictEqual((yield* read(file("a.tsv", "a\tb\n1\t2")))[1], cells)
+          assert.deepStrictEqual((yield* read(file("b.csv", "a;b\n1;2"), { delimiter: ";" }))[1], cells)
+          assert.deepStrictEqual(yield* tags(file("data", "{}"), { format: "ndjson" }), ["Json"])
+          assert.deepStrictEqual(yield* tags("-"), ["Json"])
+          assert.deepStrictEqual(yield* tags("-", { format: "csv" }), ["Header"])
+          for (const name of ["data", "a.json", "a.constructor"]) {
+            const error = yield* Effect.flip(read(file(name, "{}")))
+            assert.match(error.message, /does not say how its records are written/)
+          }
+          const absent = yield* Effect.flip(read(join(folder, "absent.csv")))
+          assert.instanceOf(absent, GivenError)
+          assert.match(absent.message, /absent\.csv cannot be read: there is no such file/)
+          assert.match((yield* Effect.flip(read(folder, { format: "csv" }))).message, /it is a folder/)
+        }),
+      (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+    )
+  )
+
+  it.effect("is a query when it begins like one", () =>
+    Effect.gen(function* () {
+      for (const text of ["select 1", " SELECT\n1", "with a as (select 1) select * from a"]) {
+        assert.strictEqual((yield* from(text, { stdin }))._tag, "Query")
+      }
+      assert.strictEqual((yield* from("selected.csv", { stdin }))._tag, "File")
+    })
+  )
+})
