@@ -30,8 +30,13 @@ if (major >= 24) {
   // less, loading the others would take a hundred collections). The reference server holds its records as objects.
   await import("effect/Effect")
   if (process.argv[2] !== "reference-server") v8.setFlagsFromString("--semi-space-growth-factor=1")
-  // It also lets garbage grow as large again as what is needed; a verify that reads a large table would take twice the memory.
-  if (process.argv[2] === "verify") v8.setFlagsFromString("--heap-growing-percent=40")
+  // It also lets garbage grow as large again as what is needed: a verify of a large table would take twice the memory, and
+  // a push of many records would take more of it the longer it lasts.
+  const growth = new Map([
+    ["verify", 40],
+    ["push", 80]
+  ]).get(process.argv[2] ?? "")
+  if (growth !== undefined) v8.setFlagsFromString(`--heap-growing-percent=${growth}`)
   await import("../main.ts")
 } else {
   const newer = installedNode()
