@@ -62,6 +62,28 @@ export interface MinimalRun extends Run {
   readonly seconds: number
 }
 
+export interface PushRun extends Run {
+  readonly counts: Readonly<Record<string, number>>
+  readonly calls: { readonly sent: number; readonly batches: number }
+  /** The pushing alone: from the outbox to the last answer that is written down. */
+  readonly seconds: number
+}
+
+export interface PostRun extends Run {
+  readonly calls: number
+  readonly seconds: number
+}
+
+/** What is written, and how. */
+export interface PushWish {
+  /** NDJSON, in the folder of {@link Stand.write}. */
+  readonly file: string
+  readonly resource: string
+  readonly batchSize: number
+  /** Requests under way at the same time. */
+  readonly concurrency: number
+}
+
 export interface SyncSettings {
   /** Null is no limit. */
   readonly requestsPerMinute: number | null
@@ -89,6 +111,12 @@ export interface Stand {
     args: ReadonlyArray<string>
   ) => Promise<SyncRun>
   readonly minimal: (source: Source, warehouse: Warehouse, args: ReadonlyArray<string>) => Promise<MinimalRun>
+  /** Makes a file; answers its path. */
+  readonly write: (name: string, text: string) => string
+  /** Writes the records of a file to the source, without a request limit. */
+  readonly push: (source: Source, warehouse: Warehouse, wish: PushWish) => Promise<PushRun>
+  /** Posts the same records by a bare loop. */
+  readonly post: (source: Source, warehouse: Warehouse, wish: PushWish) => Promise<PostRun>
   /** Receives events of the resources, without a request limit. */
   readonly serve: (
     source: Source,
@@ -99,6 +127,7 @@ export interface Stand {
 }
 
 const minimalProgram = fileURLToPath(new URL("./minimal.ts", import.meta.url))
+const posterProgram = fileURLToPath(new URL("./poster.ts", import.meta.url))
 
 /** Records in the heap of the reference server need more than Node takes by itself. */
 const serverHeapMb = 12_000
@@ -235,9 +264,10 @@ export const open = async (): Promise<Stand> => {
     }
   }
 
-  const minimal: Stand["minimal"] = async (from, to, args) => {
-    const { result, ...run } = await counted(from, () => {
-      const child = spawn(process.execPath, [minimalProgram, ...args], {
+  /** Runs one of the baselines to its end; answers the line that it prints. */
+  const baseline = (from: Source, to: Warehouse, program: string, args: ReadonlyArray<string>) =>
+    counted(from, () => {
+      const child = spawn(process.execPath, [program, ...args], {
         env: { PATH: process.env["PATH"], ...environment(from, to) },
         stdio: ["ignore", "pipe", "inherit"]
       })
@@ -245,13 +275,52 @@ export const open = async (): Promise<Stand> => {
       child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()))
       const done = new Promise<string>((resolve, reject) => {
         child.once("close", (code) =>
-          code === 0 ? resolve(stdout) : reject(new Error(`the minimal pipeline ended with ${code}`))
+          code === 0 ? resolve(stdout) : reject(new Error(`the baseline ended with ${code}`))
         )
       })
       return { child, done }
     })
+
+  const minimal: Stand["minimal"] = async (from, to, args) => {
+    const { result, ...run } = await baseline(from, to, minimalProgram, args)
     const { rows, seconds, peakKb } = JSON.parse(result) as { rows: number; seconds: number; peakKb: number }
     return { ...run, rows, seconds, peakMb: run.peakMb ?? peakKb / 1024 }
+  }
+
+  const write: Stand["write"] = (name, text) => {
+    const path = join(folder, name)
+    writeFileSync(path, text)
+    return path
+  }
+
+  const post: Stand["post"] = async (from, to, { file, resource, batchSize, concurrency }) => {
+    const { result, ...run } = await baseline(from, to, posterProgram, [
+      file,
+      resource,
+      String(batchSize),
+      String(concurrency)
+    ])
+    return { ...run, ...(JSON.parse(result) as { calls: number; seconds: number }) }
+  }
+
+  const push: Stand["push"] = async (from, to, { file, resource, batchSize, concurrency }) => {
+    const config = write(
+      "push.yaml",
+      `budget: { requests_per_minute: unlimited }
+push: { batch_size: ${batchSize}, concurrency: ${concurrency} }
+`
+    )
+    const { result, ...run } = await counted(from, () =>
+      startCommand(["push", resource, "--from", file, "--config", config, "--json"], {
+        cwd: folder,
+        env: environment(from, to)
+      })
+    )
+    if (result.code !== 0) throw new Error(`push ended with ${result.code}: ${result.stderr}`)
+    const { counts, calls, durationMs } = JSON.parse(result.stdout) as Pick<PushRun, "counts" | "calls"> & {
+      readonly durationMs: number
+    }
+    return { ...run, counts, calls, seconds: durationMs / 1000 }
   }
 
   const serve: Stand["serve"] = async (from, to, { secret, resources }) => {
@@ -294,7 +363,7 @@ webhooks: { listen: "127.0.0.1:0" }
     }
   }
 
-  return { source, warehouse, sync, minimal, serve, close: closeAll }
+  return { source, warehouse, sync, minimal, write, push, post, serve, close: closeAll }
 }
 
 export interface Fetched {

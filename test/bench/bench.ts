@@ -1,12 +1,12 @@
 /**
  * `npm run bench`: the numbers that the product promises, measured in one run beside the ceilings of the same work.
  *
- *     npm run bench -- --rows 200000 --page-size 250 --repeat 3 --only pipeline,quiet,cold,million,webhook --quota --json
+ *     npm run bench -- --rows 200000 --page-size 250 --repeat 3 --only pipeline,quiet,cold,million,webhook,push --quota --json
  *
  * Groups: `pipeline` (a full sync, every row changed, one in a hundred changed, memory), `quiet` (nothing changed, every
  * resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows), `webhook` (acknowledgements a
- * second, and a steady rate of events down to their rows), `quota` (how much of the request limit is used; takes more
- * than two minutes, therefore only when asked for).
+ * second, and a steady rate of events down to their rows), `push` (100,000 records written to the source), `quota` (how
+ * much of the request limit is used; takes more than two minutes, therefore only when asked for).
  *
  * Ratios are the point: machines differ and are busy with other things. Baseline and product take turns, and medians
  * are shown. Rates are those of the work; whole commands have lines of their own.
@@ -19,6 +19,7 @@ import { from as copyFrom, to as copyTo } from "pg-copy-streams"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import * as Figures from "./Figures.ts"
 import * as Stand from "./Stand.ts"
+import * as Pushes from "./pushes.ts"
 import * as Webhooks from "./webhooks.ts"
 
 const { values: flags } = parseArgs({
@@ -26,7 +27,7 @@ const { values: flags } = parseArgs({
     rows: { type: "string", default: "200000" },
     "page-size": { type: "string", default: "250" },
     repeat: { type: "string", default: "3" },
-    only: { type: "string", default: "pipeline,quiet,cold,million,webhook" },
+    only: { type: "string", default: "pipeline,quiet,cold,million,webhook,push" },
     quota: { type: "boolean", default: false },
     json: { type: "boolean", default: false }
   }
@@ -476,6 +477,7 @@ try {
   if (groups.has("million")) await measureMillion(stand, peakMb)
   if (groups.has("webhook"))
     figures.push(...(await Webhooks.acknowledgements(stand)), ...(await Webhooks.steadyRate(stand)))
+  if (groups.has("push")) figures.push(...(await Pushes.pushes(stand, { records: 100_000, few: 20_000, repeat, say })))
   if (groups.has("quota")) await measureQuota(stand)
 } finally {
   await stand.close()

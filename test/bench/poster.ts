@@ -1,0 +1,42 @@
+/**
+ * What the server alone takes: the bodies of a push, ready-made, posted by a bare loop with so many requests under way.
+ *
+ * It keeps none of the product's promises: nothing is stored before it is sent, no answer is looked at beyond its
+ * status, and nothing is sent again. A process of its own, started by `pushes.ts`; answers one line of JSON.
+ *
+ *     node test/bench/poster.ts <file> <resource> <records in a call> <requests under way>
+ */
+import { randomUUID } from "node:crypto"
+import { readFileSync } from "node:fs"
+import { Pool } from "undici"
+
+const [file, resource, perCall, underway] = process.argv.slice(2)
+const base = new URL(process.env["SERVICE_API_URL"]!)
+const authorization = `Bearer ${process.env["SERVICE_API_TOKEN"]!}`
+const concurrency = Number(underway)
+
+const lines = readFileSync(file!, "utf8").trimEnd().split("\n")
+const bodies: Array<string> = []
+for (let at = 0; at < lines.length; at += Number(perCall)) {
+  bodies.push(`[${lines.slice(at, at + Number(perCall)).join(",")}]`)
+}
+const pool = new Pool(base.origin, { connections: concurrency, pipelining: 1 })
+let next = 0
+const post = async () => {
+  while (next < bodies.length) {
+    const body = bodies[next++]!
+    const answer = await pool.request({
+      method: "POST",
+      path: `${base.pathname}/${resource}/batch`,
+      headers: { authorization, "content-type": "application/json", "idempotency-key": randomUUID() },
+      body
+    })
+    await answer.body.arrayBuffer()
+    if (answer.statusCode !== 207) throw new Error(`a call was answered ${answer.statusCode}`)
+  }
+}
+const began = process.hrtime.bigint()
+await Promise.all(Array.from({ length: concurrency }, post))
+const seconds = Number(process.hrtime.bigint() - began) / 1e9
+await pool.close()
+process.stdout.write(`${JSON.stringify({ calls: bodies.length, seconds })}\n`)

@@ -1,0 +1,111 @@
+/** The campaign of pushes judges itself: its chaos and its comparison, with pushers made for it. */
+import { randomUUID } from "node:crypto"
+import { setTimeout as sleep } from "node:timers/promises"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { Chance } from "../fuzz/Chance.ts"
+import { type ReferenceProcess, startReference } from "../support/reference.ts"
+import { openPushChaos } from "./PushChaos.ts"
+import { differences } from "./PushDifference.ts"
+import { draw, type Expected, type Given, poisonMark, resource } from "./PushFile.ts"
+
+const patienceMs = 300
+const timeoutMs = 120_000
+const records = 120
+const perCall = 4
+
+describe("chaos between a pusher and the source", () => {
+  let reference: ReferenceProcess
+  beforeAll(async () => {
+    reference = await startReference()
+    await reference.control("PUT", "/limits", { requestsPerMinute: null })
+  }, timeoutMs)
+  afterAll(() => reference.stop())
+
+  /** Pushes drawn records until the answers say that all are there; answers what is wrong at the source then. */
+  const pushed = async (company: number, seed: number, keyOf: (key: string) => string) => {
+    const token = await reference.token(company)
+    const chance = new Chance(seed)
+    const chaos = await openPushChaos({
+      upstream: reference.baseUrl,
+      chance: new Chance(seed),
+      patienceMs,
+      poisonMark,
+      onFirst: async () => {}
+    })
+    const all = Array.from({ length: records }, (_, place) => draw(chance, `n${place}`))
+    const authorization = `Bearer ${token}`
+    const isThere = async ({ externalid }: Given): Promise<boolean> => {
+      for (;;) {
+        const answer = await fetch(`${chaos.baseUrl}/${resource}?cancel=any&externalid=${externalid}`, {
+          headers: { authorization }
+        }).catch(() => null)
+        if (answer?.ok === true) return ((await answer.json()) as { data: ReadonlyArray<unknown> }).data.length > 0
+      }
+    }
+    const post = (key: string, chunk: ReadonlyArray<Given>) =>
+      fetch(`${chaos.baseUrl}/${resource}/batch`, {
+        method: "POST",
+        headers: { authorization, "content-type": "application/json", "idempotency-key": keyOf(key) },
+        body: JSON.stringify(chunk),
+        signal: AbortSignal.timeout(patienceMs)
+      }).then(
+        (answer) => answer.status,
+        () => null
+      )
+    for (let at = 0; at < all.length; at += perCall) {
+      let left: ReadonlyArray<Given> = all.slice(at, at + perCall)
+      let key = randomUUID()
+      for (let faults = 0; left.length > 0;) {
+        const status = await post(key, left)
+        if (status === 207) break
+        if (status === 409) await sleep(50)
+        faults = status === 500 ? faults + 1 : 0
+        if (faults < 10) continue
+        // The source answers this key with 500 for ever: what is not there goes under another one.
+        const there = await Promise.all(left.map(isThere))
+        left = left.filter((_, place) => !there[place]!)
+        key = randomUUID()
+        faults = 0
+      }
+    }
+    await chaos.flush()
+    await chaos.close()
+    const expected: ReadonlyArray<Expected> = all.map((given) => ({
+      given,
+      poison: null,
+      changes: 0,
+      isCancelled: false
+    }))
+    const of = `company=${company}&resource=${resource}`
+    return {
+      counts: chaos.counts,
+      misused: chaos.misused,
+      found: differences(
+        expected,
+        await reference.lines(`/state?${of}`),
+        await reference.lines(`/history?${of}`),
+        (externalid) => externalid.startsWith("push-")
+      )
+    }
+  }
+
+  it(
+    "leaves every record once where a request keeps its key",
+    async () => {
+      const { counts, misused, found } = await pushed(11, 5, (key) => key)
+      assert.deepStrictEqual(found, [])
+      assert.deepStrictEqual(misused, [])
+      assert.isAtLeast([...counts.keys()].length, 10)
+    },
+    timeoutMs
+  )
+
+  it(
+    "has it found where a request is sent again under another key",
+    async () => {
+      const { found } = await pushed(12, 5, () => randomUUID())
+      assert.match(found.join("\n"), /was made 2 times/)
+    },
+    timeoutMs
+  )
+})

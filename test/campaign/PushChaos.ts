@@ -1,0 +1,292 @@
+/**
+ * A proxy between pushers and the source that does what networks and gateways do to writes: they are lost before the
+ * work or after it, sent twice, held back beyond the client's patience, answered 500 in the place of the true answer,
+ * once or for that key for ever, and answered request_in_progress while the first is still under way.
+ *
+ * Promise: whatever is done is drawn from one chance and counted. It invents no work and takes none back: a request is
+ * passed on as it came, with its key, or not at all. Nothing that it holds back outlives {@link PushChaos.flush}.
+ */
+import { createHash } from "node:crypto"
+import {
+  Agent,
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+  type ServerResponse
+} from "node:http"
+import type { AddressInfo } from "node:net"
+import { setTimeout as sleep } from "node:timers/promises"
+import type { Chance } from "../fuzz/Chance.ts"
+
+/** A request that writes, as it came. */
+export interface Write {
+  readonly method: string
+  readonly path: string
+  readonly key: string
+  readonly body: string
+}
+
+export interface PushChaos {
+  /** The base address of the API behind it. */
+  readonly baseUrl: string
+  /** What was done, and how often. */
+  readonly counts: ReadonlyMap<string, number>
+  /** Requests that came with a key that was known for others, or with none. */
+  readonly misused: ReadonlyArray<string>
+  /** Draws from here on other probabilities for everything that it does. */
+  readonly shuffle: () => void
+  /** Waits until nothing is held back any more. */
+  readonly flush: () => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+export interface PushChaosOptions {
+  /** The base address of the source. */
+  readonly upstream: string
+  readonly chance: Chance
+  /** How long the client waits for an answer. */
+  readonly patienceMs: number
+  /** A call whose body holds this is refused as a whole. */
+  readonly poisonMark: string
+  /** Asked when a key comes for the first time, before anything is done. */
+  readonly onFirst: (write: Write) => Promise<void>
+}
+
+const fates = {
+  "passed on": 60,
+  "lost before the work": 5,
+  "answer lost": 7,
+  "sent twice at once": 5,
+  "sent again later": 4,
+  "held back before the work": 2,
+  "answer held back": 2,
+  "answered 500 in place of the answer": 5,
+  "answered 500, nothing done": 4,
+  "answered 503 by a gateway": 2,
+  "answered 429": 1,
+  "500 for ever, nothing done": 1,
+  "500 for ever, done": 1
+} as const
+type Fate = keyof typeof fates
+
+const readFates = {
+  "passed on": 94,
+  "lost before the work": 2,
+  "answer lost": 2,
+  "answered 500, nothing done": 2
+} as const
+
+interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+}
+
+const json = { "content-type": "application/json" }
+const envelope = (code: string, message: string, field?: string): Buffer =>
+  Buffer.from(JSON.stringify({ error: { code, message, ...(field === undefined ? {} : { field }) } }))
+const fault: Answer = { status: 500, headers: json, body: envelope("server_error", "the request did not complete") }
+const gateway: Answer = { status: 503, headers: { "content-type": "text/html" }, body: Buffer.from("<h1>busy</h1>") }
+const limited: Answer = {
+  status: 429,
+  headers: { ...json, "retry-after": "1" },
+  body: envelope("rate_limited", "too many requests")
+}
+const inProgress: Answer = {
+  status: 409,
+  headers: { ...json, "retry-after": "1" },
+  body: envelope("request_in_progress", "the first request with this Idempotency-Key is still running")
+}
+const refused: Answer = {
+  status: 422,
+  headers: json,
+  body: envelope("rule_violation", "a record breaks a rule of this installation", "description")
+}
+
+const bodyOf = async (message: IncomingMessage): Promise<Buffer> => {
+  const chunks: Array<Buffer> = []
+  for await (const chunk of message) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks)
+}
+
+export const openPushChaos = async (options: PushChaosOptions): Promise<PushChaos> => {
+  const { chance, patienceMs } = options
+  const upstream = new URL(options.upstream)
+  const agent = new Agent({ keepAlive: true })
+  const counts = new Map<string, number>()
+  const count = (what: string) => counts.set(what, (counts.get(what) ?? 0) + 1)
+  const misused: Array<string> = []
+  const underway = new Set<Promise<unknown>>()
+  /** What is known of a key: what it was for, whether a request is held back, and an answer that stands for ever. */
+  const keys = new Map<string, { readonly print: string; held: number; stored: Answer | null }>()
+
+  const weights = <F extends string>(of: Readonly<Record<F, number>>) =>
+    Object.entries<number>(of).map(([fate, weight]) => [weight, fate as F] as const)
+  let drawn = weights(fates)
+  const shuffle = () => {
+    drawn = weights(fates).map(([weight, fate]) =>
+      fate === "passed on" ? ([weight, fate] as const) : ([weight * chance.pick([0, 1, 1, 2]), fate] as const)
+    )
+  }
+
+  const along = <A>(work: Promise<A>): Promise<A> => {
+    underway.add(work)
+    const done = () => underway.delete(work)
+    work.finally(done).catch(() => undefined)
+    return work
+  }
+
+  /** Passes a request on; null when the source cannot be reached. */
+  const pass = (method: string, path: string, headers: IncomingHttpHeaders, body: Buffer): Promise<Answer | null> =>
+    along(
+      new Promise((resolve) => {
+        const { hostname, port } = upstream
+        const asking = request({ hostname, port, path, method, agent, headers: { ...headers, host: upstream.host } })
+        asking.once("response", (answer) => {
+          bodyOf(answer).then(
+            (bytes) => resolve({ status: answer.statusCode!, headers: answer.headers, body: bytes }),
+            () => resolve(null)
+          )
+        })
+        asking.once("error", () => resolve(null))
+        asking.end(body)
+      })
+    )
+
+  /** What becomes of a request that reads; null is a connection that breaks. */
+  const read = async (passed: () => Promise<Answer | null>): Promise<Answer | null> => {
+    const fate = chance.weighted(weights(readFates))
+    if (fate !== "passed on") count(`read: ${fate}`)
+    switch (fate) {
+      case "passed on":
+        return passed()
+      case "lost before the work":
+        return null
+      case "answer lost":
+        await passed()
+        return null
+      case "answered 500, nothing done":
+        return fault
+    }
+  }
+
+  const write = async (key: string, passed: () => Promise<Answer | null>): Promise<Answer | null> => {
+    const known = keys.get(key)!
+    if (known.stored !== null) {
+      count("answered the stored 500")
+      return known.stored
+    }
+    if (known.held > 0) {
+      count("answered request_in_progress")
+      return inProgress
+    }
+    const fate: Fate = chance.weighted(drawn)
+    count(fate)
+    switch (fate) {
+      case "passed on":
+        return passed()
+      case "lost before the work":
+        return null
+      case "answer lost":
+        await passed()
+        return null
+      case "sent twice at once": {
+        const [answer] = await Promise.all([passed(), passed()])
+        return answer
+      }
+      case "sent again later": {
+        const answer = await passed()
+        void along(sleep(chance.between(50, 2_000)).then(passed))
+        return answer
+      }
+      case "held back before the work":
+        known.held += 1
+        try {
+          await along(sleep(patienceMs + chance.between(100, 1_500)))
+          return await passed()
+        } finally {
+          known.held -= 1
+        }
+      case "answer held back": {
+        const answer = await passed()
+        await sleep(patienceMs + 200)
+        return answer
+      }
+      case "answered 500 in place of the answer":
+        await passed()
+        return fault
+      case "answered 500, nothing done":
+        return fault
+      case "answered 503 by a gateway":
+        return gateway
+      case "answered 429":
+        return limited
+      case "500 for ever, nothing done":
+        return (known.stored = fault)
+      case "500 for ever, done":
+        known.stored = fault
+        await passed()
+        return fault
+    }
+  }
+
+  const meet = async (asked: IncomingMessage): Promise<Answer | null> => {
+    const method = asked.method!
+    const path = asked.url!
+    const body = await bodyOf(asked)
+    const passed = () => pass(method, path, asked.headers, body)
+    if (method === "GET") return read(passed)
+    const key = asked.headers["idempotency-key"]
+    if (typeof key !== "string") {
+      misused.push(`${method} ${path} came without a key`)
+      return passed()
+    }
+    const print = createHash("sha256")
+      .update(`${method} ${path} ${asked.headers["if-match"] ?? ""}\n`)
+      .update(body)
+      .digest("hex")
+    const known = keys.get(key)
+    if (known === undefined) {
+      keys.set(key, { print, held: 0, stored: null })
+      await options.onFirst({ method, path, key, body: body.toString("utf8") })
+    } else if (known.print !== print)
+      misused.push(`${method} ${path} came with the key ${key}, which is that of another request`)
+    if (body.includes(options.poisonMark)) {
+      count("refused as a whole")
+      return refused
+    }
+    return write(key, passed)
+  }
+
+  const answer = async (asked: IncomingMessage, response: ServerResponse) => {
+    const given = await meet(asked)
+    if (given === null) {
+      asked.socket.destroy()
+      return
+    }
+    const { "transfer-encoding": _, connection: _connection, ...headers } = given.headers
+    response.writeHead(given.status, { ...headers, "content-length": given.body.length }).end(given.body)
+  }
+  const server = createServer((asked, response) => {
+    answer(asked, response).catch(() => asked.socket.destroy())
+  })
+  server.keepAliveTimeout = 0
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const base = new URL(upstream)
+  base.port = String((server.address() as AddressInfo).port)
+  return {
+    baseUrl: base.href,
+    counts,
+    misused,
+    shuffle,
+    flush: async () => {
+      while (underway.size > 0) await Promise.allSettled(underway)
+    },
+    close: async () => {
+      agent.destroy()
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    }
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * Where a push is killed, and what it was about then.
+ *
+ * Promise: a place is a count of what the process does (messages to the database, requests, transactions of the
+ * ledger), but for a few that are a moment like any other. Between them the places stand on both sides of everything that must not happen twice: a call that is
+ * stored and not sent, sent and not answered, answered and not known, known and not written down.
+ */
+import type { Chance } from "../fuzz/Chance.ts"
+import type { Moment } from "../support/tap.ts"
+
+type RequestStage = Extract<Moment, { kind: "request" }>["stage"]
+type TurnStage = Extract<Moment, { kind: "landing" }>["stage"]
+
+export type Place =
+  | { readonly kind: "start" }
+  /** A time since its start, and no place at all. */
+  | { readonly kind: "time"; readonly ms: number }
+  | { readonly kind: "message"; readonly number: number }
+  | { readonly kind: "write" | "read"; readonly number: number; readonly stage: RequestStage }
+  /** A transaction under the fence: a call is stored, or what became of one. */
+  | { readonly kind: "turn"; readonly number: number; readonly stage: TurnStage }
+  /** The report is being printed. */
+  | { readonly kind: "report" }
+
+const requestStages = ["asked", "answered", "half", "told"] as const
+const turnStages = ["opened", "commit", "committed", "told"] as const
+
+export const draw = (chance: Chance): Place =>
+  chance.weighted<() => Place>([
+    [3, () => ({ kind: "start" })],
+    [15, () => ({ kind: "time", ms: chance.between(300, 4_000) })],
+    [10, () => ({ kind: "message", number: chance.between(1, 60) })],
+    [50, () => ({ kind: "write", number: chance.between(1, 8), stage: chance.pick(requestStages) })],
+    [8, () => ({ kind: "read", number: chance.between(1, 6), stage: chance.pick(requestStages) })],
+    [30, () => ({ kind: "turn", number: chance.between(1, 20), stage: chance.pick(turnStages) })],
+    [3, () => ({ kind: "report" })]
+  ])()
+
+/** A place between the first call and the end. */
+export const drawAtWork = (chance: Chance): Place =>
+  chance.is(0.6)
+    ? { kind: "write", number: chance.between(1, 6), stage: chance.pick(requestStages) }
+    : { kind: "turn", number: chance.between(3, 16), stage: chance.pick(turnStages) }
+
+export const told = (place: Place): string => {
+  switch (place.kind) {
+    case "start":
+      return "at its start"
+    case "time":
+      return "at any moment"
+    case "report":
+      return "while it reported"
+    case "message":
+      return "between two messages to the database"
+    case "read":
+      return `while it looked something up (${place.stage})`
+    case "write":
+      return {
+        asked: "a write is on its way",
+        answered: "a write is done, its answer on its way",
+        half: "half of the answer to a write has come",
+        told: "the answer to a write has come"
+      }[place.stage]
+    case "turn":
+      return {
+        opened: "a transaction of the ledger begins",
+        rows: "a transaction of the ledger loads rows",
+        commit: "before a commit of the ledger",
+        committed: "after a commit of the ledger, before the news of it",
+        told: "after a commit of the ledger"
+      }[place.stage]
+  }
+}
+
+/** Tells for each moment of one process whether it is the place; to be asked about every moment, once. */
+export const watchFor = (place: Place): ((moment: Moment) => boolean) => {
+  const seen = { write: 0, read: 0 }
+  /** Numbers of requests among their kind. */
+  const numbers = new Map<number, number>()
+  return (moment) => {
+    switch (moment.kind) {
+      case "message":
+        return place.kind === "message" && place.number === moment.number
+      case "landing":
+        return place.kind === "turn" && place.number === moment.number && place.stage === moment.stage
+      case "request": {
+        const kind = moment.method === "GET" ? "read" : "write"
+        if (moment.stage === "asked") numbers.set(moment.number, (seen[kind] += 1))
+        return (
+          (place.kind === "read" || place.kind === "write") &&
+          place.kind === kind &&
+          place.number === numbers.get(moment.number) &&
+          place.stage === moment.stage
+        )
+      }
+    }
+  }
+}

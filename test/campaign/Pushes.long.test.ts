@@ -1,0 +1,52 @@
+/** A small campaign of pushes, and a large file when nothing fails. */
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { pushOnce, wishOf } from "../bench/pushes.ts"
+import * as Bench from "../bench/Stand.ts"
+import { pushCampaign } from "./PushCampaign.ts"
+
+const timeoutMs = 300_000
+
+describe("a campaign of pushes", () => {
+  it(
+    "leaves every record at the source once and with an outcome, whatever was killed",
+    async () => {
+      const { chaos, killed, problems, sums } = await pushCampaign({
+        kills: 9,
+        postgresKills: 1,
+        records: 120,
+        seed: 7,
+        tell: () => {}
+      })
+      assert.deepStrictEqual(problems, [])
+      // What a campaign is about has happened.
+      assert.isAtLeast(
+        Object.values(killed).reduce((sum, times) => sum + times, 0),
+        9
+      )
+      assert.isAtLeast(Object.keys(chaos).length, 8)
+      assert.isAtLeast(sums["calls found in the ledger before they were sent"]!, 20)
+    },
+    timeoutMs
+  )
+})
+
+describe("a push of 20,000 records, when nothing fails", () => {
+  let stand: Bench.Stand
+  beforeAll(async () => {
+    stand = await Bench.open()
+  }, timeoutMs)
+  afterAll(() => stand.close())
+
+  it(
+    "takes 80 calls, makes each record once, and shows them all",
+    async () => {
+      const records = 20_000
+      const source = await stand.source(["--data", "empty"], { pageSize: null })
+      const run = await pushOnce(stand, source, wishOf(stand, records), records)
+      assert.deepInclude(run, { notOnce: 0, shown: records, byPush: records })
+      assert.deepInclude(run.asked, { writes: 80, batches: 80 })
+      assert.deepInclude(run.counts, { created: records, refused: 0, different: 0, waiting: 0, sending: 0 })
+    },
+    timeoutMs
+  )
+})
