@@ -6,6 +6,7 @@
  * is never drawn, only wished.
  */
 import { chance } from "./kernel/Chance.ts"
+import { isOfPushes, pushClasses } from "./PushClasses.ts"
 import type { NetworkFault } from "./world/Network.ts"
 
 /** What goes wrong, as far as it concerns the sync engine. */
@@ -75,7 +76,8 @@ export const classes = {
   R4: "a database that is not there while receiving",
   R5: "receivers slower than the sender waits",
   R7: "records that can never be read",
-  R8: "what was acted on is forgotten while it comes again"
+  R8: "what was acted on is forgotten while it comes again",
+  ...pushClasses
 } as const
 
 export type FaultClass = keyof typeof classes
@@ -84,6 +86,9 @@ export const classNames = Object.keys(classes) as ReadonlyArray<FaultClass>
 
 /** How rows come over: by scheduled syncs, by these with webhooks beside them, or, after a first sync, by webhooks alone. */
 export type Hooks = "off" | "beside" | "only"
+
+/** Whether records are pushed: never, beside scheduled syncs, or alone (see `PushPlan.ts`). */
+export type Pushes = "off" | "beside" | "only"
 
 const isOfWebhooks = (name: FaultClass): boolean => /^[WR]\d/.test(name)
 
@@ -146,6 +151,7 @@ export interface Plan {
   readonly sharedBudget: boolean
   readonly skews: ReadonlyArray<number>
   readonly hooks: Hooks
+  readonly pushes: Pushes
   /** Of webhooks; times in microseconds. */
   readonly webhooks: {
     /** Between two cycles of the sender. */
@@ -198,6 +204,7 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
   const place = around.next()
   const hooks = wish.overrides?.hooks ?? (place < hooksShare / 2 ? "only" : place < hooksShare ? "beside" : "off")
   for (const name of classNames) {
+    if (isOfPushes(name)) continue
     const isHooks = isOfWebhooks(name)
     const drawn = (isHooks ? around : swarm).chance(rare[name] ?? 0.5) && (!isHooks || hooks !== "off")
     const isClaimed = !(name in pending)
@@ -302,6 +309,7 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
     sharedBudget: draw.chance(0.4),
     skews: [0, 1].map(() => (has("K1") ? draw.pick([-1, 1]) * draw.skewed(1_000, 400 * 86_400_000) * 1000 : 0)),
     hooks,
+    pushes: "off",
     webhooks: {
       cycleEvery: around.skewed(2, 6) * 1_000_000,
       failureThreshold: has("W12") ? around.pick([4, 6, 24]) : 24,

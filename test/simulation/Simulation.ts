@@ -78,6 +78,12 @@ export interface Bench {
 }
 
 export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep = false): Promise<Result> => {
+  const pushes = wish.overrides?.pushes ?? "off"
+  if (pushes !== "off") {
+    // Loaded where it is asked for: the other seeds need nothing of it.
+    const { simulatePushes } = await import("./PushSimulation.ts")
+    return simulatePushes(bench, seed, wish, keep, pushes)
+  }
   const startedAt = performance.now()
   await bench.clear()
   const drawn = plan(seed, wish)

@@ -8,6 +8,7 @@
  *   --workers N           processes (2); --report FILE.json writes everything down
  *   --reduce              also finds out which classes the first red seed needs (as --seed does)
  *   --hooks off|beside|only   how rows come over, in every seed
+ *   --pushes off|beside|only  whether records are pushed, in every seed: never, beside scheduled syncs, or alone
  *   --only A,B --on A,B --off A,B   classes of faults, for looking closer
  *
  * Exit code 1: a divergence, a planted bug that nobody noticed, a class of faults that never struck.
@@ -17,8 +18,10 @@ import { parseArgs } from "node:util"
 import type { Answer, Job } from "./Job.ts"
 import { mutants } from "./mutants/index.ts"
 import { misfit, type Mutant } from "./mutants/Mutant.ts"
-import { classes, classNames, type FaultClass, type Hooks, pending, type Wish } from "./Plan.ts"
+import { classes, classNames, type FaultClass, type Hooks, pending, type Pushes, type Wish } from "./Plan.ts"
 import { onWorkers, Worker } from "./Pool.ts"
+import { isOfPushes, isRaceOrCrash } from "./PushClasses.ts"
+import { concernsPushes } from "./PushPlan.ts"
 import { prepare, startServer } from "./world/Server.ts"
 
 const { values } = parseArgs({
@@ -35,7 +38,8 @@ const { values } = parseArgs({
     on: { type: "string" },
     off: { type: "string" },
     reduce: { type: "boolean" },
-    hooks: { type: "string" }
+    hooks: { type: "string" },
+    pushes: { type: "string" }
   }
 })
 
@@ -60,8 +64,15 @@ const hooks = ((given = values.hooks): Hooks | undefined => {
   if (given === undefined || given === "off" || given === "beside" || given === "only") return given
   throw new Error(`--hooks takes off, beside or only, not ${given}`)
 })()
+const pushes = ((given = values.pushes): Pushes | undefined => {
+  if (given === undefined || given === "off" || given === "beside" || given === "only") return given
+  throw new Error(`--pushes takes off, beside or only, not ${given}`)
+})()
+const withPushes = pushes !== undefined && pushes !== "off"
 const wish: Wish = {
-  ...(hooks === undefined ? {} : { overrides: { hooks } }),
+  ...(hooks === undefined && pushes === undefined
+    ? {}
+    : { overrides: { ...(hooks === undefined ? {} : { hooks }), ...(pushes === undefined ? {} : { pushes }) } }),
   ...(only === undefined ? {} : { only }),
   ...(on === undefined ? {} : { on }),
   ...(off === undefined ? {} : { off })
@@ -93,7 +104,7 @@ const tell = (answer: Answer, needed: ReadonlyArray<FaultClass> | null) => {
       `  needed for it: ${needed.map((name) => `${name} (${classes[name]})`).join(", ") || "none: it is red without any fault"}`
     )
   print(`  drawn: ${answer.drawn}`)
-  print(`  replay: npm run simulate -- --seed ${answer.seed}`)
+  print(`  replay: npm run simulate -- ${withPushes ? `--pushes ${pushes} ` : ""}--seed ${answer.seed}`)
 }
 
 /** A fault that was told belongs to the class that its name begins with. */
@@ -114,7 +125,9 @@ const ofThePlan: ReadonlySet<FaultClass> = new Set([
   "Pd",
   "N15",
   "C4",
-  "K1"
+  "K1",
+  "U11",
+  "U12"
 ])
 
 const campaign = async (url: string): Promise<boolean> => {
@@ -166,7 +179,10 @@ const campaign = async (url: string): Promise<boolean> => {
     print(`  ${what.padEnd(44)} ${times}`)
   const struck = new Set([...fired.keys()].map(classOf))
   const dead = classNames.filter((name) =>
-    only !== undefined || off?.includes(name) === true || name in pending
+    only !== undefined ||
+    (withPushes ? !concernsPushes(name) : isOfPushes(name)) ||
+    off?.includes(name) === true ||
+    name in pending
       ? false
       : ofThePlan.has(name)
         ? (seen.get(name) ?? 0) === 0
@@ -183,6 +199,10 @@ const campaign = async (url: string): Promise<boolean> => {
       .map(([count, times]) => `${count}: ${times} seeds`)
       .join(", ")}`
   )
+  if (withPushes) {
+    const races = [...fired].reduce((sum, [what, times]) => sum + (isRaceOrCrash(what) ? times : 0), 0)
+    print(`${races} races and crashes of pushes struck, ${kills} of them kills`)
+  }
   print(
     `${done} seeds from ${from}, ${steps} steps, ${kills} kills, ${red.length} red, ${unequal.length} not deterministic, ` +
       `${seconds().toFixed(1)} s, ${(done / seconds()).toFixed(2)} seeds/s, ${(steps / seconds()).toFixed(0)} steps/s`

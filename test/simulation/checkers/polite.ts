@@ -3,6 +3,8 @@ import type { Attempt } from "../world/Network.ts"
 import { type CheckerOf } from "./Checker.ts"
 
 const attemptsMax = 8
+/** A write is tried in rounds, with the same key; a round that a fault of the database forgot is tried once more. */
+const roundsMax = (path: string): number => (/^[A-Z]/.test(path) ? 8 : 3)
 /** 429s are waited for by time, not by number: this is far beyond what the time allows. */
 const limitedMax = 60
 const final = new Set([302, 401, 403])
@@ -43,7 +45,7 @@ export const polite: CheckerOf = () => ({
           const isAtOnce = !isService(attempt.owner.name) || attempt.sentAt - (before?.endedAt ?? 0) < servicePause
           stubborn = isRetry && isAtOnce && final.has(before.status ?? 0) ? stubborn + 1 : 0
           if (stubborn >= 3) return `${name}: ${path} was asked again and again after ${before!.status}`
-          if (tries - limited > attemptsMax * 3 || limited > limitedMax)
+          if (tries - limited > attemptsMax * roundsMax(path) || limited > limitedMax)
             return `${name}: ${path} was tried ${tries} times`
         }
       }

@@ -56,7 +56,7 @@ export interface Attempt {
   waitUntil: number | null
 }
 
-interface Sent {
+export interface Sent {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
@@ -81,6 +81,8 @@ export class Network {
   private readonly fired: (what: string) => void
   /** A process sent a request, or one was worked on: the moment for a kill. */
   stepped: (owner: Owner, what: string) => void = () => {}
+  /** A process has an answer in its hands. */
+  answered: (attempt: Attempt, sent: Sent) => void = () => {}
   /** A process enables a subscription that the source had disabled at that time. */
   revived: (owner: Owner, company: number, disabledAt: number) => void = () => {}
   readonly attempts: Array<Attempt> = []
@@ -180,6 +182,7 @@ export class Network {
             const wait = sent.headers["retry-after"]
             if (wait !== undefined) attempt.waitUntil = this.waitOf(wait, sent.headers["date"])
             this.trace.event(kernel.now, owner.name, `http ${sent.status} ${path}`)
+            this.answered(attempt, sent)
             resume(Effect.succeed(HttpClientResponse.fromWeb(request, responseOf(sent))))
           })
         )
@@ -350,7 +353,7 @@ export class Network {
   }
 }
 
-const sentOf = (answer: Pick<Answer, "status" | "headers" | "body">): Sent => {
+export const sentOf = (answer: Pick<Answer, "status" | "headers" | "body">): Sent => {
   const body = encoder.encode(answer.body)
   const lower = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name.toLowerCase(), value]))
   return {
@@ -361,10 +364,10 @@ const sentOf = (answer: Pick<Answer, "status" | "headers" | "body">): Sent => {
   }
 }
 
-const bodyOf = ({ body }: HttpClientRequest.HttpClientRequest): Uint8Array | null =>
+export const bodyOf = ({ body }: HttpClientRequest.HttpClientRequest): Uint8Array | null =>
   body._tag === "Uint8Array" ? body.body : null
 
-const responseOf = ({ status, headers, body, cutAt }: Sent): Response => {
+export const responseOf = ({ status, headers, body, cutAt }: Sent): Response => {
   if (cutAt === null) {
     const isEmpty = status === 204 || status === 304
     return new Response(isEmpty ? null : (body as never), { status, headers })

@@ -21,6 +21,7 @@ import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
 import type { Bench } from "../Simulation.ts"
 import { resourcesUsed } from "../Plan.ts"
+import { pushResources } from "../PushPlan.ts"
 import { Sessions } from "./Sessions.ts"
 
 export interface Server {
@@ -76,7 +77,9 @@ export const prepare = async (url: string): Promise<void> => {
   await admin.query(`create database ${template}`)
   await admin.end()
   const database = Database.layerUrl(Redacted.make(of(url, template)))
-  const tables = resourcesUsed.map((path) => tableOf(serviceV2.resources.get(path)!))
+  const tables = [...new Set([...resourcesUsed, ...pushResources])].map((path) =>
+    tableOf(serviceV2.resources.get(path)!)
+  )
   await Effect.runPromise(
     Effect.andThen(Migrations.migrate(), TablePlan.apply(tables)).pipe(
       Effect.provide(sqlLayer.pipe(Layer.provideMerge(database)))

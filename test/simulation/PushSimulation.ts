@@ -1,0 +1,379 @@
+/**
+ * One seed with pushes: a safety phase with faults, a healing, a few more runs of the same pushes, one sync, and what must
+ * be true then.
+ *
+ * Promise: as of `Simulation.ts`. The checkers of pushes are asked at each write that leaves or is done, after each
+ * commit, and when everything was pushed, before any sync; those of syncs after each commit and at the end.
+ */
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import type { Resource } from "../../src/catalogue/Resource.ts"
+import type { SyncReport } from "../../src/pipeline/Sync.ts"
+import { bounded } from "./checkers/bounded.ts"
+import { type Canonical, ofSource } from "./checkers/Canonical.ts"
+import type { Final, Kept, Said, Setting, Subject } from "./checkers/Checker.ts"
+import { cursor } from "./checkers/cursor.ts"
+import { differences, equal } from "./checkers/equal.ts"
+import { fence } from "./checkers/fence.ts"
+import { forward } from "./checkers/forward.ts"
+import { genuine } from "./checkers/genuine.ts"
+import { history } from "./checkers/history.ts"
+import { ledger } from "./checkers/ledger.ts"
+import { lively } from "./checkers/lively.ts"
+import { polite } from "./checkers/polite.ts"
+import { progress } from "./checkers/progress.ts"
+import type { CallRow, OutboxRow, Pushed, PushedRow } from "./checkers/PushChecker.ts"
+import { pushCheckers } from "./checkers/pushes.ts"
+import { chance } from "./kernel/Chance.ts"
+import { Kernel, Stalled } from "./kernel/Kernel.ts"
+import { trace as traceOf } from "./kernel/Trace.ts"
+import { type Pushes, safetyEnds, type Wish } from "./Plan.ts"
+import { pushPlan } from "./PushPlan.ts"
+import type { Bench, Failure, Result } from "./Simulation.ts"
+import { Connections } from "./world/Connections.ts"
+import type { Machine } from "./world/Engine.ts"
+import { People, type Wanted } from "./world/People.ts"
+import { Ports } from "./world/Ports.ts"
+import { Pushing } from "./world/Pushing.ts"
+import { companyName } from "./world/Sender.ts"
+import { Source } from "./world/Source.ts"
+import { Warehouse } from "./world/Warehouse.ts"
+import { WriteNetwork } from "./world/WriteNetwork.ts"
+
+const began = Date.UTC(2026, 10, 21, 3, 0, 0) * 1000
+const turnsMax = 2_000_000
+/** Of virtual time, for one run after the healing. */
+const runMax = 2 * 3600 * 1_000_000
+/** After healing, every push is run so often at most until all is settled. */
+const runsMax = 4
+/** A source that fails for one record always needs that much patience: it is halved again and again. */
+const runsMaxFailing = 14
+const cyclesMax = 2
+
+/** What must hold of what is landed, whoever lands it. */
+const watchers = [fence, genuine, forward, cursor, progress, equal, lively, history, ledger, polite, bounded]
+
+/** A checker objected. */
+class Objection extends Error {
+  readonly checker: { readonly name: string; readonly holds: string }
+  constructor(checker: { readonly name: string; readonly holds: string }, what: string) {
+    super(what)
+    this.checker = checker
+  }
+}
+
+export const simulatePushes = async (
+  bench: Bench,
+  seed: number,
+  wish: Wish,
+  keep: boolean,
+  pushes: Exclude<Pushes, "off">
+): Promise<Result> => {
+  const startedAt = performance.now()
+  await bench.clear()
+  const drawn = pushPlan(seed, wish, pushes)
+  const trace = traceOf(keep, began)
+  const kernel = new Kernel(began, chance(seed, "push scheduler"))
+  const fired = new Map<string, number>()
+  const fire = (what: string) => void fired.set(what, (fired.get(what) ?? 0) + 1)
+  const source = new Source(kernel, seed)
+  const warehouse = await Warehouse.make(bench.monitor)
+  const companies = drawn.companies === 2 ? [1, 2] : [1]
+  for (const company of companies) source.token(company)
+  source.control("PUT", "/limits", { requestsPerMinute: 600 })
+  source.control("PUT", "/dialect", drawn.dialect)
+  const subjects = companies.flatMap((company) =>
+    drawn.resources.map((path) => ({ company, resource: serviceV2.resources.get(path)! }))
+  )
+  const forms = new Map<string, Canonical>()
+  const canonical = (company: number, resource: Resource, text: string): Canonical => {
+    const key = `${company} ${resource.path} ${text}`
+    let form = forms.get(key)
+    if (form === undefined) forms.set(key, (form = ofSource(resource, text)))
+    return form
+  }
+  const setting: Setting = { source, plan: drawn, canonical, overBound: new Set() }
+  const watching = watchers.map((checkerOf) => checkerOf(setting))
+  const network = new WriteNetwork(kernel, source, { on: true, rates: drawn.network }, trace, fire, drawn)
+  const people = new People(kernel, chance(seed, "people"), chance(seed, "meddling"), source, drawn, trace, fire)
+  const pushSetting = {
+    source,
+    plan: drawn,
+    wanted: people.wanted,
+    meddlings: people.meddlings,
+    others: people.others,
+    sendings: network.sendings,
+    effects: network.effects,
+    reads: network.reads
+  }
+  const pushWatching = pushCheckers.map((checkerOf) => checkerOf(pushSetting))
+
+  const companyOf = (name: string) => companies.find((company) => companyName(company) === name) ?? 0
+  const outbox = async (): Promise<ReadonlyArray<OutboxRow>> => {
+    const rows = await warehouse.ask(
+      `select id, company, resource, operation, externalid, record_id, record::text as record, push_id, state, outcome, call_id,
+              code, field, reason, differences::text as differences from tributary.outbox order by id`
+    )
+    return rows.map((row) => ({
+      number: row["id"]!,
+      company: companyOf(row["company"]!),
+      resource: row["resource"]!,
+      operation: row["operation"]!,
+      externalid: row["externalid"] ?? null,
+      recordId: row["record_id"] ?? null,
+      record: row["record"]!,
+      push: row["push_id"] ?? null,
+      state: row["state"]!,
+      outcome: row["outcome"] ?? null,
+      call: row["call_id"] ?? null,
+      code: row["code"] ?? null,
+      field: row["field"] ?? null,
+      reason: row["reason"] ?? null,
+      differences: row["differences"] ?? null
+    }))
+  }
+  const callsWhere = async (condition: string, values: ReadonlyArray<unknown>): Promise<ReadonlyArray<CallRow>> => {
+    const rows = await warehouse.ask(
+      `select id, key, state, body, (extract(epoch from settled_at) * 1000000)::bigint as settled_at from tributary.push_calls where ${condition} order by id`,
+      values
+    )
+    return rows.map((row) => ({
+      number: row["id"]!,
+      key: row["key"]!,
+      state: row["state"]!,
+      body: row["body"] ?? null,
+      settledAt: row["settled_at"] === null ? null : Number(row["settled_at"])
+    }))
+  }
+
+  const stamps = new Map<string, string>()
+  /** Everything that must hold in any snapshot, asked after each commit. */
+  const look = async () => {
+    const rows = await outbox()
+    for (const checker of pushWatching) {
+      const what = checker.committed?.({ rows }) ?? null
+      if (what !== null) throw new Objection(checker, what)
+    }
+    for (const { company, resource: path, stamp } of await warehouse.checkpoints()) {
+      const key = `${company} ${path}`
+      if (stamps.get(key) === stamp) continue
+      stamps.set(key, stamp)
+      const resource = serviceV2.resources.get(path)!
+      const subject = await warehouse.subject(company, resource)
+      const runs = await warehouse.runs(company, path, 12)
+      for (const checker of watching) {
+        const what = checker.landed?.({ now: kernel.now, subject, runs }) ?? null
+        if (what !== null) throw new Objection(checker, what)
+      }
+    }
+  }
+  network.sending = (sending) =>
+    kernel.work(async () => {
+      const [call] = await callsWhere("key = $1", [sending.key])
+      for (const checker of pushWatching) {
+        const what = checker.sent?.({ sending, call: call ?? null }) ?? null
+        if (what !== null) throw new Objection(checker, what)
+      }
+    })
+  network.done = (done) => {
+    for (const checker of pushWatching) {
+      const what = checker.done?.(done) ?? null
+      if (what !== null) throw new Objection(checker, what)
+    }
+    people.afterDone(done)
+  }
+  network.read = (read) => people.afterRead(read)
+
+  const faults = { on: true, ...drawn.database }
+  let pushing: Pushing | null = null
+  const connections = new Connections(kernel, chance(seed, "push database"), bench.sessions, faults, trace, {
+    committed: look,
+    fired: fire,
+    stepped: (owner, what) => pushing?.stepped(owner, what)
+  })
+  const ports = new Ports(kernel, chance(seed, "ports"))
+  const machine: Machine = { kernel, connections, network, source, ports, drawn }
+  const processes = new Pushing(machine, drawn, trace, fire)
+  pushing = processes
+  network.stepped = (owner, what) => processes.stepped(owner, what)
+  processes.slept = (until) => {
+    if (!drawn.on.has("U17")) return
+    kernel.at(Math.round((kernel.now + until) / 2), null, () =>
+      kernel.work(async () => {
+        const waiting = (await outbox()).filter(({ state, operation }) => state === "waiting" && operation === "create")
+        people.overtake(waiting.map(({ company, resource, externalid }) => [company, resource, externalid ?? ""]))
+      })
+    )
+  }
+
+  /** Somebody inserts rows by SQL. */
+  const insert = async (wanted: ReadonlyArray<Wanted>) => {
+    for (const { company, resource, operation, externalid, recordId, json } of wanted) {
+      trace.event(kernel.now, "people", `insert ${operation} of ${resource} ${externalid ?? recordId}`)
+      fire("U21 inserted by SQL")
+      if (operation !== "create") fire(`U19 ${operation}`)
+      await bench.monitor.query("select set_config('tributary.virtual_now', $1, false)", [
+        new Date(Math.floor(kernel.now / 1000)).toISOString()
+      ])
+      await bench.monitor.query(
+        operation === "create"
+          ? "insert into tributary.outbox (company, resource, record) values ($1, $2, $3) on conflict do nothing"
+          : "insert into tributary.outbox (company, resource, record, operation, externalid, record_id) values ($1, $2, $3, $4, $5, $6)",
+        operation === "create"
+          ? [companyName(company), resource, json]
+          : [companyName(company), resource, json, operation, externalid, recordId]
+      )
+    }
+  }
+
+  let cycles = 0
+  let failure: Failure | null = null
+  try {
+    people.begin(companies)
+    for (const { at, wanted } of people.inserted) kernel.at(began + at, null, () => kernel.work(() => insert(wanted)))
+    processes.begin(people.files)
+    kernel.at(began + safetyEnds(drawn), null, () => {
+      people.stop()
+      faults.on = false
+      network.faults.on = false
+      trace.event(kernel.now, "", "healed: no more faults, nobody else changes anything")
+      processes.heal(() => kernel.end())
+    })
+    await kernel.run(turnsMax)
+
+    /** Lets time pass. */
+    const pass = async (micros: number) => {
+      kernel.after(micros, null, () => kernel.end())
+      await kernel.run(turnsMax)
+    }
+    const run = async (job: Parameters<Pushing["once"]>[0]): Promise<SyncReport | null> => {
+      let ended = false
+      let said: SyncReport | null = null
+      const bound = kernel.at(kernel.now + runMax, null, () => kernel.end())
+      processes.once(job, (_isDone, report) => {
+        ended = true
+        said = report
+        kernel.end()
+      })
+      if (!ended) await kernel.run(turnsMax)
+      bound()
+      if (!ended) throw new Stalled(`a run did not end within ${runMax / 1e6} s after healing`)
+      return said
+    }
+    const isOpen = async () =>
+      (await outbox()).some(({ state }) => state === "waiting" || state === "sending") ||
+      (await callsWhere("state = 'open'", [])).length > 0 ||
+      (await warehouse.ask("select id from tributary.pushes where finished_at is null")).length > 0
+    const most = drawn.pushing.poison === "failing" ? runsMaxFailing : runsMax
+    for (let runs = 0; runs === 0 || (runs < most && (await isOpen())); runs++) {
+      cycles = runs + 1
+      for (const file of people.files) await run({ kind: "file", file })
+      for (const { company, resource } of subjects) await run({ kind: "outbox", company, resource: resource.path })
+      await pass(20_000_000)
+    }
+    const runsSoFar = await warehouse.runs(null, null, 100_000)
+    const tables = new Map<string, ReadonlyMap<string, PushedRow>>()
+    for (const { company, resource } of subjects) {
+      const rows = await warehouse.ask(
+        `select "id"::text as id, "_origin" as origin, "_deleted_at" from erp."${resource.path}" where "_company_id" = $1`,
+        [company]
+      )
+      tables.set(
+        `${company}/${resource.path}`,
+        new Map(
+          rows.map((row) => [
+            row["id"]!,
+            { id: row["id"]!, origin: row["origin"]!, deleted: row["_deleted_at"] !== null }
+          ])
+        )
+      )
+    }
+    const pushed: Pushed = {
+      rows: await outbox(),
+      calls: await callsWhere("true", []),
+      tables,
+      scanned: new Set(
+        runsSoFar.filter(({ lane }) => lane !== "push").map(({ company, resource }) => `${company}/${resource}`)
+      ),
+      said: processes.said.map(({ push, counts }) => ({ push, counts: { ...counts } })),
+      unfinished: (await warehouse.ask("select id from tributary.pushes where finished_at is null")).map(
+        (row) => row["id"]!
+      )
+    }
+    for (const checker of pushWatching) {
+      const what = checker.pushed?.(pushed) ?? null
+      if (what !== null) throw new Objection(checker, what)
+    }
+
+    const final = async (report: SyncReport | null): Promise<Final> => {
+      // The server has noticed every connection that ended.
+      await pass(10_000_000)
+      const now: Array<Subject> = []
+      const kept = new Map<string, ReadonlyArray<Kept>>()
+      for (const { company, resource } of subjects) {
+        now.push(await warehouse.subject(company, resource))
+        kept.set(`${company} ${resource.path}`, await warehouse.history(company, resource))
+      }
+      const said: ReadonlyArray<Said> = (report?.companies ?? []).flatMap((company) =>
+        company.outcomes.map((outcome) => ({
+          resource: outcome.resource,
+          company: Number(outcome.companyId),
+          status: outcome.status,
+          failure: outcome.failure?.message ?? null
+        }))
+      )
+      return {
+        subjects: now,
+        runs: await warehouse.runs(null, null, 100_000),
+        history: (subject) => kept.get(`${subject.company} ${subject.resource.path}`)!,
+        said,
+        attempts: network.attempts,
+        leftovers: {
+          "sessions lent": bench.sessions.busy,
+          "open transactions": connections.inTransaction,
+          "rows of scan_seen": await warehouse.count("tributary.scan_seen"),
+          "rows of rereads": await warehouse.count("tributary.rereads")
+        },
+        excused: new Set(),
+        odd: new Set(),
+        full: false,
+        cycles
+      }
+    }
+    let last: Final
+    let syncs = 0
+    do {
+      syncs++
+      last = await final(await run({ kind: "sync" }))
+    } while (syncs < cyclesMax && differences(setting, last).size > 0)
+    for (const checker of watching) {
+      const what = checker.healed?.(last) ?? null
+      if (what !== null) throw new Objection(checker, what)
+    }
+  } catch (error) {
+    failure =
+      error instanceof Objection
+        ? { checker: error.checker.name, holds: error.checker.holds, what: error.message }
+        : error instanceof Stalled
+          ? { checker: "lively", holds: "I12: healed, everything comes to an end", what: error.message }
+          : {
+              checker: "simulation",
+              holds: "the simulation itself does not fail",
+              what: error instanceof Error ? (error.stack ?? error.message) : String(error)
+            }
+    trace.event(kernel.now, "", `OBJECTION of ${failure.checker}: ${failure.what}`)
+  }
+  await bench.sessions.takeAllBack()
+  const writes = [...fired.values()].reduce((sum, count) => sum + count, 0)
+  return {
+    seed,
+    hash: trace.hash(),
+    failure,
+    steps: network.attempts.length + connections.statements + people.wanted.length + writes,
+    kills: processes.kills,
+    cycles,
+    fired,
+    plan: drawn,
+    lines: trace.lines,
+    milliseconds: performance.now() - startedAt
+  }
+}

@@ -1,0 +1,99 @@
+/** P3: a key means the same bytes for ever, is stored before it is used, and is not used when the source may have forgotten it. */
+import type { Sending } from "../world/WriteNetwork.ts"
+import type { Wanted } from "../world/People.ts"
+import { carries, type PushCheckerOf, told } from "./PushChecker.ts"
+
+/** Retries of a write that began in time may go on for a while. */
+const ageMax = (23 * 60 + 40) * 60_000_000
+
+/** Whoever was taken over learns it before so long. */
+const settledMax = 10_000_000
+
+/** Answers that settle nothing: the same may be asked again. */
+const settlesNothing = new Set([401, 403, 408, 423, 425, 429])
+
+/** Whether the answer that a process saw tells what became of the record. */
+const tells = ({ status, answer, path }: Sending, one: Wanted, place: number): boolean => {
+  if (status === null || answer === null || settlesNothing.has(status)) return false
+  // What is not built does nothing.
+  if (status >= 500 && status !== 501) return false
+  if (status >= 300 && status < 400) return false
+  if (answer.includes('"request_in_progress"')) return false
+  if (!path.endsWith("/batch") || status !== 207)
+    return one.operation !== "create" || status >= 400 || answer.includes('"id"')
+  try {
+    const { results } = JSON.parse(answer) as {
+      results: ReadonlyArray<{ index?: unknown; record?: unknown; error?: { code?: string } }>
+    }
+    const own = results.filter(({ index }) => index === place)
+    // Twice the same is once.
+    return (
+      own.length > 0 &&
+      new Set(own.map((item) => JSON.stringify(item))).size === 1 &&
+      ("record" in own[0]! || "error" in own[0]!)
+    )
+  } catch {
+    return false
+  }
+}
+
+const placeIn = ({ body, path }: Sending, { externalid }: Wanted): number =>
+  path.endsWith("/batch")
+    ? (JSON.parse(body!) as ReadonlyArray<{ externalid?: unknown }>).findIndex((item) => item.externalid === externalid)
+    : 0
+
+export const pushKeys: PushCheckerOf = ({ wanted, sendings, reads }) => {
+  const first = new Map<string, Sending>()
+  return {
+    name: "push keys",
+    holds:
+      "P3: one key, one request, byte for byte; stored before it is sent; not sent after 23 hours, nor when it was settled; no second key while what became of the first is not known",
+    sent: ({ sending, call }) => {
+      const { key, method, path, body, ifMatch, at } = sending
+      if (key === "") return `${method} ${path} carries no key`
+      if (call === null) return `${method} ${path} was sent with the key ${key}, which stands nowhere`
+      if (call.state === "open" && call.body !== body)
+        return `${method} ${path}: call ${call.number} was stored with other bytes than were sent`
+      if (call.settledAt !== null && at - call.settledAt > settledMax)
+        return `${method} ${path}: call ${call.number} is ${call.state} since ${((at - call.settledAt) / 1e6).toFixed(0)} s and was sent again`
+      const before = first.get(key)
+      if (before === undefined) {
+        if (call.state !== "open")
+          return `${method} ${path}: call ${call.number} is ${call.state} and was sent for the first time`
+        first.set(key, sending)
+        return anew(sending)
+      }
+      if (before.method !== method || before.path !== path || before.body !== body || before.ifMatch !== ifMatch)
+        return `the key ${key} was sent with two requests: ${before.method} ${before.path} ${before.body} and ${method} ${path} ${body}`
+      if (at - before.at > ageMax)
+        return `the key ${key} was sent again ${((at - before.at) / 3.6e9).toFixed(2)} h after its first time`
+      return null
+    }
+  }
+
+  /** A key that is used for the first time: whoever sent the same record before must know what became of it. */
+  function anew(sending: Sending): string | null {
+    for (const one of wanted) {
+      if (!carries(sending, one)) continue
+      if (one.operation === "cancel") continue
+      const earlier = sendings.filter(
+        (other) => other.number < sending.number && other.key !== sending.key && carries(other, one)
+      )
+      for (const group of Map.groupBy(earlier, ({ key }) => key).values()) {
+        const place = placeIn(group[0]!, one)
+        if (group.some((other) => tells(other, one, place) && other.endedAt! <= sending.at)) continue
+        const since = group[0]!.at
+        const isSeen = reads.some(
+          ({ company, path, sentAt, at }) =>
+            company === sending.company &&
+            sentAt >= since &&
+            at <= sending.at &&
+            (one.operation === "create" ? path.startsWith(`/${one.resource}?`) : path.startsWith(sending.path))
+        )
+        if (!isSeen)
+          return `${told(one)}: sent with a second key, and nobody has looked what became of the first (${group[0]!.key})`
+      }
+    }
+    return null
+  }
+}

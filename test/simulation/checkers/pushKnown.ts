@@ -1,0 +1,133 @@
+/** P2: what became of every record is known in the end, and it is true. */
+import type { Wanted } from "../world/People.ts"
+import { carries, type OutboxRow, type PushCheckerOf, type PushSetting, rowOf, told } from "./PushChecker.ts"
+
+/** What is no refusal of a record but a failure of the source. */
+const failures = new Set(["server_error", "rate_limited", "unclear"])
+/** So often a record is tried that fails alone. */
+const attemptsMax = 5
+
+/** What is wrong with what is said of a record; null when it is true. */
+const lie = (setting: PushSetting, one: Wanted, row: OutboxRow, rows: ReadonlyArray<OutboxRow>): string | null => {
+  const { expectation } = one
+  const { wanted, effects, meddlings, source } = setting
+  const said = `${row.state} ${row.outcome ?? row.code ?? ""}`
+  const inserts = effects.flatMap(({ sending, changes }) =>
+    sending.company === one.company && sending.resource === one.resource && sending.method === "POST"
+      ? changes.filter(({ op, version }) => op === "insert" && version.values["externalid"] === one.externalid)
+      : []
+  )
+  if (one.operation === "create") {
+    const created = inserts[0]?.version.id
+    if (row.outcome === "created") {
+      if (created === undefined) return "called created, and the source never created it"
+      if (row.recordId !== String(created)) return `called ${row.recordId}, and it is ${created}`
+    } else if (row.state === "refused" && created !== undefined) {
+      return `called refused (${row.code}: ${row.reason}), and the source has created it as ${created}`
+    }
+  }
+  switch (expectation.kind) {
+    case "created":
+      if (row.outcome === "created") return null
+      if (row.state === "refused" && failures.has(row.code ?? "")) {
+        // It failed again and again, each time for a moment: a person decides.
+        const keys = new Set(setting.sendings.filter((sending) => carries(sending, one)).map(({ key }) => key))
+        return keys.size >= attemptsMax ? null : `${said} after ${keys.size} attempts: ${row.reason}`
+      }
+      // Who asks later cannot know that it was he who had created it.
+      return row.outcome === "adopted" && inserts.length === 1 ? null : `${said}: ${row.reason}`
+    case "adopted": {
+      if (row.outcome !== "adopted") return `${said}: ${row.reason}`
+      if (row.recordId !== String(expectation.id)) return `adopted as ${row.recordId}, and it is ${expectation.id}`
+      const named =
+        row.differences === null
+          ? []
+          : (JSON.parse(row.differences) as ReadonlyArray<{ field: string }>).map(({ field }) => field)
+      const missing = expectation.differing.find((field) => !named.includes(field))
+      if (missing !== undefined) return `adopted, and nobody was told that ${missing} differs`
+      const isMeddled = meddlings.some(
+        ({ company, resource, id }) => company === one.company && resource === one.resource && id === expectation.id
+      )
+      const tooMany = named.find((field) => !expectation.differing.includes(field))
+      return tooMany === undefined || isMeddled ? null : `adopted, and said to differ in ${tooMany}, which is the same`
+    }
+    case "refused":
+      if (row.state !== "refused") return said
+      return expectation.codes.includes(row.code ?? "")
+        ? null
+        : `refused with ${row.code} (${row.reason}), not ${expectation.codes.join(" or ")}`
+    case "changed": {
+      if (row.state === "refused" && row.code === "conflict") {
+        const isTrue = meddlings.some(
+          ({ company, resource, id, field }) =>
+            company === one.company &&
+            resource === one.resource &&
+            String(id) === idOf(setting, one, row) &&
+            field === one.sets!.field
+        )
+        return isTrue ? null : `refused as a conflict, and nobody else has changed ${one.sets!.field}`
+      }
+      if (row.state === "refused") {
+        // What was never created cannot be changed.
+        const first = wanted.find(
+          (other) =>
+            other.operation === "create" &&
+            other.company === one.company &&
+            other.resource === one.resource &&
+            other.externalid === one.externalid
+        )
+        const before = one.externalid === null || first === undefined ? undefined : rowOf(rows, first)
+        return before?.state === "refused" ? null : `${said}: ${row.reason}`
+      }
+      return row.outcome === "updated" ? null : said
+    }
+    case "cancelled": {
+      if (row.outcome !== "cancelled" && row.outcome !== "unchanged") return `${said}: ${row.reason}`
+      const id = idOf(setting, one, row)
+      const state = source.state(one.company, one.resource).find((text) => new RegExp(`"id":${id}[,}]`).test(text))
+      return state !== undefined && /"cancel":(?:true|1)\b/.test(state)
+        ? null
+        : `called ${row.outcome}, and it is not cancelled`
+    }
+  }
+}
+
+/** The number of the record that is meant, told by the source. */
+const idOf = ({ source }: PushSetting, one: Wanted, row: OutboxRow): string | null => {
+  if (one.recordId !== null) return one.recordId
+  const found = source
+    .state(one.company, one.resource)
+    .filter((text) => text.includes(`"externalid":"${one.externalid}"`))
+  const id = found.length === 1 ? /"id":(\d+)/.exec(found[0]!)?.[1] : undefined
+  return id ?? row.recordId
+}
+
+export const pushKnown: PushCheckerOf = (setting) => ({
+  name: "push known",
+  holds: "P2: in the end every record is done or refused, with a number or a reason that is true at the source",
+  pushed: ({ rows, calls, said, unfinished }) => {
+    for (const one of setting.wanted) {
+      const row = rowOf(rows, one)
+      if (row === undefined) return `${told(one)}: it is not in the outbox`
+      if (row.state !== "done" && row.state !== "refused") return `${told(one)}: it is still ${row.state}`
+      const wrong = lie(setting, one, row, rows)
+      if (wrong !== null) return `${told(one)}: ${wrong}`
+    }
+    if (rows.length !== setting.wanted.length)
+      return `${setting.wanted.length} were given and ${rows.length} are in the outbox`
+    const open = calls.find(({ state }) => state === "open")
+    if (open !== undefined) return `call ${open.number} is left open`
+    const kept = calls.find(({ body }) => body !== null)
+    if (kept !== undefined) return `call ${kept.number} is ${kept.state} and keeps its body`
+    for (const { push, counts } of said) {
+      const own = rows.filter((row) => row.push === push)
+      for (const [what, count] of Object.entries(counts)) {
+        const held = own.filter(({ state, outcome, differences }) =>
+          what === "different" ? differences !== null : what === (outcome ?? state)
+        ).length
+        if (held !== count) return `push ${push} said that it is done with ${count} ${what}, and ${held} are`
+      }
+    }
+    return unfinished.length === 0 ? null : `push ${unfinished[0]} is not finished`
+  }
+})

@@ -1,0 +1,298 @@
+/** Bugs of pushing: keys, outcomes, what is looked up, what is merged, who may settle. */
+import type { FaultClass, Plan, Pushes } from "../Plan.ts"
+import type { Mutant } from "./Mutant.ts"
+
+const call = "src/push/Call.ts"
+const creates = "src/push/Creates.ts"
+const changes = "src/push/Changes.ts"
+const known = "src/push/Known.ts"
+const lane = "src/push/Lane.ts"
+const outbox = "src/push/Outbox.ts"
+const sending = "src/push/Sending.ts"
+const serviceClient = "connectors/service-v2/client/ServiceClient.ts"
+const answer = "connectors/service-v2/client/Answer.ts"
+const turn = "src/land/Turn.ts"
+
+const pushed = (on: ReadonlyArray<FaultClass>, off: ReadonlyArray<FaultClass> = [], pushes: Pushes = "only") => {
+  const overrides: Partial<Plan> = { pushes }
+  return { on, off, overrides }
+}
+
+export const push: ReadonlyArray<Mutant> = [
+  {
+    name: "push-new-key-on-retry",
+    origin: "a new key for each try",
+    story: "a key is for one request, and this is another one",
+    changes: [
+      {
+        file: sending,
+        find: "idempotencyKey: call.key,",
+        replace: "idempotencyKey: call.failures === 0 ? call.key : `${call.key}-${call.failures}`,"
+      }
+    ],
+    wish: pushed(["U23"], ["C3"])
+  },
+  {
+    name: "push-key-not-stored",
+    origin: "the key is made when it is sent",
+    story: "what is stored is the call; its key is a matter of transport",
+    changes: [
+      { file: call, find: "      key,\n      formedAt", replace: "      key: `${key}-${rows.length}`,\n      formedAt" }
+    ],
+    wish: pushed([])
+  },
+  {
+    name: "push-key-never-old",
+    origin: "a key is sent again after it was forgotten",
+    story: "a key is a key",
+    changes: [
+      {
+        file: lane,
+        find: "- formedAt < settings.keyAgeMaxMs)",
+        replace: "- formedAt < settings.keyAgeMaxMs * 1000)"
+      }
+    ],
+    wish: pushed(["U15", "U2", "U1"])
+  },
+  {
+    name: "push-age-by-own-clock",
+    origin: "the age of a key by the clock of the process",
+    story: "now is now",
+    changes: [
+      {
+        file: lane,
+        find: "lander.timeOf(monotonicMs()) - formedAt",
+        replace: "wallMs() - formedAt"
+      }
+    ],
+    wish: pushed(["U15", "U2", "U1", "K1"])
+  },
+  {
+    name: "push-zombie-sends",
+    origin: "who slept sends what was on its mind",
+    story: "the fence guards the ledger",
+    changes: [
+      {
+        file: lane,
+        find: "const isOurs = isFresh || (yield* Effect.isSuccess(transaction(() => Effect.void)))",
+        replace: "const isOurs = isFresh || !isFresh"
+      }
+    ],
+    wish: { ...pushed(["C3", "U1", "U7"]), overrides: { pushes: "only", pauseRate: 0.02 } }
+  },
+  {
+    name: "push-given-up-unseen",
+    origin: "a new key after 500 without a look",
+    story: "500 means that the write did not complete, it says so",
+    changes: [
+      {
+        file: creates,
+        find: "(row) => lookUp(lane, row, { wasSent: true, absent: again(row, complaint, isFault && isAlone) }),",
+        replace:
+          "(row) => Effect.succeed<Found>({ row, verdict: again(row, complaint, isFault && isAlone), readings: [] }),"
+      }
+    ],
+    wish: pushed(["U8"])
+  },
+  {
+    name: "push-item-again-unseen",
+    origin: "a failed item goes again without a look",
+    story: "the item says that it failed",
+    changes: [
+      {
+        file: creates,
+        find: "if (item.isRetryable) return lookUp(lane, row, { wasSent: true, absent: again(row, item, true) })",
+        replace: "if (item.isRetryable) return { row, verdict: again(row, item, true), readings: [] }"
+      }
+    ],
+    wish: pushed(["U14"])
+  },
+  {
+    name: "push-by-position",
+    origin: "results by their position",
+    story: "they come in the order in which they were sent",
+    changes: [{ file: creates, find: "places.get(row.position)", replace: "answer.items[row.position]" }],
+    wish: pushed(["U10"])
+  },
+  {
+    name: "push-missing-is-written",
+    origin: "what the answer does not name was written",
+    story: "207 is a success, and errors are named",
+    changes: [
+      {
+        file: creates,
+        find: '    case "Written": {\n      if (item.record === null',
+        replace:
+          '    case undefined:\n      return { row, verdict: { state: "done", outcome: "created", recordId: null, differences: [] }, readings: [] }\n' +
+          '    case "Written": {\n      if (item.record === null'
+      }
+    ],
+    wish: pushed(["U10"])
+  },
+  {
+    name: "push-no-halving",
+    origin: "a refused batch refuses all its records",
+    story: "the source has refused them",
+    changes: [
+      {
+        file: creates,
+        find: "if (rows.length <= 1 || row === undefined) {",
+        replace: "if (rows.length >= 1 || row === undefined) {"
+      }
+    ],
+    wish: pushed(["U13", "U20"])
+  },
+  {
+    name: "push-no-fence",
+    origin: "whoever has the answer settles",
+    story: "there is a lock",
+    changes: [
+      {
+        file: turn,
+        find: "yield* checkFence(own?.fence === fence ? 1 : 0)",
+        replace: 'if (lane !== "push") yield* checkFence(own?.fence === fence ? 1 : 0)'
+      },
+      {
+        file: outbox,
+        find:
+          "where o.id = v.id and o.call_id is not distinct from v.call_id\n" +
+          "       and ${stateIs(\"case when v.call_id is null then 'waiting' else 'sending' end\")}\n" +
+          "       and (v.text is null or v.text = o.record::text)",
+        replace: "where o.id = v.id"
+      }
+    ],
+    wish: pushed(["U22", "D8", "C3"])
+  },
+  {
+    name: "push-adopted-unseen",
+    origin: "what is adopted is not compared",
+    story: "the same key is the same record",
+    changes: [
+      {
+        file: known,
+        find: 'differences: only.record === null ? [] : differences(resource, "create", row.text, only.record)',
+        replace: 'differences: only.record !== null ? [] : differences(resource, "create", row.text, only.record)'
+      }
+    ],
+    wish: pushed(["U17"])
+  },
+  {
+    name: "push-first-is-adopted",
+    origin: "the first of several records is adopted",
+    story: "an externalid is unique, surely",
+    changes: [{ file: known, find: "if (another !== undefined || id === null) {", replace: "if (id === null) {" }],
+    wish: pushed(["U17"], ["U12"])
+  },
+  {
+    name: "push-cancelled-adopted",
+    origin: "a cancelled record is adopted",
+    story: "it is there",
+    changes: [{ file: known, find: "if (!wasSent && isCancelled(", replace: "if (wasSent && isCancelled(" }],
+    wish: pushed(["U17"])
+  },
+  {
+    name: "push-not-looked-up",
+    origin: "created without a look whether it is there",
+    story: "we create it, so it cannot be there",
+    changes: [
+      {
+        file: known,
+        find: 'const readings = yield* find(lane.company.connector, resource, row.externalid ?? "")\n  const absent',
+        replace:
+          'const readings = (yield* find(lane.company.connector, resource, row.externalid ?? "")).slice(0, 0)\n  const absent'
+      }
+    ],
+    wish: pushed(["U17"])
+  },
+  {
+    name: "push-cancelled-unseen",
+    origin: "a look by externalid that shows no cancelled records",
+    story: "what is cancelled is gone",
+    changes: [
+      {
+        file: serviceClient,
+        find: 'else if (isCancellable(resource)) parameters.push(["cancel", "any"])',
+        replace: 'else if (isCancellable(resource) && where === null) parameters.push(["cancel", "any"])'
+      }
+    ],
+    wish: pushed(["U17"])
+  },
+  {
+    name: "push-looked-up-long-ago",
+    origin: "who looked once never looks again",
+    story: "it was not there",
+    changes: [
+      {
+        file: outbox,
+        find: "const absentFor = \"interval '10 minutes'\"",
+        replace: "const absentFor = \"interval '10 days'\""
+      }
+    ],
+    wish: pushed(["U15", "U17", "D2"])
+  },
+  {
+    name: "push-stale-merged-blindly",
+    origin: "after stale_record the same is sent with the new version",
+    story: "the last one wins",
+    changes: [
+      { file: changes, find: "  if (base !== null) {\n", replace: "  if (base !== null && row.merges === 0) {\n" }
+    ],
+    wish: pushed(["U16", "U19"])
+  },
+  {
+    name: "push-no-if-match",
+    origin: "an update does not say which version it means",
+    story: "it was read a moment ago",
+    changes: [{ file: changes, find: "ifMatch: reading.version,", replace: "ifMatch: null," }],
+    wish: pushed(["U19"])
+  },
+  {
+    name: "push-body-rebuilt",
+    origin: "the body is built anew on resume",
+    story: "it is the same JSON",
+    changes: [
+      {
+        file: call,
+        find: "    body: row.body,\n",
+        replace: "    body: row.body === null ? null : JSON.stringify(JSON.parse(row.body), null, 1),\n"
+      }
+    ],
+    wish: pushed(["C1"])
+  },
+  {
+    name: "push-any-order",
+    origin: "rows of one record in any order",
+    story: "the outbox is a queue, the database keeps it",
+    changes: [{ file: outbox, find: "e.id < o.id and ${same}`", replace: "e.id < o.id and e.id < 0 and ${same}`" }],
+    wish: pushed(["U19", "U2"])
+  },
+  {
+    name: "push-replay-is-news",
+    origin: "a replayed answer is landed as the newest",
+    story: "it has just come in",
+    changes: [
+      {
+        file: creates,
+        find: "      observedAt: call.formedAt\n",
+        replace: "      observedAt: call.formedAt + 3_600_000\n"
+      }
+    ],
+    wish: pushed(["U16", "U2", "C1"], [], "beside")
+  },
+  {
+    name: "push-not-landed",
+    origin: "what was answered is not landed",
+    story: "the next sync brings it",
+    changes: [
+      { file: creates, find: "      ...echoed(call, answer),\n", replace: "      ...echoed(call, answer).slice(1),\n" }
+    ],
+    wish: pushed([])
+  },
+  {
+    name: "push-in-progress-is-no",
+    origin: "409 in progress taken for a refusal",
+    story: "409 is a conflict, and a conflict is for a person",
+    changes: [{ file: answer, find: 'case "request_in_progress":', replace: 'case "request_in_progress ":' }],
+    wish: pushed(["U3", "U22", "C1"])
+  }
+]

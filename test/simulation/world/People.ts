@@ -1,0 +1,493 @@
+/**
+ * What people want to be written, and what other people do at the source meanwhile.
+ *
+ * Promise: every record that is given has a key or a value that no other one has, so that what was done at the source can be
+ * told from the source alone; what others did, and when, is written down for the checkers.
+ */
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import type { Operation } from "../../../src/push/Push.ts"
+import type { Chance } from "../kernel/Chance.ts"
+import type { Kernel } from "../kernel/Kernel.ts"
+import type { Trace } from "../kernel/Trace.ts"
+import type { PushPlan } from "../PushPlan.ts"
+import type { Source } from "./Source.ts"
+import type { Done, Read } from "./WriteNetwork.ts"
+
+/** What must become of a record that was given. */
+export type Expectation =
+  | { readonly kind: "created" }
+  /** Somebody had created it before: with other values in these fields. */
+  | { readonly kind: "adopted"; readonly id: number; readonly differing: ReadonlyArray<string> }
+  | { readonly kind: "changed" }
+  | { readonly kind: "cancelled" }
+  | { readonly kind: "refused"; readonly codes: ReadonlyArray<string> }
+
+/** A record to be written. */
+export interface Wanted {
+  readonly number: number
+  readonly company: number
+  readonly resource: string
+  readonly operation: Operation
+  readonly externalid: string | null
+  readonly recordId: string | null
+  /** As it is given. */
+  readonly json: string
+  /** Of an update: the record's field, and the value that nobody else writes there. */
+  readonly sets: { readonly field: string; readonly value: string } | null
+  /** What others do in the meantime may change it. */
+  expectation: Expectation
+}
+
+/** Records that are given as a whole. */
+export interface GivenFile {
+  readonly name: string
+  readonly company: number
+  readonly resource: string
+  readonly wanted: ReadonlyArray<Wanted>
+  readonly text: string
+}
+
+/** Somebody else wrote a field. */
+export interface Meddling {
+  readonly company: number
+  readonly resource: string
+  readonly id: number
+  readonly field: string
+  readonly value: string
+  readonly at: number
+}
+
+type Members = Readonly<Record<string, string>>
+
+interface Kind {
+  /** A body in JSON tokens; `mark` is in no other one. */
+  readonly create: (mark: string, chance: Chance) => Members
+  /** The record's names of what the body calls otherwise. */
+  readonly renamed?: Members
+  /** What an update sets: the name in the body, and the field. */
+  readonly ours?: { readonly name: string; readonly field: string }
+  /** What others change. */
+  readonly theirs: { readonly field: string; readonly value: (mark: string) => string }
+  /** A body that the source refuses. */
+  readonly bad: (taken: string) => { readonly members: Members; readonly codes: ReadonlyArray<string> }
+  /** A field of a record that is there, which `bad` may need. */
+  readonly key?: string
+}
+
+const text = (value: string) => JSON.stringify(value)
+const postedInvoice = 5001
+const draftInvoice = 5002
+
+/** How each of the resources is written. */
+const kinds: Readonly<Record<string, Kind>> = {
+  salesmen: {
+    create: (mark, chance) => ({
+      name: text(`Name ${mark}`),
+      salesman: String(chance.chance(0.5)),
+      commissionrate: text(`${chance.integer(0, 99)}.${chance.integer(0, 999)}`),
+      email1: text(`${mark}@example.org`),
+      phone1: text(mark)
+    }),
+    ours: { name: "phone1", field: "phone1" },
+    theirs: { field: "email1", value: (mark) => text(`${mark}@elsewhere`) },
+    key: "name",
+    bad: (taken) => ({ members: { name: text(taken.toUpperCase()) }, codes: ["duplicate"] })
+  },
+  customers: {
+    create: (mark, chance) => ({
+      customercode: text(`C-${mark}`),
+      name: text(`Ünïcödé ${mark}`),
+      creditlimit: text(`${chance.integer(0, 99999)}.5`)
+    }),
+    ours: { name: "name", field: "name" },
+    theirs: { field: "creditlimit", value: (mark) => text(`${mark.replace(/\D/g, "")}.2500`) },
+    bad: () => ({ members: { salesmanid: "999999" }, codes: ["unknown_value"] })
+  },
+  payments: {
+    create: (mark, chance) => ({
+      invoiceid: String(postedInvoice),
+      amount: text(`${chance.integer(1, 90)}.25`),
+      method: String(chance.integer(1, 4)),
+      reference: text(mark)
+    }),
+    renamed: { reference: "checkid", method: "paymeth" },
+    ours: { name: "reference", field: "checkid" },
+    theirs: { field: "rnum", value: text },
+    bad: () => ({ members: { invoiceid: String(draftInvoice) }, codes: ["rule_violation"] })
+  },
+  invoicelines: {
+    create: (mark, chance) => ({
+      invoiceid: String(draftInvoice),
+      description: text(mark),
+      quantity: text(`${chance.integer(1, 9)}.125`),
+      price: text(`${chance.integer(1, 99)}.${chance.integer(0, 999_999)}`),
+      taxable: String(chance.chance(0.5))
+    }),
+    renamed: { quantity: "qty", price: "priceach", taxable: "taxflag" },
+    theirs: { field: "description", value: text },
+    bad: () => ({ members: { invoiceid: String(postedInvoice) }, codes: ["invoice_already_posted"] })
+  },
+  teamprojecttasktags: {
+    create: () => ({ teamprojecttaskid: "1" }),
+    theirs: { field: "teamprojecttagid", value: () => "1" },
+    bad: () => ({ members: { teamprojecttaskid: "999999" }, codes: ["unknown_value"] })
+  },
+  areas: {
+    create: (mark, chance) => ({ name: text(`Area ${mark}`), applicationfee: text(`${chance.integer(0, 99)}.123456`) }),
+    ours: { name: "name", field: "name" },
+    theirs: { field: "applicationfee", value: (mark) => text(`${mark.replace(/\D/g, "")}.1200`) },
+    key: "name",
+    bad: (taken) => ({ members: { name: text(taken.toUpperCase()) }, codes: ["duplicate"] })
+  },
+  stages: {
+    create: (mark, chance) => ({
+      name: text(`Stage ${mark}`),
+      code: text("same"),
+      sortorder: String(chance.integer(0, 9))
+    }),
+    ours: { name: "description", field: "description" },
+    theirs: { field: "autotrigger", value: text },
+    bad: () => ({ members: { stagetypeid: "999999" }, codes: ["unknown_value"] })
+  }
+}
+
+const bodyOf = (members: Members): string =>
+  `{${Object.entries(members)
+    .map(([name, value]) => `"${name}":${value}`)
+    .join(",")}}`
+
+/** The share of records that are given in more than one way. */
+const overlapShare = 0.12
+/** Of one record, others change so much at most. */
+const meddlingsMax = 3
+
+export class People {
+  private readonly kernel: Kernel
+  private readonly chance: Chance
+  private readonly luck: Chance
+  private readonly source: Source
+  private readonly plan: PushPlan
+  private readonly trace: Trace
+  private readonly fired: (what: string) => void
+  private marks = 0
+  private nextId = 10_000
+  private stopped = false
+  readonly wanted: Array<Wanted> = []
+  readonly files: Array<GivenFile> = []
+  /** Rows that somebody inserts by SQL, and when. */
+  readonly inserted: Array<{ readonly at: number; readonly wanted: ReadonlyArray<Wanted> }> = []
+  readonly meddlings: Array<Meddling> = []
+  /** Numbers of the records that others made under an externalid, by {@link nameOf}. */
+  readonly others = new Map<string, Array<number>>()
+
+  constructor(
+    kernel: Kernel,
+    chance: Chance,
+    luck: Chance,
+    source: Source,
+    plan: PushPlan,
+    trace: Trace,
+    fired: (what: string) => void
+  ) {
+    this.kernel = kernel
+    this.chance = chance
+    this.luck = luck
+    this.source = source
+    this.plan = plan
+    this.trace = trace
+    this.fired = fired
+  }
+
+  static nameOf(company: number, resource: string, externalid: string): string {
+    return `${company}/${resource}/${externalid}`
+  }
+
+  private mark(): string {
+    return `m${++this.marks}`
+  }
+
+  /** What is there before anything runs, and everything that will be given. */
+  begin(companies: ReadonlyArray<number>): void {
+    const { chance, plan } = this
+    const { pushing, resources } = plan
+    for (const company of companies) {
+      this.put(company, "invoices", { id: String(postedInvoice), voucherid: "1", invoicetotal: text("9000000.0000") })
+      this.put(company, "invoices", { id: String(draftInvoice), invoicetotal: text("0.0000") })
+      this.put(company, "teamprojecttasks", { id: "1", title: text("task") })
+      this.put(company, "teamprojecttags", { id: "1", name: text("tag") })
+      for (const resource of resources) for (let left = plan.records; left > 0; left--) this.seed(company, resource)
+    }
+    const place = () => ({ company: chance.pick(companies), resource: chance.pick(resources) })
+    for (let number = 0; number < pushing.files; number++) {
+      const { company, resource } = place()
+      const size = chance.integer(Math.ceil(pushing.records / 2), pushing.records)
+      // Some records are given in several files.
+      const again = this.wanted.filter(
+        (one) => one.company === company && one.resource === resource && chance.chance(overlapShare)
+      )
+      if (again.length > 0) this.fired("U22 records in two files")
+      const wanted = [...again, ...Array.from({ length: size }, () => this.creation(company, resource))]
+      this.files.push({
+        name: `file${number}.ndjson`,
+        company,
+        resource,
+        wanted,
+        text: wanted.map(({ json }) => `${json}\n`).join("")
+      })
+    }
+    const rows: Array<ReadonlyArray<Wanted>> = []
+    for (let left = pushing.inserted; left > 0; left--) {
+      const { company, resource } = place()
+      const given = this.files.flatMap((file) => file.wanted)
+      rows.push([
+        given.length > 0 && chance.chance(overlapShare) ? chance.pick(given) : this.creation(company, resource)
+      ])
+    }
+    const changing = resources.filter((resource) => kinds[resource]!.ours !== undefined)
+    for (let left = pushing.changes; left > 0 && changing.length > 0; left--) {
+      rows.push(this.changes(chance.pick(companies), chance.pick(changing)))
+    }
+    for (const wanted of rows) {
+      this.inserted.push({ at: Math.round(chance.next() * 0.6 * plan.safety), wanted })
+    }
+  }
+
+  stop(): void {
+    this.stopped = true
+  }
+
+  private want(wanted: Omit<Wanted, "number">): Wanted {
+    const made = { ...wanted, number: this.wanted.length }
+    this.wanted.push(made)
+    return made
+  }
+
+  /** A record that is there already, made by others. */
+  private seed(company: number, resource: string, given: Members = {}): number {
+    const id = this.nextId++
+    const { create, renamed = {} } = kinds[resource]!
+    const members = create(this.mark(), this.chance)
+    const record = Object.fromEntries(Object.entries(members).map(([name, value]) => [renamed[name] ?? name, value]))
+    if (resource === "invoicelines") record["taxflag"] = "1"
+    // As the source shows it.
+    if (resource === "areas") record["applicationfee"] = record["applicationfee"]!.replace(".123456", ".1235")
+    this.put(company, resource, { id: String(id), ...record, ...given })
+    return id
+  }
+
+  private creation(company: number, resource: string): Wanted {
+    const { chance, plan } = this
+    const { on } = plan
+    const kind = kinds[resource]!
+    const mark = this.mark()
+    const members = kind.create(mark, chance)
+    const base = { company, resource, operation: "create", recordId: null, sets: null } as const
+    if (on.has("U13") && chance.chance(0.08)) {
+      // Where nothing refuses it, it is a record like any other.
+      const externalid = `poison-${mark}`
+      const json = bodyOf({ ...members, externalid: text(externalid) })
+      const expectation =
+        plan.pushing.poison === "item"
+          ? ({ kind: "created" } as const)
+          : ({ kind: "refused", codes: ["invalid_request"] } as const)
+      return this.want({ ...base, externalid, json, expectation })
+    }
+    const externalid = `x-${mark}`
+    const whole = { ...members, externalid: text(externalid) }
+    if (on.has("U18") && chance.chance(0.12)) {
+      const taken = kind.key === undefined ? "" : `${resource === "areas" ? "Area" : "Name"} m1000000`
+      if (kind.key !== undefined) this.taken(company, resource, kind.key, taken)
+      const bad = kind.bad(taken)
+      this.fired(`U18 ${bad.codes[0]}`)
+      const json = bodyOf({ ...whole, ...bad.members })
+      return this.want({ ...base, externalid, json, expectation: { kind: "refused", codes: bad.codes } })
+    }
+    const json = bodyOf(whole)
+    if (on.has("U17") && chance.chance(0.2)) {
+      const known = People.nameOf(company, resource, externalid)
+      const record = Object.fromEntries(
+        Object.entries(members).map(([name, value]) => [kind.renamed?.[name] ?? name, value])
+      )
+      if (resource === "invoicelines") record["taxflag"] = record["taxflag"] === "true" ? "1" : "0"
+      const canCancel = serviceV2.resources.get(resource)!.field.has("cancel")
+      const how = chance.pick(["same", "differs", "cancelled", "twice"])
+      const one = (more: Members) => {
+        const id = this.seed(company, resource, { ...record, externalid: text(externalid), ...more })
+        this.others.set(known, [...(this.others.get(known) ?? []), id])
+        return id
+      }
+      this.fired(`U17 given by others: ${how}`)
+      if (how === "cancelled" && canCancel) {
+        one({ cancel: "true" })
+        return this.want({ ...base, externalid, json, expectation: { kind: "refused", codes: ["cancelled"] } })
+      }
+      if (how === "twice" && !on.has("U12")) {
+        one({})
+        // A key of people is unique all the same.
+        one(kind.key === undefined ? {} : { [kind.key]: text(`Other ${mark}`) })
+        return this.want({
+          ...base,
+          externalid,
+          json,
+          expectation: { kind: "refused", codes: ["ambiguous_externalid"] }
+        })
+      }
+      const ours = kind.ours
+      const isOther = how === "differs" && ours !== undefined
+      const id = one(isOther ? { [ours.field]: text(`other ${mark}`) } : {})
+      // What the body does not name is no difference.
+      const differing = isOther && ours.name in members ? [ours.name] : []
+      return this.want({ ...base, externalid, json, expectation: { kind: "adopted", id, differing } })
+    }
+    return this.want({ ...base, externalid, json, expectation: { kind: "created" } })
+  }
+
+  private readonly takenKeys = new Set<string>()
+
+  private taken(company: number, resource: string, key: string, value: string): void {
+    const name = `${company}/${resource}`
+    if (this.takenKeys.has(name)) return
+    this.takenKeys.add(name)
+    this.seed(company, resource, { [key]: text(value) })
+  }
+
+  /** Updates and cancels of a record: one that others made, or one that we create first. */
+  private changes(company: number, resource: string): ReadonlyArray<Wanted> {
+    const { chance } = this
+    const rows: Array<Wanted> = []
+    const base = { company, resource } as const
+    let target: { readonly externalid: string | null; readonly recordId: string | null }
+    const roll = chance.next()
+    if (roll < 0.12) {
+      const isById = chance.chance(0.5)
+      target = isById
+        ? { externalid: null, recordId: "987654321" }
+        : { externalid: `nobody-${this.mark()}`, recordId: null }
+      const refused: Expectation = { kind: "refused", codes: ["not_found", "unknown_value"] }
+      return [this.change(base, target, refused)]
+    }
+    if (roll < 0.45) {
+      const mark = this.mark()
+      const externalid = `x-${mark}`
+      const json = bodyOf({ ...kinds[resource]!.create(mark, chance), externalid: text(externalid) })
+      const expectation = { kind: "created" } as const
+      rows.push(this.want({ ...base, operation: "create", externalid, recordId: null, sets: null, json, expectation }))
+      target = { externalid, recordId: null }
+    } else {
+      const externalid = `their-${this.mark()}`
+      const isById = chance.chance(0.5)
+      const id = this.seed(company, resource, { externalid: text(externalid) })
+      target = isById ? { externalid: null, recordId: String(id) } : { externalid, recordId: null }
+    }
+    for (let left = chance.integer(1, 3); left > 0; left--) rows.push(this.change(base, target, { kind: "changed" }))
+    if (chance.chance(0.4)) rows.push(this.cancellation(base, target))
+    return rows
+  }
+
+  private change(
+    base: { readonly company: number; readonly resource: string },
+    target: { readonly externalid: string | null; readonly recordId: string | null },
+    expectation: Expectation
+  ): Wanted {
+    const { ours } = kinds[base.resource]!
+    const value = this.mark()
+    return this.want({
+      ...base,
+      ...target,
+      operation: "update",
+      json: bodyOf({ [ours!.name]: text(value) }),
+      sets: { field: ours!.field, value },
+      expectation
+    })
+  }
+
+  private cancellation(
+    base: { readonly company: number; readonly resource: string },
+    target: { readonly externalid: string | null; readonly recordId: string | null }
+  ): Wanted {
+    return this.want({
+      ...base,
+      ...target,
+      operation: "cancel",
+      json: "{}",
+      sets: null,
+      expectation: { kind: "cancelled" }
+    })
+  }
+
+  private put(company: number, resource: string, members: Members): void {
+    this.source.put(`{"company":${company},"resource":"${resource}","records":[${bodyOf(members)}]}`)
+  }
+
+  // -- meanwhile ----------------------------------------------------------------------------------------------------------
+
+  /** Others create what we have not sent yet: whoever looked hours ago has to look again. */
+  overtake(externalids: ReadonlyArray<readonly [company: number, resource: string, externalid: string]>): void {
+    for (const [company, resource, externalid] of externalids) {
+      const one = this.wanted.find(
+        (want) =>
+          want.operation === "create" &&
+          want.company === company &&
+          want.resource === resource &&
+          want.externalid === externalid
+      )
+      if (one === undefined || one.expectation.kind !== "created" || !this.luck.chance(0.3)) continue
+      const { renamed = {} } = kinds[resource]!
+      const given = JSON.parse(one.json) as Readonly<Record<string, unknown>>
+      const members = Object.fromEntries(
+        Object.entries(given).map(([name, value]) => [renamed[name] ?? name, JSON.stringify(value)])
+      )
+      if (resource === "invoicelines") members["taxflag"] = members["taxflag"] === "true" ? "1" : "0"
+      // Under the number that is next at the source: those of the beginning are not counted on.
+      const answer = this.source.control(
+        "POST",
+        "/records",
+        `{"company":${company},"resource":"${resource}","records":[${bodyOf(members)}]}`
+      )
+      const id = Number(/"id":(\d+)/.exec(answer)![1])
+      this.fired("U17 given by others: meanwhile")
+      this.trace.event(this.kernel.now, "others", `create ${resource} ${id} as ${externalid}`)
+      this.others.set(People.nameOf(company, resource, externalid), [id])
+      one.expectation = { kind: "adopted", id, differing: [] }
+    }
+  }
+
+  /** Somebody has just read a record by its number: others change it before the answer is used. */
+  afterRead({ company, path }: Read): void {
+    const found = /^\/([a-z0-9]+)\/(\d+)(?:\?|$)/.exec(path)
+    if (found === null || !this.isOn()) return
+    this.meddleSoon(company, found[1]!, Number(found[2]), this.luck.skewed(100, 2_000_000))
+  }
+
+  /** A record was written: others change it soon. */
+  afterDone({ sending, changes }: Done): void {
+    if (sending.method === "DELETE" || !this.isOn()) return
+    const { id } = this.luck.pick(changes).version
+    this.meddleSoon(sending.company, sending.resource, id, this.luck.skewed(1_000, 60_000_000))
+  }
+
+  private isOn(): boolean {
+    const { meddleRate } = this.plan.pushing
+    return !this.stopped && meddleRate > 0 && this.luck.chance(meddleRate)
+  }
+
+  private meddleSoon(company: number, resource: string, id: number, late: number): void {
+    const kind = kinds[resource]
+    if (kind === undefined) return
+    this.kernel.after(late, null, () => {
+      if (this.stopped) return
+      const before = this.meddlings.filter(
+        (one) => one.company === company && one.resource === resource && one.id === id
+      )
+      if (before.length >= meddlingsMax) return
+      const isSame = kind.ours !== undefined && this.luck.chance(0.35)
+      const field = isSame ? kind.ours.field : kind.theirs.field
+      const mark = `9${++this.marks}`
+      const value = isSame ? text(`o${mark}`) : kind.theirs.value(mark)
+      this.fired(isSame ? "U16 the same field" : "U16 another field")
+      this.trace.event(this.kernel.now, "others", `change ${field} of ${resource} ${id} to ${value}`)
+      this.meddlings.push({ company, resource, id, field, value, at: this.kernel.now })
+      this.put(company, resource, { id: String(id), [field]: value })
+    })
+  }
+}

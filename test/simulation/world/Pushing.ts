@@ -1,0 +1,439 @@
+/**
+ * Who pushes, and what happens to them.
+ *
+ * Promise: `src/push` is called as the command line and the service call it. A process may die right after it committed,
+ * right before that, when a request of its has left, when the source has done the work and nobody knows it yet; it may
+ * sleep for minutes and wake as a zombie; all of them may be gone for days with calls left open.
+ */
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
+import type { SyncReport } from "../../../src/pipeline/Sync.ts"
+import { from } from "../../../src/push/From.ts"
+import * as Intake from "../../../src/push/Intake.ts"
+import * as Keep from "../../../src/push/Keep.ts"
+import type { Problem } from "../../../src/push/Push.ts"
+import * as Pusher from "../../../src/push/Pusher.ts"
+import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
+import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
+import type { Trace } from "../kernel/Trace.ts"
+import type { PushPlan } from "../PushPlan.ts"
+import { companiesOf, cycle, engineOf, type Machine, type Services, start } from "./Engine.ts"
+import type { GivenFile } from "./People.ts"
+import { companyName } from "./Sender.ts"
+
+const tableFor = (path: string) => tableOf(serviceV2.resources.get(path)!, datasetsDefault)
+
+const settingsOf = ({ batchRecordsMax, concurrency, pushing }: PushPlan): Pusher.PushSettings => ({
+  batchRecordsMax,
+  useBatch: pushing.useBatch,
+  keyAgeMaxMs: pushing.keyAgeMax / 1000,
+  concurrency
+})
+
+const optionsOf = Effect.fnUntraced(function* (
+  machine: Machine,
+  plan: PushPlan,
+  owner: Owner,
+  life: number,
+  company: number,
+  resource: string,
+  scope: Pusher.Scope
+) {
+  const made = (yield* companiesOf(machine, owner, life)).find(({ name }) => name === companyName(company))!
+  return {
+    company: {
+      name: made.name,
+      connector: made.connector,
+      engine: engineOf(machine),
+      batchRecordsMax: plan.batchRecordsMax
+    },
+    companyId: BigInt(company),
+    table: tableFor(resource),
+    children: [],
+    settings: settingsOf(plan),
+    scope
+  }
+})
+
+/** `tributary push <resource> --from file`. */
+const pushFile = Effect.fnUntraced(function* (
+  machine: Machine,
+  plan: PushPlan,
+  owner: Owner,
+  life: number,
+  { name, company, resource, text }: GivenFile
+) {
+  const bytes = async function* () {
+    yield Buffer.from(text)
+  }
+  const { records } = yield* from("-", { stdin: bytes })
+  const problems: Array<Problem> = []
+  const taken = yield* Intake.take({
+    company: companyName(company),
+    resource: serviceV2.resources.get(resource)!,
+    operation: "create",
+    records,
+    source: name,
+    onProblem: (problem) => Effect.sync(() => void problems.push(problem))
+  }).pipe(
+    Effect.tapError((error) =>
+      error._tag === "IntakeRefused"
+        ? Effect.die(new Error(`${name} is refused: ${problems.map(({ message }) => message).join("; ")}`))
+        : Effect.void
+    )
+  )
+  const scope = { push: taken.pushId }
+  const pushed = yield* Pusher.push(yield* optionsOf(machine, plan, owner, life, company, resource, scope))
+  return { ...pushed, push: String(taken.pushId) }
+})
+
+const pushOutbox = Effect.fnUntraced(function* (
+  machine: Machine,
+  plan: PushPlan,
+  owner: Owner,
+  life: number,
+  company: number,
+  resource: string
+) {
+  return yield* Pusher.push(yield* optionsOf(machine, plan, owner, life, company, resource, "outbox"))
+})
+
+const keepAll = Effect.fnUntraced(function* (machine: Machine, plan: PushPlan, owner: Owner, life: number) {
+  const tables = new Map(plan.resources.map((path) => [path, tableFor(path)]))
+  const companies = (yield* companiesOf(machine, owner, life)).map(({ name, connector }) => ({
+    name,
+    connector,
+    engine: engineOf(machine),
+    batchRecordsMax: plan.batchRecordsMax,
+    tables: Effect.succeed(tables)
+  }))
+  return yield* Keep.keep(companies, settingsOf(plan))
+})
+
+/** What a process does. */
+type Job =
+  | { readonly kind: "file"; readonly file: GivenFile }
+  | { readonly kind: "outbox"; readonly company: number; readonly resource: string }
+  | { readonly kind: "keep" }
+  | { readonly kind: "sync" }
+
+interface Life {
+  readonly owner: Owner
+  readonly place: number
+  readonly job: Job
+  /** Nobody starts it again. */
+  readonly isExtra: boolean
+  fiber: Fiber.Fiber<unknown, unknown> | null
+}
+
+/** Statements of those who look whether there is something for them to do. */
+const isWaiting = /^(?:select pg_try_advisory_lock|with recursive resources|connected)/
+
+const nameOf = (job: Job): string =>
+  job.kind === "file"
+    ? `to push ${job.file.name} (${job.file.company}/${job.file.resource})`
+    : job.kind === "outbox"
+      ? `to push the outbox of ${job.company}/${job.resource}`
+      : job.kind === "keep"
+        ? "to send what is inserted"
+        : "a sync"
+
+export class Pushing {
+  private readonly machine: Machine
+  private readonly plan: PushPlan
+  private readonly chance: Chance
+  private readonly trace: Trace
+  private readonly fired: (what: string) => void
+  private readonly alive = new Set<Life>()
+  private readonly jobs: Array<Job> = []
+  private readonly jumps: Array<number>
+  private lives = 0
+  private faults = true
+  private accepting = true
+  /** When the machine wakes; null while it is awake. */
+  private wakes: number | null = null
+  /** The next write that leaves is the last one for days. */
+  private isTired = false
+  kills = 0
+  /** Everything went to sleep; `until` is when it wakes. */
+  slept: (until: number) => void = () => {}
+  /** What pushes of files said that came to their end. */
+  readonly said: Array<{ readonly push: string; readonly counts: Pusher.Counts }> = []
+
+  constructor(machine: Machine, plan: PushPlan, trace: Trace, fired: (what: string) => void) {
+    this.machine = machine
+    this.plan = plan
+    this.chance = chanceOf(plan.seed, "push processes")
+    this.trace = trace
+    this.fired = fired
+    this.jumps = [...plan.skews]
+  }
+
+  begin(files: ReadonlyArray<GivenFile>): void {
+    const { chance, plan } = this
+    const { kernel, connections } = this.machine
+    const { pushing, safety } = plan
+    for (const file of files) {
+      const at = chance.integer(0, Math.round(safety * 0.7))
+      for (let number = 0; number < pushing.pushers; number++) {
+        if (number > 0) this.fired("U22 two pushers of one file")
+        this.begins(
+          { kind: "file", file },
+          at + (number === 0 || chance.chance(0.4) ? 0 : chance.skewed(100, 5_000_000))
+        )
+      }
+    }
+    for (let number = 0; number < pushing.keepers; number++) {
+      if (number > 0) this.fired("U22 two services")
+      this.begins({ kind: "keep" }, chance.integer(0, 2_000_000))
+    }
+    for (let number = 0; number < plan.processes; number++) {
+      this.begins({ kind: "sync" }, chance.integer(0, plan.cycleEvery))
+    }
+    if (plan.on.has("K2")) {
+      for (let times = chance.integer(1, 4); times > 0; times--) {
+        kernel.after(chance.integer(0, safety), null, () => {
+          this.jumps[chance.integer(0, this.jumps.length - 1)]! += chance.pick([-1, 1]) * chance.skewed(1e6, 86_400e6)
+          this.fired("K2 clock jumped")
+        })
+      }
+    }
+    for (let times = plan.restarts; times > 0; times--) {
+      kernel.after(chance.integer(0, safety), null, () => {
+        if (!this.faults) return
+        this.trace.event(kernel.now, "db", "! D1 restart")
+        this.fired("D1 restart")
+        connections.restart(chance.skewed(100_000, 6_000_000))
+      })
+    }
+    if (plan.webhooks.asleep > 0) {
+      const at = Math.round(safety * (0.1 + 0.4 * chance.next()))
+      kernel.after(at, null, () => {
+        this.isTired = true
+        kernel.after(20_000_000, null, () => this.sleep("U15 down at any time"))
+      })
+    }
+  }
+
+  private begins(job: Job, after: number): void {
+    const place = this.jobs.push(job) - 1
+    this.machine.kernel.after(after, null, () => this.launch(place))
+  }
+
+  /** Everything is gone, for hours or days. */
+  private sleep(why: string): void {
+    const { kernel } = this.machine
+    if (!this.isTired || !this.faults) return
+    this.isTired = false
+    const { asleep } = this.plan.webhooks
+    this.wakes = kernel.now + asleep
+    this.trace.event(kernel.now, "", `! U15 everything is down for ${(asleep / 3.6e9).toFixed(1)} h`)
+    this.fired(why)
+    for (const life of this.alive) this.end(life)
+    this.slept(this.wakes)
+  }
+
+  private launch(place: number): void {
+    if (!this.accepting) return
+    const { kernel } = this.machine
+    const { chance } = this
+    if (this.wakes !== null && kernel.now < this.wakes) {
+      kernel.at(this.wakes + chance.integer(0, 1_000_000), null, () => this.launch(place))
+      return
+    }
+    const job = this.jobs[place]!
+    this.live(place, job, (isDone) => {
+      if (job.kind === "file" && isDone && !chance.chance(0.3)) return
+      const wait =
+        job.kind === "sync"
+          ? chance.skewed(this.plan.cycleEvery / 3, this.plan.cycleEvery * 2)
+          : chance.skewed(300_000, 15_000_000)
+      kernel.after(wait, null, () => this.launch(place))
+    })
+  }
+
+  private live(place: number, job: Job, ended: (isDone: boolean) => void, isExtra = place < 0): void {
+    const { kernel, drawn } = this.machine
+    const letter = { file: "p", outbox: "o", keep: "s", sync: "y" }[job.kind]
+    const number = ++this.lives
+    const life: Life = {
+      owner: makeOwner(`${letter}${Math.max(0, place)}.${number}`),
+      place,
+      job,
+      isExtra,
+      fiber: null
+    }
+    const { owner } = life
+    this.alive.add(life)
+    this.trace.event(kernel.now, owner.name, `begins ${nameOf(job)}`)
+    const clock = {
+      skew: () => this.jumps[place < 0 ? 0 : place % this.jumps.length] ?? 0,
+      monotonicOrigin: kernel.now - this.chance.integer(1_000_000, 1e12)
+    }
+    const random = chanceOf(drawn.seed, `push random ${owner.name}`)
+    const begin = <A>(
+      program: Effect.Effect<A, unknown, Services>,
+      told: (result: A) => [isDone: boolean, text: string]
+    ) =>
+      start(this.machine, owner, program, clock, random, ({ result, cause }) => {
+        this.alive.delete(life)
+        const [isDone, text] = result === null ? [false, cause ?? "without a word"] : told(result)
+        this.trace.event(kernel.now, owner.name, `ends: ${text}`)
+        ended(isDone)
+      })
+    const pushed = ({ status, counts, failure }: Pusher.Pushed): [boolean, string] => [
+      status === "done",
+      `${status} ${JSON.stringify(counts)}${failure === null ? "" : ` ${failure.kind}: ${failure.message}`}`
+    ]
+    const { plan, machine } = this
+    switch (job.kind) {
+      case "file":
+        life.fiber = begin(pushFile(machine, plan, owner, number, job.file), (result) => {
+          if (result.status === "done") this.said.push(result)
+          return pushed(result)
+        })
+        break
+      case "outbox":
+        life.fiber = begin(pushOutbox(machine, plan, owner, number, job.company, job.resource), pushed)
+        break
+      case "keep":
+        life.fiber = begin(keepAll(machine, plan, owner, number), () => [true, "ended"])
+        break
+      case "sync":
+        life.fiber = begin(cycle(machine, owner, number, { full: false }), (report) => {
+          this.report = report
+          return [true, "done"]
+        })
+    }
+  }
+
+  /** What the last sync said. */
+  private report: SyncReport | null = null
+
+  // -- what happens to them -----------------------------------------------------------------------------------------------
+
+  /** A step of a process: here it may die, stop, or lose its locks. */
+  stepped(owner: Owner, what: string): void {
+    const { plan, chance } = this
+    const { kernel, connections } = this.machine
+    if (!this.faults || owner.state !== "running") return
+    const life = [...this.alive].find((one) => one.owner === owner)
+    if (life === undefined) return
+    // Whoever waits for his turn has nothing to lose.
+    if (isWaiting.test(what)) return
+    const isSend = /^(?:POST|PATCH|DELETE) /.test(what)
+    if (isSend && this.isTired) {
+      kernel.after(chance.skewed(100, 3_000_000), null, () => this.sleep("U15 down when a write had left"))
+      return
+    }
+    const { killAtSend, killAtCommit } = plan.pushing
+    const strike = (rate: number, why: string): boolean => {
+      if (rate === 0 || !chance.chance(rate)) return false
+      kernel.after(chance.integer(0, 2000), null, () => this.kill(life, why))
+      return true
+    }
+    if (isSend && strike(killAtSend, "C1 killed when a write had left")) return
+    if (what.startsWith("answers ") && strike(killAtSend, "C1 killed when a write was done, before its answer")) return
+    if (/^commit/i.test(what) && strike(killAtCommit, "C1 killed after a commit, before what follows")) return
+    if (/\btributary\.(?:push_calls|outbox)\b/.test(what) && strike(killAtCommit / 2, "C1 killed before a commit"))
+      return
+    if (strike(plan.killRate, "C1 killed anywhere")) return
+    if (plan.pauseRate > 0 && chance.chance(plan.pauseRate * (isSend ? 4 : 1))) {
+      kernel.after(chance.integer(0, 2000), null, () => this.pause(life))
+      return
+    }
+    if (plan.stopRate > 0 && chance.chance(plan.stopRate)) {
+      kernel.after(chance.integer(0, 2000), null, () => {
+        if (owner.state !== "running" || life.fiber === null || !this.faults) return
+        this.trace.event(kernel.now, owner.name, "! C2 interrupted")
+        this.fired("C2 interrupted")
+        life.fiber.interruptUnsafe()
+      })
+      return
+    }
+    if (plan.lockLossRate > 0 && chance.chance(plan.lockLossRate)) {
+      connections.loseLocks(owner)
+      // Whoever does not know it works on, beside the next one.
+      if (chance.chance(0.5) && life.job.kind !== "sync") {
+        kernel.after(chance.skewed(1_000, 5_000_000), null, () => this.beside(life))
+      }
+    }
+  }
+
+  /** Another process begins with the same work while the first one still lives. */
+  private beside(life: Life): void {
+    if (!this.faults || !this.accepting || !this.alive.has(life) || this.wakes !== null) return
+    if (life.job.kind === "sync") return
+    this.fired("U22 one beside the other")
+    this.live(life.place, life.job, () => {}, true)
+  }
+
+  private kill(life: Life, why: string): void {
+    const { kernel } = this.machine
+    if (life.owner.state === "dead" || !this.alive.has(life) || !this.faults) return
+    this.trace.event(kernel.now, life.owner.name, `! ${why}`)
+    this.fired(why)
+    this.kills++
+    this.end(life)
+  }
+
+  /** No instruction of it runs any more; somebody starts it again. */
+  private end(life: Life): void {
+    const { kernel, connections } = this.machine
+    kernel.kill(life.owner)
+    connections.cut(life.owner)
+    this.alive.delete(life)
+    if (!life.isExtra) kernel.after(this.chance.skewed(50_000, 8_000_000), null, () => this.launch(life.place))
+  }
+
+  private pause(life: Life): void {
+    const { kernel, connections } = this.machine
+    const { chance } = this
+    if (life.owner.state !== "running" || !this.alive.has(life) || !this.faults) return
+    const length = chance.chance(0.2) ? chance.skewed(60_000_000, 600_000_000) : chance.skewed(1_000_000, 60_000_000)
+    this.trace.event(kernel.now, life.owner.name, `! C3 paused for ${(length / 1e6).toFixed(1)} s`)
+    this.fired("C3 pause")
+    kernel.freeze(life.owner)
+    if (length > 60_000_000 || chance.chance(0.7)) {
+      kernel.after(chance.skewed(500_000, 20_000_000), null, () => {
+        if (life.owner.state !== "frozen") return
+        if (chance.chance(0.7)) connections.loseLocks(life.owner)
+        else connections.cut(life.owner)
+        kernel.after(chance.skewed(500_000, 10_000_000), null, () => {
+          if (life.owner.state === "frozen") this.beside(life)
+        })
+      })
+    }
+    kernel.after(length, null, () => {
+      if (life.owner.state !== "frozen") return
+      this.trace.event(kernel.now, life.owner.name, "resumed")
+      kernel.thaw(life.owner)
+    })
+  }
+
+  // -- healing ------------------------------------------------------------------------------------------------------------
+
+  /** No new processes, no new faults; `done` is called when all have ended what they were doing. */
+  heal(done: () => void): void {
+    const { kernel } = this.machine
+    this.faults = false
+    this.accepting = false
+    for (const life of this.alive) {
+      if (life.owner.state === "frozen") kernel.thaw(life.owner)
+      if (life.job.kind === "keep") life.fiber?.interruptUnsafe()
+    }
+    const look = () => {
+      if (this.alive.size === 0) done()
+      else kernel.after(250_000, null, look)
+    }
+    look()
+  }
+
+  /** One run of a fresh process, to its end. */
+  once(job: Job, ended: (isDone: boolean, report: SyncReport | null) => void): void {
+    this.report = null
+    this.live(-1, job, (isDone) => ended(isDone, this.report))
+  }
+}

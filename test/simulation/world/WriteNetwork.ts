@@ -1,0 +1,566 @@
+/**
+ * The network for processes that write, and a source that is as careless with writes as sources are.
+ *
+ * Promise: a write leaves, arrives, is worked on and is answered, each at its own time; while it is on its way or being
+ * worked on, its key is nowhere else in the hands of chance, so that a key that was given up is not done later by a
+ * request that got lost: nobody could guard against that. What was sent, answered and done stands in the journal, told
+ * by the source's own history and never by what the engine believes.
+ */
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientError from "effect/http/HttpClientError"
+import type * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import { isObject, parseExactly, print } from "../../../connectors/service-v2/reference-server/json.ts"
+import type { Request } from "../../../connectors/service-v2/reference-server/http/Message.ts"
+import type { Change } from "../../../connectors/service-v2/reference-server/store/Store.ts"
+import { printHttpDate } from "../../../connectors/service-v2/reference-server/time.ts"
+import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
+import type { Kernel, Owner } from "../kernel/Kernel.ts"
+import type { Trace } from "../kernel/Trace.ts"
+import type { PushPlan, WriteFault } from "../PushPlan.ts"
+import { type Attempt, bodyOf, Network, type NetworkFaults, responseOf, type Sent, sentOf } from "./Network.ts"
+import { basePath, origin, type Source } from "./Source.ts"
+
+/** A write, as it left a process, and what came back. */
+export interface Sending {
+  readonly number: number
+  readonly owner: string
+  readonly company: number
+  readonly method: string
+  readonly path: string
+  readonly resource: string
+  readonly key: string
+  readonly ifMatch: string | null
+  readonly body: string | null
+  readonly at: number
+  endedAt: number | null
+  /** What the process got to see; null when it saw no whole answer. */
+  status: number | null
+  answer: string | null
+}
+
+/** What a write has changed at the source. */
+export interface Done {
+  readonly at: number
+  readonly sending: Sending
+  readonly changes: ReadonlyArray<Change>
+}
+
+/** A read that was answered with 200. */
+export interface Read {
+  readonly company: number
+  readonly path: string
+  readonly sentAt: number
+  readonly at: number
+}
+
+interface Kept {
+  readonly at: number
+  readonly sent: Sent
+}
+
+interface Spoilt {
+  readonly at: number
+  /** What the source works on in its place; the others fail for a moment. */
+  readonly failing: ReadonlyMap<number, { readonly status: number; readonly isDone: boolean }>
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+const hour = 3_600_000_000
+const memory = 24 * hour
+/** A proxy's copy comes so long after the first sending at most: the source remembers the key. */
+const copiesUntil = 20 * hour
+
+const envelope = (code: string, field?: string) =>
+  JSON.stringify({ error: { code, message: "a fault of the simulation", ...(field === undefined ? {} : { field }) } })
+
+/** A record that spoils its batch says so in its key. */
+export const isPoison = (externalid: unknown): boolean =>
+  typeof externalid === "string" && externalid.startsWith("poison")
+
+const afterWork: ReadonlySet<WriteFault> = new Set([
+  "U2 answer lost",
+  "U2 cut off",
+  "U2 too late",
+  "U3 late on its way",
+  "U3 long work",
+  "U7 500 after",
+  "U9 HTML after",
+  "U10 another 207"
+])
+
+export class WriteNetwork extends Network {
+  private readonly world: Kernel
+  private readonly luck: Chance
+  private readonly server: Source
+  private readonly plan: PushPlan
+  private readonly story: Trace
+  private readonly told: (what: string) => void
+  private readonly began: number
+  readonly sendings: Array<Sending> = []
+  readonly effects: Array<Done> = []
+  readonly reads: Array<Read> = []
+  /** A write leaves: the moment to look what stands in the ledger. */
+  sending: (sending: Sending) => void = () => {}
+  /** A write was worked on. */
+  done: (effect: Done) => void = () => {}
+  /** A read was answered. */
+  read: (read: Read) => void = () => {}
+  /** Writes by key that are on their way or being worked on. */
+  private readonly busy = new Map<string, number>()
+  /** Keys of what is being worked on. */
+  private readonly working = new Set<string>()
+  /** Writes that came so far as to be worked on. */
+  private readonly begun = new Set<number>()
+  private readonly firstSent = new Map<string, number>()
+  private readonly stored = new Map<string, Kept>()
+  private readonly drawnKeys = new Set<string>()
+  private readonly spoilt = new Map<string, Spoilt>()
+
+  constructor(
+    kernel: Kernel,
+    source: Source,
+    faults: NetworkFaults,
+    trace: Trace,
+    fired: (what: string) => void,
+    plan: PushPlan
+  ) {
+    super(kernel, chanceOf(plan.seed, "push network"), source, faults, trace, fired, plan.delayMax)
+    this.world = kernel
+    this.luck = chanceOf(plan.seed, "push writes")
+    this.server = source
+    this.plan = plan
+    this.story = trace
+    this.told = fired
+    this.began = kernel.now
+    this.answered = ({ company, path, sentAt }, sent) => {
+      if (company === null || sent.status !== 200 || sent.cutAt !== null || !isOfSource(sent)) return
+      const read = { company, path, sentAt, at: kernel.now }
+      this.reads.push(read)
+      this.read(read)
+    }
+  }
+
+  override client(owner: Owner, life: number): HttpClient.HttpClient {
+    const reads = super.client(owner, life)
+    return HttpClient.make((request, url) =>
+      request.method === "GET" ? reads.execute(request) : this.write(owner, life, request, url)
+    )
+  }
+
+  private companyOf(request: HttpClientRequest.HttpClientRequest): number | null {
+    const authorization = request.headers["authorization"]
+    return [...this.server.tokens].find(([, token]) => authorization === `Bearer ${token}`)?.[0] ?? null
+  }
+
+  private fire(owner: string, what: string): void {
+    this.told(what)
+    this.story.event(this.world.now, owner, `! ${what}`)
+  }
+
+  private drawWrite(key: string): WriteFault | null {
+    if (!this.faults.on || (this.busy.get(key) ?? 0) > 0) return null
+    const { outage, writes } = this.plan.pushing
+    const at = this.world.now - this.began
+    if (outage !== null && at >= outage.from && at < outage.to) return "U1 500 before"
+    for (const [fault, rate] of writes) if (this.luck.chance(rate)) return fault
+    return null
+  }
+
+  private write(
+    owner: Owner,
+    life: number,
+    request: HttpClientRequest.HttpClientRequest,
+    url: URL
+  ): Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError> {
+    const { world, luck } = this
+    return Effect.callback((resume) => {
+      const path = pathOf(url)
+      const bytes = bodyOf(request)
+      const sending: Sending = {
+        number: this.sendings.length,
+        owner: owner.name,
+        company: this.companyOf(request) ?? 0,
+        method: request.method,
+        path,
+        resource: path.split("/")[1]!,
+        key: request.headers["idempotency-key"] ?? "",
+        ifMatch: request.headers["if-match"] ?? null,
+        body: bytes === null ? null : decoder.decode(bytes),
+        at: world.now,
+        endedAt: null,
+        status: null,
+        answer: null
+      }
+      const { key } = sending
+      this.sendings.push(sending)
+      if (!this.firstSent.has(key)) this.firstSent.set(key, world.now)
+      const attempt: Attempt = {
+        owner,
+        life,
+        company: sending.company,
+        path: `${request.method} ${path} ${key}`,
+        sentAt: world.now,
+        endedAt: null,
+        status: null,
+        waitUntil: null
+      }
+      this.attempts.push(attempt)
+      const fault = this.drawWrite(key)
+      this.story.event(world.now, owner.name, `sends ${request.method} ${path} ${key.slice(0, 8)}`)
+      if (fault !== null) {
+        this.fire(owner.name, this.isOutage() ? "U23 every write fails" : fault)
+      }
+      this.sending(sending)
+      this.stepped(owner, `${request.method} ${path}`)
+      let open = true
+      const finish = (run: () => void) => {
+        if (!open) return
+        open = false
+        attempt.endedAt = world.now
+        sending.endedAt = world.now
+        run()
+      }
+      const back = (sent: Sent, late = 0) =>
+        world.after(this.way() + late, owner, () =>
+          finish(() => {
+            attempt.status = sent.status
+            if (sent.cutAt === null) {
+              sending.status = sent.status
+              sending.answer = decoder.decode(sent.body)
+            }
+            const wait = sent.headers["retry-after"]
+            if (wait !== undefined && /^\d+$/.test(wait)) attempt.waitUntil = world.now + Number(wait) * 1_000_000
+            this.story.event(world.now, owner.name, `http ${sent.status} ${request.method} ${path} ${key.slice(0, 8)}`)
+            resume(Effect.succeed(HttpClientResponse.fromWeb(request, responseOf(sent))))
+          })
+        )
+      const broken = (code: string) =>
+        world.after(this.way(), owner, () =>
+          finish(() => {
+            const cause = Object.assign(new Error(`${code} in the simulation`), { code })
+            const reason = new HttpClientError.TransportError({ request, cause })
+            resume(Effect.fail(new HttpClientError.HttpClientError({ reason })))
+          })
+        )
+      const answer = (sent: Sent) => {
+        switch (fault) {
+          case "U2 answer lost":
+            return luck.chance(0.3) ? undefined : broken("UND_ERR_SOCKET")
+          case "U2 cut off":
+            return back({ ...sent, cutAt: luck.integer(0, Math.max(0, sent.body.length - 1)) })
+          case "U2 too late":
+            return back(sent, luck.skewed(50_000_000, 200_000_000))
+          case "U7 500 after":
+            return back(this.made(luck.pick([500, 502, 503, 504]), envelope("server_error")))
+          case "U9 HTML after":
+            return back(this.html())
+          case "U10 another 207":
+            return back(this.mangled(sent))
+          default:
+            return back(sent)
+        }
+      }
+      if (fault === "U1 refused") broken(luck.pick(["ECONNREFUSED", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]))
+      else if (fault === "U1 reset before") broken("ECONNRESET")
+      else if (fault === null || afterWork.has(fault)) {
+        const late = fault === "U3 late on its way" ? luck.skewed(30_000_000, 200_000_000) : 0
+        const work = fault === "U3 long work" ? luck.skewed(20_000_000, 200_000_000) : this.workTime()
+        const headers = request.headers as Readonly<Record<string, string | undefined>>
+        const asked: Request = { method: request.method, url: url.href.slice(origin.length), headers, body: bytes }
+        this.depart(sending, asked, this.way() + late, work, (sent) => {
+          this.stepped(owner, `answers ${path}`)
+          answer(sent)
+        })
+      } else if (fault !== "U1 black hole") {
+        world.after(this.way(), null, () => back(this.madeInstead(fault)))
+      }
+      return Effect.sync(() => {
+        open = false
+        attempt.endedAt ??= world.now
+        sending.endedAt ??= world.now
+      })
+    })
+  }
+
+  private isOutage(): boolean {
+    const { outage } = this.plan.pushing
+    const at = this.world.now - this.began
+    return outage !== null && at >= outage.from && at < outage.to
+  }
+
+  private way(): number {
+    return this.luck.skewed(2_000, Math.max(4_000, this.plan.delayMax))
+  }
+
+  private workTime(): number {
+    return this.luck.chance(0.3)
+      ? this.luck.skewed(10_000, Math.max(20_000, this.plan.pushing.longWork))
+      : this.luck.skewed(500, 20_000)
+  }
+
+  // -- the way there ------------------------------------------------------------------------------------------------------
+
+  private depart(sending: Sending, asked: Request, way: number, work: number, answered: (sent: Sent) => void): void {
+    const { key } = sending
+    this.busy.set(key, (this.busy.get(key) ?? 0) + 1)
+    const isCopied = this.faults.on && this.luck.chance(this.plan.pushing.copyRate)
+    this.world.after(way, null, () => {
+      if (isCopied) this.copy(sending, asked)
+      this.arrive(sending, asked, work, (sent) => {
+        this.busy.set(key, this.busy.get(key)! - 1)
+        answered(sent)
+      })
+    })
+  }
+
+  /** A proxy that got no answer, or thinks so, sends it again. */
+  private copy(sending: Sending, asked: Request): void {
+    const { world, luck } = this
+    for (let times = luck.integer(1, 2); times > 0; times--) {
+      const late = luck.chance(0.6) ? luck.skewed(100, 2_000_000) : luck.skewed(1_000_000, 12 * hour)
+      const at = Math.min(world.now + late, this.firstSent.get(sending.key)! + copiesUntil)
+      world.at(at, null, () => {
+        // What was not done by the first is not done by its copy: it never came so far.
+        if (!this.begun.has(sending.number)) return
+        this.fire("proxy", (this.busy.get(sending.key) ?? 0) > 0 ? "U4 same key at once" : "U4 sent again late")
+        this.arrive(sending, asked, this.workTime(), () => {})
+      })
+    }
+  }
+
+  /** At the source: refused at the door, or worked on for a while with the key marked as running. */
+  private arrive(sending: Sending, asked: Request, work: number, answered: (sent: Sent) => void): void {
+    const refused = this.refused(sending)
+    if (refused !== null) return answered(refused)
+    const kept = this.stored.get(sending.key)
+    if (kept !== undefined && this.world.now - kept.at < memory) {
+      this.told("U8 stored 500 answered again")
+      return answered({ ...kept.sent, headers: { ...kept.sent.headers, "idempotent-replayed": "true" } })
+    }
+    this.begun.add(sending.number)
+    const request = this.withoutFailing(sending, asked)
+    if (this.working.has(sending.key)) {
+      this.told("U4 same key while it is worked on")
+      return answered(this.withFailing(sending, sentOf(this.server.serve(request))))
+    }
+    const release = this.server.core.hold(request)
+    this.working.add(sending.key)
+    this.world.after(work, null, () => {
+      release()
+      this.working.delete(sending.key)
+      answered(this.work(sending, request))
+    })
+  }
+
+  private work(sending: Sending, request: Request): Sent {
+    const { world, luck } = this
+    const { key } = sending
+    const isFirst = !this.drawnKeys.has(key)
+    this.drawnKeys.add(key)
+    const isStored = isFirst && this.faults.on && luck.chance(this.plan.pushing.storedRate)
+    if (isStored) {
+      const sent = this.made(500, envelope("server_error"))
+      this.stored.set(key, { at: world.now, sent })
+      const isDone = luck.chance(0.5)
+      this.fire("source", isDone ? "U8 done, and its 500 stored" : "U8 not done, and its 500 stored")
+      if (isDone) this.execute(sending, request)
+      return sent
+    }
+    return this.withFailing(sending, this.execute(sending, request))
+  }
+
+  private execute(sending: Sending, request: Request): Sent {
+    const { history } = this.server.core.world.store
+    const from = history.length
+    const answer = this.server.serve(request)
+    const changes = history.slice(from).filter(({ version }) => version.table.resource.path === sending.resource)
+    if (changes.length > 0) {
+      const ids = changes.map(({ op, version: { id } }) => `${op} ${id}`).join(", ")
+      this.story.event(this.world.now, "source", `did ${sending.key.slice(0, 8)} of ${sending.owner}: ${ids}`)
+      const effect = { at: this.world.now, sending, changes }
+      this.effects.push(effect)
+      this.done(effect)
+    }
+    return sentOf(answer)
+  }
+
+  // -- what the source refuses or does its own way ------------------------------------------------------------------------
+
+  /** What is refused before any work, each time alike; null lets it through. */
+  private refused({ path, body }: Sending): Sent | null {
+    const { noBatch, batchMax, poison } = this.plan.pushing
+    const isBatch = path.endsWith("/batch")
+    const items = body === null ? [] : itemsOf(body)
+    if (isBatch && noBatch !== null) {
+      this.told("U20 no batch")
+      const code = { 404: "not_found", 405: "method_not_allowed", 415: "not_batchable", 501: "not_implemented" }[
+        noBatch
+      ]
+      return this.made(noBatch, envelope(code))
+    }
+    if (isBatch && batchMax !== null && items.length > batchMax) {
+      this.told("U20 batch too large")
+      return this.made(400, envelope("batch_too_large"))
+    }
+    if (poison === "item" || !items.some((item) => isPoison(item["externalid"]))) return null
+    this.told(`U13 ${poison} for one bad record`)
+    return poison === "refused" || !isBatch
+      ? this.made(400, envelope("invalid_request", "externalid"))
+      : this.made(500, envelope("server_error"))
+  }
+
+  /** Which records of a batch fail for a moment: the same whenever the key comes. */
+  private failingOf(sending: Sending): Spoilt["failing"] {
+    const { key, path, body } = sending
+    const known = this.spoilt.get(key)
+    if (known !== undefined && this.world.now - known.at < memory) return known.failing
+    const failing = new Map<number, { readonly status: number; readonly isDone: boolean }>()
+    const { itemRate } = this.plan.pushing
+    if (this.faults.on && itemRate > 0 && path.endsWith("/batch")) {
+      for (const index of itemsOf(body!).keys()) {
+        if (!this.luck.chance(itemRate)) continue
+        failing.set(index, { status: this.luck.pick([429, 500, 500, 503]), isDone: this.luck.chance(0.4) })
+      }
+    }
+    this.spoilt.set(key, { at: this.world.now, failing })
+    return failing
+  }
+
+  private withoutFailing(sending: Sending, asked: Request): Request {
+    const failing = this.failingOf(sending)
+    const undone = [...failing].filter(([, { isDone }]) => !isDone)
+    if (undone.length === 0) return asked
+    const items = parseExactly(sending.body!) as ReadonlyArray<unknown>
+    const left = items.filter((_, index) => failing.get(index)?.isDone !== false)
+    return { ...asked, body: encoder.encode(print(left)) }
+  }
+
+  /** The answer with the places of what was sent, and the failures in it. */
+  private withFailing(sending: Sending, sent: Sent): Sent {
+    const failing = this.failingOf(sending)
+    if (failing.size === 0 || sent.status !== 207) return sent
+    const count = itemsOf(sending.body!).length
+    const worked = resultsOf(sent)
+    let next = 0
+    const results = Array.from({ length: count }, (_, index): Readonly<Record<string, unknown>> => {
+      const failed = failing.get(index)
+      const result = failed?.isDone === false ? {} : { ...worked[next++]!, index }
+      if (failed === undefined) return result
+      this.told(failed.isDone ? "U14 done, and its item says it failed" : "U14 item failed")
+      const code = failed.status === 429 ? "rate_limited" : "server_error"
+      const isText = this.plan.dialect["batchStatus"] === "text"
+      return { index, status: isText ? "error" : failed.status, error: { code, message: "a fault of the simulation" } }
+    })
+    return this.made(207, print({ results }))
+  }
+
+  /** A 207 that is told badly: what it says is true, but it does not say all, or says it twice. */
+  private mangled(sent: Sent): Sent {
+    if (sent.status !== 207) return sent
+    const { luck } = this
+    const results = [...resultsOf(sent)]
+    if (results.length === 0) return sent
+    const place = luck.integer(0, results.length - 1)
+    switch (luck.integer(0, 5)) {
+      case 0:
+        results.splice(place, luck.integer(1, results.length))
+        break
+      case 1:
+        results.splice(luck.integer(0, results.length), 0, results[place]!)
+        break
+      case 2:
+        results.push({
+          index: results[place]!["index"],
+          status: 500,
+          error: { code: "server_error", message: "a fault of the simulation" }
+        })
+        break
+      case 3:
+        results.splice(place, 1)
+        results.reverse()
+        break
+      case 4:
+        results.splice(place, 1, { index: results[place]!["index"] })
+        break
+      default:
+        for (let left = results.length - 1; left > 0; left--) {
+          const other = luck.integer(0, left)
+          ;[results[left], results[other]] = [results[other]!, results[left]!]
+        }
+    }
+    return this.made(207, print({ results }))
+  }
+
+  private made(status: number, body: string, headers: Readonly<Record<string, string>> = {}): Sent {
+    const bytes = encoder.encode(body)
+    return {
+      status,
+      body: bytes,
+      cutAt: null,
+      headers: {
+        "content-type": "application/json",
+        date: printHttpDate(this.world.now),
+        "content-length": String(bytes.length),
+        ...headers
+      }
+    }
+  }
+
+  private html(): Sent {
+    return this.made(this.luck.pick([502, 200, 503]), "<!doctype html><html><body>down</body></html>", {
+      "content-type": "text/html"
+    })
+  }
+
+  private madeInstead(fault: WriteFault): Sent {
+    const { luck } = this
+    switch (fault) {
+      case "U6 rate limited":
+        return this.made(
+          429,
+          envelope("rate_limited"),
+          luck.chance(0.7) ? { "retry-after": String(luck.skewed(1, 60)) } : {}
+        )
+      case "U9 HTML before":
+        return this.html()
+      case "U24 unauthorized":
+        return this.made(401, envelope(luck.pick(["unauthorized", "token_expired"])))
+      case "U24 forbidden":
+        return this.made(403, envelope("insufficient_scope"))
+      case "U24 redirect":
+        return this.made(302, "", { location: "https://elsewhere.simulated/login" })
+      default:
+        return this.made(luck.pick([500, 500, 502, 503, 504]), envelope("server_error"))
+    }
+  }
+}
+
+const pathOf = (url: URL): string => {
+  const target = url.href.slice(origin.length)
+  return target.startsWith(basePath) ? target.slice(basePath.length) : target
+}
+
+/** The records that a body carries, a single one too. */
+export const itemsOf = (body: string): ReadonlyArray<Readonly<Record<string, unknown>>> => {
+  const parsed = parseExactly(body)
+  return (Array.isArray(parsed) ? parsed : [parsed]).filter(isObject)
+}
+
+/** Whether the answer to a read is one of the source, and none of those that a proxy makes. */
+const isOfSource = ({ body }: Sent): boolean => {
+  try {
+    const parsed = parseExactly(decoder.decode(body))
+    return Array.isArray(parsed) || (isObject(parsed) && parsed["error"] === undefined && !isObject(parsed["data"]))
+  } catch {
+    return false
+  }
+}
+
+const resultsOf = ({ body }: Sent): ReadonlyArray<Readonly<Record<string, unknown>>> => {
+  const parsed = parseExactly(decoder.decode(body))
+  const results = isObject(parsed) ? parsed["results"] : []
+  return Array.isArray(results) ? results.filter(isObject) : []
+}
