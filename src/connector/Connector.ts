@@ -154,6 +154,11 @@ export interface ConnectorUsage {
 /** One company of one source. */
 export interface ConnectorShape {
   readonly catalogue: Catalogue
+  /**
+   * By whom the source knows idempotency keys: for a connector that tells another one, the keys of this one are news.
+   * Says nothing of a secret. Absent where a key is known whoever sends it.
+   */
+  readonly keyScope?: string
   readonly identify: Effect.Effect<Identity, SourceError>
   readonly page: (request: PageRequest) => Effect.Effect<Page, SourceError>
   /** The same page as its bytes say it: no field is looked at. */

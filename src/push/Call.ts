@@ -18,6 +18,8 @@ export interface Call {
   readonly recordId: string | null
   readonly ifMatch: string | null
   readonly key: string
+  /** By whom the source knows the key; null where that does not matter. */
+  readonly keyScope: string | null
   /** Null for a cancel. */
   readonly body: string | null
   /** Not after its first send: milliseconds since 1970 by the warehouse's clock. */
@@ -82,6 +84,7 @@ export interface Forming {
 export const form = Effect.fnUntraced(function* (
   run: Outbox.Run,
   { company, resource }: Outbox.Place,
+  keyScope: string | null,
   forming: ReadonlyArray<Forming>
 ): Effect.fn.Return<ReadonlyArray<Call>, DatabaseError> {
   if (forming.length === 0) return []
@@ -92,8 +95,8 @@ export const form = Effect.fnUntraced(function* (
        select * from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::integer[], $9::bigint[], $10::text[], $11::integer[])
          as g(operation, record_id, if_match, key, body, items, from_id, base, attempts)
      ), call as (
-       insert into tributary.push_calls (company, resource, operation, record_id, if_match, key, body, items)
-       select $1, $2, operation, record_id, if_match, key, body, items from given returning id, key, formed_at
+       insert into tributary.push_calls (company, resource, operation, record_id, if_match, key, key_scope, body, items)
+       select $1, $2, operation, record_id, if_match, key, $15, body, items from given returning id, key, formed_at
      ), taken as (
        update tributary.outbox o set state = 'sending', call_id = c.id, position = v.position,
               base = coalesce(o.base, g.base::json), attempts = o.attempts + g.attempts
@@ -119,7 +122,8 @@ export const form = Effect.fnUntraced(function* (
       keyed.map(({ draft }) => draft.attempts ?? 0),
       keyed.flatMap(({ draft }) => draft.rows.map(({ id }) => id)),
       keyed.flatMap(({ draft, key }) => draft.rows.map(() => key)),
-      keyed.flatMap(({ draft }) => draft.rows.map((_, position) => position))
+      keyed.flatMap(({ draft }) => draft.rows.map((_, position) => position)),
+      keyScope
     ]
   )
   const byKey = new Map(formed.map((row) => [row.key, row]))
@@ -130,6 +134,7 @@ export const form = Effect.fnUntraced(function* (
     return {
       ...same,
       id,
+      keyScope,
       key,
       formedAt,
       failures: 0,
@@ -149,6 +154,7 @@ interface OpenRow extends QueryResultRow {
   readonly record_id: string | null
   readonly if_match: string | null
   readonly key: string
+  readonly key_scope: string | null
   readonly body: string | null
   readonly formed_ms: number
   readonly failures: number
@@ -158,7 +164,7 @@ interface OpenRow extends QueryResultRow {
 export const open = Effect.fnUntraced(function* (run: Outbox.Run, place: Outbox.Place, after: bigint) {
   const { rows } = yield* run<OpenRow>(
     "look for open calls of",
-    `select id, operation, record_id, if_match, key, body, (extract(epoch from formed_at) * 1000)::float8 as formed_ms, failures
+    `select id, operation, record_id, if_match, key, key_scope, body, (extract(epoch from formed_at) * 1000)::float8 as formed_ms, failures
        from tributary.push_calls where company = $1 and resource = $2 and state = 'open' and id > $3 order by id limit 1`,
     [place.company, place.resource, after]
   )
@@ -170,6 +176,7 @@ export const open = Effect.fnUntraced(function* (run: Outbox.Run, place: Outbox.
     recordId: row.record_id,
     ifMatch: row.if_match,
     key: row.key,
+    keyScope: row.key_scope,
     body: row.body,
     formedAt: row.formed_ms,
     failures: row.failures,

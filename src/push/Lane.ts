@@ -112,7 +112,7 @@ export interface Lane extends PusherOptions {
   readonly flight: Semaphore.Semaphore
   /** Counts again what others may have changed. */
   readonly recount: Effect.Effect<void, LaneError>
-  /** Whether the source surely remembers the call's key. */
+  /** Whether the source surely knows the call's key: it is young enough, and of the token that we have. */
   readonly isRemembered: (call: Call.Call) => Effect.Effect<boolean>
   /** Whether the call may be sent: its key is remembered, and nobody has taken over while this process slept. */
   readonly mayBeSent: (call: Call.Call) => Effect.Effect<boolean>
@@ -170,8 +170,9 @@ export const make = Effect.fnUntraced(function* (
       )
     })
   const transaction: Lane["transaction"] = (body) => inLine(underFence(lander.transaction(body)))
-  const isRemembered: Lane["isRemembered"] = ({ formedAt }) =>
-    Effect.sync(() => lander.timeOf(monotonicMs()) - formedAt < settings.keyAgeMaxMs)
+  const ownScope = options.company.connector.keyScope ?? null
+  const isRemembered: Lane["isRemembered"] = ({ formedAt, keyScope }) =>
+    Effect.sync(() => keyScope === ownScope && lander.timeOf(monotonicMs()) - formedAt < settings.keyAgeMaxMs)
 
   const tell = Effect.suspend(() => options.told?.(pushing.counts) ?? Effect.void)
 
@@ -190,6 +191,7 @@ export const make = Effect.fnUntraced(function* (
           job.formed = yield* Call.form(
             run,
             lane.place(),
+            ownScope,
             next.map((draft) => ({ draft, from: call?.id ?? null }))
           )
         }
@@ -203,7 +205,12 @@ export const make = Effect.fnUntraced(function* (
         )
         const choosing = now.filter(({ choose }) => choose !== null)
         for (const [choose, alike] of Map.groupBy(choosing, (job) => job.choose)) {
-          const formed = yield* Call.form(run, lane.place(), choose === null ? [] : yield* choose(run, alike.length))
+          const formed = yield* Call.form(
+            run,
+            lane.place(),
+            ownScope,
+            choose === null ? [] : yield* choose(run, alike.length)
+          )
           for (const [at, job] of alike.entries()) job.formed = formed.slice(at, at + 1)
         }
       })

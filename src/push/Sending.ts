@@ -112,7 +112,8 @@ export const send = Effect.fnUntraced(function* (lane: Lane, given: Call.Call): 
     const error = result.failure
     const meaning = meaningOf(call, error.reason)
     if (meaning === "late") {
-      if (!(yield* lane.isRemembered(call))) return { _tag: "Expired", detail: "its key is too old to be sent again" }
+      if (!(yield* lane.isRemembered(call)))
+        return { _tag: "Expired", detail: "the source may not know its key any more" }
       // Somebody has taken over, or the warehouse is away: this says which.
       yield* lane.transaction(() => Effect.void)
       continue

@@ -10,6 +10,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { Budget } from "../../../src/budget/Budget.ts"
+import { fingerprintOf } from "../../../src/budget/PostgresLedger.ts"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import { isCancellable, type Resource } from "../../../src/catalogue/Resource.ts"
 import {
@@ -386,6 +387,7 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
 
   const connector: ConnectorShape = {
     catalogue: options.catalogue,
+    keyScope: fingerprintOf(options.baseUrl, options.token, "token"),
     identify,
     page,
     rawPage,

@@ -67,6 +67,22 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("going on", (it) =>
       })
     )
 
+    it.effect("and the token was replaced, whose keys the source does not know: every record is looked up", () =>
+      Effect.gen(function* () {
+        for (const point of ["before", "after"] as const) {
+          const one = yield* makeStand("estquotepricelists")
+          yield* one.insert(Array.from({ length: 30 }, (_, at) => ({ name: `List ${at}`, externalid: `l-${at}` })))
+          yield* dieAt(one, 1, point)
+          const { connector } = yield* one.connect
+          const pushed = yield* one.push({}, { company: { ...one.company, connector } })
+          assert.strictEqual(pushed.status, "done")
+          assert.strictEqual(pushed.counts.created, 30)
+          assert.strictEqual(pushed.calls.sent, point === "before" ? 1 : 0)
+          yield* everyoneOnce(one, 30)
+        }
+      })
+    )
+
     it.effect("in the middle of a change", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()

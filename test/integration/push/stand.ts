@@ -66,18 +66,23 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
   const name = `company ${number}`
   const table = tables.get(path)!
   const control = (method: string, at: string, body?: unknown) => Effect.promise(() => source.control(method, at, body))
-  const { token, tokenid } = (yield* control("POST", "/tokens", { company: number, scopes: ["*"] })) as {
-    readonly token: string
-    readonly tokenid: number
-  }
-  const connector = yield* ServiceClient.make({
-    baseUrl: source.baseUrl,
-    token: Redacted.make(token),
-    catalogue: serviceV2,
-    pageSize: 100,
-    requestTimeoutMs: 5_000,
-    retry: { attemptsMax: 2, backoffBaseMs: 5, backoffMaxMs: 10 }
+  /** Connected with a new token of the company. */
+  const connect = Effect.gen(function* () {
+    const issued = (yield* control("POST", "/tokens", { company: number, scopes: ["*"] })) as {
+      readonly token: string
+      readonly tokenid: number
+    }
+    const connector = yield* ServiceClient.make({
+      baseUrl: source.baseUrl,
+      token: Redacted.make(issued.token),
+      catalogue: serviceV2,
+      pageSize: 100,
+      requestTimeoutMs: 5_000,
+      retry: { attemptsMax: 2, backoffBaseMs: 5, backoffMaxMs: 10 }
+    })
+    return { ...issued, connector }
   })
+  const { token, tokenid, connector } = yield* connect
   const company = { name, connector, engine: engineDefault, batchRecordsMax: 2_500 }
   const options: PusherOptions = {
     company,
@@ -94,6 +99,7 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
     sql,
     options,
     company,
+    connect,
     control,
     push: (settings: Partial<PushSettings> = {}, more: Partial<PusherOptions> = {}) =>
       push({ ...options, ...more, settings: { ...settingsDefault, ...settings } }),
