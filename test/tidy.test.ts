@@ -33,6 +33,7 @@ const codeOf = (path: string) =>
  */
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/catalogue": [],
+  "src/json": [],
   "src/connector": ["src/catalogue"],
   "src/budget": ["src/postgres"],
   "src/postgres": [],
@@ -48,7 +49,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/model",
     "src/postgres"
   ],
-  "src/verify": ["src/catalogue", "src/connector", "src/model", "src/postgres"],
+  "src/verify": ["src/catalogue", "src/connector", "src/json", "src/model", "src/postgres"],
   "src/webhook": [
     "src/budget",
     "src/catalogue",
@@ -63,6 +64,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/catalogue",
     "src/connector",
     "src/extract",
+    "src/json",
     "src/land",
     "src/model",
     "src/pipeline",

@@ -12,7 +12,18 @@ import type { Given } from "./Given.ts"
 import type { Operation, Problem } from "./Push.ts"
 import { notOffered, shapeOf, type Slot, type Slots } from "./Shape.ts"
 import { dayOf, instantOf } from "./Time.ts"
-import { isList, isObject, isPlain, isPlainText, type Json, NotJson, NumberToken, parse, print } from "./Tokens.ts"
+import {
+  isList,
+  isObject,
+  isPlain,
+  isPlainText,
+  type Json,
+  NotJson,
+  NumberToken,
+  print,
+  printSorted,
+  read
+} from "../json/Json.ts"
 
 /** One record found to fit. */
 export interface Checked {
@@ -150,7 +161,9 @@ const valueText = (type: FieldType, given: Json): string | Wrong => {
         : new Wrong(`must be a time in UTC such as 2026-03-16T09:00:00Z, not ${shown(given)}`)
     case "list":
       if (!isList(given)) return new Wrong(`must be a list, not ${shown(given)}`)
-      return isPlain(given) ? print(given) : new Wrong("has a NUL or half a surrogate pair, which no text can hold")
+      return isPlain(given)
+        ? printSorted(given)
+        : new Wrong("has a NUL or half a surrogate pair, which no text can hold")
   }
 }
 
@@ -176,7 +189,7 @@ const cellValue = (type: FieldType | null, cell: string): Json | Wrong => {
     case "list":
     case undefined:
       try {
-        const { value, twice } = parse(cell)
+        const { value, twice } = read(cell)
         return twice.length === 0 ? value : new Wrong(`names ${fieldName(twice[0]!)} twice`)
       } catch (error) {
         if (error instanceof NotJson) return new Wrong(`must be JSON in its cell: ${error.message}`)
@@ -400,7 +413,7 @@ export const checker = (
     if (custom !== undefined && !(custom === null && operation === "create")) {
       if (custom !== null && !isObject(custom)) tell(customFields, `must be an object, not ${shown(custom)}`)
       else if (!isPlain(custom)) tell(customFields, "has a NUL or half a surrogate pair, which no text can hold")
-      else texts.push(`${JSON.stringify(customFields)}:${print(custom)}`)
+      else texts.push(`${JSON.stringify(customFields)}:${printSorted(custom)}`)
     }
     if (problems.length > 0) return problems
     if (operation === "update" && texts.length === 0) {
@@ -411,7 +424,7 @@ export const checker = (
 
   const textOf = (json: string, told: Identified, nullIsAbsent: boolean): Checked | ReadonlyArray<Problem> => {
     try {
-      const { value, twice } = parse(json)
+      const { value, twice } = read(json)
       if (!isObject(value)) return [{ line: null, field: null, message: `must be a JSON object, not ${shown(value)}` }]
       const problems = twice.map((name): Problem => ({ line: null, field: fieldName(name), message: "is given twice" }))
       const members = nullIsAbsent ? new Map([...value].filter(([, member]) => member !== null)) : value

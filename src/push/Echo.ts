@@ -12,7 +12,7 @@ import type { SourceRecord } from "../connector/Connector.ts"
 import type { Difference, Operation } from "./Push.ts"
 import { shapeOf } from "./Shape.ts"
 import { dayOf, dayOfInstant, instantOf } from "./Time.ts"
-import { isList, isObject, type Json, NumberToken, parse } from "./Tokens.ts"
+import { isList, isObject, type Json, NumberToken, parse } from "../json/Json.ts"
 
 const decimal = /^(-?)(\d+)(?:\.(\d+))?$/
 
@@ -75,7 +75,7 @@ export const differences = (
   text: string,
   record: SourceRecord
 ): ReadonlyArray<Difference> => {
-  const { value: body } = parse(text)
+  const body = parse(text)
   if (!isObject(body)) return []
   const found: Array<Difference> = []
   const columns = record.columns

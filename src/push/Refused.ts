@@ -5,14 +5,14 @@
  * whose names begin with an underscore, which a push passes over.
  */
 import type { Refusal } from "./Status.ts"
-import { isObject, type Json, type JsonObject, NotJson, NumberToken, parse, print } from "./Tokens.ts"
+import { isObject, type Json, type JsonObject, NotJson, NumberToken, parse, print, printSorted } from "../json/Json.ts"
 
 /** Why it was refused: what is told beside a record. */
 const told = ["_line", "_code", "_field", "_message"] as const
 
 const parsed = (text: string): Json => {
   try {
-    return parse(text).value
+    return parse(text)
   } catch (error) {
     if (error instanceof NotJson) return text
     throw error
@@ -43,7 +43,7 @@ export const membersOf = (refusal: Refusal): JsonObject => {
 }
 
 /** A line of JSON. */
-export const toNdJson = (refusal: Refusal): string => print(membersOf(refusal))
+export const toNdJson = (refusal: Refusal): string => printSorted(membersOf(refusal))
 
 /** The columns that a CSV file of these records needs, why they were refused first. */
 export const columnsOf = (names: ReadonlySet<string>): ReadonlyArray<string> => [

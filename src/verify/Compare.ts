@@ -12,7 +12,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Field, LearntType } from "../catalogue/Field.ts"
 import type { Table } from "../model/Table.ts"
 import * as Expected from "./Expected.ts"
-import { canonical, isObject, type Json, type JsonObject, parse, print } from "./Json.ts"
+import { canonical, isObject, type Json, type JsonObject, parse, print } from "../json/Json.ts"
 import * as Rows from "./Rows.ts"
 
 /** One record that is not the same on both sides. */

@@ -8,7 +8,16 @@
 import type { Field, LearntType } from "../catalogue/Field.ts"
 import type { SourceRecord } from "../connector/Connector.ts"
 import type { Table } from "../model/Table.ts"
-import { canonical, canonicalNumber, isObject, type Json, type JsonObject, NumberToken, parse, print } from "./Json.ts"
+import {
+  canonical,
+  canonicalNumber,
+  isObject,
+  type Json,
+  type JsonObject,
+  NumberToken,
+  parse,
+  print
+} from "../json/Json.ts"
 
 /** The member that carries the install's own fields. */
 export const customFieldsName = "custom_fields"

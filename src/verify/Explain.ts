@@ -11,7 +11,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { identifier, literal } from "../model/Identifier.ts"
 import type { Datasets } from "../model/Table.ts"
 import { instantOf } from "./Expected.ts"
-import { canonical, isObject, type JsonObject, parse, print } from "./Json.ts"
+import { canonical, isObject, type JsonObject, parse, print } from "../json/Json.ts"
 
 export interface RunTold {
   readonly id: bigint

@@ -1,8 +1,10 @@
 /**
- * Reading JSON for writing it on.
+ * Reading JSON without losing a digit.
  *
- * Promise: numbers stay the digits that were given, and a member that stands twice in its object is told: whoever gave
- * it meant one of the two, and nobody can know which.
+ * Promise: nothing is lost and nothing is shared with what loads records: numbers stay the digits that were given, names
+ * are taken from the text (JSON.parse of Node 24.21 confuses some names with escapes), a member that stands twice in its
+ * object can be told, and two values have the same {@link canonical} form exactly when Postgres would keep the same
+ * `jsonb` of them, trailing zeros included.
  */
 
 /** A number as it was given. */
@@ -24,8 +26,8 @@ export interface Parsed {
 
 export class NotJson extends Error {}
 
-/** Deeper values are told to be unreadable. */
-const nestingMax = 200
+/** Deeper values are told to be unreadable; nothing that was landed is as deep. */
+const nestingMax = 1000
 
 const space = /[ \t\n\r]*/y
 const numeral = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
@@ -35,8 +37,8 @@ export const isObject = (value: Json | undefined): value is JsonObject => value 
 /** Narrowed by what it is not: `Array.isArray` does not narrow a readonly array. */
 export const isList = (value: Json | undefined): value is ReadonlyArray<Json> => Array.isArray(value)
 
-/** Parses one JSON value; throws {@link NotJson}. */
-export const parse = (text: string): Parsed => {
+/** Parses one JSON value and tells what stands twice in it; throws {@link NotJson}. */
+export const read = (text: string): Parsed => {
   let at = 0
   const twice: Array<string> = []
 
@@ -151,21 +153,51 @@ export const parse = (text: string): Parsed => {
 
   const whole = value(0)
   skip()
-  if (at < text.length) fail("the end of the record")
+  if (at < text.length) fail("the end of the text")
   return { value: whole, twice }
 }
 
-/** JSON without white space, members in the order of their names, numbers as they were given. */
-export const print = (value: Json): string => {
+/** Parses one JSON value; throws {@link NotJson}. Of two members with the same name the later one counts. */
+export const parse = (text: string): Json => read(text).value
+
+/** Larger exponents are left as they are: no database text has them. */
+const exponentMax = 2000
+
+/** A number token as Postgres tells the numeric that it reads from it: no exponent, the zeros at the end kept. */
+export const canonicalNumber = (text: string): string => {
+  const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text)
+  if (match === null) return text
+  const [, sign = "", whole = "", fraction = "", exponentText = "0"] = match
+  const exponent = Number(exponentText)
+  if (Math.abs(exponent) > exponentMax) return text
+  const scale = Math.max(0, fraction.length - exponent)
+  const digits = whole + fraction + "0".repeat(Math.max(0, exponent - fraction.length))
+  const padded = digits.padStart(scale + 1, "0")
+  const wholePart = padded.slice(0, padded.length - scale).replace(/^0+(?=\d)/, "")
+  const plain = scale === 0 ? wholePart : `${wholePart}.${padded.slice(padded.length - scale)}`
+  return sign === "-" && /[1-9]/.test(plain) ? `-${plain}` : plain
+}
+
+const written = (value: Json, number: (text: string) => string, sort: boolean): string => {
   if (value === null || typeof value === "boolean") return String(value)
   if (typeof value === "string") return JSON.stringify(value)
-  if (value instanceof NumberToken) return value.text
+  if (value instanceof NumberToken) return number(value.text)
   if (isObject(value)) {
-    const names = [...value.keys()].sort()
-    return `{${names.map((name) => `${JSON.stringify(name)}:${print(value.get(name)!)}`).join(",")}}`
+    const names = [...value.keys()]
+    if (sort) names.sort()
+    return `{${names.map((name) => `${JSON.stringify(name)}:${written(value.get(name)!, number, sort)}`).join(",")}}`
   }
-  return `[${value.map(print).join(",")}]`
+  return `[${value.map((item) => written(item, number, sort)).join(",")}]`
 }
+
+/** Equal for what `jsonb` keeps alike, and for nothing else. */
+export const canonical = (value: Json): string => written(value, canonicalNumber, true)
+
+/** As it was given, without the white space. */
+export const print = (value: Json): string => written(value, (text) => text, false)
+
+/** {@link print}, members in the order of their names: the same value always gives the same text. */
+export const printSorted = (value: Json): string => written(value, (text) => text, true)
 
 /** Whether a database and any other reader can hold the text: well formed, and without NUL. */
 export const isPlainText = (text: string): boolean => text.isWellFormed() && !text.includes("\0")

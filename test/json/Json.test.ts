@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { canonical, canonicalNumber, NotJson, NumberToken, parse, print } from "../../src/verify/Json.ts"
+import { canonical, canonicalNumber, NotJson, NumberToken, parse, print } from "../../src/json/Json.ts"
 import { MetIds } from "../../src/verify/Compare.ts"
 import { instantOf, plainDecimal } from "../../src/verify/Expected.ts"
 import { chanceOfFinding, numbersBetween } from "../../src/verify/Sample.ts"
