@@ -60,6 +60,9 @@ const lostError = () => Object.assign(new Error("Connection terminated unexpecte
 /** A statement in short, for the trace. */
 export const brief = (text: string): string => text.replace(/\s+/g, " ").trim().slice(0, 60)
 
+/** An error is told before the locks of its transaction are given back: who waits for them goes on after this. */
+const rolledBack = (session: Session): Promise<unknown> => session.client.query("select 1").catch(() => null)
+
 /** Real time after which it is looked whether a statement waits for a lock. */
 const waitsMs = 15
 
@@ -258,7 +261,10 @@ export class Connections {
           session,
           work.then(
             (value) => () => settle(() => resolve(value), null),
-            (error: Error) => () => settle(() => reject(error), error)
+            async (error: Error) => {
+              await rolledBack(session)
+              return () => settle(() => reject(error), error)
+            }
           )
         )
       })
