@@ -48,7 +48,7 @@ create table tributary.push_calls (
   settled_at timestamptz
 );
 comment on table tributary.push_calls is 'Requests that write. A call stands here, with its key and its exact bytes, before it is sent for the first time; it is sent again with the same key and the same bytes only.';
-comment on column tributary.push_calls.key_scope is 'By whom the source knows the key: a fingerprint of the address and the token. With another token it would take the same key for news.';
+comment on column tributary.push_calls.key_scope is 'By whom the source knows the key: a fingerprint of the token. With another token it would take the same key for news.';
 comment on column tributary.push_calls.body is 'The bytes, as UTF-8; null for a cancel, and once the call is no longer open.';
 comment on column tributary.push_calls.state is 'open: it may have been sent, its outcome is not known; answered: the source said what became of each record; refused: the source refused it as a whole; settled: given up, what became of its records was looked up';
 comment on column tributary.push_calls.formed_at is 'Not after the first send: the age of the key is counted from here.';

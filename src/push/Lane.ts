@@ -114,6 +114,8 @@ export interface Lane extends PusherOptions {
   readonly recount: Effect.Effect<void, LaneError>
   /** Whether the source surely knows the call's key: it is young enough, and of the token that we have. */
   readonly isRemembered: (call: Call.Call) => Effect.Effect<boolean>
+  /** For how long, in milliseconds, a call of another token may still be on its way; 0 when it is one of ours. */
+  readonly strangeMs: (call: Call.Call) => number
   /** Whether the call may be sent: its key is remembered, and nobody has taken over while this process slept. */
   readonly mayBeSent: (call: Call.Call) => Effect.Effect<boolean>
   readonly stop: (failure: Failure) => void
@@ -130,6 +132,9 @@ export interface Lane extends PusherOptions {
 
 /** The source's limit on the records of one call (EP-07). */
 const recordsMax = 250
+
+/** For so long a request may be worked on after whoever sent it is gone. */
+const onItsWayMs = 10 * 60_000
 
 /** For so long it is believed that nobody has taken over. */
 const freshMs = 2_000
@@ -268,6 +273,8 @@ export const make = Effect.fnUntraced(function* (
       yield* tell
     }),
     isRemembered,
+    strangeMs: ({ formedAt, keyScope }) =>
+      keyScope === ownScope ? 0 : Math.max(0, formedAt + onItsWayMs - lander.timeOf(monotonicMs())),
     mayBeSent: (call) =>
       Effect.gen(function* () {
         // The warehouse tells the time to whoever slept, and who has the fence.

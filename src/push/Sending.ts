@@ -102,6 +102,19 @@ const attempt = Effect.fnUntraced(function* (lane: Lane, call: Call.Call) {
 /** Sends the call, again with the same key where its outcome is not known. */
 export const send = Effect.fnUntraced(function* (lane: Lane, given: Call.Call): Effect.fn.Return<Sent, LaneError> {
   let call = given
+  const strangeMs = lane.strangeMs(call)
+  if (strangeMs > 0) {
+    // Sent again it would be news to the source, and looked up it may not be there yet.
+    const minutes = Math.ceil(strangeMs / 60_000)
+    lane.stop({
+      kind: "AnotherToken",
+      message: "a request that was sent with another token may still be on its way",
+      remedy: `run again in ${minutes} min, or now with that token`,
+      stops: "resource",
+      refused: false
+    })
+    return { _tag: "Stopped" }
+  }
   for (;;) {
     if (call.failures >= failuresMax) {
       return { _tag: "GivenUp", code: "server_error", detail: "the source failed at it again and again" }

@@ -387,7 +387,7 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
 
   const connector: ConnectorShape = {
     catalogue: options.catalogue,
-    keyScope: fingerprintOf(options.baseUrl, options.token, "token"),
+    keyScope: fingerprintOf("", options.token, "token"),
     identify,
     page,
     rawPage,

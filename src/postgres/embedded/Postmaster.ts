@@ -37,12 +37,11 @@ const settings = (durable: boolean): ReadonlyArray<string> => [
   "logging_collector=off",
   "log_line_prefix=%m [%p] ",
   "log_checkpoints=off",
-  "max_connections=100",
   "shared_buffers=256MB",
   "max_wal_size=4GB",
   "idle_in_transaction_session_timeout=10min",
   "synchronous_commit=on",
-  ...(durable ? ["fsync=on"] : ["fsync=off", "full_page_writes=off"])
+  ...(durable ? ["fsync=on", "max_connections=100"] : ["fsync=off", "full_page_writes=off", "max_connections=300"])
 ]
 
 const isInitialised = (place: Place) => existsSync(join(place.dataDir, "PG_VERSION"))
