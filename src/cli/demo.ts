@@ -211,6 +211,7 @@ What to try next
   npx tributary status --demo
   npx tributary reference-server --data demo      serve the API and point your own program at it
   npx tributary serve --help                      receive the events of a real installation
+  npx tributary push --help                       write records back, each at most once
   npx tributary sync --help                       sync a real installation: SERVICE_API_URL and SERVICE_API_TOKEN`)
   })
 ).pipe(
