@@ -5,7 +5,7 @@ export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
   test: {
     include: ["test/**/*.test.ts"],
-    exclude: ["test/**/*.long.test.ts"],
+    exclude: ["test/**/*.long.test.ts", "test/**/*.browser.test.ts"],
     pool: "forks",
     globalSetup: ["test/support/postgres-global.ts"],
     testTimeout: 30_000,

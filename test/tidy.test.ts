@@ -55,6 +55,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/catalogue",
     "src/connector",
     "src/land",
+    "src/listen",
     "src/model",
     "src/pipeline",
     "src/postgres"
@@ -70,17 +71,43 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/pipeline",
     "src/postgres"
   ],
-  "src/configuration": ["src/model", "src/pipeline"],
+  "src/listen": [],
+  "src/schedule": [
+    "src/budget",
+    "src/catalogue",
+    "src/connector",
+    "src/land",
+    "src/model",
+    "src/pipeline",
+    "src/postgres"
+  ],
+  "src/dashboard": [
+    "src/budget",
+    "src/catalogue",
+    "src/connector",
+    "src/listen",
+    "src/model",
+    "src/pipeline",
+    "src/postgres",
+    "src/push",
+    "src/schedule",
+    "src/verify",
+    "src/webhook"
+  ],
+  "src/configuration": ["src/model", "src/pipeline", "src/schedule"],
   "src/cli/launch.js": ["src/main.ts"],
   "src/cli": [
     "src/budget",
     "src/catalogue",
     "src/configuration",
     "src/connector",
+    "src/dashboard",
+    "src/listen",
     "src/model",
     "src/pipeline",
     "src/postgres",
     "src/push",
+    "src/schedule",
     "src/verify",
     "src/webhook"
   ],

@@ -16,6 +16,8 @@ import type { ConfiguredResource } from "../model/Overlay.ts"
 import { type Datasets, datasetsDefault } from "../model/Table.ts"
 import { batchRecordsMaxDefault, engineDefault, type EngineSettings } from "../pipeline/SyncResource.ts"
 import { freshnessDefaultMs } from "../pipeline/Sync.ts"
+import * as Timetable from "../schedule/Timetable.ts"
+import type { ResourceSchedule } from "../schedule/Timetable.ts"
 import { allowedKeys, type CompanySettings, listenPattern, Settings } from "./Settings.ts"
 
 /** What is wrong with the configuration, one line per mistake, and what to do. */
@@ -77,6 +79,27 @@ export interface PushConfiguration {
   readonly concurrency: number
 }
 
+/** The page for people. */
+export interface DashboardConfiguration {
+  /** Without the brackets of an IPv6 address. */
+  readonly host: string
+  /** 0 takes any free one. */
+  readonly port: number
+  /** Files in PEM form; null for plain HTTP. */
+  readonly tls: { readonly certificate: string; readonly key: string } | null
+  /** Null only where nobody else can reach it. */
+  readonly password: Redacted.Redacted | null
+  /** The address that people use, without a slash at its end; null where they come directly. */
+  readonly publicUrl: string | null
+}
+
+/** How long what has been dealt with is kept. */
+export interface RetentionConfiguration {
+  readonly runsMs: number
+  readonly quarantineMs: number
+  readonly outboxMs: number
+}
+
 export type PagingMode = "auto" | "cursor" | "page" | "offset" | "link" | "none"
 
 export interface Configuration {
@@ -107,6 +130,11 @@ export interface Configuration {
   readonly allowHttp: boolean
   readonly webhooks: WebhookConfiguration
   readonly push: PushConfiguration
+  /** When `serve` syncs a resource. */
+  readonly scheduleOf: (resource: string) => ResourceSchedule
+  readonly retention: RetentionConfiguration
+  /** Null shows no page. */
+  readonly dashboard: DashboardConfiguration | null
 }
 
 export interface ConfigurationFlags {
@@ -114,6 +142,8 @@ export interface ConfigurationFlags {
   readonly url?: string | undefined
   /** Where deliveries are received, `host:port`; else what the file says. */
   readonly listen?: string | undefined
+  /** Where the page for people is, `host:port` or `off`; else what the file says. */
+  readonly dashboard?: string | undefined
 }
 
 const settingsFileDefault = "config/tributary.yaml"
@@ -274,6 +304,114 @@ const pushOf = ({ push = {} }: Settings): PushConfiguration => ({
   concurrency: push.concurrency ?? 4
 })
 
+const unitsMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: hourMs, d: dayMs }
+
+/** `90s`, `10m`, `2h`, `1d`; the Schema has seen that it is one. */
+const durationOf = (text: string): number => Number(text.slice(0, -1)) * (unitsMs[text.slice(-1)] ?? 0)
+
+/** A schedule that keeps the promise, where nobody says one. */
+const autoMs = (freshnessMs: number): number => Math.max(60_000, Math.round((freshnessMs * 2) / 3))
+
+const schedulesOf = (
+  { schedule = {} }: Settings,
+  place: Read["place"],
+  freshnessOf: (resource: string) => number,
+  problems: Array<string>
+): Configuration["scheduleOf"] => {
+  type Wish = NonNullable<typeof schedule.default>
+  const of = (wish: Wish, where: ReadonlyArray<string>): ResourceSchedule => {
+    const own = wish === "off" ? undefined : wish
+    const jitterSeconds = own?.jitter_seconds ?? schedule.jitter_seconds
+    const shared = {
+      missed: own?.missed ?? schedule.missed ?? "once",
+      jitterMs: jitterSeconds === undefined ? null : jitterSeconds * 1000
+    } as const
+    if (wish === "off") return { ...shared, timing: { kind: "off" } }
+    if ("every" in wish) return { ...shared, timing: { kind: "every", everyMs: durationOf(wish.every) } }
+    const timeZone = wish.time_zone ?? schedule.time_zone ?? "UTC"
+    const wrong = Timetable.wrongCron(wish.cron)
+    if (wrong !== undefined) problems.push(`${place("schedule", ...where, "cron")}: ${wrong}`)
+    return { ...shared, timing: { kind: "cron", expression: wish.cron, timeZone } }
+  }
+  const byResource = new Map(
+    Object.entries(schedule.resources ?? {}).map(([resource, wish]) => [resource, of(wish, ["resources", resource])])
+  )
+  const fallback = schedule.default === undefined ? undefined : of(schedule.default, ["default"])
+  const auto = (resource: string) => of({ every: "1s" }, [resource])
+  return (resource) =>
+    byResource.get(resource) ??
+    fallback ?? { ...auto(resource), timing: { kind: "every", everyMs: autoMs(freshnessOf(resource)) } }
+}
+
+const dashboardDefault = { listen: "127.0.0.1:8086", passwordVariable: "TRIBUTARY_DASHBOARD_PASSWORD" } as const
+
+const dashboardOf = (
+  settings: Settings,
+  place: Read["place"],
+  flag: string | undefined,
+  variable: (name: string) => string | undefined,
+  problems: Array<string>
+): DashboardConfiguration | null => {
+  const { dashboard = {} } = settings
+  const listen = flag ?? dashboard.listen ?? dashboardDefault.listen
+  if (listen === "off") return null
+  const wrong = (key: string, told: string) =>
+    problems.push(
+      flag !== undefined && key === "listen" ? `--dashboard: ${told}` : `${place("dashboard", key)}: ${told}`
+    )
+  const parts = listenPattern.exec(listen)
+  if (parts === null) {
+    wrong("listen", "expected off, or host:port, for example 127.0.0.1:8086")
+    return null
+  }
+  const [, bracketed = "127.0.0.1", digits = "0"] = parts
+  const host = bracketed.replace(/^\[(.*)\]$/, "$1")
+  const port = Number(digits)
+  if (port > 65_535) wrong("listen", `${port} is no port; expected 0 (any free one) to 65535`)
+  const { certificate, key, password_env: name, public_url: publicUrl } = dashboard
+  const password = variable(name ?? dashboardDefault.passwordVariable)
+  if (name !== undefined && password === undefined)
+    wrong("password_env", `${name} is not set in the environment or .env`)
+  if (password !== undefined && password.length < 8) wrong("password_env", "the password has fewer than 8 characters")
+  if (certificate !== undefined && key === undefined) wrong("certificate", "set key too, or neither of the two")
+  if (key !== undefined && certificate === undefined) wrong("key", "set certificate too, or neither of the two")
+  if (!isLoopback(host)) {
+    if (password === undefined) {
+      wrong(
+        "listen",
+        `${host} is reachable from other machines: set a password (dashboard.password_env, or ` +
+          `${dashboardDefault.passwordVariable}), or listen on 127.0.0.1`
+      )
+    }
+    if (certificate === undefined && settings.allow_http !== true) {
+      wrong(
+        "listen",
+        `${host} is reachable from other machines, to which the password would go in clear; set certificate and key, ` +
+          "or listen on 127.0.0.1 behind a proxy, or set allow_http if you accept that"
+      )
+    }
+  }
+  if (publicUrl !== undefined && (!URL.canParse(publicUrl) || !/^https?:$/.test(new URL(publicUrl).protocol))) {
+    wrong("public_url", "expected an address, for example https://tributary.example.com")
+  } else if (publicUrl !== undefined && password === undefined) {
+    wrong("public_url", `set a password too (dashboard.password_env, or ${dashboardDefault.passwordVariable})`)
+  }
+  return {
+    host,
+    port,
+    tls:
+      certificate === undefined || key === undefined ? null : { certificate: resolve(certificate), key: resolve(key) },
+    password: password === undefined ? null : Redacted.make(password, { label: "password of the page" }),
+    publicUrl: publicUrl === undefined ? null : publicUrl.replace(/\/+$/, "")
+  }
+}
+
+const retentionOf = ({ retention = {} }: Settings): RetentionConfiguration => ({
+  runsMs: (retention.runs_days ?? 90) * dayMs,
+  quarantineMs: (retention.quarantine_days ?? 90) * dayMs,
+  outboxMs: (retention.outbox_days ?? 90) * dayMs
+})
+
 /** Reads all the places that configure a run. Empty variables count as unset. */
 export const load = Effect.fn("Configuration.load")(function* (
   flags: ConfigurationFlags,
@@ -332,6 +470,12 @@ export const load = Effect.fn("Configuration.load")(function* (
     problems.push(`two companies are called ${twice}`)
   }
   const webhooks = webhooksOf(settings, place, flags.listen, problems)
+  const dashboard = dashboardOf(settings, place, flags.dashboard, variable, problems)
+  const freshnessOf = (resource: string) => {
+    const minutes = settings.freshness?.resources?.[resource] ?? settings.freshness?.default_minutes
+    return minutes === undefined ? freshnessDefaultMs : minutes * 60_000
+  }
+  const scheduleOf = schedulesOf(settings, place, freshnessOf, problems)
   if (problems.length > 0) return yield* new ConfigurationError({ problems })
 
   const databaseUrl = variable("DATABASE_URL")
@@ -365,12 +509,12 @@ export const load = Effect.fn("Configuration.load")(function* (
     concurrency: settings.sync?.concurrency ?? 4,
     batchRecordsMax: settings.sync?.batch_records ?? batchRecordsMaxDefault,
     engine: engineOf(settings),
-    freshnessOf: (resource) => {
-      const minutes = settings.freshness?.resources?.[resource] ?? settings.freshness?.default_minutes
-      return minutes === undefined ? freshnessDefaultMs : minutes * 60_000
-    },
+    freshnessOf,
     allowHttp: settings.allow_http ?? false,
     webhooks,
-    push: pushOf(settings)
+    push: pushOf(settings),
+    scheduleOf,
+    retention: retentionOf(settings),
+    dashboard
   }
 })

@@ -135,6 +135,95 @@ export const Push = Schema.Struct({
   )
 })
 
+const duration = Schema.String.check(
+  Schema.isPattern(/^[1-9]\d{0,5}(s|m|h|d)$/u, {
+    message: "Expected a number and s, m, h or d, for example 90s or 10m"
+  })
+)
+const timeZone = Schema.String.check(
+  Schema.makeFilter(
+    (name: string) =>
+      Intl.supportedValuesOf("timeZone").includes(name) ||
+      name === "UTC" ||
+      "Expected the name of a time zone, for example Europe/Berlin or UTC"
+  )
+)
+const missed = Schema.Literals(["once", "skip"])
+const jitter = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3600 }))
+
+/** When a resource is synced by `serve`. */
+export const Timing = Schema.Union([
+  Schema.Literal("off"),
+  Schema.Struct({
+    every: duration.annotate({ description: "an interval: 90s, 10m, 2h or 1d" }),
+    missed: described(missed, "default: that of schedule.missed"),
+    jitter_seconds: described(jitter, "default: that of schedule.jitter_seconds")
+  }),
+  Schema.Struct({
+    cron: Schema.String.annotate({
+      description: "five fields (minute, hour, day, month, weekday), or six with seconds first"
+    }),
+    time_zone: described(timeZone, "default: that of schedule.time_zone"),
+    missed: described(missed, "default: that of schedule.missed"),
+    jitter_seconds: described(jitter, "default: that of schedule.jitter_seconds")
+  })
+])
+
+export const Schedules = Schema.Struct({
+  default: described(
+    Timing,
+    "when resources are synced by tributary serve; off, { every: 10m } or { cron: ... }; default: often enough for the " +
+      "promised freshness, which is every two thirds of it"
+  ),
+  resources: described(Schema.Record(Schema.String, Timing), "other times for single resources"),
+  time_zone: described(timeZone, "in which cron expressions are meant; default UTC"),
+  missed: described(
+    missed,
+    "what becomes of times that passed while nothing ran: once makes up for all of them by one run, skip waits for the " +
+      "next; default once"
+  ),
+  jitter_seconds: described(
+    jitter,
+    "a run begins at most so much after its time, so that not everything begins at once; default: a tenth of an " +
+      "interval, at most 60, and 0 for cron"
+  )
+})
+
+export const Retention = Schema.Struct({
+  runs_days: described(
+    positive,
+    "how long ended runs are kept in the ledger; the last ones of a resource stay; default 90"
+  ),
+  quarantine_days: described(positive, "how long quarantine entries are kept after they were resolved; default 90"),
+  outbox_days: described(
+    Schema.Int.check(Schema.isGreaterThanOrEqualTo(7, { message: "Expected at least 7" })),
+    "how long pushed records are kept after they were settled; refused ones stay; default 90"
+  )
+})
+
+export const Dashboard = Schema.Struct({
+  listen: described(
+    Schema.Union([
+      Schema.Literal("off"),
+      Schema.String.check(
+        Schema.isPattern(listenPattern, { message: "Expected off, or host:port, for example 127.0.0.1:8086" })
+      )
+    ]),
+    "where tributary serve shows its page; off for nowhere; default 127.0.0.1:8086"
+  ),
+  password_env: described(
+    Schema.String.check(Schema.isNonEmpty({ message: "Expected the name of an environment variable" })),
+    "the environment variable (or .env entry) that holds the password, which is also the bearer token for programs; " +
+      "needed where other machines can reach the page; default: TRIBUTARY_DASHBOARD_PASSWORD where it is set"
+  ),
+  public_url: described(
+    Schema.String,
+    "the address under which people reach the page where a proxy stands in front of it"
+  ),
+  certificate: described(Schema.String, "file of the TLS certificate and its chain, PEM; without it a proxy ends TLS"),
+  key: described(Schema.String, "file of the certificate's private key, PEM")
+})
+
 export const Settings = Schema.Struct({
   companies: described(Schema.Array(Company), "the companies to sync, a token each"),
   resources: described(
@@ -227,6 +316,9 @@ export const Settings = Schema.Struct({
     "how events of the service are received, so that a change arrives within seconds of its delivery"
   ),
   push: described(Push, "how records are written to the service"),
+  schedule: described(Schedules, "when tributary serve syncs which resource"),
+  retention: described(Retention, "how long what has been dealt with is kept in the dataset tributary"),
+  dashboard: described(Dashboard, "the page for people that tributary serve shows"),
   allow_http: described(Schema.Boolean, "whether a plain http address that is not loopback is accepted; default false")
 })
 
@@ -258,7 +350,12 @@ export const allowedKeys: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ],
   ["freshness", ["default_minutes", "resources"]],
   ["webhooks", Object.keys(Webhooks.fields)],
-  ["push", Object.keys(Push.fields)]
+  ["push", Object.keys(Push.fields)],
+  ["schedule", Object.keys(Schedules.fields)],
+  ["schedule.default", ["off", "every, or cron and time_zone", "missed", "jitter_seconds"]],
+  ["schedule.resources.*", ["off", "every, or cron and time_zone", "missed", "jitter_seconds"]],
+  ["retention", Object.keys(Retention.fields)],
+  ["dashboard", Object.keys(Dashboard.fields)]
 ])
 
 /** The JSON Schema of the file, for editors. */

@@ -1,0 +1,83 @@
+/**
+ * What a page of the dashboard is: an Effect that answers HTML, from what the warehouse says at that moment.
+ *
+ * Every value that is shown goes through `html` of hono, which escapes it. Nothing here is trusted: the path, the query and
+ * the form come from outside and are decoded by each page.
+ */
+import { html } from "hono/html"
+import * as Data from "effect/Data"
+import type * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Datasets } from "../model/Table.ts"
+import type { Database } from "../postgres/Database.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { Company } from "../webhook/Company.ts"
+
+export { html, raw } from "hono/html"
+export type Html = ReturnType<typeof html>
+
+/** A company as the page needs it, beside what the warehouse knows. */
+export interface ShownCompany extends Company {
+  /** By what its token's budget is kept (`tributary.budgets`). */
+  readonly fingerprint: string
+}
+
+/** What somebody asked for. */
+export interface PageRequest {
+  /** Parameters of the path, decoded. */
+  readonly path: Readonly<Record<string, string>>
+  readonly query: URLSearchParams
+  /** Fields of a form; empty for GET. Proven to come from a page of ours. */
+  readonly form: URLSearchParams
+  /** By the warehouse's clock. */
+  readonly now: Date
+  readonly companies: ReadonlyArray<ShownCompany>
+  readonly datasets: Datasets
+  /** Proves that a form is ours: a hidden field {@link Parts.form} puts it in. */
+  readonly formToken: string
+  /** Who asks, for what is written down: `the page`. */
+  readonly by: string
+}
+
+/** A whole page; its main part is asked for again every two seconds and morphed into place. */
+export interface Page {
+  readonly _tag: "Page"
+  readonly title: string
+  readonly body: Html
+  /** Default 200. */
+  readonly status?: number
+  /** The menu's entry that is current. */
+  readonly section: Section | null
+  /** False for forms, which must not change under the hands of who fills them. Default true. */
+  readonly isLive?: boolean
+}
+
+/** After something was done: where to go on, and what to say there once. */
+export interface Redirect {
+  readonly _tag: "Redirect"
+  readonly to: string
+  readonly said: string | null
+}
+
+export type Section = "overview" | "runs" | "budget" | "webhooks" | "outbox" | "quarantine" | "records"
+
+export type Answer = Page | Redirect
+
+/** There is no such thing, or what came makes no sense: a page with this sentence and status. */
+export class PageError extends Data.TaggedError("PageError")<{
+  readonly status: 400 | 404 | 409
+  readonly message: string
+}> {}
+
+export interface Route {
+  readonly method: "GET" | "POST"
+  /** As hono writes it: `/runs/:id`. */
+  readonly path: string
+  readonly handle: (
+    request: PageRequest
+  ) => Effect.Effect<Answer, PageError | SqlError | DatabaseError, Database | SqlClient.SqlClient>
+}
+
+export const page = (parts: Omit<Page, "_tag">): Page => ({ _tag: "Page", ...parts })
+export const redirect = (to: string, said: string | null = null): Redirect => ({ _tag: "Redirect", to, said })
