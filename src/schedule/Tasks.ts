@@ -1,14 +1,14 @@
 /**
- * The jobs of `tributary.jobs`: what is due, who runs it, and what people ask for.
+ * The tasks of `tributary.schedule`: what is due, who runs it, and what people ask for.
  */
-export type JobKind = "sync" | "backfill"
-export type JobStatus = "done" | "quarantined" | "failed" | "skipped" | "stopped"
+export type TaskKind = "sync" | "backfill"
+export type TaskStatus = "done" | "quarantined" | "failed" | "skipped" | "stopped"
 
-/** A job as it stands. */
-export interface Job {
+/** A task as it stands. */
+export interface Task {
   readonly company: string
   readonly resource: string
-  readonly kind: JobKind
+  readonly kind: TaskKind
   /** In words; null when it runs only if asked. */
   readonly schedule: string | null
   readonly promiseMs: number | null
@@ -24,7 +24,7 @@ export interface Job {
   readonly isRunning: boolean
   readonly beganAt: Date | null
   readonly endedAt: Date | null
-  readonly status: JobStatus | null
+  readonly status: TaskStatus | null
   readonly runId: bigint | null
   readonly failures: number
   readonly error: string | null
