@@ -82,3 +82,18 @@ comment on column tributary.budget_samples.held is 'Whether the source had asked
 create index runs_by_status on tributary.runs (status, id desc);
 create index runs_ended on tributary.runs (ended_at) where ended_at is not null;
 create index quarantine_resolved on tributary.quarantine (resolved_at) where resolved_at is not null;
+
+-- What looks up the newest runs of a lane, the last one that read a resource well, and what is old enough to go.
+create index runs_by_lane on tributary.runs (company_id, resource, lane, id desc);
+create index runs_read_well on tributary.runs (company_id, resource, id desc)
+  where lane = 'live' and kind in ('full', 'incremental') and status in ('done', 'quarantined');
+create index quarantine_open_by_run on tributary.quarantine (run_id) where resolved_at is null;
+create index pushes_finished on tributary.pushes (finished_at) where finished_at is not null;
+create index outbox_free_settled on tributary.outbox (settled_at) where push_id is null and state = 'done';
+create index outbox_refused_by_call on tributary.outbox (call_id) where state = 'refused';
+create index push_calls_settled on tributary.push_calls (settled_at) where settled_at is not null;
+
+-- What a person leafs through: the newest in quarantine, of a resource or of all, and what is known of one record.
+create index quarantine_by_resource on tributary.quarantine (company_id, resource, id);
+create index quarantine_open_newest on tributary.quarantine (id) where resolved_at is null;
+create index quarantine_of_record on tributary.quarantine (resource, record_id);

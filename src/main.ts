@@ -7,7 +7,6 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
 import * as Runtime from "effect/Runtime"
 import { serviceV2 } from "../connectors/service-v2/catalogue/index.ts"
 import { Budget } from "./budget/Budget.ts"
@@ -15,6 +14,7 @@ import { Budgets } from "./budget/Budgets.ts"
 import { ReferenceFailed, Source } from "./cli/Source.ts"
 import * as Output from "./cli/Output.ts"
 import * as Program from "./cli/Program.ts"
+import * as Telemetry from "./cli/Telemetry.ts"
 import { ConfigurationError } from "./configuration/Configuration.ts"
 import * as Overlay from "./model/Overlay.ts"
 
@@ -84,13 +84,14 @@ const interrupted = 130
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
 
 Program.run(packageJson.version, process.argv.slice(2)).pipe(
-  Effect.provide(Layer.mergeAll(source, NodeServices.layer, Logger.layer([Output.logger]))),
+  Effect.provide(Layer.mergeAll(source, NodeServices.layer)),
   // Every failure has been told on standard error already; what is left is the exit code. A defect has not.
   Effect.tapCause((cause) =>
     Cause.hasDies(cause)
-      ? Output.note(`tributary: this is a fault of the program, please report it\n${Cause.pretty(cause)}`)
+      ? Output.note(`tributary: this is a fault of the program, please report it\n${Cause.pretty(cause)}`, "Fatal")
       : Effect.void
   ),
+  Effect.provide(Telemetry.layer(process.env)),
   NodeRuntime.runMain({
     disableErrorReporting: true,
     // What serves until it is told to stop has done all that it was for.

@@ -91,5 +91,7 @@ const failed = (error: Failure): CommandFailed => {
 export const reported = <A, R>(effect: Effect.Effect<A, Failure, R>): Effect.Effect<A, CommandFailed, R> =>
   effect.pipe(
     Effect.mapError(failed),
-    Effect.tapError((error) => (error.message === "" ? Effect.void : Output.note(`tributary: ${error.message}`)))
+    Effect.tapError((error) =>
+      error.message === "" ? Effect.void : Output.note(`tributary: ${error.message}`, "Error")
+    )
   )

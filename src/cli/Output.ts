@@ -1,12 +1,16 @@
 /**
  * Where commands speak: results on standard output, everything else on standard error.
  *
- * Promise: with `--json` standard output is one JSON document (or lines of it) and nothing else.
+ * Promise: with `--json` standard output is one JSON document (or lines of it) and nothing else. Where the log is wanted
+ * in JSON, every line of standard error is one JSON object.
  */
 import Table from "cli-table3"
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
+import type * as LogLevel from "effect/LogLevel"
 import * as References from "effect/References"
 
 /** JSON for machines: bigint as a number where that is exact, else as text. */
@@ -18,8 +22,40 @@ export const toJson = (value: unknown): string =>
 /** A line of the result. */
 export const print = (line: string): Effect.Effect<void> => write(process.stdout, `${line}\n`)
 
+/** In which form standard error speaks. */
+export const LogFormat = Context.Reference<"text" | "json">("tributary/cli/LogFormat", { defaultValue: () => "text" })
+
 /** A line beside the result. */
-export const note = (line: string): Effect.Effect<void> => write(process.stderr, `${line}\n`)
+export const note = (line: string, level: LogLevel.Severity = "Info"): Effect.Effect<void> =>
+  Effect.flatMap(LogFormat, (format) =>
+    format === "text"
+      ? write(process.stderr, `${line}\n`)
+      : Effect.flatMap(Clock.currentTimeMillis, (ms) =>
+          write(process.stderr, logLine({ time: new Date(ms), level, message: line.trim() }))
+        )
+  )
+
+interface LogEntry {
+  readonly time: Date
+  readonly level: LogLevel.LogLevel
+  readonly message: string
+  readonly annotations?: Readonly<Record<string, unknown>>
+  readonly cause?: string
+  readonly traceId?: string
+  readonly spanId?: string
+}
+
+/** An object on a line of its own; what there is nothing to say of is left out. */
+const logLine = ({ time, level, message, annotations = {}, cause, traceId, spanId }: LogEntry): string =>
+  `${toJson({
+    time: time.toISOString(),
+    level: level.toUpperCase(),
+    message,
+    ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+    cause,
+    trace_id: traceId,
+    span_id: spanId
+  })}\n`
 
 /** Waits until the stream has taken the text, so that a pipe loses nothing when the program ends. */
 const write = (stream: NodeJS.WriteStream, text: string): Effect.Effect<void> =>
@@ -28,16 +64,35 @@ const write = (stream: NodeJS.WriteStream, text: string): Effect.Effect<void> =>
     stream.write(text, () => resume(Effect.void))
   })
 
+const wordsOf = (message: unknown): string =>
+  (Array.isArray(message) ? message : [message]).map((one) => (typeof one === "string" ? one : toJson(one))).join(" ")
+
 /** What is logged: a line each on standard error, at once and past whatever collects a command's own words. */
 export const logger = Logger.make<unknown, void>(({ cause, date, fiber, logLevel, message }) => {
-  const words = (Array.isArray(message) ? message : [message]).map((one) =>
-    typeof one === "string" ? one : toJson(one)
-  )
   const notes = Object.entries(fiber.getRef(References.CurrentLogAnnotations)).map(
     ([name, value]) => `${name}=${typeof value === "string" ? value : toJson(value)}`
   )
   const why = cause.reasons.length === 0 ? [] : [Cause.pretty(cause)]
-  process.stderr.write(`${[date.toISOString(), logLevel.toUpperCase(), ...words, ...notes, ...why].join(" ")}\n`)
+  process.stderr.write(
+    `${[date.toISOString(), logLevel.toUpperCase(), wordsOf(message), ...notes, ...why].join(" ")}\n`
+  )
+})
+
+/** The same for machines: an object each, with the trace and span that it belongs to while those are exported. */
+export const jsonLogger = Logger.make<unknown, void>(({ cause, date, fiber, logLevel, message }) => {
+  const { span, tracer } = fiber.cache
+  process.stderr.write(
+    logLine({
+      time: date,
+      level: logLevel,
+      message: wordsOf(message),
+      annotations: fiber.getRef(References.CurrentLogAnnotations),
+      ...(cause.reasons.length === 0 ? {} : { cause: Cause.pretty(cause) }),
+      ...(span === undefined || tracer === undefined || !span.sampled
+        ? {}
+        : { traceId: span.traceId, spanId: span.spanId })
+    })
+  )
 })
 
 export type Align = "left" | "right"

@@ -7,10 +7,13 @@ import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
+import { Version } from "./Version.ts"
 
 /** The commands in the order of the help. A command that is not asked for is not loaded. */
 const commands = {
   demo: () => import("./demo.ts"),
+  init: () => import("./init.ts"),
+  doctor: () => import("./doctor.ts"),
   plan: () => import("./plan.ts"),
   sync: () => import("./sync.ts"),
   backfill: () => import("./backfill.ts"),
@@ -22,7 +25,8 @@ const commands = {
   serve: () => import("./serve.ts"),
   webhooks: () => import("./webhooks.ts"),
   push: () => import("./push.ts"),
-  "reference-server": () => import("./referenceServer.ts")
+  "reference-server": () => import("./referenceServer.ts"),
+  completions: () => import("./completions.ts")
 }
 
 type Name = keyof typeof commands
@@ -32,15 +36,17 @@ const isName = (word: string | undefined): word is Name => word !== undefined &&
 /** What answers about every command, wherever it stands on the line. */
 const asksAboutAll = /^--(?:completions|wizard)\b/
 
-/** The command that the line begins with; else all of them, as help and a misspelt name need them. */
+/** The command that the line begins with, none for the version; else all, as help and a misspelt name need them. */
 const namesFor = (args: ReadonlyArray<string>): ReadonlyArray<Name> => {
   const first = args[0]
+  if (args.length === 1 && (first === "--version" || first === "-v")) return []
   return isName(first) && !args.some((word) => asksAboutAll.test(word))
     ? [first]
     : (Object.keys(commands) as Array<Name>)
 }
 
-const rootFor = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
+/** The program with the commands that the line may mean; without a line, with all of them. */
+export const rootFor = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
   const loaded = yield* Effect.promise(() => Promise.all(namesFor(args).map((name) => commands[name]())))
   return Command.make("tributary").pipe(
     Command.withDescription("Keeps a Postgres warehouse equal to an ERP"),
@@ -62,6 +68,7 @@ export const run = (version: string, args: ReadonlyArray<string>) =>
         Console.Console,
         Object.assign(Object.create(console) as Console.Console, { log: keep, error: keep })
       ),
+      Effect.provideService(Version, version),
       Effect.result
     )
     const mistakes =
@@ -69,7 +76,7 @@ export const run = (version: string, args: ReadonlyArray<string>) =>
         ? result.failure.errors
         : []
     for (const text of printed) yield* mistakes.length > 0 ? Output.note(text) : Output.print(text)
-    for (const mistake of mistakes) yield* Output.note(`tributary: ${mistake.message}`)
+    for (const mistake of mistakes) yield* Output.note(`tributary: ${mistake.message}`, "Error")
     if (result._tag === "Success") return
     const error = result.failure
     if (!CliError.isCliError(error)) return yield* error

@@ -1,20 +1,28 @@
 /**
- * What `serve` runs, as the configuration wants it, for it and for whoever shows it at work: what receives events, and
- * what pushes rows of the outbox.
+ * What `serve` runs, as the configuration wants it: what receives events and what pushes rows of the outbox, for it and for
+ * whoever shows that at work; and {@link besides} for `serve` alone what syncs by schedule, counts, removes what is old
+ * and shows pages.
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { CompanyConfiguration, Configuration, ConfigurationError } from "../configuration/Configuration.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
+import { fingerprintOf } from "../budget/PostgresLedger.ts"
+import type { Dashboard } from "../dashboard/Dashboard.ts"
 import * as Overlay from "../model/Overlay.ts"
 import { tableOf } from "../model/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import * as PushFigures from "../push/Figures.ts"
 import * as Keep from "../push/Keep.ts"
+import * as ScheduleFigures from "../schedule/Figures.ts"
+import * as Retention from "../schedule/Retention.ts"
+import * as RowCounts from "../schedule/RowCounts.ts"
+import * as Samples from "../schedule/Samples.ts"
+import * as Scheduler from "../schedule/Scheduler.ts"
 import type { Company } from "../webhook/Company.ts"
 import type { SecretsCompany } from "../webhook/Secrets.ts"
-import type { ServiceOptions } from "../webhook/Service.ts"
+import { addressOf, type ServiceOptions } from "../webhook/Service.ts"
 import { catalogueOf } from "./Effective.ts"
 import { Source } from "./Source.ts"
 import * as Sync from "./sync.ts"
@@ -65,12 +73,64 @@ export const companies = Effect.fnUntraced(function* (settings: Configuration, n
 const isPassing = (error: ConfigurationError | WarehouseError): boolean =>
   error._tag === "DatabaseError" && error.isRetryable
 
+type Service = ServiceOptions<ConfigurationError | WarehouseError>
+
+/** What runs beside receiving and pushing. */
+export interface Besides {
+  readonly parts: NonNullable<Service["parts"]>
+  readonly figures: NonNullable<Service["figures"]>
+}
+
+/** All that `serve` does besides receiving and pushing; `dashboard` is null where no page is shown. */
+export const besides = Effect.fnUntraced(function* (
+  settings: Configuration,
+  dashboard: Dashboard | null
+): Effect.fn.Return<Besides, never, Source> {
+  const source = yield* Source
+  const models = yield* source.models
+  const { datasets, scheduleOf, freshnessOf, concurrency, retention, budgetScope } = settings
+  const fingerprints = new Map(
+    settings.companies.map(({ name, url, token }) => [name, fingerprintOf(url, token, budgetScope)])
+  )
+  const shown = (companies: ReadonlyArray<Company>) =>
+    companies.map((company) => ({
+      ...company,
+      fingerprint: fingerprints.get(company.name)!,
+      receivesAt: addressOf(settings.webhooks.publicUrl, company.name)
+    }))
+  return {
+    parts: (companies) => [
+      {
+        what: "syncing by schedule",
+        run: Scheduler.run({ companies, scheduleOf, freshnessOf, concurrency, datasets, models })
+      },
+      { what: "counting rows", run: RowCounts.keep(datasets) },
+      {
+        what: "sampling the budgets",
+        run: Samples.keep([...new Set(shown(companies).map(({ fingerprint }) => fingerprint))])
+      },
+      { what: "the removal of what is old", run: Retention.keep(retention) },
+      ...(dashboard === null ? [] : [{ what: "the page", run: dashboard.within(shown(companies)) }])
+    ],
+    figures: (companies) =>
+      ScheduleFigures.make({
+        companies: shown(companies).map(({ name, fingerprint, connector }) => ({
+          name,
+          fingerprint,
+          usage: connector.usage
+        })),
+        freshnessOf
+      })
+  }
+})
+
 /** The service for the companies of these names (all of them when there are none). */
 export const service = Effect.fnUntraced(function* (
   settings: Configuration,
   names: ReadonlyArray<string>,
-  warehouse: Layer.Layer<Database | SqlClient.SqlClient, WarehouseError>
-): Effect.fn.Return<ServiceOptions<ConfigurationError | WarehouseError>, never, Source> {
+  warehouse: Layer.Layer<Database | SqlClient.SqlClient, WarehouseError>,
+  more?: Besides
+): Effect.fn.Return<Service, never, Source> {
   const source = yield* Source
   const { webhooks } = settings
   return {
@@ -84,8 +144,16 @@ export const service = Effect.fnUntraced(function* (
       .filter(({ name }) => names.length === 0 || names.includes(name))
       .map((company) => secretsOf(company)),
     companies: Effect.provideService(companies(settings, names), Source, source),
-    parts: (all) => [{ what: "pushing what stands in the outbox", run: Keep.keep(all, settings.push) }],
-    figures: PushFigures.make,
+    parts: (all) => [
+      { what: "pushing what stands in the outbox", run: Keep.keep(all, settings.push) },
+      ...(more?.parts(all) ?? [])
+    ],
+    figures: (all) =>
+      Effect.gen(function* () {
+        const pushed = yield* PushFigures.make(all.map(({ name }) => name))
+        const figures = more === undefined ? Effect.succeed([]) : yield* more.figures(all)
+        return Effect.map(Effect.all([pushed, figures]), (both) => both.flat())
+      }),
     warehouse,
     isPassing
   }

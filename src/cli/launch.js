@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// The `tributary` command. Plain JavaScript, because it must run on whatever Node starts it: TypeScript needs Node 24,
-// which `npm ci` installs beside the other dependencies, so an older Node hands over to that one.
+// The `tributary` command. Plain JavaScript, because it must run on whatever Node starts it. In a checkout the program is
+// TypeScript and needs Node 24, which `npm ci` installs beside the other dependencies, so an older Node hands over to that
+// one. In an installed package it is compiled, and runs on any Node that its dependencies allow.
 import { spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import * as modules from "node:module"
@@ -8,21 +9,28 @@ import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as v8 from "node:v8"
 
-const [major = 0] = process.versions.node.split(".").map(Number)
+const source = new URL("../main.ts", import.meta.url)
+const isCheckout = existsSync(source)
+const program = isCheckout ? source : new URL("../../dist/src/main.js", import.meta.url)
+const needed = isCheckout ? "24" : "22.19"
 
-if (major >= 24) {
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
+const [neededMajor = 0, neededMinor = 0] = needed.split(".").map(Number)
+
+if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
   modules.enableCompileCache?.()
   // Started by an older Node (below), this process ends with it, however that one ends: also by kill -9.
   if (process.send !== undefined && process.env["TRIBUTARY_HANDED_OVER"] !== undefined) {
     process.on("disconnect", () => process.kill(process.pid, "SIGKILL"))
     process.channel?.unref()
   }
-  // A second Ctrl-C ends at once, whatever the first one is still waiting for.
+  // A second Ctrl-C ends at once, whatever the first one is still waiting for. The terminal sends one to every process of
+  // the command, and npx, npm and an older Node (below) pass theirs on: what comes right after the first is the same one.
   for (const signal of ["SIGINT", "SIGTERM"]) {
-    let times = 0
+    let firstAt = null
     process.on(signal, () => {
-      times += 1
-      if (times > 1) process.exit(130)
+      if (firstAt === null) firstAt = performance.now()
+      else if (performance.now() - firstAt > 300) process.exit(130)
     })
   }
   // V8 lets the space for young objects grow to 48 MB and more, and keeps what it once took. What a sync makes is bytes
@@ -37,13 +45,15 @@ if (major >= 24) {
     ["push", 80]
   ]).get(process.argv[2] ?? "")
   if (growth !== undefined) v8.setFlagsFromString(`--heap-growing-percent=${growth}`)
-  await import("../main.ts")
+  await import(program.href)
 } else {
   const newer = installedNode()
   if (newer === undefined) {
     process.stderr.write(
-      `tributary needs Node 24 or later; this is Node ${process.versions.node}.\n` +
-        `Run npm ci in the project's folder (it installs Node 24 beside the other packages), or install Node 24.\n`
+      `tributary needs Node ${needed} or later; this is Node ${process.versions.node}.\n` +
+        (isCheckout
+          ? "Run npm ci in the project's folder (it installs Node 24 beside the other packages), or install Node 24.\n"
+          : "Install a newer Node (https://nodejs.org), then run the command again.\n")
     )
     process.exit(2)
   }

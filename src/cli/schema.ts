@@ -1,14 +1,18 @@
 /** `tributary schema`: what the warehouse has of tables, columns and views, and what it would get. */
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { LearntType } from "../catalogue/Field.ts"
+import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/Configuration.ts"
 import * as Adoption from "../model/Adoption.ts"
+import * as Dbt from "../model/Dbt.ts"
 import * as Grants from "../model/Grants.ts"
 import { type ModelDatasets, modelsDatasetDefault } from "../model/Model.ts"
 import * as Overlay from "../model/Overlay.ts"
@@ -68,13 +72,16 @@ const modelDatasets = (settings: Configuration): ModelDatasets => ({
   models: modelsDatasetDefault
 })
 
-/** The resources whose tables the warehouse has to have: what the companies sync. */
-const resourcesOf = Effect.fnUntraced(function* (settings: Configuration) {
-  const { resources } = yield* Overlay.load(yield* catalogueOf(settings))
-  const { companies } = settings
+/** What the companies sync. */
+const synced = ({ resources }: Pick<Catalogue, "resources">, { companies }: Configuration): ReadonlyArray<Resource> => {
   if (companies.length === 0 || companies.some((company) => company.resources === null)) return [...resources.values()]
   const wanted = new Set(companies.flatMap((company) => company.resources ?? []))
   return [...resources.values()].filter(({ path }) => wanted.has(path))
+}
+
+/** The resources whose tables the warehouse has to have. */
+const resourcesOf = Effect.fnUntraced(function* (settings: Configuration) {
+  return synced(yield* Overlay.load(yield* catalogueOf(settings)), settings)
 })
 
 const wrong = (...problems: ReadonlyArray<string>) => new ConfigurationError({ problems })
@@ -371,7 +378,77 @@ const grantsCommand = Command.make(
   ])
 )
 
+/** The warehouse as dbt sources, each with the text of its file. With no warehouse to ask, nothing is learnt. */
+export const dbt = Effect.fn("schema.dbt")(function* (settings: Configuration, useWarehouse: boolean) {
+  const resources = useWarehouse
+    ? yield* Warehouse.provide(resourcesOf(settings), settings)
+    : synced(yield* catalogueOf(settings), settings)
+  const models = yield* (yield* Source).models
+  const { Document } = yield* Effect.promise(() => import("yaml"))
+  const textOf = (sources: ReadonlyArray<Dbt.DbtSource>): string => {
+    const document = new Document({ version: 2, sources }, { aliasDuplicateObjects: false })
+    document.commentBefore = Dbt.heading.map((line) => ` ${line}`).join("\n")
+    return document.toString({ lineWidth: 0 })
+  }
+  const datasets = { ...settings.datasets, models: modelsDatasetDefault }
+  const sources = Dbt.sourcesOf({ resources, models, datasets, freshnessOf: settings.freshnessOf })
+  return {
+    text: textOf(sources),
+    files: sources.map((one) => ({ name: `tributary_${one.name}.yml`, text: textOf([one]), tables: one.tables.length }))
+  }
+})
+
+const dbtCommand = Command.make(
+  "dbt",
+  {
+    out: Flag.String("out").pipe(
+      Flag.withDescription("Folder to write a file per source to, for example models/sources (default: print them)"),
+      Flag.withMetavar("DIR"),
+      Flag.optional
+    ),
+    catalogueOnly: Flag.Boolean("catalogue-only").pipe(
+      Flag.withDescription("Leave the warehouse alone; columns that were learnt from records are left out"),
+      Flag.withDefault(false)
+    ),
+    config
+  },
+  Effect.fn(function* (flags) {
+    const written = yield* reported(
+      Effect.gen(function* () {
+        const settings = yield* configuration(flags.config)
+        // The embedded Postgres is not made for this.
+        const isThere = settings.databaseUrl !== null || existsSync(join(settings.home, "postgres"))
+        return yield* dbt(settings, isThere && !flags.catalogueOnly)
+      })
+    )
+    if (Option.isNone(flags.out)) return yield* Output.print(written.text.trimEnd())
+    const folder = flags.out.value
+    yield* reported(
+      Effect.try({
+        try: () => {
+          mkdirSync(folder, { recursive: true })
+          for (const { name, text } of written.files) writeFileSync(join(folder, name), text)
+        },
+        catch: (cause) =>
+          new CommandFailed({
+            code: exitCode.usage,
+            message: `${folder} cannot be written to (${cause instanceof Error ? cause.message : String(cause)})`
+          })
+      })
+    )
+    for (const { name, tables } of written.files) {
+      yield* Output.print(`${join(folder, name)}: ${plural(tables, "table")} with columns and tests`)
+    }
+  })
+).pipe(
+  Command.withDescription("Write dbt sources: every table and view with its columns, types, meanings and tests"),
+  Command.withExamples([
+    { command: "tributary schema dbt --out models/sources", description: "A file per source, in a dbt project" },
+    { command: "tributary schema dbt --catalogue-only", description: "Print what needs no warehouse to be known" }
+  ])
+)
+
 export const command = Command.make("schema").pipe(
   Command.withDescription("Plan and apply the warehouse's tables, columns and views"),
-  Command.withSubcommands([planCommand, applyCommand, grantsCommand])
+  Command.withSubcommands([planCommand, applyCommand, grantsCommand, dbtCommand])
 )

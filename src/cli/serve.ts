@@ -1,4 +1,7 @@
-/** `tributary serve`: receives what the source tells, and acts on it, until it is stopped. */
+/**
+ * `tributary serve`: keeps the warehouse equal to the source until it is stopped. It syncs by schedule, receives what the
+ * source tells and acts on it, sends what is to be written, and shows how all of it stands.
+ */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -7,7 +10,10 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import type { DashboardConfiguration } from "../configuration/Configuration.ts"
 import * as Configuration from "../configuration/Configuration.ts"
+import type { Datasets } from "../model/Table.ts"
+import * as ScheduleFigures from "../schedule/Figures.ts"
 import * as Seen from "../webhook/Seen.ts"
 import * as Service from "../webhook/Service.ts"
 import { company, config, json, reported } from "./Command.ts"
@@ -16,6 +22,7 @@ import * as Output from "./Output.ts"
 import * as Receiving from "./Receiving.ts"
 import { Source } from "./Source.ts"
 import * as Sync from "./sync.ts"
+import { Version } from "./Version.ts"
 import * as Warehouse from "./Warehouse.ts"
 
 /** What is in hand is finished within this time; then the program ends all the same. */
@@ -42,11 +49,22 @@ const frontLines = ({ webhooks }: Configuration.Configuration, url: string): Rea
   return tls === null ? [`a proxy with TLS must pass ${publicUrl}/hooks/ on to ${url}/hooks/, bodies as they are`] : []
 }
 
+/** What shows it is loaded where it is wanted. */
+const pageAt = Effect.fnUntraced(function* (at: DashboardConfiguration, datasets: Datasets, version: string) {
+  const Dashboard = yield* Effect.promise(() => import("../dashboard/Dashboard.ts"))
+  return yield* Dashboard.start({ ...at, datasets, version })
+})
+
 export const command = Command.make(
   "serve",
   {
     listen: Flag.String("listen").pipe(
       Flag.withDescription("Where deliveries are received (default: webhooks.listen, else 127.0.0.1:8085)"),
+      Flag.withMetavar("HOST:PORT"),
+      Flag.optional
+    ),
+    dashboard: Flag.String("dashboard").pipe(
+      Flag.withDescription("Where the page for people is, or off (default: dashboard.listen, else 127.0.0.1:8086)"),
       Flag.withMetavar("HOST:PORT"),
       Flag.optional
     ),
@@ -59,7 +77,11 @@ export const command = Command.make(
 
     const served = Effect.gen(function* () {
       const settings = yield* Configuration.load(
-        { config: Option.getOrUndefined(flags.config), listen: Option.getOrUndefined(flags.listen) },
+        {
+          config: Option.getOrUndefined(flags.config),
+          listen: Option.getOrUndefined(flags.listen),
+          dashboard: Option.getOrUndefined(flags.dashboard)
+        },
         process.env
       )
       const wish = { resources: [], companies: flags.company, full: false, acceptDeletions: false }
@@ -67,7 +89,15 @@ export const command = Command.make(
       const names = (yield* Effect.scoped(Sync.targets(settings, wish))).map(({ name }) => name)
       const reader = yield* (yield* Source).deliveries
       const warehouse = Warehouse.layer(settings)
-      const service = yield* Service.start(yield* Receiving.service(settings, names, warehouse)).pipe(
+      const version = yield* Version
+      const { service, dashboard } = yield* Effect.gen(function* () {
+        // Before the service, so that it ends after it and says meanwhile that the warehouse is away.
+        const page = settings.dashboard === null ? null : yield* pageAt(settings.dashboard, settings.datasets, version)
+        const besides = yield* Receiving.besides(settings, page)
+        const options = yield* Receiving.service(settings, names, warehouse, besides)
+        const always = yield* ScheduleFigures.ofProcess(version)
+        return { service: yield* Service.start({ ...options, always }), dashboard: page?.url ?? null }
+      }).pipe(
         Effect.catchTag("ListenError", (error) =>
           Effect.fail(new CommandFailed({ code: exitCode.configuration, message: error.message }))
         )
@@ -76,7 +106,8 @@ export const command = Command.make(
 
       const announce = Effect.gen(function* () {
         const context = yield* service.ready
-        if (flags.json) return yield* Output.print(Output.toJson({ ready: true, listening: service.url }))
+        if (flags.json) return yield* Output.print(Output.toJson({ ready: true, listening: service.url, dashboard }))
+        if (dashboard !== null) yield* say(`See how everything stands at ${dashboard}`)
         yield* say(`Receiving events at ${service.url}/hooks/<company>`)
         for (const one of settings.companies.filter(({ name }) => names.includes(name))) {
           const events = Receiving.eventsOf(one, settings, reader)
@@ -111,14 +142,19 @@ export const command = Command.make(
       yield* Deferred.await(stopped)
     })
     return yield* reported(Fiber.join(running)).pipe(
-      Effect.onInterrupt(() => Effect.logInfo("stopping: no more deliveries are taken, what is in hand is finished")),
+      Effect.onInterrupt(() =>
+        Effect.logInfo("stopping: nothing new is begun, what is in hand is finished or rolled back")
+      ),
       Effect.onExit(() => stop)
     )
   })
 ).pipe(
-  Command.withDescription("Receive webhook deliveries and bring over what they tell of, until stopped"),
+  Command.withDescription(
+    "Sync by schedule, receive webhook deliveries, push, and show a page about it, until stopped"
+  ),
   Command.withExamples([
     { command: "tributary serve", description: "For every company of the configuration" },
+    { command: "tributary serve --dashboard 127.0.0.1:9001", description: "The page somewhere else" },
     { command: "tributary serve --listen 127.0.0.1:9000 --json", description: "One JSON line when it is ready" }
   ])
 )

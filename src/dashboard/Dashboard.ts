@@ -1,17 +1,56 @@
-/** The page for people that `tributary serve` shows. */
-import type * as Effect from "effect/Effect"
+/**
+ * The page for people that `tributary serve` shows.
+ *
+ * Promise: it listens from the first moment to the last. Without the warehouse it says that it is away, and shows the
+ * pages again as soon as it is back; a page that fails says so and tells nothing of the inside. Every page is one
+ * read-only transaction that ends within bounded time, so that looking never changes or holds up anything. Who may look,
+ * and whose forms are believed, is decided in Access.ts before anything else is done.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { getRequestListener } from "@hono/node-server"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
 import type * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { type Context as HonoContext, Hono } from "hono"
+import { bodyLimit } from "hono/body-limit"
+import { compress } from "hono/compress"
+import { deleteCookie, getCookie, setCookie } from "hono/cookie"
+import { etag } from "hono/etag"
+import { secureHeaders } from "hono/secure-headers"
+import type { ListenError, Tls } from "../listen/Server.ts"
+import * as Server from "../listen/Server.ts"
 import type { Datasets } from "../model/Table.ts"
-import type * as SqlClient from "effect/sql/SqlClient"
 import type { Database } from "../postgres/Database.ts"
-import type { ShownCompany } from "./Page.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import { transaction } from "../postgres/Transaction.ts"
+import * as Access from "./Access.ts"
+import * as Assets from "./Assets.ts"
+import { layout } from "./Layout.ts"
+import {
+  html,
+  page,
+  PageError,
+  type Answer,
+  type Page,
+  type PageRequest,
+  type PageStatus,
+  type Route,
+  type ShownCompany
+} from "./Page.ts"
+import { routes } from "./Routes.ts"
 
 export interface DashboardOptions {
   readonly host: string
   /** 0 picks a free one. */
   readonly port: number
   /** PEM files; null for plain HTTP. */
-  readonly tls: { readonly certificate: string; readonly key: string } | null
+  readonly tls: Tls | null
   /** Null only where nobody else can reach it. Also the bearer token of programs. */
   readonly password: Redacted.Redacted | null
   /** The address that people use where a proxy stands in front. */
@@ -27,3 +66,428 @@ export interface Dashboard {
     companies: ReadonlyArray<ShownCompany>
   ) => Effect.Effect<never, never, Database | SqlClient.SqlClient>
 }
+
+/** What pages are made of, while there is a warehouse. */
+interface Behind {
+  readonly companies: ReadonlyArray<ShownCompany>
+  readonly context: Context.Context<Database | SqlClient.SqlClient>
+  readonly background: PageRequest["background"]
+}
+
+type Bindings = { Bindings: { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse } }
+type Asking = HonoContext<Bindings>
+
+const bodyBytesMax = 64 * 1024
+const statementMaxMs = 10_000
+const pageMaxMs = 15_000
+/** What is done may ask the source, which has a timeout of its own. */
+const actionMaxMs = 90_000
+/** Pages must not take all connections from those who do the work. */
+const pagesAtOnce = 3
+const saidSeconds = 60
+const cookies = { session: "tributary_session", said: "tributary_said" } as const
+
+/** Until its scope ends. */
+export const start = Effect.fnUntraced(function* (
+  options: DashboardOptions
+): Effect.fn.Return<Dashboard, ListenError, Scope.Scope> {
+  const run = yield* FiberSet.makeRuntimePromise()
+  let behind: Behind | null = null
+  /** Both are set as soon as it listens. */
+  let answer: (request: IncomingMessage, response: ServerResponse) => void = (_, response) => {
+    response.writeHead(503).end()
+  }
+  let isStopping = () => false
+  const server = yield* Server.listen({
+    purpose: "show the page for people",
+    host: options.host,
+    port: options.port,
+    tls: options.tls,
+    bodyBytesMax,
+    handle: (request, response) => {
+      request.on("error", () => {})
+      response.on("error", () => {})
+      if (isStopping()) response.shouldKeepAlive = false
+      answer(request, response)
+    }
+  })
+  isStopping = server.isStopping
+  const access = yield* Access.make({ ...options, port: server.port }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+  const app = application({
+    options,
+    access,
+    assets: Assets.load(),
+    behind: () => behind,
+    run: (effect, signal) => run(effect, { signal })
+  })
+  const listener = getRequestListener(app.fetch, { overrideGlobalObjects: false })
+  answer = (request, response) => void listener(request, response)
+
+  return {
+    url: server.url,
+    within: (companies) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const context = yield* Effect.context<Database | SqlClient.SqlClient>()
+          const begun = yield* FiberSet.make()
+          const mine: Behind = {
+            companies,
+            context,
+            background: (effect) => Effect.asVoid(FiberSet.run(begun, Effect.provideContext(effect, context)))
+          }
+          yield* Effect.acquireRelease(
+            Effect.sync(() => {
+              behind = mine
+            }),
+            () =>
+              Effect.sync(() => {
+                if (behind === mine) behind = null
+              })
+          )
+          return yield* Effect.never
+        })
+      )
+  }
+})
+
+interface Application {
+  readonly options: DashboardOptions
+  readonly access: Access.Access
+  readonly assets: Assets.Assets
+  readonly behind: () => Behind | null
+  readonly run: <A>(effect: Effect.Effect<A>, signal: AbortSignal) => Promise<A>
+}
+
+// ------------------------------------------------------------------------------------------------------- what is shown
+
+const awayPage = (sentence: string): Page =>
+  page({
+    title: "The warehouse is away",
+    status: 503,
+    section: null,
+    body: html`<h1>The warehouse is away</h1>
+      <p>${sentence}</p>`
+  })
+
+const away = awayPage(
+  "Postgres does not answer. This page shows itself again as soon as it does; nothing is lost meanwhile."
+)
+
+const problemPage = (status: PageStatus, title: string, sentence: string): Page =>
+  page({
+    title,
+    status,
+    section: null,
+    isLive: false,
+    body: html`<h1>${title}</h1>
+      <p>${sentence}</p>`
+  })
+
+const titles = {
+  400: "That makes no sense",
+  403: "Not allowed",
+  404: "There is nothing here",
+  409: "Not now",
+  413: "That is too much",
+  415: "Not a form",
+  429: "Too many wrong passwords",
+  401: "Not the password"
+} as const
+const refusal = (status: keyof typeof titles, sentence: string): Page => problemPage(status, titles[status], sentence)
+
+const broken = problemPage(500, "Something went wrong", "The page could not be made. The log of the service says why.")
+
+const loginPage = (token: string, next: string, problem: string | null, status: PageStatus): Page =>
+  page({
+    title: "Log in",
+    status,
+    section: null,
+    isLive: false,
+    body: html`<h1>Log in</h1>
+      ${problem === null ? "" : html`<p class="problem" id="problem" role="alert">${problem}</p>`}
+      <form method="post" action="/login" class="stack">
+        <input type="hidden" name="form_token" value="${token}" /><input type="hidden" name="next" value="${next}" />
+        <p>
+          <label for="password">Password</label>
+          <input
+            type="password"
+            id="password"
+            name="password"
+            autocomplete="current-password"
+            required
+            autofocus${problem === null ? "" : html` aria-describedby="problem" aria-invalid="true"`}
+          />
+        </p>
+        <p class="buttons"><button type="submit" class="primary">Log in</button></p>
+      </form>
+      <p class="hint">
+        It is the one in <code>TRIBUTARY_DASHBOARD_PASSWORD</code>, or in the variable that
+        <code>dashboard.password_env</code> names, where the service runs.
+      </p>`
+  })
+
+/** Only somewhere in these pages. */
+const nextOf = (asked: string | null | undefined): string => {
+  const here = "http://here.invalid"
+  if (asked === null || asked === undefined || !URL.canParse(asked, here)) return "/"
+  const url = new URL(asked, here)
+  return url.origin === here ? `${url.pathname}${url.search}` : "/"
+}
+
+// ------------------------------------------------------------------------------------------------------------- the app
+
+const application = ({ options, access, assets, behind, run }: Application): Hono<Bindings> => {
+  const isSecure = options.tls !== null || options.publicUrl?.startsWith("https:") === true
+  const slots = Semaphore.makeUnsafe(pagesAtOnce)
+
+  const askedOf = (c: Asking): Access.Asked => ({
+    method: c.req.method,
+    address: c.env.incoming.socket.remoteAddress,
+    header: (name) => c.req.header(name),
+    cookie: getCookie(c, cookies.session)
+  })
+  const setOurs = (c: Asking, name: string, value: string, maxAge: number) =>
+    setCookie(c, name, value, { path: "/", httpOnly: true, sameSite: "Strict", secure: isSecure, maxAge })
+
+  /** What the page itself asks for again shows nothing once, and is not led to a form to log in. */
+  const isAgain = (c: Asking) => c.req.header("hx-request") === "true"
+
+  const show = async (c: Asking, shown: Page, session: string | null): Promise<Response> => {
+    const said = isAgain(c) ? undefined : getCookie(c, cookies.said)
+    if (said !== undefined) deleteCookie(c, cookies.said, { path: "/", secure: isSecure })
+    const text = await layout({
+      title: shown.title,
+      section: shown.section,
+      body: shown.body,
+      isLive: shown.isLive !== false,
+      said: said ?? null,
+      logOutToken: session === null || session === "" ? null : access.formToken(session),
+      hasMenu: session !== null,
+      version: options.version,
+      assets
+    })
+    c.header("Tributary-Assets", assets.version)
+    return c.html(text, shown.status ?? 200)
+  }
+  const goTo = (c: Asking, to: string, said: string | null): Response => {
+    if (said !== null) setOurs(c, cookies.said, said, saidSeconds)
+    return c.redirect(to, 303)
+  }
+
+  /** Who asks, or what they are answered instead. */
+  const admit = async (c: Asking): Promise<{ readonly session: string; readonly by: string } | Response> => {
+    const verdict = await run(access.judge(askedOf(c)), c.req.raw.signal)
+    switch (verdict._tag) {
+      case "Granted":
+        return { session: verdict.session, by: verdict.by }
+      case "Refused":
+        if (verdict.retryAfterSeconds !== undefined) c.header("Retry-After", String(verdict.retryAfterSeconds))
+        if (verdict.status === 401) c.header("WWW-Authenticate", "Bearer")
+        return show(c, refusal(verdict.status, verdict.message), null)
+      case "LogIn":
+        return toLogin(c)
+    }
+  }
+  const toLogin = (c: Asking): Response | Promise<Response> => {
+    const { pathname, search } = new URL(c.req.url)
+    const login = `/login?next=${encodeURIComponent(c.req.method === "GET" ? pathname + search : "/")}`
+    if (isAgain(c)) return c.body(null, 401, { "HX-Redirect": login })
+    // A link from elsewhere comes without the session's cookie; asked for again from here it comes with it.
+    if (c.req.header("sec-fetch-site") === "cross-site" && c.req.header("sec-fetch-mode") === "navigate") {
+      return c.html(
+        html`<!doctype html>
+          <html lang="en">
+            <title>Tributary</title
+            ><meta http-equiv="refresh" content="0" />
+          </html>`
+      )
+    }
+    return c.redirect(login, 303)
+  }
+
+  /** The fields of a form that is believed, or what is answered instead. */
+  const formOf = async (c: Asking, session: string): Promise<URLSearchParams | Response> => {
+    const type = c.req.header("content-type")?.split(";")[0]?.trim().toLowerCase()
+    if (type !== "application/x-www-form-urlencoded") {
+      return show(c, refusal(415, "Only forms are taken here."), session)
+    }
+    const form = new URLSearchParams(await c.req.text())
+    const doubt = access.doubt(askedOf(c), session, form.get("form_token"))
+    return doubt === null ? form : show(c, refusal(403, doubt), session)
+  }
+
+  /** What was told of last, so that a page that is asked for every two seconds does not fill the log. */
+  let told = ""
+  const tell = (sentence: string) =>
+    Effect.suspend(() => {
+      if (sentence === told) return Effect.void
+      told = sentence
+      return Effect.logWarning(sentence)
+    })
+
+  const answerOf = (
+    route: Route,
+    request: Omit<PageRequest, "now" | "companies" | "background">
+  ): Effect.Effect<Answer> => {
+    const back = behind()
+    if (back === null) return Effect.succeed(away)
+    const { companies, background, context } = back
+    const handled = Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [row] =
+        route.method === "GET"
+          ? yield* sql<{ now: Date }>`
+              select tributary.now() as now, set_config('transaction_read_only', 'on', true),
+                     set_config('statement_timeout', ${String(statementMaxMs)}, true)`
+          : yield* sql<{ now: Date }>`select tributary.now() as now`
+      return yield* route.handle({ ...request, now: row!.now, companies, background })
+    })
+    const isAction = route.method === "POST"
+    return (isAction ? handled : slots.withPermit(transaction(handled))).pipe(
+      Effect.timeoutOrElse({
+        duration: isAction ? actionMaxMs : pageMaxMs,
+        orElse: () => Effect.succeed(awayPage("It took too long to answer. This page tries again by itself."))
+      }),
+      Effect.tap(() =>
+        Effect.sync(() => {
+          told = ""
+        })
+      ),
+      Effect.catch((error: PageError | SqlError | DatabaseError) => {
+        if (error instanceof PageError) return Effect.succeed(refusal(error.status, error.message))
+        const { message, code, isRetryable } = DatabaseError.from("page")(error)
+        const shown = isAction
+          ? problemPage(
+              503,
+              "The warehouse failed",
+              "It is not certain that this was done. Look at the page again before you repeat it."
+            )
+          : isRetryable
+            ? away
+            : awayPage(
+                code === statementTimedOut
+                  ? "It took too long to answer. This page tries again by itself."
+                  : "It could not answer this page; the log of the service says why. This page tries again by itself."
+              )
+        return Effect.as(tell(`The page ${route.path} could not be made: ${message}`), shown)
+      }),
+      Effect.catchDefect((defect) =>
+        Effect.as(Effect.logError(`The page ${route.path} could not be made`, defect), broken)
+      ),
+      Effect.provideContext(context)
+    )
+  }
+
+  const handle = (route: Route) => async (c: Asking) => {
+    const admitted = await admit(c)
+    if (admitted instanceof Response) return admitted
+    const { session } = admitted
+    const form = route.method === "POST" ? await formOf(c, session) : new URLSearchParams()
+    if (form instanceof Response) return form
+    const answer = await run(
+      answerOf(route, {
+        path: c.req.param() as Readonly<Record<string, string>>,
+        query: new URL(c.req.url).searchParams,
+        form,
+        datasets: options.datasets,
+        formToken: access.formToken(session),
+        by: "the page"
+      }),
+      // What somebody asked to be done is not given up because they went away.
+      route.method === "POST" ? new AbortController().signal : c.req.raw.signal
+    )
+    return answer._tag === "Redirect" ? goTo(c, answer.to, answer.said) : show(c, answer, session)
+  }
+
+  const app = new Hono<Bindings>()
+  app.use(
+    secureHeaders({
+      contentSecurityPolicy: {
+        defaultSrc: ["'none'"],
+        scriptSrc: ["'self'"],
+        styleSrc: ["'self'"],
+        imgSrc: ["'self'", "data:"],
+        connectSrc: ["'self'"],
+        formAction: ["'self'"],
+        frameAncestors: ["'none'"],
+        baseUri: ["'none'"]
+      },
+      // A form from a page without a referrer says that it comes from nowhere.
+      referrerPolicy: "same-origin",
+      xFrameOptions: "DENY",
+      strictTransportSecurity: options.tls === null ? false : "max-age=31536000"
+    })
+  )
+  app.use(compress())
+  app.use(async (c, next) => {
+    await next()
+    if (!c.res.headers.has("Cache-Control")) c.res.headers.set("Cache-Control", "no-store")
+  })
+  app.use(etag())
+  app.use(
+    bodyLimit({
+      maxSize: bodyBytesMax,
+      onError: (c) => c.text("That is too much for a form.\n", 413)
+    })
+  )
+
+  app.get("/assets/:version/:name", (c) => {
+    const asset = assets.read(c.req.param("version"), c.req.param("name"))
+    return asset === undefined
+      ? c.text("There is nothing here.\n", 404)
+      : c.body(asset.text, 200, {
+          "Content-Type": asset.type,
+          "Cache-Control": "public, max-age=31536000, immutable"
+        })
+  })
+
+  if (access.hasPassword) {
+    app.get("/login", async (c) => {
+      const verdict = await run(access.judge(askedOf(c)), c.req.raw.signal)
+      const next = nextOf(c.req.query("next"))
+      if (verdict._tag === "Granted") return c.redirect(next, 303)
+      return show(c, loginPage(access.formToken(Access.noSession), next, null, 200), null)
+    })
+    app.post("/login", async (c) => {
+      const form = await formOf(c, Access.noSession)
+      if (form instanceof Response) return form
+      const next = nextOf(form.get("next"))
+      const outcome = await run(access.logIn(askedOf(c), form.get("password") ?? ""), c.req.raw.signal)
+      const again = (problem: string, status: PageStatus) =>
+        show(c, loginPage(access.formToken(Access.noSession), next, problem, status), null)
+      switch (outcome._tag) {
+        case "Open":
+          setOurs(c, cookies.session, outcome.cookie, Access.knownMs / 1000)
+          return c.redirect(next, 303)
+        case "Wrong":
+          return again("That is not the password.", 401)
+        case "TooMany":
+          c.header("Retry-After", String(outcome.retryAfterSeconds))
+          return again(`Too many wrong passwords. Try again in ${outcome.retryAfterSeconds} s.`, 429)
+      }
+    })
+    app.post("/logout", async (c) => {
+      const admitted = await admit(c)
+      if (admitted instanceof Response) return admitted
+      const form = await formOf(c, admitted.session)
+      if (form instanceof Response) return form
+      deleteCookie(c, cookies.session, { path: "/", secure: isSecure })
+      return c.redirect("/login", 303)
+    })
+  }
+
+  for (const route of routes) app.on(route.method, route.path, handle(route))
+  app.notFound(async (c) => {
+    const admitted = await admit(c)
+    if (admitted instanceof Response) return admitted
+    return show(c, refusal(404, "No page has this address."), admitted.session)
+  })
+  app.onError(async (error, c) => {
+    await run(Effect.logError("A request for a page could not be handled", error), new AbortController().signal)
+    return show(c, broken, null)
+  })
+  return app
+}
+
+/** SQLSTATE of a statement that took longer than it may. */
+const statementTimedOut = "57014"

@@ -21,6 +21,8 @@ export type Html = ReturnType<typeof html>
 export interface ShownCompany extends Company {
   /** By what its token's budget is kept (`tributary.budgets`). */
   readonly fingerprint: string
+  /** The address that the source delivers events to; null when nobody said which it is (`webhooks.public_url`). */
+  readonly receivesAt: string | null
 }
 
 /** What somebody asked for. */
@@ -38,7 +40,11 @@ export interface PageRequest {
   readonly formToken: string
   /** Who asks, for what is written down: `the page`. */
   readonly by: string
+  /** Begins something that may take longer than a request; it goes on until it is done or the service stops. */
+  readonly background: (effect: Effect.Effect<unknown, never, Database | SqlClient.SqlClient>) => Effect.Effect<void>
 }
+
+export type PageStatus = 200 | 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503
 
 /** A whole page; its main part is asked for again every two seconds and morphed into place. */
 export interface Page {
@@ -46,7 +52,7 @@ export interface Page {
   readonly title: string
   readonly body: Html
   /** Default 200. */
-  readonly status?: number
+  readonly status?: PageStatus
   /** The menu's entry that is current. */
   readonly section: Section | null
   /** False for forms, which must not change under the hands of who fills them. Default true. */

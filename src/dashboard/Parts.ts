@@ -70,3 +70,47 @@ export const form = (formToken: string, action: string, fields: Html): Html =>
   html`<form method="post" action="${action}">
     <input type="hidden" name="form_token" value="${formToken}" />${fields}
   </form>`
+
+/** A column of a table: its heading, and whether it holds numbers, which stand to the right. */
+export interface TableColumn {
+  readonly heading: string
+  readonly isNumber?: boolean
+}
+
+/**
+ * A table in a box of its own, which scrolls where the table is wider than the screen and can be reached by keyboard for
+ * that; on a phone each row is a card. The first cell of each row names it. Its roles are said, because browsers forget
+ * them where a style shows a table as something else.
+ */
+export const table = (
+  caption: string,
+  columns: ReadonlyArray<TableColumn>,
+  rows: ReadonlyArray<ReadonlyArray<Html | string>>
+): Html => html`
+  <div class="table" role="region" aria-label="${caption}" tabindex="0">
+    <table role="table">
+      <caption>
+        ${caption}
+      </caption>
+      <thead role="rowgroup">
+        <tr role="row">
+          ${columns.map(({ heading, isNumber }) => html`<th scope="col" role="columnheader" class="${isNumber === true ? "number" : ""}">${heading}</th>`)}
+        </tr>
+      </thead>
+      <tbody role="rowgroup">
+        ${rows.map(
+          (cells) =>
+            html`<tr role="row">
+              ${cells.map((cell, index) => {
+                const { heading, isNumber } = columns[index] ?? { heading: "" }
+                const kind = isNumber === true ? "number" : ""
+                return index === 0
+                  ? html`<th scope="row" role="rowheader" class="${kind}">${cell}</th>`
+                  : html`<td role="cell" data-heading="${heading}" class="${kind}">${cell}</td>`
+              })}
+            </tr>`
+        )}
+      </tbody>
+    </table>
+  </div>
+`

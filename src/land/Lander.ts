@@ -17,7 +17,7 @@ import type { Checkpoint, Lane, OpenScan, RunKind } from "./Checkpoint.ts"
 import * as Drift from "./Drift.ts"
 import * as Load from "./Load.ts"
 import { type Authority, mergeSql, planForAll } from "./MergeSql.ts"
-import { type AlreadyRunning, type FencedOff, instantText, TableChanged, take, type Turn } from "./Turn.ts"
+import { type AlreadyRunning, type FencedOff, instantText, TableChanged, take, type Turn, type TurnOptions } from "./Turn.ts"
 
 export { AlreadyRunning, FencedOff, TableChanged } from "./Turn.ts"
 
@@ -113,6 +113,8 @@ export interface OpenOptions {
   readonly deletionsShareMax: number
   /** Whose records are read again when a row changes here. */
   readonly children: ReadonlyArray<{ readonly resource: string; readonly field: string }>
+  /** See {@link TurnOptions.takesOver}. */
+  readonly takesOver?: boolean
 }
 
 /** What a run may look at before it decides what to do. */
@@ -159,7 +161,7 @@ export const open = Effect.fn("Lander.open")(function* (
   const { table, companyId, lane, origin } = options
   const resource = table.resource.path
   const sql = mergeSql(table, options.authority)
-  const turn = yield* take({ resource, companyId, lane })
+  const turn = yield* take({ resource, companyId, lane, takesOver: options.takesOver ?? false })
   if (turn.learnt !== Overlay.learntCount(table.resource)) return yield* new TableChanged({ resource })
   const { run, checkpoint } = turn
   const { fence } = checkpoint
@@ -468,6 +470,12 @@ export const open = Effect.fn("Lander.open")(function* (
           drift: Drift.told(resource, noted),
           disbelieved: completed.disbelieved
         }
+        yield* Effect.annotateCurrentSpan({
+          "tributary.records": records,
+          "tributary.inserted": landed.inserted,
+          "tributary.updated": landed.updated,
+          "tributary.quarantined": landed.quarantined
+        })
         if (landed.wentBack > 0) wentBack = "the source showed older versions than the warehouse holds"
         yield* count(landed, landing)
         if (landing.also !== undefined) {
@@ -488,7 +496,7 @@ export const open = Effect.fn("Lander.open")(function* (
         return landed
       })
     )
-  })
+  }, Effect.withSpan("land", { attributes: { "tributary.resource": resource } }, { captureStackTrace: false }))
 
   const count = (landed: Landed, { pages, scan, complete }: Landing) => {
     const requests = pages.reduce((sum, { page }) => sum + page.attempts, 0)

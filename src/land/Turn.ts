@@ -47,6 +47,8 @@ export interface TurnOptions {
   readonly resource: string
   readonly companyId: bigint
   readonly lane: Lane
+  /** Whoever holds the lock has given no sign of life for long: the server ends its session, and what it had open. */
+  readonly takesOver?: boolean
 }
 
 export interface Turn extends TurnOptions {
@@ -102,8 +104,19 @@ export const take = Effect.fn("Turn.take")(function* (
   const run = <Row extends QueryResultRow>(operation: string, text: string, values?: ReadonlyArray<unknown>) =>
     execute<Row>(client, `${operation} ${resource}`, text, values)
 
+  const lock = `tributary:${companyId}:${resource}${lane === "live" ? "" : `:${lane}`}`
+  if (options.takesOver === true) {
+    yield* run(
+      "take over",
+      `select pg_terminate_backend(pid) from pg_locks
+        where locktype = 'advisory' and objsubid = 1 and granted and pid <> pg_backend_pid()
+          and database = (select oid from pg_database where datname = current_database())
+          and (classid::bigint << 32 | objid::bigint) = hashtextextended($1, 0)`,
+      [lock]
+    )
+  }
   yield* run<{ locked: boolean }>("lock", `select pg_try_advisory_lock(hashtextextended($1, 0)) as locked`, [
-    `tributary:${companyId}:${resource}${lane === "live" ? "" : `:${lane}`}`
+    lock
   ]).pipe(
     Effect.filterOrFail(
       ({ rows }) => rows[0]?.locked === true,

@@ -66,6 +66,27 @@ export interface Outcome {
   readonly failure: Failure | null
 }
 
+/** What a trace says of the run, for whoever exports traces. */
+export const attributesOf = (outcome: Outcome): Readonly<Record<string, unknown>> => {
+  const { companyId, resource, lane, kind, status, runId, totals, failure } = outcome
+  return {
+    "tributary.company_id": companyId,
+    "tributary.resource": resource,
+    "tributary.lane": lane,
+    "tributary.kind": kind ?? "none",
+    "tributary.status": status,
+    ...(runId === null ? {} : { "tributary.run_id": runId }),
+    "tributary.requests": totals.requests,
+    "tributary.records": totals.records,
+    "tributary.inserted": totals.inserted,
+    "tributary.updated": totals.updated,
+    "tributary.unchanged": totals.unchanged,
+    "tributary.deleted": totals.deleted,
+    "tributary.quarantined": totals.quarantined,
+    ...(failure === null ? {} : { "error.type": failure.kind })
+  }
+}
+
 /** Puts any failure of a run into words. */
 export const failureOf = (
   error: SourceError | SourceWentBack | LandingError | AlreadyRunning | TableChanged

@@ -2,7 +2,8 @@
  * The ledger of runs.
  *
  * Promise: a run's counts are written with the pages that they count (see land/Lander.ts); here a run is closed, and
- * only while it is still open, so that a process that was taken over cannot call its run done.
+ * only while it is still open, so that a process that was taken over cannot call its run done. A run that is told to stop
+ * does not stay open either, unless the database is away for long.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -29,3 +30,17 @@ export const close = Effect.fnUntraced(function* (
            remedy = ${outcome.failure?.remedy ?? null}
      where id = ${runId} and status = 'running'`.pipe(Effect.ignore)
 })
+
+/** Whoever is told to stop waits no longer than this for the database. */
+const farewellMaxMs = 2_000
+
+/** Says that a run was stopped before its end. What it landed stays, and the next run goes on from there. */
+export const abandon = (runId: bigint): Effect.Effect<void, never, SqlClient.SqlClient> =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql`
+      update tributary.runs
+         set status = 'abandoned', ended_at = tributary.now(), error_kind = 'Stopped',
+             error = 'stopped: the process was told to end', remedy = 'nothing is lost: the next run goes on from here'
+       where id = ${runId} and status = 'running'`
+  ).pipe(Effect.interruptible, Effect.timeoutOption(farewellMaxMs), Effect.ignore)

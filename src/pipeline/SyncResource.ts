@@ -3,8 +3,8 @@
  *
  * Promise: take over, read, land, close. Reading goes ahead of landing by a bounded number of records; what was read
  * before a failure is landed; a fault of the database is retried from the checkpoint, never from memory; the run's row
- * in the ledger says how it ended unless the process is killed, and then the next run says so. A run never fails: how it
- * went is in its outcome, and what it could not be sure of is said there.
+ * in the ledger says how it ended, also when it was interrupted, unless the process is killed, and then the next run says
+ * so. A run never fails: how it went is in its outcome, and what it could not be sure of is said there.
  */
 import type * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -23,7 +23,7 @@ import * as Lander from "../land/Lander.ts"
 import type { Table } from "../model/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
-import { failureOf, noTotals, type Outcome, type RunTotals } from "./Outcome.ts"
+import { attributesOf, failureOf, noTotals, type Outcome, type RunTotals } from "./Outcome.ts"
 import { Progress, type RunBegan } from "./Progress.ts"
 import * as RunLedger from "./RunLedger.ts"
 
@@ -51,6 +51,8 @@ export interface SyncResourceOptions {
   readonly children?: ReadonlyArray<{ readonly resource: string; readonly field: string }>
   /** Reads this range beside live syncing instead of following the source; RFC 3339 in UTC. */
   readonly backfill?: { readonly since: string | null; readonly until: string | null }
+  /** A process that was at it has given no sign of life for long: its lock does not hold this one up. */
+  readonly takesOver?: boolean
 }
 
 export const batchRecordsMaxDefault = 2_500
@@ -201,7 +203,8 @@ const attempt = Effect.fnUntraced(function* (options: SyncResourceOptions, state
       authority: options.acceptRestored === true ? "source" : "newer",
       acceptDeletions: options.acceptDeletions,
       deletionsShareMax: engine.deletionsShareMax,
-      children: options.children ?? []
+      children: options.children ?? [],
+      takesOver: options.takesOver ?? false
     },
     Effect.fnUntraced(function* (checkpoint, look) {
       const wish = { full: options.full || options.acceptRestored === true }
@@ -350,15 +353,22 @@ export const syncResource = Effect.fn("syncResource")(function* (
     )
   const close = (ended: Outcome) => (state.runId === null ? Effect.void : RunLedger.close(state.runId, ended))
 
-  let result = yield* run(options)
-  const resumed = state.began?.resumed ?? false
-  if (result._tag === "Success" && resumed && options.backfill === undefined) {
-    // The scan that was resumed shows the source as it was when it began; what changed since is read now.
-    yield* close(outcome(result, resumed))
-    result = yield* run({ ...options, full: false, acceptRestored: false })
-  }
-  const ended = outcome(result, resumed)
-  yield* close(ended)
+  const toItsEnd = Effect.gen(function* () {
+    let result = yield* run(options)
+    const resumed = state.began?.resumed ?? false
+    if (result._tag === "Success" && resumed && options.backfill === undefined) {
+      // The scan that was resumed shows the source as it was when it began; what changed since is read now.
+      yield* close(outcome(result, resumed))
+      result = yield* run({ ...options, full: false, acceptRestored: false })
+    }
+    const ended = outcome(result, resumed)
+    yield* close(ended)
+    return ended
+  })
+  const ended = yield* Effect.onInterrupt(toItsEnd, () =>
+    Effect.suspend(() => (state.runId === null ? Effect.void : RunLedger.abandon(state.runId)))
+  )
   yield* progress.ended(ended)
+  yield* Effect.annotateCurrentSpan(attributesOf(ended))
   return ended
 })

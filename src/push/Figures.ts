@@ -2,15 +2,12 @@
  * What the warehouse knows of the outbox, for `/metrics`.
  *
  * Promise: cheap however much was pushed: only what waits, is being sent, was refused, is open or of the last minute is
- * looked at, each by an index, and at most every few seconds however often it is asked. It never fails: what cannot be
- * told is left out.
+ * looked at, each by an index.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import { cached, type Figure } from "../postgres/Figures.ts"
 import { outcomes } from "./Status.ts"
-
-const everyMs = 5_000
-const patienceMs = 2_000
 
 interface Row {
   readonly company: string
@@ -21,14 +18,6 @@ interface Row {
   readonly failing: number
   /** Records of the last minute by outcome; one that had none is absent. */
   readonly settled: Readonly<Record<string, number>>
-}
-
-/** As Prometheus is told it. */
-export interface Figure {
-  readonly name: string
-  readonly help: string
-  readonly type: "gauge"
-  readonly samples: ReadonlyArray<{ readonly labels: Readonly<Record<string, string>>; readonly value: number }>
 }
 
 const read = (companies: ReadonlyArray<string>) =>
@@ -78,18 +67,8 @@ const figuresOf = (rows: ReadonlyArray<Row>): ReadonlyArray<Figure> => {
   ]
 }
 
-/** Asks anew when the last answer is old; several who ask at once share one question. */
+/** Of these companies. */
 export const make = (
   companies: ReadonlyArray<string>
 ): Effect.Effect<Effect.Effect<ReadonlyArray<Figure>>, never, SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.cachedWithTTL(
-      read(companies).pipe(
-        Effect.provideService(SqlClient.SqlClient, sql),
-        Effect.timeoutOrElse({ duration: patienceMs, orElse: () => Effect.succeed([]) }),
-        Effect.orElseSucceed(() => []),
-        Effect.map(figuresOf)
-      ),
-      everyMs
-    )
-  )
+  cached(Effect.map(read(companies), figuresOf))

@@ -10,7 +10,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Lander from "../land/Lander.ts"
-import { failureOf, type Failure, type Outcome } from "../pipeline/Outcome.ts"
+import { attributesOf, failureOf, type Failure, type Outcome } from "../pipeline/Outcome.ts"
 import { Progress } from "../pipeline/Progress.ts"
 import * as RunLedger from "../pipeline/RunLedger.ts"
 import { newState, outcomeOf, retried } from "../pipeline/SyncResource.ts"
@@ -191,6 +191,7 @@ export const push = Effect.fn("push")(function* (
   }
   if (outcome.runId !== null) yield* RunLedger.close(outcome.runId, outcome)
   yield* (yield* Progress).ended(outcome)
+  yield* Effect.annotateCurrentSpan(attributesOf(outcome))
   return {
     status: failure === null ? "done" : "stopped",
     counts: pushing.counts,

@@ -79,7 +79,7 @@ const meaningOf = (call: Call.Call, reason: SourceReason): Sent | "again" | "lat
 }
 
 /** One send, unless there is a reason not to. The key's age is looked at before each attempt of it. */
-const attempt = Effect.fnUntraced(function* (lane: Lane, call: Call.Call) {
+const attempt = Effect.fn("push.call")(function* (lane: Lane, call: Call.Call) {
   const { company, table, pushing } = lane
   if (lane.isStopped()) return "stopped"
   const result = yield* Effect.result(
@@ -93,6 +93,14 @@ const attempt = Effect.fnUntraced(function* (lane: Lane, call: Call.Call) {
       mayBeSent: lane.mayBeSent(call)
     })
   )
+  yield* Effect.annotateCurrentSpan({
+    "tributary.company": company.name,
+    "tributary.resource": table.resource.path,
+    "tributary.operation": call.operation,
+    "tributary.call_id": call.id,
+    "tributary.records": call.rows.length,
+    ...(result._tag === "Success" ? {} : { "error.type": result.failure.reason._tag })
+  })
   const isSent = result._tag === "Success" || result.failure.reason._tag !== "TooLate"
   if (isSent) pushing.sent += 1
   if (isSent && call.operation === "batch") pushing.batches += 1

@@ -1,15 +1,13 @@
 /**
  * What the warehouse knows of events and gaps, for `/metrics`.
  *
- * Promise: cheap whatever the inbox holds: only what waits, is dead, open or of the last minute is looked at, each by an index, and
- * at most every few seconds however often it is asked. It never fails: what cannot be told is left out.
+ * Promise: cheap whatever the inbox holds: only what waits, is dead, open or of the last minute is looked at, each by an
+ * index.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import { cached } from "../postgres/Figures.ts"
 import type { Metric } from "./Metrics.ts"
-
-const everyMs = 5_000
-const patienceMs = 2_000
 
 interface Row {
   readonly company: string
@@ -61,18 +59,8 @@ const metricsOf = (rows: ReadonlyArray<Row>): ReadonlyArray<Metric> => {
   ]
 }
 
-/** Asks anew when the last answer is old; several who ask at once share one question. */
+/** Of these companies. */
 export const make = (
   companies: ReadonlyArray<string>
 ): Effect.Effect<Effect.Effect<ReadonlyArray<Metric>>, never, SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.cachedWithTTL(
-      read(companies).pipe(
-        Effect.provideService(SqlClient.SqlClient, sql),
-        Effect.timeoutOrElse({ duration: patienceMs, orElse: () => Effect.succeed([]) }),
-        Effect.catch(() => Effect.succeed([])),
-        Effect.map(metricsOf)
-      ),
-      everyMs
-    )
-  )
+  cached(Effect.map(read(companies), metricsOf))

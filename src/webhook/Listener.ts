@@ -8,34 +8,20 @@
  * `POST /hooks/{company}` deliveries · `GET /healthz` the process is there · `GET /readyz` events can be stored ·
  * `GET /metrics`.
  */
-import { readFileSync } from "node:fs"
-import * as http from "node:http"
-import * as https from "node:https"
-import type { AddressInfo, Socket } from "node:net"
-import { createSecureContext } from "node:tls"
+import type * as http from "node:http"
+import type { Socket } from "node:net"
 import * as Cause from "effect/Cause"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
-import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import * as Server from "../listen/Server.ts"
 import type { Answer, Receiver } from "./Receiver.ts"
 
-/** Nobody can listen as the configuration wants it. */
-export class ListenError extends Data.TaggedError("ListenError")<{ readonly detail: string }> {
-  override get message(): string {
-    return `cannot receive deliveries: ${this.detail}`
-  }
-}
-
-export interface ListenOptions {
-  readonly host: string
-  /** 0 picks a free one. */
-  readonly port: number
-  /** PEM files; null for plain HTTP, behind something that ends TLS. */
-  readonly tls: { readonly certificate: string; readonly key: string } | null
-  readonly bodyBytesMax: number
+export interface ListenOptions extends Pick<
+  Server.ServerOptions,
+  "host" | "port" | "tls" | "bodyBytesMax" | "requestMaxMs" | "certificateEveryMs"
+> {
   readonly receiver: Pick<Receiver, "receive" | "refuseTooLarge" | "signatureHeader">
   /** Proves that events can be stored now. */
   readonly ready: Effect.Effect<unknown, { readonly message: string }>
@@ -43,27 +29,12 @@ export interface ListenOptions {
   readonly metrics: Effect.Effect<string>
   /** Asked about other paths; true when it answers. */
   readonly more?: ((request: http.IncomingMessage, response: http.ServerResponse) => boolean) | undefined
-  /** How long a peer may take for a request, headers and body; default 10 s. */
-  readonly requestMaxMs?: number | undefined
-  /** How often the certificate's files are looked at; default a minute. */
-  readonly certificateEveryMs?: number | undefined
 }
 
-export interface Listener {
-  readonly port: number
-  /** Where it listens; not the address that a sender outside uses. */
-  readonly url: string
-}
+export type Listener = Pick<Server.Server, "port" | "url">
 
-const requestMaxMsDefault = 10_000
-const checkEveryMs = 1_000
-/** Longer than a load balancer keeps an idle connection, so that it is never the receiver that closes first. */
-const keepAliveMs = 65_000
-const connectionsMax = 1_024
 /** Of all requests that are being read. */
 const readingBytesMax = 64 * 1024 * 1024
-const stopMaxMs = 5_000
-const certificateEveryMsDefault = 60_000
 const readyMaxMs = 5_000
 
 const hooks = /^\/hooks\/([^/]{1,192})$/
@@ -116,18 +87,18 @@ const replyOf = ({ status, text, retryAfterSeconds }: Answer): Reply => ({
 /** Listens until the scope ends. */
 export const listen = Effect.fnUntraced(function* (
   options: ListenOptions
-): Effect.fn.Return<Listener, ListenError, Scope.Scope> {
+): Effect.fn.Return<Listener, Server.ListenError, Scope.Scope> {
   const { receiver, bodyBytesMax, more } = options
   const run = yield* FiberSet.makeRuntime()
-  const requestMaxMs = options.requestMaxMs ?? requestMaxMsDefault
   /** Where half of an answer has been written, so that no other one may follow. */
   const answered = new WeakSet<Socket>()
-  let isStopping = false
+  /** Set as soon as it listens. */
+  let isStopping = () => false
   let readingBytes = 0
 
   const reply = (response: http.ServerResponse, { status, text, headers }: Reply) => {
     if (response.headersSent || response.destroyed) return
-    if (isStopping) response.shouldKeepAlive = false
+    if (isStopping()) response.shouldKeepAlive = false
     if (status === 204) {
       response.writeHead(204)
       response.end()
@@ -257,135 +228,12 @@ export const listen = Effect.fnUntraced(function* (
     }
   }
 
-  const settings: http.ServerOptions = {
-    headersTimeout: requestMaxMs,
-    requestTimeout: requestMaxMs,
-    connectionsCheckingInterval: Math.min(checkEveryMs, requestMaxMs),
-    keepAliveTimeout: keepAliveMs,
-    noDelay: true
-  }
-  const { tls } = options
-  const pem = tls === null ? null : yield* readPem(tls)
-  const server =
-    pem === null
-      ? http.createServer(settings, handle)
-      : https.createServer({ ...settings, ...pem, minVersion: "TLSv1.2", handshakeTimeout: requestMaxMs }, handle)
-  server.maxConnections = connectionsMax
-  // Whoever asks before sending is told before sending.
-  server.on("checkContinue", (request: http.IncomingMessage, response: http.ServerResponse) => {
-    if (Number(request.headers["content-length"] ?? 0) <= bodyBytesMax) response.writeContinue()
-    handle(request, response)
+  const server = yield* Server.listen({
+    ...options,
+    purpose: "receive deliveries",
+    isAnswered: (socket) => answered.has(socket),
+    handle
   })
-  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (error.code === "ECONNRESET" || !socket.writable || answered.has(socket)) {
-      socket.destroy()
-      return
-    }
-    const status = statusOf(error.code)
-    socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () => socket.destroy())
-  })
-
-  yield* Effect.acquireRelease(
-    Effect.callback<void, ListenError>((resume) => {
-      server.once("error", (error) => resume(Effect.fail(listenError(options, error))))
-      server.listen(options.port, options.host, () => resume(Effect.void))
-    }),
-    () =>
-      Effect.callback<void>((resume) => {
-        isStopping = true
-        server.close(() => resume(Effect.void))
-        server.closeIdleConnections()
-      }).pipe(
-        Effect.timeoutOrElse({ duration: stopMaxMs, orElse: () => Effect.sync(() => server.closeAllConnections()) })
-      )
-  )
-  server.on("error", () => {})
-  if (tls !== null && server instanceof https.Server) {
-    yield* Effect.forkScoped(follow(server, tls, pem, options.certificateEveryMs ?? certificateEveryMsDefault))
-  }
-  const address = server.address()
-  const port = isAddress(address) ? address.port : options.port
-  const host = options.host.includes(":") ? `[${options.host}]` : options.host
-  return { port, url: `${tls === null ? "http" : "https"}://${host}:${port}` }
+  isStopping = server.isStopping
+  return { port: server.port, url: server.url }
 })
-
-const isAddress = (address: AddressInfo | string | null): address is AddressInfo =>
-  typeof address === "object" && address !== null
-
-const statusOf = (code: string | undefined): string => {
-  switch (code) {
-    case "ERR_HTTP_REQUEST_TIMEOUT":
-      return "408 Request Timeout"
-    case "HPE_HEADER_OVERFLOW":
-      return "431 Request Header Fields Too Large"
-    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
-      return "413 Payload Too Large"
-    default:
-      return "400 Bad Request"
-  }
-}
-
-const listenError = ({ host, port }: ListenOptions, error: NodeJS.ErrnoException): ListenError => {
-  const at = `${host}:${port}`
-  switch (error.code) {
-    case "EADDRINUSE":
-      return new ListenError({ detail: `${at} is in use; stop the other program, or name another port` })
-    case "EACCES":
-      return new ListenError({ detail: `${at} is not allowed to this user; name a port above 1023` })
-    case "EADDRNOTAVAIL":
-    case "ENOTFOUND":
-      return new ListenError({ detail: `${host} is no address of this machine` })
-    default:
-      return new ListenError({ detail: `${at}: ${error.message}` })
-  }
-}
-
-// -------------------------------------------------------------------------------------------------------- certificates
-
-interface Pem {
-  readonly cert: string
-  readonly key: string
-}
-
-/** Reads both files and proves that they fit each other. What is wrong never quotes what stands in them. */
-const readPem = (tls: NonNullable<ListenOptions["tls"]>): Effect.Effect<Pem, ListenError> =>
-  Effect.try({
-    try: () => {
-      const pem = { cert: readFileSync(tls.certificate, "utf8"), key: readFileSync(tls.key, "utf8") }
-      createSecureContext({ ...pem, minVersion: "TLSv1.2" })
-      return pem
-    },
-    catch: (error) =>
-      new ListenError({
-        detail: `certificate ${tls.certificate} and key ${tls.key} cannot be used (${error instanceof Error ? error.message : "unknown"})`
-      })
-  })
-
-/** Takes a renewed certificate over; a broken one is told once and the old one stays. */
-const follow = (
-  server: https.Server,
-  tls: NonNullable<ListenOptions["tls"]>,
-  first: Pem | null,
-  everyMs: number
-): Effect.Effect<never> =>
-  Effect.gen(function* () {
-    let current = first
-    let told: string | null = null
-    for (;;) {
-      yield* Effect.sleep(everyMs)
-      const read = yield* Effect.result(readPem(tls))
-      if (Result.isFailure(read)) {
-        const { detail } = read.failure
-        if (detail !== told)
-          yield* Effect.logWarning(`The renewed certificate is not used, the old one stays: ${detail}`)
-        told = detail
-        continue
-      }
-      told = null
-      const pem = read.success
-      if (pem.cert === current?.cert && pem.key === current.key) continue
-      server.setSecureContext({ ...pem, minVersion: "TLSv1.2" })
-      current = pem
-      yield* Effect.logInfo("The renewed certificate is used from now on")
-    }
-  })

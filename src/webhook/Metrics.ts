@@ -3,15 +3,11 @@
  *
  * Promise: names and help are those of this file and its callers; a label's value never breaks a line.
  */
+import type { Figure } from "../postgres/Figures.ts"
 import type { InboxStats } from "./Inbox.ts"
 import type { ReceiverStats } from "./Receiver.ts"
 
-export interface Metric {
-  readonly name: string
-  readonly help: string
-  readonly type: "counter" | "gauge"
-  readonly samples: ReadonlyArray<{ readonly labels?: Readonly<Record<string, string>>; readonly value: number }>
-}
+export type Metric = Figure
 
 const escaped = (text: string) => text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")
 

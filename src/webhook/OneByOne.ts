@@ -15,7 +15,7 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { Reading, SourceRecord } from "../connector/Connector.ts"
 import * as Lander from "../land/Lander.ts"
 import type { Table } from "../model/Table.ts"
-import type { Outcome } from "../pipeline/Outcome.ts"
+import { attributesOf, type Outcome } from "../pipeline/Outcome.ts"
 import { Progress } from "../pipeline/Progress.ts"
 import { pageOf } from "../pipeline/ReadRecords.ts"
 import * as RunLedger from "../pipeline/RunLedger.ts"
@@ -320,5 +320,6 @@ export const oneByOne = Effect.fn("oneByOne")(function* (
   const outcome: Outcome = { ...outcomeOf({ companyId, table }, state, error, false, durationMs), lane: "records" }
   if (outcome.runId !== null) yield* RunLedger.close(outcome.runId, outcome)
   yield* (yield* Progress).ended(outcome)
+  yield* Effect.annotateCurrentSpan(attributesOf(outcome))
   return outcome
 })

@@ -17,6 +17,7 @@ import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DeliveryReader } from "../connector/Delivery.ts"
+import type { ListenError } from "../listen/Server.ts"
 import * as TablePlan from "../model/TablePlan.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { Company } from "./Company.ts"
@@ -58,8 +59,10 @@ export interface ServiceOptions<E> {
   readonly parts?: (companies: ReadonlyArray<Company>) => ReadonlyArray<Part>
   /** What else `/metrics` says of these companies; cheap, and it never fails. */
   readonly figures?: (
-    companies: ReadonlyArray<string>
+    companies: ReadonlyArray<Company>
   ) => Effect.Effect<Effect.Effect<ReadonlyArray<Metrics.Metric>>, never, SqlClient.SqlClient>
+  /** What `/metrics` says besides, also while the warehouse is away. */
+  readonly always?: Effect.Effect<ReadonlyArray<Metrics.Metric>>
   /** Whether waiting may help against what the warehouse or the companies failed with. */
   readonly isPassing: (error: E) => boolean
 }
@@ -110,7 +113,7 @@ const farewellMaxMs = 2_000
 /** Runs until its scope ends. */
 export const start = Effect.fnUntraced(function* <E extends { readonly message: string }>(
   options: ServiceOptions<E>
-): Effect.fn.Return<Service<E>, Listener.ListenError, Scope.Scope> {
+): Effect.fn.Return<Service<E>, ListenError, Scope.Scope> {
   const { reader, checkEveryMs } = options
   const ready = yield* Deferred.make<Context.Context<Database | SqlClient.SqlClient>>()
   let current: Receiving | null = null
@@ -125,7 +128,7 @@ export const start = Effect.fnUntraced(function* <E extends { readonly message: 
     const figures = Effect.map(
       Effect.all([
         yield* Figures.make(names),
-        options.figures === undefined ? Effect.succeed([]) : yield* options.figures(names)
+        options.figures === undefined ? Effect.succeed([]) : yield* options.figures(companies)
       ]),
       (all) => all.flat()
     )
@@ -220,12 +223,11 @@ export const start = Effect.fnUntraced(function* <E extends { readonly message: 
     ready: Effect.suspend(() =>
       current === null ? Effect.fail({ message: "the warehouse is away" }) : current.inbox.probe
     ),
-    metrics: Effect.suspend(() => {
-      if (current === null) return Effect.succeed(Metrics.render([down]))
+    metrics: Effect.gen(function* () {
+      const always = options.always === undefined ? [] : yield* options.always
+      if (current === null) return Metrics.render([...always, down])
       const { receiver, inbox, figures } = current
-      return Effect.map(figures, (more) =>
-        Metrics.render([...Metrics.ofReceiving(receiver.stats(), inbox.stats()), ...more])
-      )
+      return Metrics.render([...always, ...Metrics.ofReceiving(receiver.stats(), inbox.stats()), ...(yield* figures)])
     })
   })
   return {

@@ -71,8 +71,10 @@ export class SubscribeProblem extends Data.TaggedError("SubscribeProblem")<{
 
 export type SubscribeError = SubscribeProblem | SourceError | SqlError | DatabaseError
 
+/** What changing a subscription takes, apart from its secret. */
+export type ChangeNeeds = Database | SqlClient.SqlClient
 /** What changing a subscription takes. */
-export type SubscribeNeeds = Database | Secrets | SqlClient.SqlClient
+export type SubscribeNeeds = ChangeNeeds | Secrets
 
 /** How long a turn is waited for. */
 const turnRetries = 120
@@ -181,12 +183,12 @@ const pick = (
 }
 
 /** Changes one subscription in a turn, with a look before and after. */
-const changing = Effect.fnUntraced(function* <A>(
+const changing = Effect.fnUntraced(function* <A, R>(
   company: Subscriber,
   wanted: Wanted,
   id: string | null,
-  change: (source: Subscriptions, meant: Subscription) => Effect.Effect<A, SubscribeError, SubscribeNeeds>
-): Effect.fn.Return<A, SubscribeError, SubscribeNeeds> {
+  change: (source: Subscriptions, meant: Subscription) => Effect.Effect<A, SubscribeError, R>
+): Effect.fn.Return<A, SubscribeError, R | ChangeNeeds> {
   const source = yield* subscriptionsOf(company)
   return yield* Effect.gen(function* () {
     yield* turn(company.name)
@@ -515,7 +517,7 @@ export const pause = (
   company: Subscriber,
   wanted: Wanted,
   id: string | null
-): Effect.Effect<Subscription, SubscribeError, SubscribeNeeds> =>
+): Effect.Effect<Subscription, SubscribeError, ChangeNeeds> =>
   changing(company, wanted, id, (source, meant) =>
     meant.paused ? Effect.succeed(meant) : source.update(meant.id, { paused: true })
   ).pipe(Effect.withSpan("Subscribe.pause"))
@@ -525,7 +527,7 @@ export const resume = (
   company: Subscriber,
   wanted: Wanted,
   id: string | null
-): Effect.Effect<Subscription, SubscribeError, SubscribeNeeds> =>
+): Effect.Effect<Subscription, SubscribeError, ChangeNeeds> =>
   changing(company, wanted, id, (source, meant) => {
     const change = changeOf(meant, meant.events)
     return Object.keys(change).length === 0 ? Effect.succeed(meant) : source.update(meant.id, change)

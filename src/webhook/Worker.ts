@@ -458,7 +458,9 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
           Effect.ignore
         )
         yield* Effect.forkScoped(Effect.forever(renew))
-        yield* workThrough({ companyId, tables, table, path, isOurs: () => isOurs })
+        yield* workThrough({ companyId, tables, table, path, isOurs: () => isOurs }).pipe(
+          Effect.withSpan("webhook.act", { attributes: { "tributary.company": name, "tributary.resource": path } })
+        )
       })
     )
 

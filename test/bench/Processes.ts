@@ -61,6 +61,12 @@ export const peakMbOf = (pid: number): number | null => {
   return match === null ? null : Number(match[1]) / 1024
 }
 
+/** The memory that a process has now, in MB. */
+export const rssMbOf = (pid: number): number | null => {
+  const match = /VmRSS:\s+(\d+)/.exec(read(`/proc/${pid}/status`) ?? "")
+  return match === null ? null : Number(match[1]) / 1024
+}
+
 export interface Cost {
   readonly peakMb: number | null
   readonly cpuSeconds: number | null

@@ -123,6 +123,20 @@ export interface Stand {
     warehouse: Warehouse,
     settings: { readonly secret: string; readonly resources: ReadonlyArray<string> }
   ) => Promise<Serving>
+  /** `tributary serve` as a configuration wants it. */
+  readonly serving: (
+    source: Source,
+    warehouse: Warehouse,
+    yaml: string,
+    env: Readonly<Record<string, string>>
+  ) => Promise<{
+    readonly pid: number
+    /** What it says when it is ready. */
+    readonly line: string
+    readonly stop: Serving["stop"]
+  }>
+  /** Seconds that Postgres has worked so far. */
+  readonly postgresCpu: () => number | null
   readonly close: () => Promise<void>
 }
 
@@ -323,19 +337,11 @@ push: { batch_size: ${batchSize}, concurrency: ${concurrency} }
     return { ...run, counts, calls, seconds: durationMs / 1000 }
   }
 
-  const serve: Stand["serve"] = async (from, to, { secret, resources }) => {
-    const company = "bench"
-    const config = join(folder, "serve.yaml")
-    writeFileSync(
-      config,
-      `companies: [{ name: ${company}, token_env: SERVICE_API_TOKEN, webhook_secrets_env: [SECRET], resources: [${resources.join(", ")}] }]
-budget: { requests_per_minute: unlimited }
-webhooks: { listen: "127.0.0.1:0" }
-`
-    )
+  const serving: Stand["serving"] = async (from, to, yaml, env) => {
+    const config = write("serve.yaml", yaml)
     const { child, done } = startCommand(["serve", "--json", "--config", config], {
       cwd: folder,
-      env: { ...environment(from, to), SECRET: secret }
+      env: { ...environment(from, to), ...env }
     })
     children.add(child)
     const watched = watch(child.pid!)
@@ -349,10 +355,9 @@ webhooks: { listen: "127.0.0.1:0" }
       }
       void ended()
     })
-    const { listening } = JSON.parse(line) as { readonly listening: string }
     return {
-      url: listening,
-      path: `/hooks/${company}`,
+      pid: child.pid!,
+      line,
       stop: async () => {
         child.kill("SIGTERM")
         const { code, stderr } = await done
@@ -363,7 +368,36 @@ webhooks: { listen: "127.0.0.1:0" }
     }
   }
 
-  return { source, warehouse, sync, minimal, write, push, post, serve, close: closeAll }
+  const serve: Stand["serve"] = async (from, to, { secret, resources }) => {
+    const company = "bench"
+    const { line, stop } = await serving(
+      from,
+      to,
+      `companies: [{ name: ${company}, token_env: SERVICE_API_TOKEN, webhook_secrets_env: [SECRET], resources: [${resources.join(", ")}] }]
+budget: { requests_per_minute: unlimited }
+webhooks: { listen: "127.0.0.1:0" }
+schedule: { default: off }
+dashboard: { listen: off }
+`,
+      { SECRET: secret }
+    )
+    const { listening } = JSON.parse(line) as { readonly listening: string }
+    return { url: listening, path: `/hooks/${company}`, stop }
+  }
+
+  return {
+    source,
+    warehouse,
+    sync,
+    minimal,
+    write,
+    push,
+    post,
+    serve,
+    serving,
+    postgresCpu: () => cpuOfFamily(postgres.pid()),
+    close: closeAll
+  }
 }
 
 export interface Fetched {

@@ -5,8 +5,9 @@
  *
  * Groups: `pipeline` (a full sync, every row changed, one in a hundred changed, memory), `quiet` (nothing changed, every
  * resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows), `webhook` (acknowledgements a
- * second, and a steady rate of events down to their rows), `push` (100,000 records written to the source), `quota` (how
- * much of the request limit is used; takes more than two minutes, therefore only when asked for).
+ * second, and a steady rate of events down to their rows), `push` (100,000 records written to the source), `serve` (what
+ * serving costs while there is nothing to do, its page, and how soon a command starts; needs Chromium), `quota` (how much
+ * of the request limit is used). The last two take minutes, therefore only when asked for.
  *
  * Ratios are the point: machines differ and are busy with other things. Baseline and product take turns, and medians
  * are shown. Rates are those of the work; whole commands have lines of their own.
@@ -20,6 +21,7 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import * as Figures from "./Figures.ts"
 import * as Stand from "./Stand.ts"
 import * as Pushes from "./pushes.ts"
+import * as Serving from "./serving.ts"
 import * as Webhooks from "./webhooks.ts"
 
 const { values: flags } = parseArgs({
@@ -478,6 +480,7 @@ try {
   if (groups.has("webhook"))
     figures.push(...(await Webhooks.acknowledgements(stand)), ...(await Webhooks.steadyRate(stand)))
   if (groups.has("push")) figures.push(...(await Pushes.pushes(stand, { records: 100_000, few: 20_000, repeat, say })))
+  if (groups.has("serve")) figures.push(...(await Serving.serving(stand, say)))
   if (groups.has("quota")) await measureQuota(stand)
 } finally {
   await stand.close()

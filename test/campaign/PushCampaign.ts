@@ -131,6 +131,8 @@ push:
   concurrency: ${setting.concurrency}
   use_batch: ${setting.useBatch}
 webhooks: { listen: "127.0.0.1:0" }
+schedule: { default: off }
+dashboard: { listen: off }
 `
     )
     const direct = { databaseUrl, baseUrl: reference.baseUrl }

@@ -229,7 +229,10 @@ describe("tributary push, at length", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-          world.configure('webhooks: { listen: "127.0.0.1:0" }\n')
+          world.configure(`webhooks: { listen: "127.0.0.1:0" }
+schedule: { default: off }
+dashboard: { listen: off }
+`)
           const serving = yield* Effect.acquireRelease(
             Effect.sync(() => world.command(["serve", "--json"])),
             ({ child, done }) =>

@@ -100,7 +100,7 @@ describe("push status", () => {
         const figures = yield* yield* Figures.make(["main", "nobody"])
         const told = figures.flatMap(({ name, samples }) =>
           samples.flatMap(({ labels, value }) =>
-            value === 0 || name.endsWith("seconds") ? [] : [`${name} ${Object.values(labels).join(" ")} ${value}`]
+            value === 0 || name.endsWith("seconds") ? [] : [`${name} ${Object.values(labels ?? {}).join(" ")} ${value}`]
           )
         )
         assert.deepStrictEqual(told, [

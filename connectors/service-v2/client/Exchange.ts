@@ -206,6 +206,34 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
       return Math.ceil(ceiling / 2 + (drawn * ceiling) / 2)
     })
 
+  /** The attempt as a span, for whoever exports them: where it went and how it ended; nothing that a query may carry. */
+  const traced =
+    ({ method, path }: Call, attempts: number) =>
+    (one: Effect.Effect<Answer | Failed>) => {
+      const plain = path.split("?", 1)[0]!
+      return one.pipe(
+        Effect.tap((answer) =>
+          Effect.annotateCurrentSpan(
+            answer instanceof Failed
+              ? { "error.type": answer.reason._tag }
+              : {
+                  "http.response.status_code": answer.status,
+                  "http.response.body.size": answer.bytes.length,
+                  ...(answer.requestId === null ? {} : { "http.request.id": scrub(answer.requestId) })
+                }
+          )
+        ),
+        Effect.withSpan(
+          `${method} ${plain.replace(/\/-?\d+(?=\/|$)/g, "/{id}")}`,
+          {
+            kind: "client",
+            attributes: { "http.request.method": method, "url.path": plain, "http.request.resend_count": attempts - 1 }
+          },
+          { captureStackTrace: false }
+        )
+      )
+    }
+
   const send: Exchange["send"] = Effect.fnUntraced(function* <A>(
     call: Call,
     read: (answer: Answer, asking: Asking) => A | Failed
@@ -230,7 +258,8 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
         return yield* fail(new SourceError.TooLate({ attempts: failures + limited }), null)
       }
       usage.requests++
-      const answer = yield* attempt(request, elapsedMs(clock), failures + limited + 1)
+      const attempts = failures + limited + 1
+      const answer = yield* traced(call, attempts)(attempt(request, elapsedMs(clock), attempts))
       const nowMs = clock.currentTimeMillisUnsafe()
       const asking: Asking = { pageParameters: call.pageParameters, scrub, nowMs }
       const outcome = answer instanceof Failed ? answer : read(answer, asking)

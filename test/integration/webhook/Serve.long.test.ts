@@ -97,6 +97,8 @@ webhooks:
   certificate: cert.pem
   key: key.pem
   check_minutes: 1
+schedule: { default: off }
+dashboard: { listen: off }
 `)
   const outputs: Array<string> = []
   const env = { NORTH: token }
@@ -214,7 +216,7 @@ describe("tributary serve", () => {
           const first = yield* serve()
           assert.strictEqual(
             yield* first.ready,
-            JSON.stringify({ ready: true, listening: `https://127.0.0.1:${port}` })
+            JSON.stringify({ ready: true, listening: `https://127.0.0.1:${port}`, dashboard: null })
           )
           yield* run(["webhooks", "ensure"])
 

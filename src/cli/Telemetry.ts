@@ -1,0 +1,156 @@
+/**
+ * How the program speaks to machines while it works: its log, and traces and logs over OTLP.
+ *
+ * The log: `TRIBUTARY_LOG_FORMAT` (text or json) and `TRIBUTARY_LOG_LEVEL`. OTLP: the usual variables of OpenTelemetry,
+ * of which an endpoint is enough; metrics are told at `/metrics` instead.
+ *
+ * Promise: a value that cannot be used is told before anything starts (code 2). Without an endpoint nothing of OTLP is
+ * loaded. A collector that is away holds nothing up and makes no noise; at its end a command waits for it for a second at
+ * most. No token, secret or query parameter is in what is sent.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import type * as LogLevel from "effect/LogLevel"
+import * as Option from "effect/Option"
+import * as References from "effect/References"
+import * as Tracer from "effect/Tracer"
+import { CommandFailed, exitCode } from "./Exit.ts"
+import * as Output from "./Output.ts"
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const levels: Readonly<Record<string, LogLevel.LogLevel>> = {
+  trace: "Trace",
+  debug: "Debug",
+  info: "Info",
+  warn: "Warn",
+  error: "Error",
+  fatal: "Fatal",
+  off: "None"
+}
+
+const endpoints = [
+  "OTEL_EXPORTER_OTLP_ENDPOINT",
+  "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+  "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"
+]
+
+/** An empty variable is none. */
+const valueOf = (environment: Environment, name: string): string | null => {
+  const value = environment[name]?.trim()
+  return value === undefined || value === "" ? null : value
+}
+
+const isAddress = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? "")
+
+interface Wanted {
+  readonly format: "text" | "json"
+  readonly level: LogLevel.LogLevel
+  /** Null exports nothing. */
+  readonly otlp: "http/json" | "http/protobuf" | null
+}
+
+/** What the environment wants, or what is wrong with it. A value may be a secret in the wrong place: none is repeated. */
+const wantedOf = (environment: Environment): Wanted | ReadonlyArray<string> => {
+  const problems: Array<string> = []
+  const one = <A>(name: string, allowed: Readonly<Record<string, A>>, otherwise: A): A => {
+    const value = valueOf(environment, name)?.toLowerCase() ?? null
+    if (value === null) return otherwise
+    const found = Object.hasOwn(allowed, value) ? allowed[value] : undefined
+    if (found === undefined) problems.push(`${name} must be one of: ${Object.keys(allowed).join(", ")}`)
+    return found ?? otherwise
+  }
+  const format = one("TRIBUTARY_LOG_FORMAT", { text: "text", json: "json" } as const, "text")
+  const level = one("TRIBUTARY_LOG_LEVEL", levels, "Info")
+  const isOff = valueOf(environment, "OTEL_SDK_DISABLED")?.toLowerCase() === "true"
+  const named = endpoints.filter((name) => valueOf(environment, name) !== null)
+  if (isOff || named.length === 0) return problems.length > 0 ? problems : { format, level, otlp: null }
+  for (const name of named) {
+    if (!isAddress(valueOf(environment, name) ?? "")) {
+      problems.push(`${name} must be an address such as http://localhost:4318`)
+    }
+  }
+  const otlp = one(
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+    { "http/protobuf": "http/protobuf", "http/json": "http/json" } as const,
+    "http/protobuf"
+  )
+  return problems.length > 0 ? problems : { format, level, otlp }
+}
+
+/** What is exported where nobody says otherwise, and how long a command waits for it at its end, in milliseconds. */
+const defaults: Environment = {
+  OTEL_SERVICE_NAME: "tributary",
+  OTEL_TRACES_EXPORTER: "otlp",
+  OTEL_LOGS_EXPORTER: "otlp",
+  OTEL_BSP_EXPORT_TIMEOUT: "1000",
+  OTEL_BLRP_EXPORT_TIMEOUT: "1000"
+}
+
+/**
+ * A statement of its own is no trace worth keeping: who waits for work asks every second. Within a run it is a part of
+ * it.
+ */
+const isNoise = (name: string, parent: Option.Option<Tracer.AnySpan>): boolean =>
+  Option.isNone(parent) && name.startsWith("sql.")
+
+const quiet: Layer.Layer<never> = Layer.effect(
+  Tracer.Tracer,
+  Effect.map(Tracer.Tracer, (tracer) =>
+    Tracer.make({
+      ...tracer,
+      span: (options) => tracer.span(isNoise(options.name, options.parent) ? { ...options, sampled: false } : options)
+    })
+  )
+)
+
+/** Not loaded unless something is exported. */
+const exporting = Effect.fnUntraced(function* (environment: Environment, protocol: NonNullable<Wanted["otlp"]>) {
+  const [provider, http, logs, traces, serialization] = yield* Effect.promise(() =>
+    Promise.all([
+      import("effect/ConfigProvider"),
+      import("effect/http/FetchHttpClient"),
+      import("effect/observability/OtlpLogger"),
+      import("effect/observability/OtlpTracer"),
+      import("effect/observability/OtlpSerialization")
+    ])
+  )
+  const given = Object.entries(environment).filter(([name]) => valueOf(environment, name) !== null)
+  const env = { ...defaults, ...Object.fromEntries(given) }
+  return Layer.mergeAll(logs.layerFromConfig(), quiet.pipe(Layer.provideMerge(traces.layerFromConfig()))).pipe(
+    Layer.provide(protocol === "http/json" ? serialization.layerJson : serialization.layerProtobuf),
+    Layer.provide(http.layer),
+    Layer.provide(provider.layer(provider.fromEnvRecord(env)))
+  )
+})
+
+const failed = Effect.fnUntraced(function* (problems: ReadonlyArray<string>) {
+  for (const problem of problems) yield* Output.note(`tributary: ${problem}`, "Error")
+  return yield* new CommandFailed({ code: exitCode.configuration, message: "" })
+})
+
+/** What the environment wants. */
+export const layer = (environment: Environment): Layer.Layer<never, CommandFailed> =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const wanted = wantedOf(environment)
+      if (!("format" in wanted)) return yield* failed(wanted)
+      const { format, level, otlp } = wanted
+      const log = Layer.mergeAll(
+        Logger.layer([format === "json" ? Output.jsonLogger : Output.logger]),
+        Layer.succeed(Output.LogFormat, format),
+        Layer.succeed(References.MinimumLogLevel, level)
+      )
+      if (otlp === null) return log
+      const exported = (yield* exporting(environment, otlp)).pipe(
+        // What is wrong is not repeated: among the variables are the headers, which may hold a key.
+        Layer.catchCause(() =>
+          Layer.effectDiscard(
+            failed(["a variable OTEL_... cannot be read; unset it, or write it as OpenTelemetry describes"])
+          )
+        )
+      )
+      return exported.pipe(Layer.provideMerge(log))
+    })
+  )

@@ -1,0 +1,47 @@
+/** `tributary doctor`: every check with its remedy, in one list. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import { company, config, json, reported } from "./Command.ts"
+import { CommandFailed, exitCode } from "./Exit.ts"
+import * as Output from "./Output.ts"
+
+export const command = Command.make(
+  "doctor",
+  {
+    company,
+    sendTest: Flag.Boolean("send-test").pipe(
+      Flag.withDescription("Have the service deliver a test event to each company's subscription"),
+      Flag.withDefault(false)
+    ),
+    config,
+    json
+  },
+  Effect.fn(function* (flags) {
+    const { examine } = yield* Effect.promise(() => import("./doctor/Doctor.ts"))
+    const { codeOf, lines } = yield* Effect.promise(() => import("./doctor/Finding.ts"))
+    const findings = yield* examine({
+      config: Option.getOrNull(flags.config),
+      companies: flags.company,
+      sendTest: flags.sendTest
+    }).pipe(reported)
+    const code = codeOf(findings)
+    if (flags.json) yield* Output.print(Output.toJson({ ok: code === exitCode.ok, code, findings }))
+    else for (const line of lines(findings)) yield* Output.print(line)
+    if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
+  })
+).pipe(
+  Command.withDescription(
+    "Check everything that a sync and serve need, each with its remedy; code 2 is for the configuration or the database, " +
+      "3 for what the source refuses, 5 for what cannot be reached"
+  ),
+  Command.withExamples([
+    { command: "tributary doctor", description: "Everything; nothing is changed" },
+    {
+      command: "tributary doctor --company main --send-test",
+      description: "With a webhook delivery to try the way here"
+    },
+    { command: "tributary doctor --json", description: "For a machine: findings, and the code that it ends with" }
+  ])
+)

@@ -1,0 +1,85 @@
+/** The machine and the folder that this runs in: Node, time zones, files with secrets, disk. */
+import { existsSync, readFileSync, statSync } from "node:fs"
+import { statfs } from "node:fs/promises"
+import { dirname } from "node:path"
+import * as Effect from "effect/Effect"
+import type { Configuration } from "../../configuration/Configuration.ts"
+import { ignoresEnvironment } from "../init/Files.ts"
+import { about, type Finding } from "./Finding.ts"
+
+/** The oldest Node that runs the program. */
+const nodeMin = [22, 19] as const
+
+export const node: Effect.Effect<ReadonlyArray<Finding>> = Effect.sync(() => {
+  const { ok, failed } = about("node")
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
+  const isOld = major < nodeMin[0] || (major === nodeMin[0] && minor < nodeMin[1])
+  const told = `Node ${process.versions.node} on ${process.platform}-${process.arch}`
+  return [isOld ? failed("configuration", told, `install Node ${nodeMin.join(".")} or later`) : ok(told)]
+})
+
+/** Cron expressions are meant in a time zone, whose rules come with Node. */
+export const timeZones: Effect.Effect<ReadonlyArray<Finding>> = Effect.sync(() => {
+  const { ok, failed } = about("time zones")
+  const inJuly = new Intl.DateTimeFormat("en-GB", { timeZone: "Europe/Berlin", hour: "2-digit", hourCycle: "h23" })
+  const zones = Intl.supportedValuesOf("timeZone").length
+  const isKnown = zones > 300 && inJuly.format(Date.UTC(2026, 6, 1, 12)) === "14"
+  return [
+    isKnown
+      ? ok(`${zones} time zones are known (data ${process.versions["tz"] ?? "of the system"})`)
+      : failed(
+          "configuration",
+          "this Node knows no time zones, so that cron schedules would run at wrong hours",
+          "install Node with full ICU data (the usual builds have it)"
+        )
+  ]
+})
+
+/** Whether the file with the tokens is closed to others. */
+export const environmentFile: Effect.Effect<ReadonlyArray<Finding>> = Effect.sync(() => {
+  const { ok, warning, skipped } = about(".env")
+  if (!existsSync(".env")) return [skipped("there is none: secrets come from the environment")]
+  const { mode } = statSync(".env")
+  const findings: Array<Finding> = []
+  if (process.platform !== "win32" && (mode & 0o077) !== 0) {
+    findings.push(
+      warning(`other users of this machine may read it (mode ${(mode & 0o777).toString(8)})`, "run: chmod 600 .env")
+    )
+  }
+  if (existsSync(".gitignore") && !ignoresEnvironment(readFileSync(".gitignore", "utf8"))) {
+    findings.push(
+      warning(".gitignore does not name it", "add a line .env to .gitignore, so that no token gets into the repository")
+    )
+  }
+  return findings.length > 0 ? findings : [ok("only its owner can read it")]
+})
+
+const existing = (path: string): string => (existsSync(path) || dirname(path) === path ? path : existing(dirname(path)))
+
+const gigabyte = 1024 ** 3
+
+/** A size in the unit that a person would choose. */
+export const size = (bytes: number): string =>
+  bytes >= gigabyte ? `${(bytes / gigabyte).toFixed(1)} GB` : `${Math.round(bytes / 1024 ** 2)} MB`
+
+const freeMinBytes = 0.2 * gigabyte
+const freeLowBytes = 2 * gigabyte
+
+/** How much is free where this folder is, or will be. */
+export const space = Effect.fnUntraced(function* (check: string, folder: string, whose: string) {
+  const { ok, warning, failed, skipped } = about(check)
+  const found = yield* Effect.option(Effect.tryPromise(() => statfs(existing(folder))))
+  if (found._tag === "None") return skipped(`how much is free at ${folder} cannot be asked`)
+  const free = found.value.bavail * found.value.bsize
+  const told = `${size(free)} free for ${whose} (${folder})`
+  const remedy = "make room there, or move it to another disk; a full disk stops Postgres"
+  return free < freeMinBytes
+    ? failed("configuration", told, remedy)
+    : free < freeLowBytes
+      ? warning(told, remedy)
+      : ok(told)
+})
+
+/** Where the embedded Postgres and other local files live. */
+export const disk = ({ databaseUrl, home }: Configuration): Effect.Effect<ReadonlyArray<Finding>> =>
+  databaseUrl === null ? Effect.map(space("disk", home, "the embedded Postgres"), (one) => [one]) : Effect.succeed([])

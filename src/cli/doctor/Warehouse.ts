@@ -1,0 +1,350 @@
+/**
+ * The warehouse: can it be reached, is it fit, may this user do what loading takes, and what has been left lying there.
+ *
+ * Promise: nothing is made or migrated. An embedded server that stands still is started for the time of the check; one
+ * that was never made is not made.
+ */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import * as Context from "effect/Context"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Configuration } from "../../configuration/Configuration.ts"
+import { modelsDatasetDefault } from "../../model/Model.ts"
+import { Database, sqlLayer } from "../../postgres/Database.ts"
+import { binaries } from "../../postgres/embedded/Place.ts"
+import * as Migrations from "../../postgres/Migrations.ts"
+import * as Output from "../Output.ts"
+import { told, type WarehouseError } from "../Warehouse.ts"
+import { about, type Finding, type Kind } from "./Finding.ts"
+import { size, space } from "./Machine.ts"
+
+export interface Opened {
+  readonly findings: ReadonlyArray<Finding>
+  /** Null where it cannot be asked. */
+  readonly context: Context.Context<Database | SqlClient.SqlClient> | null
+  /** Why; empty where it can. */
+  readonly reason: string
+}
+
+/** What `MERGE` needs (src/land/MergeSql.ts). */
+const versionMin = 150_000
+
+const kindOf = (error: { readonly isRetryable: boolean }): Kind => (error.isRetryable ? "unreachable" : "configuration")
+
+/** A sentence of the database's errors, which end in what to do: cut at the first colon or semicolon outside brackets. */
+const apart = (sentence: string): { readonly message: string; readonly remedy: string } => {
+  let depth = 0
+  for (let at = 0; at < sentence.length; at += 1) {
+    if (sentence[at] === "(") depth += 1
+    if (sentence[at] === ")") depth -= 1
+    if (depth === 0 && /^[:;] /.test(sentence.slice(at, at + 2))) {
+      return { message: sentence.slice(0, at), remedy: sentence.slice(at + 2) }
+    }
+  }
+  return { message: sentence, remedy: "see what the server's own log says" }
+}
+
+/** Connects; ends with the scope. */
+export const open = Effect.fnUntraced(function* (
+  settings: Configuration
+): Effect.fn.Return<Opened, never, Scope.Scope> {
+  const { ok, warning, failed } = about("database")
+  const none = (finding: Finding, reason: string): Opened => ({ findings: [finding], context: null, reason })
+  const root = join(settings.home, "postgres")
+  if (settings.databaseUrl === null) {
+    const found = yield* Effect.result(binaries)
+    if (found._tag === "Failure") {
+      return none(
+        failed("configuration", found.failure.message, found.failure.hint ?? "set DATABASE_URL to a Postgres server"),
+        "there is no Postgres"
+      )
+    }
+    if (!existsSync(join(root, "pg18", "PG_VERSION"))) {
+      return none(
+        warning(`the embedded Postgres does not exist yet (${root})`, "npx tributary sync makes it and fills it"),
+        "there is no warehouse yet"
+      )
+    }
+  }
+  const database: Layer.Layer<Database, WarehouseError> =
+    settings.databaseUrl === null ? Database.layerEmbedded({ root }) : Database.layerUrl(settings.databaseUrl)
+  const began = yield* Clock.currentTimeMillis
+  const built = yield* Effect.result(Layer.build(Layer.provideMerge(sqlLayer, database)))
+  if (built._tag === "Failure") {
+    const error = built.failure
+    const { message, remedy } = apart(told(error))
+    const kind = error._tag === "DatabaseError" ? kindOf(error) : "unreachable"
+    return none(failed(kind, message, remedy), "the database cannot be used")
+  }
+  const { describe } = Context.get(built.success, Database)
+  const took = (yield* Clock.currentTimeMillis) - began
+  return { findings: [ok(`${describe} answers (${took} ms)`)], context: built.success, reason: "" }
+})
+
+interface ServerRow {
+  readonly version: string
+  readonly number: number
+  readonly encoding: string
+  readonly standby: boolean
+  readonly readonly: string
+  readonly maycreate: boolean
+  readonly maytemp: boolean
+  readonly user: string
+  readonly database: string
+  readonly bytes: number
+  readonly max: number
+  readonly reserved: number
+  readonly used: number
+  readonly limit: number
+  readonly own: number
+}
+
+interface DatasetRow {
+  readonly name: string
+  readonly mayuse: boolean
+  readonly maycreate: boolean
+  readonly tables: number
+  readonly barred: number
+}
+
+/** Connections of one process beside those that land: its pool, the inbox, the turns. */
+const poolConnections = 10
+
+/** Version, encoding, rights, connections, size. */
+export const fitness = Effect.fnUntraced(function* (
+  settings: Configuration
+): Effect.fn.Return<ReadonlyArray<Finding>, SqlError, Database | SqlClient.SqlClient> {
+  const sql = yield* SqlClient.SqlClient
+  const { embedded, endpoint } = yield* Database
+  const [row] = yield* sql.unsafe<ServerRow>(
+    `select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
+            current_setting('server_encoding') as encoding, pg_is_in_recovery() as standby,
+            current_setting('default_transaction_read_only') as readonly,
+            has_database_privilege(current_database(), 'create') as maycreate,
+            has_database_privilege(current_database(), 'temp') as maytemp,
+            current_user::text as user, current_database()::text as database,
+            pg_database_size(current_database())::float8 as bytes,
+            current_setting('max_connections')::int as max,
+            current_setting('superuser_reserved_connections')::int as reserved,
+            (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as used,
+            (select rolconnlimit from pg_roles where rolname = current_user) as limit,
+            (select count(*)::int from pg_stat_activity where usename = current_user) as own`
+  )
+  if (row === undefined) return []
+  const version = about("database version")
+  const encoding = about("encoding")
+  const connections = about("connections")
+  const needed = poolConnections + settings.concurrency * Math.max(1, settings.companies.length)
+  const ofServer = row.max - row.reserved - row.used
+  const left = row.limit < 0 ? ofServer : Math.min(ofServer, row.limit - row.own)
+  const leftTold = `${left} of ${row.limit < 0 ? row.max : Math.min(row.max, row.limit)} are free, a process takes up to ${needed}`
+  return [
+    row.number >= versionMin
+      ? version.ok(`Postgres ${row.version}`)
+      : version.failed(
+          "configuration",
+          `Postgres ${row.version}`,
+          "loading takes Postgres 15 or later: upgrade the server"
+        ),
+    row.encoding === "UTF8"
+      ? encoding.ok("UTF8")
+      : encoding.failed(
+          "configuration",
+          `the database is encoded as ${row.encoding}, which cannot hold every text`,
+          `make a database with: create database ... encoding 'UTF8' template template0`
+        ),
+    ...(yield* rights(settings, row)),
+    left >= needed
+      ? connections.ok(leftTold)
+      : connections.warning(leftTold, "raise max_connections, close other programs, or lower sync.concurrency"),
+    ...(yield* serverDisk(embedded, endpoint.host, row.bytes))
+  ]
+})
+
+const rights = Effect.fnUntraced(function* (
+  { datasets }: Configuration,
+  { standby, readonly, maycreate, maytemp, user, database }: ServerRow
+): Effect.fn.Return<ReadonlyArray<Finding>, SqlError, SqlClient.SqlClient> {
+  const sql = yield* SqlClient.SqlClient
+  const { ok, failed } = about("rights")
+  const wanted = [datasets.current, datasets.history, modelsDatasetDefault, "tributary"]
+  const rows = yield* sql.unsafe<DatasetRow>(
+    `select n.nspname::text as name, has_schema_privilege(n.oid, 'usage') as mayuse,
+            has_schema_privilege(n.oid, 'create') as maycreate,
+            count(c.oid)::int as tables,
+            (count(c.oid) filter (where not (has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
+              and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete'))))::int as barred
+       from pg_namespace n left join pg_class c on c.relnamespace = n.oid and c.relkind = 'r'
+      where n.nspname in (select jsonb_array_elements_text($1::jsonb))
+      group by n.oid, n.nspname order by n.nspname`,
+    [JSON.stringify(wanted)]
+  )
+  const findings: Array<Finding> = []
+  const wrong = (what: string, remedy: string) => findings.push(failed("configuration", what, remedy))
+  const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`
+  const grant = (what: string) => `as an administrator: grant ${what} to ${quoted(user)}`
+  if (standby) wrong("this server is a standby, which takes no changes", "name the primary server in DATABASE_URL")
+  if (readonly === "on") {
+    wrong(
+      "its transactions are read-only by default",
+      `as an administrator: alter role ${quoted(user)} set default_transaction_read_only = off`
+    )
+  }
+  const absent = wanted.filter((name) => !rows.some((row) => row.name === name))
+  if (!maycreate && absent.length > 0) {
+    wrong(`${user} may not create the datasets ${absent.join(", ")}`, grant(`create on database ${quoted(database)}`))
+  }
+  if (!maytemp)
+    wrong(
+      `${user} may not make temporary tables, which loading does`,
+      grant(`temporary on database ${quoted(database)}`)
+    )
+  for (const { name, mayuse, maycreate: may, tables, barred } of rows) {
+    if (!mayuse || !may) {
+      wrong(
+        `${user} may not ${mayuse ? "create in" : "use"} the dataset ${name}`,
+        grant(`usage, create on schema ${quoted(name)}`)
+      )
+    }
+    if (barred > 0) {
+      wrong(
+        `${user} may not write ${barred} of ${tables} tables of ${name}`,
+        `give the tables to ${user}, or use the role that made them; see npx tributary schema grants`
+      )
+    }
+  }
+  return findings.length > 0 ? findings : [ok(`${user} may create and write in ${wanted.join(", ")}`)]
+})
+
+const isThisMachine = (host: string): boolean =>
+  host.startsWith("/") || host === "localhost" || host === "::1" || host.startsWith("127.")
+
+const serverDisk = Effect.fnUntraced(function* (embedded: boolean, host: string, bytes: number) {
+  const told = about("size").ok(`the database takes ${size(bytes)}`)
+  if (embedded) return [told]
+  const sql = yield* SqlClient.SqlClient
+  const cannot = about("disk").skipped("how much is free on the server's disk cannot be asked over SQL")
+  if (!isThisMachine(host)) return [told, cannot]
+  // Only an administrator may ask where the data is.
+  const [row] = yield* sql
+    .unsafe<{ folder: string }>("select current_setting('data_directory') as folder")
+    .pipe(Effect.orElseSucceed(() => []))
+  return [told, row === undefined || !existsSync(row.folder) ? cannot : yield* space("disk", row.folder, "the server")]
+})
+
+export interface Migrated {
+  readonly findings: ReadonlyArray<Finding>
+  /** Whether what the control plane holds can be asked. */
+  readonly isCurrent: boolean
+}
+
+/** Whether the control plane's tables are those that this program knows. */
+export const migrations: Effect.Effect<Migrated, never, Database> = Effect.gen(function* () {
+  const { ok, warning, failed } = about("migrations")
+  const known = yield* Effect.result(Migrations.readMigrations(Migrations.folderDefault))
+  const pending = yield* Effect.result(Migrations.pendingMigrations())
+  if (pending._tag === "Failure") {
+    const error = pending.failure
+    const { message, remedy } = apart(error.message)
+    const kind = error._tag === "DatabaseError" ? kindOf(error) : "configuration"
+    return { findings: [failed(kind, message, remedy)], isCurrent: false }
+  }
+  const all = known._tag === "Success" ? known.success.length : 0
+  const open = pending.success.length
+  return {
+    isCurrent: open === 0,
+    findings: [
+      open === 0
+        ? ok(`all ${all} are applied`)
+        : open === all
+          ? warning(
+              "the database is empty: nothing was synced into it yet",
+              "npx tributary sync makes its tables and fills them"
+            )
+          : warning(
+              `${open} of ${all} are not applied yet (${pending.success.map(({ file }) => file).join(", ")})`,
+              "the next command that uses the warehouse applies them; stop older programs first, which would refuse it then"
+            )
+    ]
+  }
+})
+
+/** The warehouse's clock minus ours, in milliseconds, and how far that may be off. */
+export const clock = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const began = yield* Clock.currentTimeMillis
+  const [row] = yield* sql.unsafe<{ now: number }>(
+    "select (extract(epoch from clock_timestamp()) * 1000)::float8 as now"
+  )
+  const ended = yield* Clock.currentTimeMillis
+  return row === undefined ? null : { aheadMs: row.now - (began + ended) / 2, uncertainMs: (ended - began) / 2 }
+})
+
+// ------------------------------------------------------------------------------------------------- what was left there
+
+interface LeftRow {
+  readonly runs: number
+  readonly oldestms: number | null
+  readonly quarantined: number
+  readonly dead: number
+  readonly refused: number
+}
+
+/** What waits for a person, and runs whose process is gone. */
+export const leftovers = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql.unsafe<LeftRow>(
+    `with running as (
+       select r.began_at from tributary.runs r
+        where r.status = 'running' and not exists (
+          select 1 from pg_locks l
+           where l.locktype = 'advisory' and l.objsubid = 1 and l.granted
+             and l.database = (select oid from pg_database where datname = current_database())
+             and (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended(
+                   'tributary:' || r.company_id || ':' || r.resource ||
+                   case when r.lane = 'live' then '' else ':' || r.lane end, 0)))
+     select (select count(*)::int from running) as runs,
+            (select (max(extract(epoch from tributary.now() - began_at)) * 1000)::float8 from running) as oldestms,
+            (select count(*)::int from tributary.quarantine where resolved_at is null) as quarantined,
+            (select count(*)::int from tributary.inbox where state = 'dead') as dead,
+            (select count(*)::int from tributary.outbox where state = 'refused') as refused`
+  )
+  if (row === undefined) return []
+  const one = (check: string, number: number, none: string, some: string, remedy: string): Finding =>
+    number === 0 ? about(check).ok(none) : about(check).warning(some, remedy)
+  return [
+    one(
+      "runs",
+      row.runs,
+      "none was left behind",
+      `${row.runs} that a process left behind are still called running, the oldest for ${Output.elapsed(row.oldestms ?? 0)}`,
+      "npx tributary sync goes on where they stopped"
+    ),
+    one(
+      "quarantine",
+      row.quarantined,
+      "empty",
+      `${Output.count(row.quarantined)} records could not be landed`,
+      `npx tributary query "select resource, record_id, field, reason from tributary.quarantine where resolved_at is null"`
+    ),
+    one(
+      "events",
+      row.dead,
+      "none is dead",
+      `${Output.count(row.dead)} events were given up`,
+      "npx tributary status says why; npx tributary webhooks replay tries them again"
+    ),
+    one(
+      "outbox",
+      row.refused,
+      "nothing was refused",
+      `${Output.count(row.refused)} pushed records were refused by the source`,
+      "npx tributary push status says why"
+    )
+  ]
+})

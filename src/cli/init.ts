@@ -1,0 +1,102 @@
+/** `tributary init`: asks what a configuration needs, tries it, and writes `config/tributary.yaml` and `.env`. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Terminal from "effect/Terminal"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import { config, json, reported } from "./Command.ts"
+import * as Output from "./Output.ts"
+
+const named = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.optional)
+
+const repeated = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.between(0, 1000))
+
+/** Questions go to standard error, so that standard output holds the result alone. */
+const onStandardError = Effect.map(Terminal.Terminal, (terminal) =>
+  Terminal.make({
+    ...terminal,
+    columns: Effect.sync(() => process.stderr.columns ?? 80),
+    rows: Effect.sync(() => process.stderr.rows ?? 24),
+    display: (text) =>
+      Effect.callback((resume) => {
+        process.stderr.write(text, () => resume(Effect.void))
+      })
+  })
+)
+
+export const command = Command.make(
+  "init",
+  {
+    url: named("url", "URL", "Base address of the service (default: SERVICE_API_URL, else asked for)"),
+    companies: repeated("company", "NAME", "What a company is called in output (may be repeated; default: main)"),
+    tokenVariables: repeated(
+      "token-env",
+      "NAME",
+      "The environment variable (or .env entry) that holds the token, one for each company in their order"
+    ),
+    databaseUrlVariable: named(
+      "database-url-env",
+      "NAME",
+      "The environment variable that holds the warehouse's address (default: DATABASE_URL, else the embedded Postgres)"
+    ),
+    areas: repeated(
+      "area",
+      "NAME",
+      "Only resources of this area (may be repeated; default: all that the token may read)"
+    ),
+    freshnessMinutes: Flag.Int("freshness").pipe(
+      Flag.withMetavar("MINUTES"),
+      Flag.withDescription("How old a resource may be at most (default: 15)"),
+      Flag.optional
+    ),
+    publicUrl: named("webhooks-url", "URL", "The https address under which the service reaches tributary serve"),
+    passwordVariable: named(
+      "page-password-env",
+      "NAME",
+      "The environment variable that holds the password of the page (default: no password, this machine only)"
+    ),
+    yes: Flag.Boolean("yes").pipe(
+      Flag.withDescription("Ask nothing: what no flag or variable says has its default"),
+      Flag.withDefault(false)
+    ),
+    replace: Flag.Boolean("replace").pipe(
+      Flag.withDescription("Replace a configuration that exists; it is kept beside the new one"),
+      Flag.withDefault(false)
+    ),
+    config,
+    json
+  },
+  Effect.fn(function* (flags) {
+    const { initialise, lines } = yield* Effect.promise(() => import("./init/Initialise.ts"))
+    const done = yield* initialise(
+      {
+        url: Option.getOrNull(flags.url),
+        companies: flags.companies,
+        tokenVariables: flags.tokenVariables,
+        databaseUrlVariable: Option.getOrNull(flags.databaseUrlVariable),
+        areas: flags.areas,
+        freshnessMinutes: Option.getOrNull(flags.freshnessMinutes),
+        publicUrl: Option.getOrNull(flags.publicUrl),
+        passwordVariable: Option.getOrNull(flags.passwordVariable),
+        replace: flags.replace,
+        config: Option.getOrNull(flags.config),
+        isInteractive: !flags.yes && process.stdin.isTTY && process.stderr.isTTY
+      },
+      process.env
+    ).pipe(Effect.provideServiceEffect(Terminal.Terminal, onStandardError), reported)
+    if (done === null) return
+    if (flags.json) yield* Output.print(Output.toJson(done))
+    else for (const line of lines(done)) yield* Output.print(line)
+  })
+).pipe(
+  Command.withDescription("Ask for the service, its token and the warehouse, try them, and write the configuration"),
+  Command.withExamples([
+    { command: "tributary init", description: "Asks, step by step; the token is never shown" },
+    {
+      command: "tributary init --yes --url https://erp.example.com/!/api/v2 --company north --token-env NORTH_TOKEN",
+      description: "For scripts: asks nothing; the token is taken from NORTH_TOKEN and kept in .env"
+    }
+  ])
+)

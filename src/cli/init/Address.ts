@@ -1,0 +1,52 @@
+/**
+ * The address of a service as people paste it, made into the one that is configured.
+ *
+ * Promise: what is obvious is put right and told, anything else is a sentence that says what is expected. An address never
+ * becomes less safe: http is not made of https, and plain http to another machine is refused.
+ */
+
+/** Up to the API's own path. */
+export const apiPath = "/!/api/v2"
+
+export interface Address {
+  readonly url: string
+  /** What was put right, a sentence each. */
+  readonly changes: ReadonlyArray<string>
+}
+
+const isLoopback = (host: string): boolean =>
+  host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host)
+
+const expected = `expected the address up to the API's own path, for example https://erp.example.com${apiPath}`
+
+/** The address, or what is wrong with it. */
+export const read = (given: string): Address | string => {
+  const changes: Array<string> = []
+  const text = given.trim().replace(/^(["'])(.*)\1$/, "$2")
+  if (text === "") return expected
+  const hasScheme = /^[a-z][a-z0-9+.-]*:\/\//i.test(text)
+  const host = /^(\[[^\]]*\]|[^/:?#]*)/.exec(text)?.[1] ?? ""
+  const whole = hasScheme ? text : `${isLoopback(host) ? "http" : "https"}://${text}`
+  if (!URL.canParse(whole)) return `this is no address; ${expected}`
+  const url = new URL(whole)
+  if (!hasScheme) changes.push(`${url.protocol}// was put in front`)
+  if (url.username !== "" || url.password !== "")
+    return "the address carries credentials: leave them out, the token is asked for apart"
+  if (url.protocol !== "https:" && url.protocol !== "http:") return `this is no https address; ${expected}`
+  if (url.protocol === "http:" && !isLoopback(url.hostname)) {
+    return `over plain http anybody on the way to ${url.host} could read the token: use https`
+  }
+  if (url.search !== "" || url.hash !== "") changes.push("what follows ? or # was left out")
+  const path = url.pathname.replaceAll("%21", "!").replace(/\/+$/, "")
+  const below = path.toLowerCase().indexOf(apiPath)
+  if (below >= 0) {
+    const end = below + apiPath.length
+    if (path.length > end && path[end] !== "/") return expected
+    if (path.length > end) changes.push(`${path.slice(end)} was left out: the address ends in ${apiPath}`)
+    return { url: `${url.origin}${path.slice(0, below)}${apiPath}`, changes }
+  }
+  // What stands before the API's path (a reverse proxy's folder) cannot be told from a page of the service.
+  if (path !== "" && !apiPath.startsWith(path.toLowerCase())) return `this ends in ${path}; ${expected}`
+  changes.push(`${apiPath} was put behind it`)
+  return { url: `${url.origin}${apiPath}`, changes }
+}

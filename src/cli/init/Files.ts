@@ -1,0 +1,166 @@
+/**
+ * What `tributary init` writes, as text: the configuration, and what `.env` becomes.
+ *
+ * Promise: the configuration holds no secret; of an `.env` nothing is lost but the value of a variable that is set anew,
+ * and whatever is written is read back as the same value.
+ */
+import { parse as parseDotEnv } from "dotenv"
+
+export interface CompanyText {
+  readonly name: string
+  readonly url: string
+  readonly tokenVariable: string
+  /** Null is every resource that the token may read. */
+  readonly resources: ReadonlyArray<string> | null
+}
+
+export interface Chosen {
+  readonly companies: ReadonlyArray<CompanyText>
+  /** True when DATABASE_URL names the warehouse. */
+  readonly hasDatabaseUrl: boolean
+  readonly freshnessMinutes: number
+  /** Null receives no webhooks. */
+  readonly publicUrl: string | null
+  /** The variable of the page's password; null without one. */
+  readonly passwordVariable: string | null
+}
+
+export const schemaName = "tributary.schema.json"
+
+/** A value as YAML takes it: plain where that is safe, else quoted as JSON is. */
+const scalar = (value: string): string =>
+  /^[A-Za-z_][\w/.-]*$/.test(value) && !isWord(value) ? value : JSON.stringify(value)
+
+/** Words that YAML, of whatever version, does not take for text. */
+const isWord = (value: string): boolean => /^(?:true|false|null|yes|no|on|off|y|n)$/i.test(value)
+
+const webAddress = (value: string): string => (/^https?:\/\/[\w!/.:[\]-]+$/.test(value) ? value : JSON.stringify(value))
+
+const companyLines = ({ name, url, tokenVariable, resources }: CompanyText): ReadonlyArray<string> => [
+  `  - name: ${scalar(name)}`,
+  `    url: ${webAddress(url)}`,
+  `    token_env: ${scalar(tokenVariable)} # the token itself stands in .env`,
+  ...(resources === null
+    ? ["    # resources: [...] # default: every resource that the token may read"]
+    : ["    resources:", ...resources.map((resource) => `      - ${scalar(resource)}`)])
+]
+
+/** The configuration with a word about each setting. */
+export const configurationText = (chosen: Chosen): string =>
+  [
+    `# yaml-language-server: $schema=./${schemaName}`,
+    "# Written by tributary init. What is left out has its default; an editor that knows the schema shows every setting.",
+    "# After a change: npx tributary doctor",
+    "",
+    "companies:",
+    ...chosen.companies.flatMap(companyLines),
+    "",
+    "# The warehouse is " +
+      (chosen.hasDatabaseUrl
+        ? "the database that DATABASE_URL names (in .env or the environment)."
+        : "the embedded Postgres in .tributary; set DATABASE_URL (in .env) for a database of your own."),
+    "# warehouse:",
+    "#   current: erp # default; dataset of the current records",
+    "#   history: erp_history # default; dataset of all versions",
+    "",
+    "freshness:",
+    `  default_minutes: ${chosen.freshnessMinutes} # how old any resource may be at most; tributary serve syncs often enough for it`,
+    "  # resources: {} # other promises for single resources, in minutes",
+    "",
+    "budget:",
+    "  requests_per_minute: 500 # for one token; the service allows 600, the rest is left to other programs",
+    "",
+    ...(chosen.publicUrl === null
+      ? [
+          "# webhooks: # a change arrives within seconds (tributary serve, then tributary webhooks ensure)",
+          "#   public_url: https://hooks.example.com # the service delivers to <public_url>/hooks/<company>",
+          "#   listen: 127.0.0.1:8085 # default; a proxy with TLS passes /hooks/ on to it"
+        ]
+      : [
+          "webhooks: # a change arrives within seconds (tributary serve, then tributary webhooks ensure)",
+          `  public_url: ${webAddress(chosen.publicUrl)} # the service delivers to <public_url>/hooks/<company>`,
+          "  listen: 127.0.0.1:8085 # default; a proxy with TLS passes /hooks/ on to it"
+        ]),
+    "",
+    ...(chosen.passwordVariable === null
+      ? [
+          "# dashboard: # the page for people that tributary serve shows; without a password on this machine only",
+          "#   listen: 127.0.0.1:8086 # default; off for no page",
+          "#   password_env: TRIBUTARY_DASHBOARD_PASSWORD"
+        ]
+      : [
+          "dashboard: # the page for people that tributary serve shows",
+          "  listen: 127.0.0.1:8086 # default; another address needs a certificate, or allow_http",
+          `  password_env: ${scalar(chosen.passwordVariable)} # the password itself stands in .env`
+        ]),
+    ""
+  ].join("\n")
+
+// ----------------------------------------------------------------------------------------------------------------- .env
+
+/** How dotenv reads it back; undefined for a text that no quotes can hold. */
+const quoted = (value: string): string | undefined => {
+  const forms = [
+    ...(/^[\w!%+,./:=?@~^&*()[\]{}|;<>-]+$/.test(value) ? [value] : []),
+    `'${value}'`,
+    `\`${value}\``,
+    `"${value}"`
+  ]
+  return forms.find((form) => {
+    const read = parseDotEnv(`A=${form}\nB=1`)
+    return read["A"] === value && read["B"] === "1"
+  })
+}
+
+/** The name that a line sets. */
+const nameOf = (line: string): string | undefined => /^\s*(?:export\s+)?([\w.-]+)\s*[=:]/.exec(line)?.[1]
+
+/**
+ * The file with these variables: what has the value already stays as it is, what has another one is replaced in its place,
+ * and the rest is appended. Answers the name of a variable whose value cannot be written.
+ */
+export const mergedEnvironment = (
+  before: string,
+  variables: ReadonlyMap<string, string>
+): { readonly text: string } | { readonly unwritable: string } => {
+  const present = parseDotEnv(before)
+  const lines = before === "" ? [] : before.replace(/\r?\n$/, "").split("\n")
+  const added: Array<string> = []
+  for (const [name, value] of variables) {
+    if (present[name] === value) continue
+    const form = quoted(value)
+    if (form === undefined) return { unwritable: name }
+    // The last one counts.
+    const at = lines.findLastIndex((line) => nameOf(line) === name)
+    if (at < 0) added.push(`${name}=${form}`)
+    else lines[at] = `${/^\s*export\s/.test(lines[at]!) ? "export " : ""}${name}=${form}`
+  }
+  if (added.length > 0 && lines.length > 0 && lines.at(-1)?.trim() !== "") lines.push("")
+  const text = [...lines, ...added, ""].join("\n")
+  const read = parseDotEnv(text)
+  // A value over several lines, or something of a form that is not known here, was not understood.
+  for (const [name, value] of variables) if (read[name] !== value) return { unwritable: name }
+  for (const name of Object.keys(present))
+    if (!variables.has(name) && read[name] !== present[name]) return { unwritable: name }
+  return {
+    text: before !== "" && added.length === 0 && lines.join("\n") === before.replace(/\r?\n$/, "") ? before : text
+  }
+}
+
+/** Whether a `.gitignore` keeps `.env` out of the repository; its last word on it counts. */
+export const ignoresEnvironment = (gitignore: string): boolean =>
+  gitignore
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .reduce((ignored, line) => {
+      const isOut = line.startsWith("!")
+      const pattern = line.replace(/^!/, "").replace(/^(?:\*\*)?\//, "")
+      const regex = new RegExp(
+        `^${pattern
+          .replace(/[.+^${}()|\\]/g, "\\$&")
+          .replace(/\*+/g, "[^/]*")
+          .replace(/\?/g, "[^/]")}$`
+      )
+      return regex.test(".env") ? !isOut : ignored
+    }, false)

@@ -1,0 +1,192 @@
+/**
+ * How much of a request budget was in use, as a drawing.
+ *
+ * Promise: computed here, so that it shows without a script; every colour comes from the style sheet by class; what it
+ * says is said in words too, for whoever does not see it. Where nobody measured there is a gap, never a line drawn across.
+ */
+import { scaleLinear, scaleUtc } from "d3-scale"
+import { area, curveStepAfter, line } from "d3-shape"
+import type { Sample } from "../schedule/Samples.ts"
+import { html, type Html } from "./Page.ts"
+
+export interface ChartOptions {
+  /** Of the whole drawing, unique on its page. */
+  readonly id: string
+  readonly from: Date
+  readonly to: Date
+  /** Further apart than this two measurements have a gap between them. */
+  readonly gapMs: number
+}
+
+// In units of the drawing, which is scaled to the width that there is.
+const width = 720
+const height = 260
+const margin = { top: 34, right: 34, bottom: 44, left: 58 }
+const [left, right] = [margin.left, width - margin.right]
+const [top, bottom] = [margin.top, height - margin.bottom]
+/** An axis that ends at a handful of requests would make one request look like much. */
+const topLeast = 10
+const ticksUp = 4
+const ticksAcross = 6
+
+/** A measurement, or the lack of one. */
+type Place = { readonly at: Date; readonly point: Sample | null }
+
+/** The measurements with a hole between those that are too far apart. */
+const withHoles = (points: ReadonlyArray<Sample>, gapMs: number): ReadonlyArray<Place> =>
+  points.flatMap((point, index): ReadonlyArray<Place> => {
+    const before = points[index - 1]
+    const place = { at: point.at, point }
+    return before !== undefined && point.at.getTime() - before.at.getTime() > gapMs
+      ? [{ at: before.at, point: null }, place]
+      : [place]
+  })
+
+/** Times that belong together: from the first to the last of measurements in a row for which it held. */
+const stretches = (
+  points: ReadonlyArray<Sample>,
+  gapMs: number,
+  holds: (point: Sample) => boolean
+): ReadonlyArray<{ readonly from: Date; readonly to: Date }> => {
+  const found: Array<{ from: Date; to: Date }> = []
+  let last: Sample | undefined
+  for (const point of points) {
+    const open = found.at(-1)
+    const isNext = last !== undefined && holds(last) && point.at.getTime() - last.at.getTime() <= gapMs
+    if (holds(point)) {
+      if (isNext && open !== undefined) open.to = point.at
+      else found.push({ from: point.at, to: point.at })
+    }
+    last = point
+  }
+  return found
+}
+
+/** Where the count of refusals grew: how often the source refused since the measurement before. */
+export const refusalsOf = (
+  points: ReadonlyArray<Sample>
+): ReadonlyArray<{ readonly at: Date; readonly refusals: number }> =>
+  points.flatMap((point, index) => {
+    const before = points[index - 1]
+    return before !== undefined && point.refusals > before.refusals
+      ? [{ at: point.at, refusals: point.refusals - before.refusals }]
+      : []
+  })
+
+/** Hours and minutes in UTC. */
+export const clock = (at: Date): string => at.toISOString().slice(11, 16)
+
+/** What the drawing shows, in words. */
+export const describe = (points: ReadonlyArray<Sample>, { from, to, gapMs }: ChartOptions): string => {
+  const [first] = points
+  if (first === undefined) return `Nothing was measured between ${clock(from)} and ${clock(to)} UTC.`
+  const peak = points.reduce((most, point) => (point.used > most.used ? point : most), first)
+  const limit = peak.allowed === null ? "" : ` of ${peak.allowed} allowed`
+  const held = stretches(points, gapMs, (point) => point.held)
+  const refused = refusalsOf(points).reduce((sum, { refusals }) => sum + refusals, 0)
+  const times = (count: number) => (count === 1 ? "once" : `${count} times`)
+  return [
+    `Between ${clock(from)} and ${clock(to)} UTC at most ${peak.used}${limit} requests a minute were used, at ${clock(peak.at)}.`,
+    held.length === 0 ? "" : `The source asked to wait ${times(held.length)}.`,
+    refused === 0 ? "" : `It refused requests (429) ${times(refused)}.`
+  ]
+    .filter((sentence) => sentence !== "")
+    .join(" ")
+}
+
+const rounded = (value: number): number => Math.round(value * 10) / 10
+
+/** The drawing. */
+export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions): Html => {
+  const { id, from, to, gapMs } = options
+  const most = points.reduce(
+    (sofar, { used, allowed, configured }) => Math.max(sofar, used, allowed ?? 0, configured ?? 0),
+    topLeast
+  )
+  const across = scaleUtc([from, to], [left, right])
+  const up = scaleLinear([0, most * 1.05], [bottom, top])
+  const x = (at: Date) => rounded(across(at))
+  const y = (value: number) => rounded(up(value))
+  const places = withHoles(points, gapMs)
+  /** A place is left out, and so breaks the line, where the value is not known. */
+  const valueAt = (of: (point: Sample) => number | null) => (place: Place) =>
+    place.point === null ? null : of(place.point)
+  const drawnLine = (of: (point: Sample) => number | null) => {
+    const value = valueAt(of)
+    return (
+      line<Place>()
+        .defined((place) => value(place) !== null)
+        .x(({ at }) => x(at))
+        .y((place) => y(value(place) ?? 0))
+        .curve(curveStepAfter)([...places]) ?? ""
+    )
+  }
+  const used = valueAt((point) => point.used)
+  const usedArea =
+    area<Place>()
+      .defined((place) => used(place) !== null)
+      .x(({ at }) => x(at))
+      .y0(bottom)
+      .y1((place) => y(used(place) ?? 0))([...places]) ?? ""
+  const usedLine =
+    line<Place>()
+      .defined((place) => used(place) !== null)
+      .x(({ at }) => x(at))
+      .y((place) => y(used(place) ?? 0))([...places]) ?? ""
+  const held = stretches(points, gapMs, (point) => point.held)
+  return html`<svg class="chart" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="${id}-title ${id}-words">
+    <title id="${id}-title">Requests a minute over the last hour</title>
+    <desc id="${id}-words">${describe(points, options)}</desc>
+    <g class="grid">
+      ${up
+        .ticks(ticksUp)
+        .map(
+          (value) =>
+            html`<line x1="${left}" x2="${right}" y1="${y(value)}" y2="${y(value)}" /><text
+                class="up"
+                x="${left - 8}"
+                y="${y(value)}"
+                dy="0.32em"
+              >
+                ${value.toLocaleString("en-US")}
+              </text>`
+        )}
+      ${across
+        .ticks(ticksAcross)
+        .map(
+          (at) =>
+            html`<line x1="${x(at)}" x2="${x(at)}" y1="${bottom}" y2="${bottom + 5}" /><text
+                class="across"
+                x="${x(at)}"
+                y="${bottom + 22}"
+              >
+                ${clock(at)}
+              </text>`
+        )}
+    </g>
+    <text class="unit" x="${left - 50}" y="${top - 14}">requests a minute</text>
+    <text class="unit" x="4" y="${bottom + 22}">UTC</text>
+    ${held.map(
+      (one) =>
+        html`<rect
+          class="held"
+          x="${x(one.from)}"
+          y="${top}"
+          width="${Math.max(3, rounded(x(one.to) - x(one.from)))}"
+          height="${bottom - top}"
+          ><title>The source asked to wait, ${clock(one.from)} to ${clock(one.to)} UTC</title></rect
+        >`
+    )}
+    <path class="used-area" d="${usedArea}" />
+    <path class="used" d="${usedLine}" />
+    <path class="configured" d="${drawnLine((point) => point.configured)}" />
+    <path class="allowed" d="${drawnLine((point) => point.allowed)}" />
+    ${refusalsOf(points).map(
+      ({ at, refusals }) =>
+        html`<path class="refused" d="M${x(at)} ${top + 12}l-7 -12h14z"
+          ><title>${refusals} refused (429) at ${clock(at)} UTC</title></path
+        >`
+    )}
+    <path class="axis" d="M${left} ${top}V${bottom}H${right}" />
+  </svg>`
+}

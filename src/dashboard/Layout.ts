@@ -1,0 +1,112 @@
+/**
+ * The frame around every page: the head, the menu, what was just done, the main part and the foot.
+ *
+ * Promise: it reads and works without a script; with one, only the main part changes, and whatever somebody does there is
+ * left as it is.
+ */
+import type { Assets } from "./Assets.ts"
+import { html, type Html, type Section } from "./Page.ts"
+
+export interface Frame {
+  readonly title: string
+  readonly section: Section | null
+  readonly body: Html
+  readonly isLive: boolean
+  /** What was just done; said once. */
+  readonly said: string | null
+  /** For the button that logs out; null where nobody logged in. */
+  readonly logOutToken: string | null
+  /** Whether the menu is of use: not before somebody logged in. */
+  readonly hasMenu: boolean
+  readonly version: string
+  readonly assets: Assets
+}
+
+const menu: ReadonlyArray<readonly [section: Section, path: string, text: string]> = [
+  ["overview", "/", "Overview"],
+  ["runs", "/runs", "Runs"],
+  ["budget", "/budget", "Budget"],
+  ["webhooks", "/webhooks", "Webhooks"],
+  ["outbox", "/outbox", "Outbox"],
+  ["quarantine", "/quarantine", "Quarantine"],
+  ["records", "/records", "Records"]
+]
+
+/** Nothing of it needs an inline style, an inline script or `eval`, all of which the content policy forbids. */
+const htmxConfiguration = JSON.stringify({
+  includeIndicatorStyles: false,
+  allowEval: false,
+  allowScriptTags: false,
+  selfRequestsOnly: true,
+  historyEnabled: false,
+  timeout: 20_000,
+  responseHandling: [
+    { code: "(204|304)", swap: false },
+    { code: "...", swap: true }
+  ]
+})
+
+export const layout = (frame: Frame): Html =>
+  html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <meta name="htmx-config" content="${htmxConfiguration}" />
+        <meta name="assets" content="${frame.assets.version}" />
+        <title>${frame.title} · Tributary</title>
+        <link rel="icon" href="${frame.assets.path("icon.svg")}" />
+        <link rel="stylesheet" href="${frame.assets.path("pages.css")}" />
+        <link rel="stylesheet" href="${frame.assets.path("figures.css")}" />
+        <script defer src="${frame.assets.path("htmx.js")}"></script>
+        <script defer src="${frame.assets.path("idiomorph.js")}"></script>
+        <script defer src="${frame.assets.path("live.js")}"></script>
+      </head>
+      <body hx-ext="morph">
+        <a class="skip" href="#main">Skip to the content</a>
+        <header class="top">
+          <a class="brand" href="/">Tributary</a>
+          ${frame.hasMenu ? navigation(frame.section) : ""}
+          ${
+            frame.logOutToken === null
+              ? ""
+              : html`<form method="post" action="/logout">
+                  <input type="hidden" name="form_token" value="${frame.logOutToken}" /><button
+                    type="submit"
+                    class="quiet"
+                  >
+                    Log out
+                  </button>
+                </form>`
+          }
+        </header>
+        <div id="notice" role="status"></div>
+        ${frame.said === null ? "" : html`<div class="said" role="status"><p>${frame.said}</p></div>`}
+        ${frame.isLive ? live(frame.body) : html`<main id="main" tabindex="-1">${frame.body}</main>`}
+        <footer><p>Tributary ${frame.version} · times are in UTC</p></footer>
+      </body>
+    </html> `
+
+const live = (body: Html): Html =>
+  html`<main
+    id="main"
+    tabindex="-1"
+    hx-get=""
+    hx-trigger="again"
+    hx-target="this"
+    hx-select="#main"
+    hx-swap="morph:outerHTML"
+  >
+    ${body}
+  </main>`
+
+const navigation = (current: Section | null): Html =>
+  html`<nav aria-label="Pages">
+    <ul>
+      ${menu.map(
+        ([section, path, text]) =>
+          html`<li><a href="${path}" ${section === current ? html` aria-current="page"` : ""}>${text}</a></li>`
+      )}
+    </ul>
+  </nav>`

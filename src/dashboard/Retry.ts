@@ -1,0 +1,100 @@
+/**
+ * A record in quarantine once more.
+ *
+ * Promise: exactly this record is read from the source and landed by the rules of every landing, so that it leaves
+ * quarantine only by having been landed, or by being gone. What came of it is told in a sentence.
+ */
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { childrenOf } from "../model/Table.ts"
+import type { Outcome } from "../pipeline/Outcome.ts"
+import { readRecords } from "../pipeline/ReadRecords.ts"
+import type { Database } from "../postgres/Database.ts"
+import * as Tasks from "../schedule/Tasks.ts"
+import { urgently } from "./Asked.ts"
+import type { PageRequest, ShownCompany } from "./Page.ts"
+import * as Quarantine from "./QuarantineFigures.ts"
+import { beginning, visible } from "./Text.ts"
+
+/** Somebody else reads records of the resource: they take turns of some seconds. */
+const turnsWaitedFor = 40
+const turnEveryMs = 500
+const reasonMax = 200
+
+/** The configured company that the source knows by this number; it is asked where nobody did before. */
+const companyOf = Effect.fnUntraced(function* (
+  companies: ReadonlyArray<ShownCompany>,
+  companyId: bigint
+): Effect.fn.Return<ShownCompany | null, SqlError, SqlClient.SqlClient> {
+  const ids = yield* Tasks.companyIds
+  const known = companies.find(({ name }) => ids.get(name) === companyId)
+  if (known !== undefined) return known
+  for (const company of companies.filter(({ name }) => !ids.has(name))) {
+    const identity = yield* Effect.option(company.connector.identify)
+    if (identity._tag === "Some" && identity.value.companyId === companyId) return company
+  }
+  return null
+})
+
+/** What came of reading it: by what stands in quarantine afterwards, whoever read it. */
+const told = Effect.fnUntraced(function* (entry: Quarantine.Listed, recordId: string, { failure, totals }: Outcome) {
+  if (failure !== null) {
+    return `It could not be read: ${beginning(failure.message, reasonMax)}. What to do: ${visible(failure.remedy)}.`
+  }
+  const open = yield* Quarantine.newestOpen(entry.companyId, entry.resource, recordId)
+  if (open === null) {
+    return totals.records === 0
+      ? "It was read again: the source has no such record any more, and it has left quarantine."
+      : "It was read again and landed; it has left quarantine."
+  }
+  const field = open.field === null ? "" : `${visible(open.field)}: `
+  const elsewhere = open.id === entry.id ? "" : ` It stands as number ${open.id} now, since its bytes have changed.`
+  return `It was read again and is still refused: ${field}${beginning(open.reason, reasonMax)}.${elsewhere}`
+})
+
+/** Reads it again, or has its resource synced where single records cannot be asked for. Answers what came of it. */
+export const retry = Effect.fn("Retry.retry")(function* (
+  { companies, by }: Pick<PageRequest, "companies" | "by">,
+  entry: Quarantine.Listed
+): Effect.fn.Return<string, SqlError, Database | SqlClient.SqlClient> {
+  if (entry.resolvedAt !== null) return "It has left quarantine already; nothing was done."
+  const company = yield* companyOf(companies, entry.companyId)
+  if (company === null) {
+    return (
+      `No configured company is known to have the number ${entry.companyId}, so nothing was done. ` +
+      "What to do: start tributary serve with the company that it belongs to."
+    )
+  }
+  const tables = yield* company.tables
+  const table = tables.get(entry.resource)
+  if (table === undefined) {
+    return (
+      `${visible(entry.resource)} is not among the resources that are synced for company ${visible(company.name)}, so ` +
+      "nothing was done. What to do: add it to the configuration."
+    )
+  }
+  const { recordId } = entry
+  if (recordId === null || !table.resource.operations.includes("R")) {
+    yield* Tasks.ask({ company: company.name, resource: entry.resource, full: true, by })
+    const why =
+      recordId === null ? "Its number cannot be read" : "The source does not offer single records of this resource"
+    return `${why}, so a sync of ${visible(entry.resource)} that reads every record was asked for; it leaves quarantine when that lands it.`
+  }
+  const outcome = yield* readRecords({
+    companyId: entry.companyId,
+    connector: company.connector,
+    table,
+    ids: [recordId],
+    authority: "newer",
+    children: childrenOf(tables, entry.resource)
+  }).pipe(
+    Effect.repeat({
+      until: ({ failure }) => failure?.kind !== "AlreadyRunning",
+      times: turnsWaitedFor,
+      schedule: Schedule.spaced(turnEveryMs)
+    })
+  )
+  return yield* told(entry, recordId, outcome)
+}, urgently)

@@ -1,0 +1,23 @@
+/** Every page, and everything that can be done from one. */
+import type { Route } from "./Page.ts"
+import * as Actions from "./pages/Actions.ts"
+import * as Budget from "./pages/Budget.ts"
+import * as Outbox from "./pages/Outbox.ts"
+import * as Overview from "./pages/Overview.ts"
+import * as Quarantine from "./pages/Quarantine.ts"
+import * as Records from "./pages/Records.ts"
+import * as ResourcePage from "./pages/Resource.ts"
+import * as Runs from "./pages/Runs.ts"
+import * as Webhooks from "./pages/Webhooks.ts"
+
+export const routes: ReadonlyArray<Route> = [
+  Overview,
+  ResourcePage,
+  Runs,
+  Actions,
+  Budget,
+  Webhooks,
+  Outbox,
+  Quarantine,
+  Records
+].flatMap(({ routes }) => routes)

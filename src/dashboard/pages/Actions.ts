@@ -1,0 +1,269 @@
+/**
+ * What can be done with the schedule: asked about first, then done.
+ *
+ * Promise: nothing happens before somebody saw what will happen and said yes. What is asked for is written down for
+ * whichever process is free to do it, and the page that follows says so.
+ */
+import * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import * as Tasks from "../../schedule/Tasks.ts"
+import { html, page, PageError, redirect, type Html, type PageRequest, type Route } from "../Page.ts"
+import { confirmation } from "../Parts.ts"
+import * as Resources from "../Resources.ts"
+import { many, resourceAddress, visible } from "../Text.ts"
+import { meant } from "./Resource.ts"
+
+/** What an action is about: one resource, or every one of a company. */
+interface Target {
+  readonly company: string
+  readonly resource: string | null
+  readonly states: ReadonlyArray<Resources.ResourceState>
+}
+
+type Done = Effect.Effect<string, PageError | SqlError, SqlClient.SqlClient>
+
+interface Action {
+  readonly what: string
+  readonly of: "resource" | "company" | "either"
+  readonly title: (target: string) => string
+  readonly consequences: (target: Target) => ReadonlyArray<string>
+  readonly inputs?: Html
+  readonly button: string
+  /** Answers what to say. */
+  readonly do: (target: Target, request: PageRequest) => Done
+}
+
+const named = ({ company, resource, states }: Target): string =>
+  resource === null
+    ? `all ${many(states.length, "resource")} of ${visible(company)}`
+    : `${visible(resource)} of ${visible(company)}`
+
+const isPaused = ({ judged }: Resources.ResourceState) => judged.isPaused
+
+const asked =
+  (isFull: boolean) =>
+  (target: Target, { by }: PageRequest): Done =>
+    Effect.as(
+      Effect.forEach(
+        target.states.filter(({ judged }) => target.resource !== null || !judged.isPaused),
+        ({ company, resource }) => Tasks.ask({ company, resource, full: isFull, by }),
+        { discard: true }
+      ),
+      `Asked for: ${named(target)} ${isFull ? "will be read in full" : "will be synced"} as soon as a process is free.`
+    )
+
+/** A day, or an instant of RFC 3339; as a bound in UTC, the end of the day where it is the last one. */
+const boundOf = (text: string, end: "since" | "until"): string | null | undefined => {
+  const given = text.trim()
+  if (given === "") return null
+  const day = /^(\d{4})-(\d\d)-(\d\d)$/.test(given)
+  const instant =
+    /^\d{4}-\d\d-\d\d[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
+  if (!day && !instant.test(given)) return undefined
+  // A day that does not exist is rolled over to one that does.
+  const date = given.slice(0, 10)
+  const midnight = Date.parse(`${date}T00:00:00Z`)
+  if (Number.isNaN(midnight) || !new Date(midnight).toISOString().startsWith(date)) return undefined
+  if (day) return end === "since" ? `${given}T00:00:00Z` : `${given}T23:59:59.999999999Z`
+  if (/[Zz]$/.test(given)) return given.toUpperCase()
+  const whole = new Date(Date.parse(given.replace(/\.\d+/, ""))).toISOString().slice(0, 19)
+  return `${whole}${/\.\d+/.exec(given)?.[0] ?? ""}Z`
+}
+
+/** A form whose order as text is the order in time. */
+const comparable = (instant: string) => instant.slice(0, 19) + instant.slice(20, -1).padEnd(9, "0")
+
+export const rangeOf = (
+  since: string,
+  until: string
+): Effect.Effect<{ readonly since: string | null; readonly until: string | null }, PageError> => {
+  const range = { since: boundOf(since, "since"), until: boundOf(until, "until") }
+  const wrong = (message: string) => Effect.fail(new PageError({ status: 400, message }))
+  if (range.since === undefined || range.until === undefined) {
+    return wrong(
+      `“${visible((range.since === undefined ? since : until).slice(0, 60))}” is no time: expected a day like 2026-01-31 or an instant like 2026-01-31T08:00:00Z. Nothing was done.`
+    )
+  }
+  const { since: from, until: to } = range
+  return from !== null && to !== null && comparable(from) >= comparable(to)
+    ? wrong("“From” must be before “to”. Nothing was done.")
+    : Effect.succeed({ since: from, until: to })
+}
+
+const backfillInputs = html`<fieldset>
+  <legend>Only what changed in this time; both may be left empty</legend>
+  <p>
+    <label for="since">From</label>
+    <input id="since" name="since" maxlength="40" autocomplete="off" aria-describedby="times" />
+  </p>
+  <p>
+    <label for="until">To</label>
+    <input id="until" name="until" maxlength="40" autocomplete="off" aria-describedby="times" />
+  </p>
+  <p class="hint" id="times">
+    A day like 2026-01-31, or a time with its zone like 2026-01-31T08:00:00Z. Days begin and end in UTC, and the last
+    one belongs to it.
+  </p>
+</fieldset>`
+
+const actions: ReadonlyArray<Action> = [
+  {
+    what: "sync",
+    of: "either",
+    title: (target) => `Sync ${target} now?`,
+    consequences: ({ states, resource }) => [
+      "What changed at the source since the last run is read, as soon as a process is free.",
+      ...(states.some(({ judged }) => judged.isRunning) ? ["One is running; it is run once more after that."] : []),
+      ...(states.some(isPaused)
+        ? [
+            resource === null
+              ? "Those that are paused are left out."
+              : "It is paused: it is run this once and stays paused."
+          ]
+        : [])
+    ],
+    button: "Sync now",
+    do: asked(false)
+  },
+  {
+    what: "full",
+    of: "resource",
+    title: (target) => `Read all of ${target}?`,
+    consequences: () => [
+      "Every record is read again, and rows whose record is gone at the source are marked as deleted.",
+      "That takes as many requests as there are pages. Nothing is removed from the history."
+    ],
+    button: "Read everything",
+    do: asked(true)
+  },
+  {
+    what: "backfill",
+    of: "resource",
+    title: (target) => `Backfill ${target}?`,
+    consequences: () => [
+      "A past range, or everything, is read again beside live syncing, which goes on and comes first.",
+      "No row goes back to an older version. Interrupted, it goes on where it was."
+    ],
+    inputs: backfillInputs,
+    button: "Backfill",
+    do: (target, { form, by }) =>
+      Effect.gen(function* () {
+        const range = yield* rangeOf(form.get("since") ?? "", form.get("until") ?? "")
+        const { company, resource } = target
+        if (resource === null) return yield* new PageError({ status: 400, message: "No resource was named." })
+        const outcome = yield* Tasks.askBackfill({ company, resource, ...range, by })
+        if (outcome === "running") {
+          return yield* new PageError({
+            status: 409,
+            message: `A backfill of another range of ${named(target)} is under way. Ask again when it has ended; nothing was changed.`
+          })
+        }
+        return `Asked for: ${named(target)} will be backfilled as soon as a process is free.`
+      })
+  },
+  {
+    what: "pause",
+    of: "resource",
+    title: (target) => `Pause ${target}?`,
+    consequences: () => [
+      "It is not run by its schedule until somebody resumes it; what runs now goes on to its end.",
+      "Events are received and acted on all the same."
+    ],
+    button: "Pause",
+    do: (target, { by }) =>
+      Effect.as(Tasks.pause({ company: target.company, resource: target.resource, by }), `Paused: ${named(target)}.`)
+  },
+  {
+    what: "resume",
+    of: "resource",
+    title: (target) => `Resume ${target}?`,
+    consequences: () => ["It is run by its schedule again; a time that passed meanwhile is made up for at once."],
+    button: "Resume",
+    do: (target, { by }) =>
+      Effect.as(Tasks.resume({ company: target.company, resource: target.resource, by }), `Resumed: ${named(target)}.`)
+  },
+  {
+    what: "pause-company",
+    of: "company",
+    title: (target) => `Pause ${target}?`,
+    consequences: ({ states }) => [
+      `${many(states.filter((state) => !isPaused(state)).length, "resource")} will not be run by schedule until somebody resumes them; what runs now goes on to its end.`,
+      "Events are received and acted on all the same."
+    ],
+    button: "Pause all",
+    do: ({ company }, { by }) =>
+      Effect.map(
+        Tasks.pause({ company, resource: null, by }),
+        (changed) => `Paused: ${many(changed, "resource")} of ${visible(company)}.`
+      )
+  },
+  {
+    what: "resume-company",
+    of: "company",
+    title: (target) => `Resume ${target}?`,
+    consequences: ({ states }) => [
+      `${many(states.filter(isPaused).length, "resource")} will be run by schedule again; a time that passed meanwhile is made up for at once.`
+    ],
+    button: "Resume all",
+    do: ({ company }, { by }) =>
+      Effect.map(
+        Tasks.resume({ company, resource: null, by }),
+        (changed) => `Resumed: ${many(changed, "resource")} of ${visible(company)}.`
+      )
+  }
+]
+
+/** What the query or the form names. */
+const targetOf = Effect.fnUntraced(function* (action: Action, request: PageRequest, given: URLSearchParams) {
+  const company = given.get("company")
+  const resource = action.of === "company" ? null : given.get("resource")
+  if (resource !== null || action.of === "resource") {
+    const state = yield* meant(request, company, resource)
+    return { company: state.company, resource: state.resource, states: [state] } satisfies Target
+  }
+  const configured = request.companies.find(({ name }) => name === company)
+  if (configured === undefined) {
+    return yield* new PageError({
+      status: 404,
+      message: `No company ${visible(company ?? "without a name")} is configured here.`
+    })
+  }
+  const states = yield* Resources.read([configured], request.now)
+  return { company: configured.name, resource: null, states } satisfies Target
+})
+
+const backTo = ({ company, resource }: Target) => (resource === null ? "/" : resourceAddress(company, resource))
+
+export const routes: ReadonlyArray<Route> = actions.flatMap((action): ReadonlyArray<Route> => [
+  {
+    method: "GET",
+    path: `/confirm/${action.what}`,
+    handle: (request) =>
+      Effect.map(targetOf(action, request, request.query), (target) =>
+        page({
+          title: action.title(named(target)),
+          section: "overview",
+          isLive: false,
+          body: confirmation(request.formToken, {
+            title: action.title(named(target)),
+            consequences: action.consequences(target),
+            action: `/do/${action.what}`,
+            fields: { company: target.company, ...(target.resource === null ? {} : { resource: target.resource }) },
+            ...(action.inputs === undefined ? {} : { inputs: action.inputs }),
+            button: action.button,
+            back: backTo(target)
+          })
+        })
+      )
+  },
+  {
+    method: "POST",
+    path: `/do/${action.what}`,
+    handle: (request) =>
+      Effect.gen(function* () {
+        const target = yield* targetOf(action, request, request.form)
+        return redirect(backTo(target), yield* action.do(target, request))
+      })
+  }
+])

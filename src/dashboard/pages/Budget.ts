@@ -1,0 +1,194 @@
+/** `/budget`: how many requests each token may make, what is used of it, and who waits. */
+import * as Effect from "effect/Effect"
+import * as Samples from "../../schedule/Samples.ts"
+import { type BudgetStanding, read } from "../BudgetFigures.ts"
+import { budgetChart, clock, refusalsOf } from "../Chart.ts"
+import { html, type Html, page, type Route } from "../Page.ts"
+import { ago, badge, count, duration, table } from "../Parts.ts"
+import { facts } from "../Shown.ts"
+import { many, visible } from "../Text.ts"
+
+const hourMs = 60 * 60_000
+/** Measurements are 15 s apart; one may be missing. */
+const gapMs = 40_000
+
+/** A token's budget and the companies that share it. */
+interface Shared {
+  readonly fingerprint: string
+  readonly companies: ReadonlyArray<string>
+  readonly limit: number | null
+}
+
+const waiting = (standing: BudgetStanding): string => {
+  const who = [
+    ...(standing.urgentWaits ? ["what somebody waits for (urgent)"] : []),
+    ...(standing.liveWaits ? ["following the source (live)"] : []),
+    ...(standing.backfillWaits ? ["backfills"] : [])
+  ]
+  return who.length === 0 ? "nobody" : who.join(", ")
+}
+
+/** How it is, first of all. */
+const state = (standing: BudgetStanding, now: Date): Html => {
+  const { heldUntil, allowed, configured } = standing
+  if (heldUntil !== null) return badge("warn", `held for ${duration(heldUntil.getTime() - now.getTime())}`)
+  if (allowed !== null && configured !== null && allowed < configured) return badge("warn", "slowed after a 429")
+  if (standing.urgentWaits || standing.liveWaits) return badge("busy", "in full use")
+  return badge("good", "free")
+}
+
+const standingFacts = (standing: BudgetStanding, now: Date): Html => {
+  const { allowed, configured, heldUntil, lastRefusalAt } = standing
+  const isSlowed = allowed !== null && configured !== null && allowed < configured
+  return facts([
+    ["State", state(standing, now)],
+    [
+      "Used now",
+      html`${count(standing.used)}${allowed === null ? "" : ` of ${count(allowed)}`} requests a
+      minute${isSlowed ? `, ${count(configured)} configured` : ""}`
+    ],
+    [
+      "Held",
+      heldUntil === null
+        ? "no"
+        : html`until ${ago(heldUntil, now)}: the source asked to wait, so nobody sends before ${clock(heldUntil)} UTC`
+    ],
+    [
+      "Refused (429)",
+      html`${many(standing.refusals, "time")}${lastRefusalAt === null ? "" : html`, last ${ago(lastRefusalAt, now)}`}`
+    ],
+    ["Waiting", waiting(standing)],
+    ["Last asked for", ago(standing.askedAt, now)]
+  ])
+}
+
+/** The measurements minute by minute, newest first. */
+const minutes = (points: ReadonlyArray<Samples.Sample>): ReadonlyArray<ReadonlyArray<string>> => {
+  const refused = new Map(refusalsOf(points).map(({ at, refusals }) => [at, refusals]))
+  const allowedOf = (own: ReadonlyArray<Samples.Sample>) =>
+    own.flatMap(({ allowed }) => (allowed === null ? [] : [allowed]))
+  return [...Map.groupBy(points, ({ at }) => clock(at))]
+    .reverse()
+    .map(([minute, own]) => [
+      minute,
+      count(Math.max(...own.map(({ used }) => used))),
+      allowedOf(own).length === 0 ? "no limit" : count(Math.min(...allowedOf(own))),
+      own.some(({ held }) => held) ? "yes" : "no",
+      count(own.reduce((sum, { at }) => sum + (refused.get(at) ?? 0), 0))
+    ])
+}
+
+const legend = html`<ul class="legend">
+  <li class="used">used</li>
+  <li class="allowed">allowed</li>
+  <li class="configured">configured</li>
+  <li class="held">the source asked to wait</li>
+  <li class="refused">refused (429)</li>
+</ul>`
+
+const measured = (points: ReadonlyArray<Samples.Sample>, index: number, now: Date): Html => {
+  const id = `budget-${index}`
+  const options = { id, from: new Date(now.getTime() - hourMs), to: now, gapMs }
+  return html`<figure class="chart">
+      ${
+        points.length === 0
+          ? html`<p>
+              Nothing was measured within the last hour. tributary serve measures every 15 seconds for as long as it
+              runs.
+            </p>`
+          : html`${budgetChart(points, options)}
+              <figcaption>
+                Requests of the minute before each time, over the last hour, in UTC. Where there is no line nobody
+                measured. ${legend}
+              </figcaption>`
+      }
+    </figure>
+    ${
+      points.length === 0
+        ? ""
+        : html`<details id="${id}-table">
+            <summary>The same as a table</summary>
+            ${table(
+              "Minute by minute, newest first",
+              [
+                { heading: "Minute (UTC)" },
+                { heading: "Used at most", isNumber: true },
+                { heading: "Allowed at least", isNumber: true },
+                { heading: "Held" },
+                { heading: "Refused (429)", isNumber: true }
+              ],
+              minutes(points)
+            )}
+          </details>`
+    }`
+}
+
+const section = (
+  shared: Shared,
+  index: number,
+  standing: BudgetStanding | undefined,
+  points: ReadonlyArray<Samples.Sample>,
+  now: Date
+) => {
+  const names = shared.companies.map(visible).join(", ")
+  const isOne = shared.companies.length === 1
+  return html`<section aria-labelledby="budget-${index}-heading">
+    <h2 id="budget-${index}-heading">${isOne ? "Company" : "Companies"} ${names}</h2>
+    ${isOne ? "" : html`<p>These companies share one budget.</p>`}
+    ${
+      shared.limit === null
+        ? html`<p>
+            No limit is configured (<code>requests_per_minute</code>), so that nothing is counted; only a wait that the
+            source asks for is kept.
+          </p>`
+        : ""
+    }
+    ${
+      standing === undefined
+        ? html`<p>No request has been made yet.</p>`
+        : html`${
+            shared.limit === null && standing.configured === null
+              ? standingFacts({ ...standing, allowed: null }, now)
+              : standingFacts(standing, now)
+          }
+          ${shared.limit === null && points.length === 0 ? "" : measured(points, index, now)}`
+    }
+  </section>`
+}
+
+export const routes: ReadonlyArray<Route> = [
+  {
+    method: "GET",
+    path: "/budget",
+    handle: Effect.fn("page.budget")(function* ({ companies, now }) {
+      const shared = [...Map.groupBy(companies, ({ fingerprint }) => fingerprint)].map(
+        ([fingerprint, own]): Shared => ({
+          fingerprint,
+          companies: own.map(({ name }) => name),
+          limit: own.flatMap(({ requestsPerMinute }) => requestsPerMinute ?? [])[0] ?? null
+        })
+      )
+      const standings = yield* read(shared.map(({ fingerprint }) => fingerprint))
+      const sections = yield* Effect.forEach(shared, (one, index) =>
+        Effect.map(Samples.read(one.fingerprint, hourMs), (samples) =>
+          section(
+            one,
+            index,
+            standings.find(({ fingerprint }) => fingerprint === one.fingerprint),
+            samples,
+            now
+          )
+        )
+      )
+      return page({
+        title: "Budget",
+        section: "budget",
+        body: html`<h1>Request budget</h1>
+          <p>
+            How many requests a minute each token may make of its source, by all processes of this warehouse together.
+          </p>
+          ${sections.length === 0 ? html`<p>No company is configured.</p>` : sections}`
+      })
+    })
+  }
+]

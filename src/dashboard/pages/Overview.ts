@@ -1,0 +1,255 @@
+/** The first page: whether all is well, and how every resource of every company stands. */
+import * as Effect from "effect/Effect"
+import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
+import { badge, count, table } from "../Parts.ts"
+import * as Resources from "../Resources.ts"
+import { actionLink, cursor, freshness, lastRun, next, rows, standingBadges } from "../Shown.ts"
+import { address, many, resourceAddress, visible } from "../Text.ts"
+
+const filters = ["all", "late", "failing", "paused", "quarantine", "unread", "barred"] as const
+type Filter = (typeof filters)[number]
+
+const filterWords: Readonly<Record<Filter, string>> = {
+  all: "All",
+  late: "Late",
+  failing: "Failing",
+  paused: "Paused",
+  quarantine: "With quarantine",
+  unread: "Not read yet",
+  barred: "Not allowed"
+}
+
+const isIn = ({ judged, quarantined, freshAt }: Resources.ResourceState, filter: Filter): boolean => {
+  switch (filter) {
+    case "all":
+      return true
+    case "late":
+      return judged.isLate
+    case "failing":
+      return judged.isFailing
+    case "paused":
+      return judged.isPaused
+    case "quarantine":
+      return quarantined > 0
+    case "unread":
+      return freshAt === null && !judged.isBarred
+    case "barred":
+      return judged.isBarred
+  }
+}
+
+const isFilter = (text: string): text is Filter => filters.some((one) => one === text)
+
+interface Wish {
+  readonly filter: Filter
+  readonly text: string
+  readonly order: "worst" | "name"
+}
+
+const wishOf = ({ query }: PageRequest): Effect.Effect<Wish, PageError> => {
+  const filter = query.get("state") ?? "all"
+  const order = query.get("order") ?? "worst"
+  const text = (query.get("text") ?? "").trim().slice(0, 100)
+  return isFilter(filter) && (order === "worst" || order === "name")
+    ? Effect.succeed({ filter, text, order })
+    : Effect.fail(new PageError({ status: 400, message: "The state or the order that was asked for does not exist." }))
+}
+
+const here = (wish: Wish, change: Partial<Wish>): string => {
+  const { filter, text, order } = { ...wish, ...change }
+  return address("/", {
+    state: filter === "all" ? null : filter,
+    text: text === "" ? null : text,
+    order: order === "worst" ? null : order
+  })
+}
+
+/** In which order they are shown: the worst first, those that are equally bad by age against their promise. */
+const worse = (one: Resources.ResourceState, other: Resources.ResourceState): number => {
+  const rank = ({ judged }: Resources.ResourceState) => Resources.standings.indexOf(judged.standing)
+  const share = ({ judged: { ageMs, promiseMs } }: Resources.ResourceState) =>
+    ageMs === null || promiseMs === null ? 0 : ageMs / promiseMs
+  const isBad = one.judged.isFailing || one.judged.isLate
+  return rank(one) - rank(other) || (isBad ? share(other) - share(one) : one.resource < other.resource ? -1 : 1)
+}
+
+/** Whether all is well, in a sentence; what is not is a link. */
+const summary = (
+  all: ReadonlyArray<Resources.ResourceState>,
+  beside: ReadonlyArray<Resources.Beside>,
+  companies: number
+): Html => {
+  const of = (filter: Filter) => all.filter((state) => isIn(state, filter)).length
+  const sum = (pick: (one: Resources.Beside) => number) => beside.reduce((total, one) => total + pick(one), 0)
+  const quarantined = all.reduce((total, { quarantined }) => total + quarantined, 0)
+  const bad: ReadonlyArray<readonly [number, string, string]> = [
+    [of("failing"), "failing", "/?state=failing"],
+    [of("late"), "late", "/?state=late"],
+    [quarantined, quarantined === 1 ? "record in quarantine" : "records in quarantine", "/quarantine"],
+    [sum(({ dead }) => dead), sum(({ dead }) => dead) === 1 ? "dead event" : "dead events", "/webhooks"],
+    [sum(({ gaps }) => gaps), sum(({ gaps }) => gaps) === 1 ? "gap in the events" : "gaps in the events", "/webhooks"],
+    [sum(({ refused }) => refused), sum(({ refused }) => refused) === 1 ? "refused push" : "refused pushes", "/outbox"]
+  ]
+  const noted: ReadonlyArray<readonly [number, string, string]> = [
+    [of("paused"), "paused", "/?state=paused"],
+    [of("unread"), "not read yet", "/?state=unread"],
+    [of("barred"), "not allowed to the token", "/?state=barred"]
+  ]
+  const listed = (entries: typeof bad) =>
+    entries
+      .filter(([number]) => number > 0)
+      .map(([number, text, to], index) => html`${index === 0 ? "" : ", "}<a href="${to}">${count(number)} ${text}</a>`)
+  const wrong = listed(bad)
+  const beyond = listed(noted)
+  const also = beyond.length === 0 ? "" : html` Beside that: ${beyond}.`
+  const receivers = beside.length === 0 ? 0 : Math.min(...beside.map(({ receivers }) => receivers))
+  const receiving = html` <a href="/webhooks"
+      >${receivers === 0 ? "Nobody receives events" : `Events are received by ${many(receivers, "process", "processes")}`}</a
+    >.`
+  if (all.length === 0) {
+    return html`<p class="summary">
+      ${badge("quiet", "Empty")} Nothing is known of any resource yet: the first tasks are made as soon as the service
+      has asked the source.${receiving}
+    </p>`
+  }
+  const where = `${many(all.length, "resource")} of ${many(companies, "company", "companies")}`
+  return wrong.length === 0
+    ? html`<p class="summary">
+        ${badge("good", "All is well")} ${where}: nothing is late, nothing fails.${also}${receiving}
+      </p>`
+    : html`<p class="summary">
+        ${badge(of("failing") > 0 ? "bad" : "warn", "Not all is well")} ${where}: ${wrong}.${also}${receiving}
+      </p>`
+}
+
+const columns = [
+  { heading: "Resource" },
+  { heading: "State" },
+  { heading: "Freshness" },
+  { heading: "Rows", isNumber: true },
+  { heading: "Last run" },
+  { heading: "Cursor" },
+  { heading: "Next run" },
+  { heading: "Quarantine", isNumber: true },
+  { heading: "Actions" }
+]
+
+const rowOf = (state: Resources.ResourceState, now: Date): ReadonlyArray<Html | string> => {
+  const { company, resource, judged, quarantined, checkpoint } = state
+  const query = { company, resource }
+  const about = `${visible(resource)} of ${visible(company)}`
+  return [
+    html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`,
+    standingBadges(judged),
+    freshness(state, now),
+    rows(state),
+    lastRun(state, now),
+    cursor(checkpoint?.cursor ?? null),
+    next(state, now),
+    quarantined === 0
+      ? html`<span class="none">0</span>`
+      : html`<a href="${address("/quarantine", query)}">${count(quarantined)}</a>`,
+    html`<span class="actions"
+      >${actionLink("sync", query, "Sync now", about)}
+      ${
+        judged.isPaused ? actionLink("resume", query, "Resume", about) : actionLink("pause", query, "Pause", about)
+      }</span
+    >`
+  ]
+}
+
+const companyPart = (
+  company: string,
+  all: ReadonlyArray<Resources.ResourceState>,
+  shown: ReadonlyArray<Resources.ResourceState>,
+  now: Date
+): Html => {
+  const name = visible(company)
+  const isUnknown = all.some(({ companyId }) => companyId === null)
+  const paused = all.filter(({ judged }) => judged.isPaused).length
+  return html`<section aria-label="Company ${name}">
+    <div class="head">
+      <h2>${name}</h2>
+      <p class="buttons">
+        ${all.length === 0 ? "" : actionLink("sync", { company }, "Sync all now", `resources of ${name}`)}${
+          all.length > paused
+            ? html` ${actionLink("pause-company", { company }, "Pause all", `resources of ${name}`)}`
+            : ""
+        }${paused > 0 ? html` ${actionLink("resume-company", { company }, "Resume all", `resources of ${name}`)}` : ""}
+      </p>
+    </div>
+    ${isUnknown ? html`<p class="hint">The source has not yet told which number this company has, so that its runs and rows cannot be shown.</p>` : ""}
+    ${
+      all.length === 0
+        ? html`<p>Nothing is known of its resources yet.</p>`
+        : shown.length === 0
+          ? html`<p>None of its ${many(all.length, "resource")} is asked for.</p>`
+          : table(
+              `${name}: ${shown.length === all.length ? many(all.length, "resource") : `${shown.length} of ${many(all.length, "resource")}`}`,
+              columns,
+              shown.map((state) => rowOf(state, now))
+            )
+    }
+  </section>`
+}
+
+const controls = (wish: Wish, all: ReadonlyArray<Resources.ResourceState>): Html =>
+  html`<div class="controls">
+    <nav class="filters" aria-label="State">
+      ${filters
+        .map((filter) => ({ filter, number: all.filter((state) => isIn(state, filter)).length }))
+        .filter(({ filter, number }) => filter === "all" || number > 0 || filter === wish.filter)
+        .map(
+          ({ filter, number }) =>
+            html`<a href="${here(wish, { filter })}" ${filter === wish.filter ? html` aria-current="true"` : ""}
+              >${filterWords[filter]} <span class="number">${count(number)}</span></a
+            > `
+        )}
+    </nav>
+    <form method="get" action="/" role="search">
+      <label for="text">Resource</label>
+      <input type="search" id="text" name="text" value="${wish.text}" maxlength="100" />${
+        wish.filter === "all" ? "" : html`<input type="hidden" name="state" value="${wish.filter}" />`
+      }${wish.order === "worst" ? "" : html`<input type="hidden" name="order" value="${wish.order}" />`}
+      <button type="submit">Find</button>
+    </form>
+    <p class="order">
+      ${
+        wish.order === "worst"
+          ? html`The worst first; <a href="${here(wish, { order: "name" })}">by name</a>`
+          : html`By name; <a href="${here(wish, { order: "worst" })}">the worst first</a>`
+      }
+    </p>
+  </div>`
+
+export const routes: ReadonlyArray<Route> = [
+  {
+    method: "GET",
+    path: "/",
+    handle: Effect.fn("page.overview")(function* (request) {
+      const { companies, now } = request
+      const wish = yield* wishOf(request)
+      const all = yield* Resources.read(companies, now)
+      const beside = yield* Resources.beside(companies)
+      const wanted = wish.text.toLowerCase()
+      const shown = all.filter(
+        (state) => isIn(state, wish.filter) && (wanted === "" || state.resource.toLowerCase().includes(wanted))
+      )
+      const ordered = wish.order === "name" ? shown : shown.toSorted(worse)
+      return page({
+        title: "Overview",
+        section: "overview",
+        body: html`<h1>Overview</h1>
+          ${summary(all, beside, companies.length)} ${controls(wish, all)}
+          ${companies.map(({ name }) =>
+            companyPart(
+              name,
+              all.filter(({ company }) => company === name),
+              ordered.filter(({ company }) => company === name),
+              now
+            )
+          )}`
+      })
+    })
+  }
+]

@@ -1,0 +1,306 @@
+/** `/quarantine`: records that could not be landed, why, and one of them once more. */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Tasks from "../../schedule/Tasks.ts"
+import { companyNamed, numberOf, ofForm, ofPath, ofQuery, patience } from "../Asked.ts"
+import { memberOf, pretty } from "../JsonText.ts"
+import { html, type Html, page, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
+import { ago, badge, confirmation, count, table } from "../Parts.ts"
+import * as Quarantine from "../QuarantineFigures.ts"
+import { retry } from "../Retry.ts"
+import { actionLink, facts } from "../Shown.ts"
+import { address, beginning, many, recordAddress, resourceAddress, runAddress, visible, visibleLines } from "../Text.ts"
+
+const shownMost = 50
+const reasonMax = 200
+/** Characters of a record that are shown unless all of it is asked for. */
+const bytesShown = 20_000
+const bytesMost = 2_147_483_647
+/** A longer record is not laid out. */
+const prettyMost = 200_000
+
+const path = "/quarantine"
+const entryAddress = (id: bigint): string => `${path}/${id}`
+
+/** The configured name of a company by its number, where it is known; else the number. */
+type NameOf = (companyId: bigint) => string
+
+const named: Effect.Effect<
+  NameOf,
+  Effect.Error<typeof Tasks.companyIds>,
+  Effect.Services<typeof Tasks.companyIds>
+> = Effect.map(Tasks.companyIds, (ids) => {
+  const names = new Map([...ids].map(([name, id]) => [id, name]))
+  return (companyId) => names.get(companyId) ?? String(companyId)
+})
+
+// ------------------------------------------------------------------------------------------------------------ the list
+
+interface Asked {
+  readonly company: string | null
+  readonly resource: string | null
+  readonly state: Quarantine.Wanted
+}
+
+const states: ReadonlyArray<readonly [Quarantine.Wanted, string]> = [
+  ["open", "Open"],
+  ["resolved", "Resolved"],
+  ["all", "All"]
+]
+
+const listAddress = ({ company, resource, state }: Asked, before: bigint | null = null): string =>
+  address(path, {
+    company,
+    resource,
+    state: state === "open" ? null : state,
+    before: before === null ? null : String(before)
+  })
+
+/** A company of the filter: by its name, or by its number where no name is known. */
+const companyIdOf = Effect.fnUntraced(function* (request: PageRequest, company: string | null) {
+  if (company === null) return null
+  const known = (yield* Tasks.companyIds).get(company)
+  if (known !== undefined) return known
+  if (/^\d{1,18}$/.test(company)) return BigInt(company)
+  yield* companyNamed(request, company)
+  return yield* new PageError({
+    status: 404,
+    message: `The source has not told yet which number company ${visible(company)} has: nothing of it was landed.`
+  })
+})
+
+const state = ({ resolvedAt }: Quarantine.Listed, now: Date): Html =>
+  resolvedAt === null ? badge("bad", "open") : html`${badge("good", "resolved")} ${ago(resolvedAt, now)}`
+
+const retryLink = (id: bigint): Html => actionLink("retry", { id: String(id) }, "Retry", `entry ${id}`)
+
+const openTable = (open: ReadonlyArray<Quarantine.OpenOf>, nameOf: NameOf): Html =>
+  open.length === 0
+    ? html`<p>${badge("good", "empty")} Every record that was read has been landed.</p>`
+    : table(
+        "How many are open, by company and resource",
+        [{ heading: "Resource" }, { heading: "Company" }, { heading: "Open", isNumber: true }],
+        open.map((one) => {
+          const company = nameOf(one.companyId)
+          return [
+            html`<a href="${listAddress({ company, resource: one.resource, state: "open" })}"
+              >${visible(one.resource)}</a
+            >`,
+            html`<a href="${listAddress({ company, resource: null, state: "open" })}">${visible(company)}</a>`,
+            count(one.open)
+          ]
+        })
+      )
+
+const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
+  const { now } = request
+  const wanted = ofQuery(request, "state") ?? "open"
+  const asked: Asked = {
+    company: ofQuery(request, "company"),
+    resource: ofQuery(request, "resource"),
+    state: states.find(([one]) => one === wanted)?.[0] ?? "open"
+  }
+  const companyId = yield* companyIdOf(request, asked.company)
+  const beforeText = ofQuery(request, "before")
+  const before = beforeText === null ? null : yield* numberOf(beforeText, "an entry")
+  const nameOf = yield* named
+  const open = yield* Quarantine.open
+  const found = yield* Quarantine.list({ ...asked, companyId }, before, shownMost + 1)
+  const shown = found.slice(0, shownMost)
+  const last = shown.at(-1)
+  const isFiltered = asked.company !== null || asked.resource !== null
+  return page({
+    title: "Quarantine",
+    section: "quarantine",
+    body: html`<h1>Quarantine</h1>
+      <p>
+        Records that could not be landed, with the reason and the bytes as they were sent. Everything else is landed
+        without them.
+      </p>
+      ${openTable(open, nameOf)}
+      <nav class="filters" aria-label="State">
+        ${states.map(
+          ([one, text]) =>
+            html`<a
+              href="${listAddress({ ...asked, state: one })}"
+              aria-current="${one === asked.state ? "true" : "false"}"
+              >${text}</a
+            >`
+        )}
+      </nav>
+      ${
+        isFiltered
+          ? html`<p>
+              Only ${asked.resource === null ? "" : html`resource <strong>${visible(asked.resource)}</strong>`}
+              ${asked.company === null ? "" : html`company <strong>${visible(asked.company)}</strong>`}:
+              <a href="${listAddress({ company: null, resource: null, state: asked.state })}">show everything</a>
+            </p>`
+          : ""
+      }
+      ${
+        shown.length === 0
+          ? html`<p>There is ${before === null ? "nothing here" : "nothing further"}.</p>`
+          : table(
+              "Records in quarantine, newest first",
+              [
+                { heading: "Entry" },
+                { heading: "Record" },
+                { heading: "Company" },
+                { heading: "Why" },
+                { heading: "Seen", isNumber: true },
+                { heading: "Last seen" },
+                { heading: "State" },
+                { heading: "Action" }
+              ],
+              shown.map((one) => [
+                html`<a href="${entryAddress(one.id)}">${one.id}</a>`,
+                html`${visible(one.resource)}
+                ${one.recordId === null ? html`<span class="none">no number</span>` : visible(one.recordId)}`,
+                visible(nameOf(one.companyId)),
+                html`${one.field === null ? "" : html`<code>${visible(one.field)}</code> `}${beginning(one.reason, reasonMax)}`,
+                count(one.times),
+                ago(one.lastSeenAt, now),
+                state(one, now),
+                one.resolvedAt === null ? retryLink(one.id) : ""
+              ])
+            )
+      }
+      <nav class="pages" aria-label="Further records">
+        ${before === null ? "" : html`<a href="${listAddress(asked)}">First</a>`}
+        ${
+          found.length > shown.length && last !== undefined
+            ? html`<a href="${listAddress(asked, last.id)}" rel="next">Next</a>`
+            : ""
+        }
+      </nav>`
+  })
+})
+
+// ------------------------------------------------------------------------------------------------------------ one entry
+
+const none = (id: bigint) =>
+  new PageError({
+    status: 404,
+    message: `There is no entry ${id} in quarantine, or it was removed since it was resolved.`
+  })
+
+const bytes = (entry: Quarantine.Entry, wholeAddress: string): Html => {
+  const { isCut } = entry
+  const laidOut = isCut || entry.characters > prettyMost ? null : pretty(entry.bytes)
+  return html`<div class="beside">
+    <section aria-labelledby="sent">
+      <h2 id="sent">As it was sent</h2>
+      <pre class="bytes" tabindex="0" aria-labelledby="sent">${visibleLines(entry.bytes)}</pre>
+      <p class="detail">
+        ${many(entry.characters, "character")}${
+          isCut ? html`, of which the first ${count(bytesShown)} are shown. <a href="${wholeAddress}">Show all</a>` : ""
+        }
+      </p>
+    </section>
+    ${
+      laidOut === null
+        ? ""
+        : html`<section aria-labelledby="laid-out">
+            <h2 id="laid-out">Laid out</h2>
+            <pre class="laid-out" tabindex="0" aria-labelledby="laid-out">${laidOut}</pre>
+          </section>`
+    }
+  </div>`
+}
+
+const entryPage = Effect.fn("page.quarantine.entry")(function* (request: PageRequest) {
+  const { now } = request
+  const id = yield* numberOf(ofPath(request, "id"), "an entry")
+  const isWhole = ofQuery(request, "whole") !== null
+  const entry = yield* Quarantine.one(id, isWhole ? bytesMost : bytesShown)
+  if (entry === null) return yield* none(id)
+  const company = (yield* named)(entry.companyId)
+  const { recordId, resource, field } = entry
+  const value = field === null || entry.isCut ? null : memberOf(entry.bytes, field)
+  return page({
+    title: `Quarantine ${id}`,
+    section: "quarantine",
+    // The bytes of an entry never change.
+    isLive: !isWhole,
+    body: html`<p><a href="${path}">Quarantine</a></p>
+      <h1>${visible(resource)} ${recordId === null ? "without a number" : visible(recordId)} in quarantine</h1>
+      <p class="${entry.resolvedAt === null ? "problem" : "solved"}">
+        ${field === null ? "" : html`<code>${visible(field)}</code>: `}${visible(entry.reason)}
+      </p>
+      ${entry.resolvedAt === null ? html`<p class="buttons">${retryLink(id)}</p>` : ""}
+      ${facts([
+        ["State", state(entry, now)],
+        ["Company", visible(company)],
+        ["Resource", html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`],
+        [
+          "Record",
+          recordId === null
+            ? html`<span class="none">its number cannot be read</span>`
+            : html`<a href="${recordAddress(company, resource, recordId)}">${visible(recordId)}: its history</a>`
+        ],
+        ...(field === null || value === null
+          ? []
+          : [[`Value of ${visible(field)}`, html`<code>${beginning(value, reasonMax)}</code>`] as const]),
+        ["First seen", ago(entry.firstSeenAt, now)],
+        ["Last seen", html`${ago(entry.lastSeenAt, now)}, ${many(entry.times, "time")} in all`],
+        ["Last seen by", html`<a href="${runAddress(entry.runId)}">run ${entry.runId}</a>`],
+        ["Source", html`<code>${visible(entry.source)}</code>`]
+      ])}
+      ${bytes(entry, address(entryAddress(id), { whole: "1" }))}`
+  })
+})
+
+// -------------------------------------------------------------------------------------------------------------- action
+
+const entryOf = Effect.fnUntraced(function* (text: string | null) {
+  const id = yield* numberOf(text, "an entry")
+  return (yield* Quarantine.one(id, bytesShown)) ?? (yield* none(id))
+})
+
+const confirmRetry = Effect.fn("page.confirm.retry")(function* (request: PageRequest) {
+  const entry = yield* entryOf(ofQuery(request, "id"))
+  const name = `${visible(entry.resource)} ${entry.recordId === null ? "without a number" : visible(entry.recordId)}`
+  return page({
+    title: "Retry",
+    section: "quarantine",
+    isLive: false,
+    body: confirmation(request.formToken, {
+      title: `Read ${name} again?`,
+      consequences: [
+        entry.recordId === null
+          ? "Its number cannot be read, so that every record of the resource is read again as soon as a process is free to."
+          : "It is asked of the source now, before everything else that waits for the request budget.",
+        "Where it fits now it is landed and leaves quarantine; where it does not, nothing changes but the time when it was last seen.",
+        "This helps once the record was mended at the source."
+      ],
+      action: "/do/retry",
+      fields: { id: String(entry.id) },
+      button: "Read it again",
+      back: entryAddress(entry.id)
+    })
+  })
+})
+
+const stillReading = "It is still being read, and goes on by itself; this page shows when it has left quarantine."
+
+const doRetry = Effect.fn("page.do.retry")(function* (request: PageRequest) {
+  const entry = yield* entryOf(ofForm(request, "id"))
+  const told = yield* Deferred.make<string, Effect.Error<ReturnType<typeof retry>>>()
+  // Whoever asked may go away, or not have the patience: it is read to the end all the same.
+  yield* request.background(
+    Effect.onExit(retry(request, entry), (exit) => Deferred.done(told, exit)).pipe(Effect.ignore)
+  )
+  const sentence = yield* Effect.timeoutOption(Deferred.await(told), patience)
+  return redirect(
+    entryAddress(entry.id),
+    Option.getOrElse(sentence, () => stillReading)
+  )
+})
+
+export const routes: ReadonlyArray<Route> = [
+  { method: "GET", path, handle: list },
+  { method: "GET", path: `${path}/:id`, handle: entryPage },
+  { method: "GET", path: "/confirm/retry", handle: confirmRetry },
+  { method: "POST", path: "/do/retry", handle: doRetry }
+]

@@ -1,0 +1,303 @@
+/** `/records`: the history of one record, and what brought each version of it. */
+import * as Effect from "effect/Effect"
+import * as Tasks from "../../schedule/Tasks.ts"
+import {
+  type Change,
+  type Explanation,
+  explain,
+  find,
+  known,
+  type RunTold,
+  type Version
+} from "../../verify/Explain.ts"
+import { ofQuery } from "../Asked.ts"
+import { pretty } from "../JsonText.ts"
+import { html, type Html, page, type PageRequest, type Route } from "../Page.ts"
+import { ago, badge, count, table, type Tone } from "../Parts.ts"
+import { facts } from "../Shown.ts"
+import { address, beginning, many, resourceAddress, runAddress, visible } from "../Text.ts"
+
+const path = "/records"
+/** Characters of a value in a table. */
+const valueMax = 120
+/** Versions that are shown; a record that changes every minute has many. */
+const versionsShown = 100
+
+const instant = (text: string | null): Date | null => (text === null ? null : new Date(text))
+
+// ------------------------------------------------------------------------------------------------------------ the form
+
+interface Asked {
+  readonly company: string | null
+  readonly resource: string | null
+  readonly id: string | null
+}
+
+interface Choices {
+  readonly resources: ReadonlyArray<string>
+  readonly companies: ReadonlyArray<string>
+}
+
+const form = ({ company, resource, id }: Asked, { resources, companies }: Choices): Html => html`
+  <form method="get" action="${path}" class="ask" role="search" aria-label="Find a record">
+    <p>
+      <label for="company">Company</label>
+      <select id="company" name="company">
+        <option value="">every company</option>
+        ${companies.map(
+          (name) => html`<option value="${name}" ${name === company ? html`selected` : ""}>${visible(name)}</option>`
+        )}
+      </select>
+    </p>
+    <p>
+      <label for="resource">Resource</label>
+      <input
+        id="resource"
+        name="resource"
+        list="resources"
+        value="${resource ?? ""}"
+        required
+        autocomplete="off"
+        autocapitalize="none"
+        spellcheck="false"
+      />
+      <datalist id="resources">${resources.map((name) => html`<option value="${name}"></option>`)}</datalist>
+    </p>
+    <p>
+      <label for="id">Number</label>
+      <input id="id" name="id" inputmode="numeric" value="${id ?? ""}" required autocomplete="off" />
+    </p>
+    <p class="buttons"><button type="submit" class="primary">Show its history</button></p>
+  </form>
+`
+
+// --------------------------------------------------------------------------------------------------------- the history
+
+const runTold = (run: RunTold): Html =>
+  html`<a href="${runAddress(run.id)}">run ${run.id}</a> (${run.kind}${run.lane === "live" ? "" : `, ${run.lane}`},
+    ${run.status})`
+
+const brought = ({ run, runId, origin, source }: Version): Html => html`
+  ${origin}${
+    run !== null
+      ? html`, ${runTold(run)}`
+      : runId === null
+        ? ""
+        : html`, run ${runId}, which is no longer in the ledger`
+  }
+  ${source === null ? "" : html`<span class="detail"><code>${visible(source)}</code></span>`}
+`
+
+const valueOf = (value: string | null): Html =>
+  value === null ? html`<span class="none">none</span>` : html`<code>${beginning(value, valueMax)}</code>`
+
+const changes = (all: ReadonlyArray<Change>, version: bigint): Html =>
+  table(
+    `What version ${version} changed`,
+    [{ heading: "Field" }, { heading: "Before" }, { heading: "After" }],
+    all.map(({ field, from, to }) => [html`<code>${visible(field)}</code>`, valueOf(from), valueOf(to)])
+  )
+
+const tones: Readonly<Record<string, Tone>> = { insert: "good", update: "busy", delete: "bad" }
+
+const versionCard = (version: Version, key: string, now: Date): Html => html`
+  <article class="card">
+    <h4>Version ${version.version} ${badge(tones[version.op] ?? "quiet", version.op)}</h4>
+    ${facts([
+      ["Held from", ago(instant(version.validFrom), now, "unknown")],
+      ["Held until", version.validTo === null ? "now" : ago(instant(version.validTo), now)],
+      ["Brought by", brought(version)]
+    ])}
+    ${version.changes.length === 0 ? "" : changes(version.changes, version.version)}
+    <details id="${key}-version-${version.version}">
+      <summary>The whole record in this version</summary>
+      <pre class="laid-out" tabindex="0">${pretty(version.record) ?? visible(version.record)}</pre>
+    </details>
+  </article>
+`
+
+const states: Readonly<Record<Explanation["state"], readonly [Tone, string]>> = {
+  exists: ["good", "exists"],
+  deleted: ["bad", "deleted"],
+  unknown: ["warn", "never landed"]
+}
+
+const scanTold = ({ fullScan, state }: Explanation, now: Date): Html =>
+  fullScan === null
+    ? html`none was completed yet`
+    : html`${runTold(fullScan)}, ended
+      ${ago(instant(fullScan.endedAt), now)}${
+        state === "unknown"
+          ? ""
+          : fullScan.confirmed
+            ? "; it has confirmed this version"
+            : "; it ended before this version came"
+      }`
+
+const asks = (rereads: Explanation["rereads"], now: Date): Html =>
+  html`${rereads.map(
+    ({ field, value, askedAt }) =>
+      html`<span class="line"
+        >because of <code>${visible(field)} ${visible(value)}</code>, asked ${ago(instant(askedAt), now)}</span
+      >`
+  )}`
+
+const quarantine = (one: Explanation, company: string, now: Date): Html =>
+  one.quarantine.length === 0
+    ? html`<p>It never was in quarantine, as far as is kept.</p>`
+    : html`${table(
+          "In quarantine",
+          [
+            { heading: "Why" },
+            { heading: "State" },
+            { heading: "Seen", isNumber: true },
+            { heading: "First" },
+            { heading: "Last" },
+            { heading: "As sent" }
+          ],
+          one.quarantine.map((entry) => [
+            html`${entry.field === null ? "" : html`<code>${visible(entry.field)}</code> `}${beginning(entry.reason, valueMax)}`,
+            entry.resolvedAt === null
+              ? badge("bad", "open")
+              : html`${badge("good", "resolved")} ${ago(instant(entry.resolvedAt), now)}`,
+            count(entry.times),
+            ago(instant(entry.firstSeenAt), now),
+            ago(instant(entry.lastSeenAt), now),
+            html`<code>${beginning(entry.bytes, valueMax)}</code>`
+          ])
+        )}
+        <p>
+          <a href="${address("/quarantine", { company, resource: one.resource, state: "all" })}"
+            >Quarantine of this resource</a
+          >
+        </p>`
+
+const history = (one: Explanation, company: string, index: number, now: Date): Html => {
+  const { versions, checkpoints, rereads, state, resource, id } = one
+  const [tone, text] = states[state]
+  const newest = versions.toReversed().slice(0, versionsShown)
+  const key = `record-${index}`
+  return html`<section aria-labelledby="${key}">
+    <h2 id="${key}">${visible(resource)} ${id} in company ${visible(company)}</h2>
+    ${facts([
+      ["State", html`${badge(tone, text)}${versions.length === 0 ? "" : `, ${many(versions.length, "version")}`}`],
+      ["Last full scan", scanTold(one, now)],
+      ["To be read again", rereads.length === 0 ? "no" : asks(rereads, now)],
+      ["Resource", html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`]
+    ])}
+    <h3>Quarantine</h3>
+    ${quarantine(one, company, now)}
+    <h3>Versions, newest first</h3>
+    ${newest.length === 0 ? html`<p>The warehouse never held one.</p>` : newest.map((version) => versionCard(version, key, now))}
+    ${
+      versions.length > newest.length
+        ? html`<p>
+            The first ${count(versions.length - newest.length)} are not shown:
+            <code>npx tributary explain ${visible(resource)} ${id}</code> tells of all of them.
+          </p>`
+        : ""
+    }
+    <h3>Checkpoints of the resource</h3>
+    ${
+      checkpoints.length === 0
+        ? html`<p>There is none.</p>`
+        : table(
+            "How far the resource has been read",
+            [
+              { heading: "Lane" },
+              { heading: "Cursor" },
+              { heading: "Last full scan" },
+              { heading: "Scan in progress" },
+              { heading: "Changed" }
+            ],
+            checkpoints.map((checkpoint) => [
+              checkpoint.lane,
+              checkpoint.cursor === null
+                ? html`<span class="none">none</span>`
+                : html`<code>${visible(checkpoint.cursor)}</code>`,
+              ago(instant(checkpoint.fullScanAt), now),
+              checkpoint.scan ?? "none",
+              ago(instant(checkpoint.updatedAt), now)
+            ])
+          )
+    }
+  </section>`
+}
+
+// ------------------------------------------------------------------------------------------------------------ the page
+
+const maxBigint = 9_223_372_036_854_775_807n
+
+/** Whether a record can have it. */
+const isNumber = (text: string): boolean => {
+  if (!/^-?\d{1,19}$/.test(text)) return false
+  const number = BigInt(text)
+  return number <= maxBigint && number >= -maxBigint
+}
+
+const problem = (sentence: string): Html => html`<p class="problem" role="alert">${sentence}</p>`
+
+const look = Effect.fnUntraced(function* (
+  request: PageRequest,
+  { company, resource, id }: Asked,
+  { resources }: Choices
+) {
+  if (resource === null && id === null) return html``
+  if (resource === null) return problem("Which resource? Choose one that the warehouse has a history of.")
+  if (id === null) return problem("Which record? Its number is needed.")
+  if (!isNumber(id)) return problem(`“${beginning(id, 40)}” is no number of a record: digits are expected.`)
+  const ids = yield* Tasks.companyIds
+  const companyId = company === null ? null : (ids.get(company) ?? (isNumber(company) ? BigInt(company) : undefined))
+  if (companyId === undefined) {
+    return problem(
+      request.companies.some(({ name }) => name === company)
+        ? `Nothing of company ${visible(company ?? "")} was landed yet.`
+        : `No company “${beginning(company ?? "", 40)}” is known.`
+    )
+  }
+  const named = yield* find(request.datasets, resource)
+  if (named === null) {
+    return problem(
+      `The warehouse has no history of “${beginning(resource, 60)}”.` +
+        (resources.length === 0 ? " Nothing was landed yet." : " Choose a resource from the list.")
+    )
+  }
+  const found = yield* explain(request.datasets, named, id, companyId)
+  if (found.length === 0) {
+    return problem(
+      `Nothing is known of ${visible(named.path)} ${id}${company === null ? "" : ` in company ${visible(company)}`}: ` +
+        "it never was landed, in quarantine, or asked for."
+    )
+  }
+  const names = new Map([...ids].map(([name, number]) => [number, name]))
+  return html`${found.map((one, index) =>
+    history(one, names.get(one.companyId) ?? String(one.companyId), index, request.now)
+  )}`
+})
+
+export const routes: ReadonlyArray<Route> = [
+  {
+    method: "GET",
+    path,
+    handle: Effect.fn("page.records")(function* (request) {
+      const asked: Asked = {
+        company: ofQuery(request, "company"),
+        resource: ofQuery(request, "resource"),
+        id: ofQuery(request, "id")
+      }
+      const choices: Choices = {
+        resources: yield* known(request.datasets),
+        companies: request.companies.map(({ name }) => name)
+      }
+      return page({
+        title:
+          asked.id === null || asked.resource === null ? "Records" : `${visible(asked.resource)} ${visible(asked.id)}`,
+        section: "records",
+        isLive: false,
+        body: html`<h1>History of a record</h1>
+          <p>Every version that the warehouse ever held of it, what brought it and what it changed.</p>
+          ${form(asked, choices)} ${yield* look(request, asked, choices)}`
+      })
+    })
+  }
+]

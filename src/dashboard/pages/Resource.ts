@@ -1,0 +1,181 @@
+/** One resource of one company: how it stands, why, and what can be done. */
+import * as Effect from "effect/Effect"
+import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
+import { ago, badge, count, duration } from "../Parts.ts"
+import * as Resources from "../Resources.ts"
+import * as Runs from "../Runs.ts"
+import { actionLink, cursor, facts, freshness, lastRun, next, problem, rows, standingBadges } from "../Shown.ts"
+import { address, visible } from "../Text.ts"
+import { quarantinePart, runTable } from "./Runs.ts"
+
+const runsShown = 50
+
+/** The resource that is meant, or why there is none. */
+export const meant = Effect.fnUntraced(function* (
+  { companies, now }: PageRequest,
+  company: string | null,
+  resource: string | null
+) {
+  const configured = companies.filter(({ name }) => name === company)
+  const [state] = resource === null ? [] : yield* Resources.read(configured, now, resource)
+  if (state !== undefined) return state
+  return yield* new PageError({
+    status: 404,
+    message:
+      configured.length === 0
+        ? `No company ${visible(company ?? "without a name")} is configured here.`
+        : `Company ${visible(company ?? "")} has no resource ${visible(resource ?? "without a name")}.`
+  })
+})
+
+const rangeWords = (since: string | null, until: string | null): string =>
+  since === null && until === null
+    ? "everything"
+    : `${since === null ? "the beginning" : visible(since)} to ${until === null ? "now" : visible(until)}`
+
+const backfillPart = (
+  { backfill }: Resources.ResourceState,
+  now: Date
+): ReadonlyArray<readonly [string, Html | string]> => {
+  if (backfill === null) return []
+  const range = rangeWords(backfill.since, backfill.until)
+  const state = backfill.isRunning
+    ? html`${badge("busy", "running")} since ${ago(backfill.beganAt, now)}`
+    : backfill.askedAt !== null
+      ? html`${badge("busy", "asked for")} ${ago(backfill.askedAt, now)}`
+      : html`${badge(backfill.status === "done" ? "good" : backfill.status === "failed" ? "bad" : "warn", backfill.status ?? "unknown")}
+        ${ago(backfill.endedAt, now)}`
+  return [
+    [
+      "Backfill",
+      html`${state}<span class="detail">${range}</span
+        >${backfill.error === null ? "" : html`<span class="detail">${visible(backfill.error)}</span>`}`
+    ]
+  ]
+}
+
+/** What went wrong last; of the schedule's task where it knows of a later failure than the ledger. */
+const trouble = ({ task, lastRun: run, judged }: Resources.ResourceState): Html | string => {
+  if (!judged.isFailing && !judged.isBarred) return ""
+  if (run !== null && run.status === "failed" && run.error !== null) return problem(run.error, run.remedy)
+  if (task !== null && task.error !== null) return problem(task.error, task.remedy)
+  return problem("The last run failed; nothing is known of why.", null)
+}
+
+const checkpointPart = ({ checkpoint }: Resources.ResourceState, now: Date): Html => {
+  if (checkpoint === null) return html`<p>There is none yet: nothing was read.</p>`
+  const { overlapMs, lateMs, fullScanAt, fullWanted, scanKind, scanPages } = checkpoint
+  return facts([
+    ["Cursor", cursor(checkpoint.cursor)],
+    [
+      "Read again before it",
+      overlapMs === 0 ? "as configured" : `${duration(overlapMs)}, learnt from records that came late`
+    ],
+    ["Latest that a record came", lateMs === 0 ? html`<span class="none">never late</span>` : duration(lateMs)],
+    ["Last read in full", ago(fullScanAt, now)],
+    [
+      "Next read in full",
+      fullWanted === null ? "when it is due" : html`by the next run<span class="detail">${visible(fullWanted)}</span>`
+    ],
+    ...(scanKind === null
+      ? []
+      : ([["Open scan", `${scanKind}, ${count(scanPages ?? 0)} pages so far; the next run goes on there`]] as const))
+  ])
+}
+
+const explainForm = ({ company, resource }: Resources.ResourceState): Html =>
+  html`<form method="get" action="/records" class="stack">
+    <input type="hidden" name="company" value="${company}" /><input type="hidden" name="resource" value="${resource}" />
+    <p>
+      <label for="record">Number of a record</label>
+      <input id="record" name="id" inputmode="numeric" required maxlength="40" />
+      <button type="submit">Show its history</button>
+    </p>
+  </form>`
+
+export const routes: ReadonlyArray<Route> = [
+  {
+    method: "GET",
+    path: "/companies/:company/:resource",
+    handle: Effect.fn("page.resource")(function* (request) {
+      const { path, now } = request
+      const state = yield* meant(request, path["company"] ?? null, path["resource"] ?? null)
+      const { company, companyId, resource, task, judged, quarantined } = state
+      const query = { company, resource }
+      const name = visible(resource)
+      const about = `${name} of ${visible(company)}`
+      const runs = companyId === null ? [] : yield* Runs.list({ ...Runs.anyRun, companyId, resource }, runsShown)
+      const entries =
+        companyId === null || quarantined === 0
+          ? html``
+          : yield* quarantinePart({ companyId, company, resource }, null, now)
+      return page({
+        title: `${name} of ${visible(company)}`,
+        section: "overview",
+        body: html`<h1>${name}</h1>
+          <p class="summary">${standingBadges(judged)} company ${visible(company)}</p>
+          <p class="buttons">
+            ${actionLink("sync", query, "Sync now", about)}
+            ${actionLink("full", query, "Read everything", `again: ${about}`)}
+            ${actionLink("backfill", query, "Backfill", about)}
+            ${
+              judged.isPaused
+                ? actionLink("resume", query, "Resume", about)
+                : actionLink("pause", query, "Pause", about)
+            }
+          </p>
+          ${companyId === null ? html`<p class="hint">The source has not yet told which number this company has, so that its runs and rows cannot be shown.</p>` : ""}
+          ${trouble(state)}
+          ${state.lastRun?.note == null ? "" : html`<p class="note">${visible(state.lastRun.note)}</p>`}
+          <section aria-labelledby="now">
+            <h2 id="now">As it stands</h2>
+            ${facts([
+              ["Freshness", freshness(state, now)],
+              ["Rows", rows(state)],
+              [
+                "Deleted at the source",
+                state.rows === null ? html`<span class="none">not counted</span>` : count(state.rows.deleted)
+              ],
+              [
+                "Quarantine",
+                quarantined === 0
+                  ? "nothing"
+                  : html`<a href="${address("/quarantine", query)}">${count(quarantined)}</a>`
+              ],
+              ["Last run", lastRun(state, now)],
+              ["Schedule", task?.schedule ?? "only if asked"],
+              ["Next run", next(state, now)],
+              ...(task?.pausedAt == null
+                ? []
+                : ([["Paused", html`${ago(task.pausedAt, now)} by ${visible(task.pausedBy ?? "somebody")}`]] as const)),
+              ...(task?.askedAt == null
+                ? []
+                : ([
+                    [
+                      "Asked for",
+                      html`${ago(task.askedAt, now)} by
+                      ${visible(task.askedBy ?? "somebody")}${task.askedFull ? ", in full" : ""}`
+                    ]
+                  ] as const)),
+              ...(task === null || task.failures === 0 ? [] : ([["Failures in a row", count(task.failures)]] as const)),
+              ...backfillPart(state, now)
+            ])}
+          </section>
+          <section aria-labelledby="checkpoint">
+            <h2 id="checkpoint">Checkpoint</h2>
+            ${checkpointPart(state, now)}
+          </section>
+          <section aria-labelledby="one">
+            <h2 id="one">One record</h2>
+            ${explainForm(state)}
+          </section>
+          ${entries}
+          <section aria-labelledby="runs">
+            <h2 id="runs">Runs</h2>
+            ${runs.length === 0 ? html`<p>None yet.</p>` : runTable(`The last runs of ${name}`, runs, now, "resource")}
+            ${runs.length < runsShown ? "" : html`<p><a href="${address("/runs", query)}">All of them</a></p>`}
+          </section>`
+      })
+    })
+  }
+]

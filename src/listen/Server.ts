@@ -1,0 +1,212 @@
+/**
+ * An HTTP server of this process: what every listener needs, whatever it answers.
+ *
+ * Promise: a peer that sends slowly or not at all is cut within bounded time, and there are never more connections than
+ * it can hold. Certificates are followed as they are renewed. When it stops, it takes no more requests and finishes those
+ * in hand first. What it cannot listen as is said in a sentence, with what to do.
+ */
+import { readFileSync } from "node:fs"
+import * as http from "node:http"
+import * as https from "node:https"
+import type { AddressInfo, Socket } from "node:net"
+import { createSecureContext } from "node:tls"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
+
+/** Nobody can listen as the configuration wants it. */
+export class ListenError extends Data.TaggedError("ListenError")<{
+  /** What the listener is for: `receive deliveries`. */
+  readonly purpose: string
+  readonly detail: string
+}> {
+  override get message(): string {
+    return `cannot ${this.purpose}: ${this.detail}`
+  }
+}
+
+/** PEM files. */
+export interface Tls {
+  readonly certificate: string
+  readonly key: string
+}
+
+export interface ServerOptions {
+  /** What it is for, in a message: `receive deliveries`. */
+  readonly purpose: string
+  readonly host: string
+  /** 0 picks a free one. */
+  readonly port: number
+  /** Null for plain HTTP, behind something that ends TLS. */
+  readonly tls: Tls | null
+  /** Whoever asks before sending more than this is not told to go on. */
+  readonly bodyBytesMax: number
+  /** How long a peer may take for a request, headers and body; default 10 s. */
+  readonly requestMaxMs?: number | undefined
+  /** How often the certificate's files are looked at; default a minute. */
+  readonly certificateEveryMs?: number | undefined
+  /** Where half of an answer has been written already, so that no other one may follow. */
+  readonly isAnswered?: ((socket: Socket) => boolean) | undefined
+  /** Answers; never throws. */
+  readonly handle: (request: http.IncomingMessage, response: http.ServerResponse) => void
+}
+
+export interface Server {
+  readonly port: number
+  /** Where it listens; not the address that somebody outside uses. */
+  readonly url: string
+  /** Whether it takes no more requests: connections are not kept then. */
+  readonly isStopping: () => boolean
+}
+
+const requestMaxMsDefault = 10_000
+const checkEveryMs = 1_000
+/** Longer than a load balancer keeps an idle connection, so that it is never this side that closes first. */
+const keepAliveMs = 65_000
+const connectionsMax = 1_024
+const stopMaxMs = 5_000
+const certificateEveryMsDefault = 60_000
+
+/** Listens until the scope ends. */
+export const listen = Effect.fnUntraced(function* (
+  options: ServerOptions
+): Effect.fn.Return<Server, ListenError, Scope.Scope> {
+  const { purpose, tls, bodyBytesMax, handle } = options
+  const requestMaxMs = options.requestMaxMs ?? requestMaxMsDefault
+  let isStopping = false
+  const settings: http.ServerOptions = {
+    headersTimeout: requestMaxMs,
+    requestTimeout: requestMaxMs,
+    connectionsCheckingInterval: Math.min(checkEveryMs, requestMaxMs),
+    keepAliveTimeout: keepAliveMs,
+    noDelay: true
+  }
+  const pem = tls === null ? null : yield* readPem(purpose, tls)
+  const server =
+    pem === null
+      ? http.createServer(settings, handle)
+      : https.createServer({ ...settings, ...pem, minVersion: "TLSv1.2", handshakeTimeout: requestMaxMs }, handle)
+  server.maxConnections = connectionsMax
+  // Whoever asks before sending is told before sending.
+  server.on("checkContinue", (request: http.IncomingMessage, response: http.ServerResponse) => {
+    if (Number(request.headers["content-length"] ?? 0) <= bodyBytesMax) response.writeContinue()
+    handle(request, response)
+  })
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (error.code === "ECONNRESET" || !socket.writable || options.isAnswered?.(socket) === true) {
+      socket.destroy()
+      return
+    }
+    const status = statusOf(error.code)
+    socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () => socket.destroy())
+  })
+
+  yield* Effect.acquireRelease(
+    Effect.callback<void, ListenError>((resume) => {
+      server.once("error", (error) => resume(Effect.fail(listenError(options, error))))
+      server.listen(options.port, options.host, () => resume(Effect.void))
+    }),
+    () =>
+      Effect.callback<void>((resume) => {
+        isStopping = true
+        server.close(() => resume(Effect.void))
+        server.closeIdleConnections()
+      }).pipe(
+        Effect.timeoutOrElse({ duration: stopMaxMs, orElse: () => Effect.sync(() => server.closeAllConnections()) })
+      )
+  )
+  server.on("error", () => {})
+  if (tls !== null && server instanceof https.Server) {
+    const everyMs = options.certificateEveryMs ?? certificateEveryMsDefault
+    yield* Effect.forkScoped(follow(server, purpose, tls, pem, everyMs))
+  }
+  const address = server.address()
+  const port = isAddress(address) ? address.port : options.port
+  const host = options.host.includes(":") ? `[${options.host}]` : options.host
+  return { port, url: `${tls === null ? "http" : "https"}://${host}:${port}`, isStopping: () => isStopping }
+})
+
+const isAddress = (address: AddressInfo | string | null): address is AddressInfo =>
+  typeof address === "object" && address !== null
+
+const statusOf = (code: string | undefined): string => {
+  switch (code) {
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return "408 Request Timeout"
+    case "HPE_HEADER_OVERFLOW":
+      return "431 Request Header Fields Too Large"
+    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+      return "413 Payload Too Large"
+    default:
+      return "400 Bad Request"
+  }
+}
+
+const listenError = ({ purpose, host, port }: ServerOptions, error: NodeJS.ErrnoException): ListenError => {
+  const at = `${host}:${port}`
+  const failure = (detail: string) => new ListenError({ purpose, detail })
+  switch (error.code) {
+    case "EADDRINUSE":
+      return failure(`${at} is in use; stop the other program, or name another port`)
+    case "EACCES":
+      return failure(`${at} is not allowed to this user; name a port above 1023`)
+    case "EADDRNOTAVAIL":
+    case "ENOTFOUND":
+      return failure(`${host} is no address of this machine`)
+    default:
+      return failure(`${at}: ${error.message}`)
+  }
+}
+
+// -------------------------------------------------------------------------------------------------------- certificates
+
+interface Pem {
+  readonly cert: string
+  readonly key: string
+}
+
+/** Reads both files and proves that they fit each other. What is wrong never quotes what stands in them. */
+const readPem = (purpose: string, tls: Tls): Effect.Effect<Pem, ListenError> =>
+  Effect.try({
+    try: () => {
+      const pem = { cert: readFileSync(tls.certificate, "utf8"), key: readFileSync(tls.key, "utf8") }
+      createSecureContext({ ...pem, minVersion: "TLSv1.2" })
+      return pem
+    },
+    catch: (error) =>
+      new ListenError({
+        purpose,
+        detail: `certificate ${tls.certificate} and key ${tls.key} cannot be used (${error instanceof Error ? error.message : "unknown"})`
+      })
+  })
+
+/** Takes a renewed certificate over; a broken one is told once and the old one stays. */
+const follow = (
+  server: https.Server,
+  purpose: string,
+  tls: Tls,
+  first: Pem | null,
+  everyMs: number
+): Effect.Effect<never> =>
+  Effect.gen(function* () {
+    let current = first
+    let told: string | null = null
+    for (;;) {
+      yield* Effect.sleep(everyMs)
+      const read = yield* Effect.result(readPem(purpose, tls))
+      if (Result.isFailure(read)) {
+        const { detail } = read.failure
+        if (detail !== told)
+          yield* Effect.logWarning(`The renewed certificate is not used, the old one stays: ${detail}`)
+        told = detail
+        continue
+      }
+      told = null
+      const pem = read.success
+      if (pem.cert === current?.cert && pem.key === current.key) continue
+      server.setSecureContext({ ...pem, minVersion: "TLSv1.2" })
+      current = pem
+      yield* Effect.logInfo("The renewed certificate is used from now on")
+    }
+  })

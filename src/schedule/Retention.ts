@@ -1,0 +1,191 @@
+/**
+ * Removing what has been dealt with.
+ *
+ * Promise: nothing goes that anybody still needs. Of the ledger stay the newest runs of each resource and lane, the last
+ * runs that read it well, runs that go on, and those that quarantined a record which is still open; open quarantine stays;
+ * of what was pushed stay refused records with the whole push they came in, and pushes that are not finished; nothing of a
+ * push goes before the source has forgotten its keys (F-04). It goes in small batches, each a transaction of its own, so
+ * that nobody waits for it, and several processes may do it at once.
+ *
+ * A record whose row has gone and that is given again is a new one to the outbox. Then the source is looked at before
+ * anything is sent (src/push/Known.ts), as with a warehouse that was lost: the record is adopted, never created twice.
+ */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+
+/** How long what has been dealt with is kept. */
+export interface RetentionSettings {
+  readonly runsMs: number
+  readonly quarantineMs: number
+  readonly outboxMs: number
+}
+
+/** How many rows went. */
+export interface Removed {
+  readonly runs: number
+  readonly quarantine: number
+  readonly outbox: number
+  readonly pushes: number
+  readonly calls: number
+  readonly samples: number
+  readonly tasks: number
+}
+
+const everyMs = 60 * 60_000
+const batchRows = 5_000
+/** So many runs of a resource and lane stay, however old they are. */
+const runsKept = 20
+/** Longer than any source knows a key. */
+const keysKnownMs = 2 * 24 * 60 * 60_000
+const samplesKeptMs = 25 * 60 * 60_000
+
+type Sql<A> = Effect.Effect<A, SqlError, SqlClient.SqlClient>
+
+const ask = <Row extends object>(text: string, values: ReadonlyArray<unknown>): Sql<ReadonlyArray<Row>> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, [...values]))
+
+/** The warehouse's time so long ago, to the microsecond. */
+const cutoff = (ms: number): Sql<string> =>
+  Effect.map(
+    ask<{ at: string }>("select (tributary.now() - make_interval(secs => $1::float8))::text as at", [ms / 1000]),
+    (rows) => rows[0]!.at
+  )
+
+/** Repeats a statement that removes a batch until it finds nothing more; answers how many rows went. */
+const batches = Effect.fnUntraced(function* (text: string, values: ReadonlyArray<unknown>) {
+  let all = 0
+  for (;;) {
+    const removed = (yield* ask(text, values)).length
+    all += removed
+    if (removed < batchRows) return all
+  }
+})
+
+/** A run that read the whole of what it was to read. */
+const readWell = (run: string) => `${run}.lane = 'live' and ${run}.kind in ('full', 'incremental')`
+
+/** Looks at a batch of old runs, from the oldest on, and removes those that nobody needs. */
+const removeRuns = `
+  with old as materialized (
+    select r.id, r.ended_at from tributary.runs r
+     where r.ended_at < $1::timestamptz and (r.ended_at, r.id) > ($2::timestamptz, $3::bigint)
+     order by r.ended_at, r.id limit ${batchRows}),
+  gone as (
+    delete from tributary.runs r using old
+     where r.id = old.id and r.status <> 'running'
+       and exists (select from tributary.runs n where n.company_id = r.company_id and n.resource = r.resource
+                      and n.lane = r.lane and n.id > r.id order by n.id offset ${runsKept - 1} limit 1)
+       and (not (${readWell("r")} and r.status = 'done')
+            or exists (select from tributary.runs n where n.company_id = r.company_id and n.resource = r.resource
+                          and ${readWell("n")} and n.status = 'done' and n.id > r.id))
+       and (not (${readWell("r")} and r.kind = 'full' and r.status in ('done', 'quarantined'))
+            or exists (select from tributary.runs n where n.company_id = r.company_id and n.resource = r.resource
+                          and n.lane = 'live' and n.kind = 'full' and n.status in ('done', 'quarantined') and n.id > r.id))
+       and not exists (select from tributary.quarantine q where q.run_id = r.id and q.resolved_at is null)
+    returning 1)
+  select count(*)::float8 as seen, (select count(*) from gone)::float8 as gone,
+         max(ended_at)::text as at, (array_agg(id order by ended_at desc, id desc))[1]::text as id
+    from old`
+
+const runs = Effect.fnUntraced(function* (settings: RetentionSettings) {
+  const before = yield* cutoff(settings.runsMs)
+  let at = "-infinity"
+  let id = "0"
+  let all = 0
+  for (;;) {
+    const [batch] = yield* ask<{ seen: number; gone: number; at: string | null; id: string | null }>(removeRuns, [
+      before,
+      at,
+      id
+    ])
+    all += batch!.gone
+    if (batch!.seen < batchRows || batch!.at === null || batch!.id === null) return all
+    at = batch!.at
+    id = batch!.id
+  }
+})
+
+const removeQuarantine = `
+  delete from tributary.quarantine where id = any(array(
+    select id from tributary.quarantine where resolved_at < $1::timestamptz
+     order by resolved_at limit ${batchRows} for update skip locked)) returning 1`
+
+/** Pushes that are done with, all of whose records are done. */
+const oldPushes = `
+  select p.id::text as id from tributary.pushes p
+   where p.finished_at < $1::timestamptz
+     and not exists (select from tributary.outbox o where o.push_id = p.id and o.state <> 'done') order by p.id`
+
+const removePushed = `
+  delete from tributary.outbox where id = any(array(
+    select o.id from tributary.outbox o join tributary.pushes p on p.id = o.push_id
+     where o.push_id = $2::bigint and o.state = 'done' and o.settled_at < $1::timestamptz
+       and p.finished_at < $1::timestamptz
+     limit ${batchRows} for update of o skip locked)) returning 1`
+
+const removePush = `
+  delete from tributary.pushes p where p.id = $2::bigint and p.finished_at < $1::timestamptz
+     and not exists (select from tributary.outbox o where o.push_id = p.id) returning 1`
+
+const removeFree = `
+  delete from tributary.outbox where id = any(array(
+    select id from tributary.outbox where push_id is null and state = 'done' and settled_at < $1::timestamptz
+     order by settled_at limit ${batchRows} for update skip locked)) returning 1`
+
+/** Calls of refused records stay with them: they tell how it was asked. */
+const removeCalls = `
+  delete from tributary.push_calls where id = any(array(
+    select c.id from tributary.push_calls c
+     where c.state <> 'open' and c.settled_at < $1::timestamptz
+       and not exists (select from tributary.outbox o where o.call_id = c.id and o.state = 'refused')
+     order by c.settled_at limit ${batchRows} for update skip locked)) returning 1`
+
+const pushed = Effect.fnUntraced(function* (settings: RetentionSettings) {
+  const before = yield* cutoff(Math.max(settings.outboxMs, keysKnownMs))
+  let outbox = yield* batches(removeFree, [before])
+  let pushes = 0
+  for (const { id } of yield* ask<{ id: string }>(oldPushes, [before])) {
+    outbox += yield* batches(removePushed, [before, id])
+    pushes += (yield* ask(removePush, [before, id])).length
+  }
+  return { outbox, pushes, calls: yield* batches(removeCalls, [before]) }
+})
+
+const removeSamples = `
+  delete from tributary.budget_samples s using (
+    select o.fingerprint, o.at from tributary.budgets b cross join lateral (
+      select fingerprint, at from tributary.budget_samples
+       where fingerprint = b.fingerprint and at < $1::timestamptz order by at limit ${batchRows}) o
+     limit ${batchRows}) old
+   where s.fingerprint = old.fingerprint and s.at = old.at returning 1`
+
+/** A backfill that ended and that nobody asked for again. */
+const removeTasks = `
+  delete from tributary.schedule
+   where kind = 'backfill' and ended_at < $1::timestamptz and next_at is null and asked_at is null and paused_at is null
+     and (lease_until is null or lease_until < tributary.now()) returning 1`
+
+/** Removes everything that is old enough, once. */
+export const pass = Effect.fnUntraced(function* (
+  settings: RetentionSettings
+): Effect.fn.Return<Removed, SqlError, SqlClient.SqlClient> {
+  const quarantine = yield* batches(removeQuarantine, [yield* cutoff(settings.quarantineMs)])
+  const ended = yield* runs(settings)
+  const { outbox, pushes, calls } = yield* pushed(settings)
+  const samples = yield* batches(removeSamples, [yield* cutoff(samplesKeptMs)])
+  const tasks = (yield* ask(removeTasks, [yield* cutoff(settings.runsMs)])).length
+  return { runs: ended, quarantine, outbox, pushes, calls, samples, tasks }
+})
+
+/** Removes what is old enough at once, then every hour, for ever. */
+export const keep = Effect.fnUntraced(function* (
+  settings: RetentionSettings
+): Effect.fn.Return<never, SqlError, SqlClient.SqlClient> {
+  for (;;) {
+    const { samples: _, ...told } = yield* pass(settings)
+    const words = Object.entries(told).flatMap(([what, count]) => (count === 0 ? [] : [`${count} ${what}`]))
+    if (words.length > 0) yield* Effect.logInfo(`removed what was old: ${words.join(", ")}`)
+    yield* Effect.sleep(everyMs)
+  }
+})

@@ -1,0 +1,210 @@
+/**
+ * What `tributary serve` costs while there is nothing to do, how soon its page is there, and how soon a command starts.
+ *
+ * Promise: the warehouse has two companies with 100 resources each and a ledger of 10,000 runs; everything that the
+ * source has was synced by `serve` itself, its schedules are on and it receives; nothing is due while it is measured.
+ */
+import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import { openBrowser, until, visit } from "../support/browser.ts"
+import { type Figure, median } from "./Figures.ts"
+import { cpuOf, rssMbOf } from "./Processes.ts"
+import type { Stand, Warehouse } from "./Stand.ts"
+
+const companies = ["north", "south"] as const
+const resourcesEach = 100
+const runs = 10_000
+const views = 40
+const paints = 10
+const commandStarts = 7
+const idleMs = 60_000
+/** From the last run to where counting of rows and the like has come to rest. */
+const settleMs = 20_000
+
+const launcher = fileURLToPath(new URL("../../src/cli/launch.js", import.meta.url))
+const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+const now = () => Number(process.hrtime.bigint()) / 1e6
+
+/** Beyond the catalogue's, resources that only run when asked. */
+const real = [...serviceV2.resources.keys()]
+const others = Array.from({ length: Math.max(0, resourcesEach - real.length) }, (_, number) => `widgets${number + 1}`)
+const resources = [...real, ...others]
+
+const configuration = `companies:
+${companies.map((name) => `  - { name: ${name}, token_env: ${name.toUpperCase()}, resources: [${resources.join(", ")}] }`).join("\n")}
+resources:
+${others.map((path) => `  ${path}: { modifiedsince: true }`).join("\n")}
+budget: { requests_per_minute: 1000000 }
+schedule:
+  default: { every: 6h }
+  resources:
+${others.map((path) => `    ${path}: "off"`).join("\n")}
+webhooks: { listen: "127.0.0.1:0" }
+dashboard: { listen: "127.0.0.1:0" }
+`
+
+/** A ledger as a few weeks leave it. */
+const remember = (warehouse: Warehouse) =>
+  warehouse.query(
+    `insert into tributary.runs (company_id, resource, kind, lane, status, fence, began_at, ended_at, cursor_to, pages,
+            requests, bytes, records, inserted, updated, unchanged, error, remedy)
+     select 1 + number % 2, ($1::text[])[1 + (number / 2) % array_length($1::text[], 1)], 'incremental', 'live',
+            case when number % 50 = 0 then 'failed' else 'done' end, 1,
+            tributary.now() - interval '1 day' - number * interval '5 minutes',
+            tributary.now() - interval '1 day' - number * interval '5 minutes' + interval '2 seconds',
+            '2026-01-01T00:00:00Z', 1, 1, 20000, 40, 1, 2, 37,
+            case when number % 50 = 0 then 'the service failed (500)' end,
+            case when number % 50 = 0 then 'the next run goes on' end
+       from generate_series(1, ${runs}) number order by number desc`,
+    [resources]
+  )
+
+const percentile = (values: ReadonlyArray<number>, share: number): number => {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!
+}
+
+/** How long a command takes from its start to its end, in seconds. */
+const commandSeconds = async (args: ReadonlyArray<string>): Promise<number> => {
+  const took: Array<number> = []
+  for (let round = 0; round <= commandStarts; round += 1) {
+    const began = now()
+    await new Promise<void>((resolve, reject) => {
+      const child = spawn(process.execPath, [launcher, ...args], { stdio: "ignore" })
+      child.once("exit", (code) => (code === 0 ? resolve() : reject(new Error(`${args.join(" ")} ended with ${code}`))))
+    })
+    // The first one fills the cache of compiled code.
+    if (round > 0) took.push((now() - began) / 1000)
+  }
+  return median(took)
+}
+
+export const serving = async (stand: Stand, say: (line: string) => void): Promise<ReadonlyArray<Figure>> => {
+  const figures: Array<Figure> = []
+  for (const args of [["--version"], ["status", "--help"]]) {
+    figures.push({
+      what: `command start: ${args.join(" ")}`,
+      value: await commandSeconds(args),
+      baseline: null,
+      unit: "s",
+      bound: { kind: "at most", limit: 0.6 },
+      note: `median of ${commandStarts}`
+    })
+  }
+
+  const source = await stand.source(["--data", "demo"], { pageSize: null })
+  const warehouse = await stand.warehouse()
+  await stand.sync(source, warehouse, { requestsPerMinute: null, pageSize: null }, [real[0]!])
+  await remember(warehouse)
+  const began = now()
+  const serve = await stand.serving(source, warehouse, configuration, {
+    NORTH: source.token,
+    SOUTH: await source.reference.token(2)
+  })
+  const { dashboard } = JSON.parse(serve.line) as { readonly dashboard?: string }
+  if (dashboard === undefined) throw new Error(`serve shows no page: ${serve.line}`)
+  await until(
+    "the first syncs",
+    () =>
+      warehouse.query<{ all: number; open: number }>(
+        `select count(*)::int as all, count(*) filter (where schedule <> 'off' and ended_at is null)::int as open
+           from tributary.schedule where kind = 'sync'`
+      ),
+    ([row]) => row !== undefined && row.all >= companies.length * resources.length && row.open === 0,
+    180
+  )
+  say(
+    `serving: ${companies.length * real.length} resources synced in ${((now() - began) / 1000).toFixed(1)} s; idle from here on`
+  )
+  await sleep(settleMs)
+
+  // ------------------------------------------------------------------------------------------------------------- views
+  const took: Array<number> = []
+  let bytes = 0
+  for (let round = 0; round <= views; round += 1) {
+    const from = now()
+    const response = await fetch(dashboard)
+    const text = await response.text()
+    if (response.status !== 200) throw new Error(`the page answered ${response.status}: ${text.slice(0, 400)}`)
+    for (const resource of [real[0]!, others.at(-1)!]) {
+      if (!text.includes(resource)) throw new Error(`the page does not show ${resource}`)
+    }
+    bytes = text.length
+    took.push(now() - from)
+  }
+  const [first = 0, ...later] = took
+  figures.push({
+    what: "page: first view over HTTP, p95",
+    value: percentile(later, 0.95),
+    baseline: null,
+    unit: "ms",
+    bound: { kind: "at most", limit: 300 },
+    note: `${companies.length} x ${resources.length} resources, ${runs.toLocaleString("en-US")} runs; p50 ${percentile(later, 0.5).toFixed(0)} ms, the very first ${first.toFixed(0)} ms, ${(bytes / 1024).toFixed(0)} KB`
+  })
+  const browser = await openBrowser()
+  try {
+    const painted: Array<number> = []
+    for (let round = 0; round < paints; round += 1) {
+      // Each with an empty cache.
+      const look = await visit(browser, dashboard)
+      await look.go("/")
+      const at = await until(
+        "the first paint",
+        () =>
+          look.page.evaluate<number | null>(
+            `performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? null`
+          ),
+        (ms) => ms !== null
+      )
+      painted.push(at!)
+      await look.close()
+    }
+    figures.push({
+      what: "page: first contentful paint in Chromium, p95",
+      value: percentile(painted, 0.95),
+      baseline: null,
+      unit: "ms",
+      bound: { kind: "at most", limit: 300 },
+      note: `from the beginning of the navigation, nothing cached; p50 ${percentile(painted, 0.5).toFixed(0)} ms`
+    })
+
+    // ------------------------------------------------------------------------------------------------------------ idle
+    const idle = async (what: string) => {
+      const [cpuBefore, postgresBefore, from] = [cpuOf(serve.pid), stand.postgresCpu(), now()]
+      await sleep(idleMs)
+      const [cpu, postgres, seconds] = [cpuOf(serve.pid), stand.postgresCpu(), (now() - from) / 1000]
+      const ofPostgres = postgres === null || postgresBefore === null ? null : (postgres - postgresBefore) / seconds
+      figures.push(
+        {
+          what: `serve idle, ${what}: CPU of a core`,
+          value: cpu === null || cpuBefore === null ? null : (cpu - cpuBefore) / seconds,
+          baseline: null,
+          unit: "share",
+          bound: { kind: "at most", limit: 0.01 },
+          note: `over ${seconds.toFixed(0)} s; Postgres ${ofPostgres === null ? "?" : (ofPostgres * 100).toFixed(1)} %`
+        },
+        {
+          what: `serve idle, ${what}: memory`,
+          value: rssMbOf(serve.pid),
+          baseline: null,
+          unit: "MB",
+          bound: { kind: "at most", limit: 200 },
+          note: "resident, after the first syncs of everything"
+        }
+      )
+    }
+    await idle("page closed")
+    const look = await visit(browser, dashboard)
+    await look.go("/")
+    await idle("page open")
+    await look.close()
+  } finally {
+    await browser.close()
+  }
+  const cost = await serve.stop()
+  say(`serving: ${cost.peakMb?.toFixed(0) ?? "?"} MB at most, ${cost.cpuSeconds?.toFixed(1) ?? "?"} s of CPU in all`)
+  await warehouse.close()
+  await source.reference.stop()
+  return figures
+}

@@ -1,0 +1,339 @@
+/**
+ * Every example that a command's help shows, run as it stands there in a folder that was prepared for it. What stands for
+ * something else (RESOURCE, a number) is filled in; an example that nobody has prepared for fails.
+ */
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import type * as Command from "effect/cli/Command"
+import { rootFor } from "../../src/cli/Program.ts"
+import { makeStage, type Stage } from "../support/stage.ts"
+
+interface Prepared {
+  /** What is done first, in the folder. */
+  readonly first?: (stage: Stage) => Effect.Effect<unknown>
+  /** The line that is run, where the example holds what stands for something else. */
+  readonly as?: string | ((stage: Stage) => Effect.Effect<string>)
+  /** The exit code; 0 unless something else is what the example is about. */
+  readonly code?: number
+  /** What standard output, or the file that it went to, must hold. */
+  readonly says: RegExp
+  /** It goes on until it is stopped, and says this once it is ready. */
+  readonly serves?: true
+  /** It asks, and these are the answers by what is asked. */
+  readonly answers?: ReadonlyArray<readonly [RegExp, string]>
+}
+
+const subscriptionOf = (stage: Stage, address: string) =>
+  Effect.map(stage.shell("tributary webhooks list --json"), ({ stdout, stderr }) => {
+    const { companies } = JSON.parse(stdout) as {
+      companies?: ReadonlyArray<{
+        subscriptions: ReadonlyArray<{ subscription: { readonly id: string; readonly url: string } }>
+      }>
+    }
+    const found = companies?.[0]?.subscriptions.find(({ subscription }) => subscription.url.startsWith(address))
+    if (found === undefined) throw new Error(`no subscription to ${address}: ${stdout}${stderr}`)
+    return found.subscription.id
+  })
+
+const elsewhere = "https://elsewhere.example.com"
+
+const records = "externalid,customercode,name\nE-1,EXAMPL01,One\nE-2,EXAMPL02,Two\n"
+
+const push = "tributary push customers --from records.csv"
+
+/** A line about a push of which the source has refused a record, whose externalid is this; N stands for its number. */
+const refused = (externalid: string, line: string) => (stage: Stage) =>
+  Effect.gen(function* () {
+    const code = externalid.replace("-", "")
+    stage.file("bad.csv", `externalid,customercode,name,invoiceterm\n${externalid},${code},Bad,no such term\n`)
+    const { stdout } = yield* stage.shell("tributary push customers --from bad.csv --json || true")
+    return line.replace("N", String((JSON.parse(stdout) as { readonly push: number }).push))
+  })
+
+/** By the example as the help shows it, in the order in which they are run. */
+const prepared: Readonly<Record<string, Prepared>> = {
+  "tributary demo": { says: /are equal/ },
+  "tributary status --demo --json": { says: /"resource":"customers"/ },
+  "tributary init": {
+    as: "mkdir -p asked && cd asked && tributary init",
+    answers: [
+      /Address of the service/,
+      /Use the token/,
+      /What is the company called/,
+      /Another company/,
+      /Where is the warehouse/,
+      /Which resources/,
+      /How old may/,
+      /Public https address/,
+      /Password for the page/
+    ].map((question) => [question, "\r"] as const),
+    says: /tributary doctor[^]*tributary sync/
+  },
+  "tributary init --yes --url https://erp.example.com/!/api/v2 --company north --token-env NORTH_TOKEN": {
+    as:
+      "mkdir -p told && cd told && NORTH_TOKEN=$SERVICE_API_TOKEN " +
+      "tributary init --yes --url $SERVICE_API_URL --company north --token-env NORTH_TOKEN",
+    says: /tributary doctor[^]*tributary sync/
+  },
+  "tributary reference-server --data demo": { serves: true, says: /"baseUrl"/ },
+  "tributary reference-server --port 8080 --control-port 8081 --data empty": {
+    as: "tributary reference-server --port 0 --control-port 0 --data empty",
+    serves: true,
+    says: /"baseUrl"/
+  },
+  "tributary plan": { says: /customers/ },
+  "tributary plan --backfill --since 2026-01-01": { says: /customers/ },
+  "tributary sync": { says: /resources in .* new/ },
+  "tributary plan --no-probe --json": { says: /"resource":"customers"/ },
+  "tributary sync --full --json": { says: /"resource":"customers"/ },
+  "tributary backfill": { says: /resources in/ },
+  "tributary backfill --since 2026-01-01 --until 2026-01-31": { says: /resources in/ },
+  "tributary status": { says: /customers/ },
+  "tributary verify": { says: /equal/ },
+  "tributary verify --sample 200": { says: /equal/ },
+  "tributary verify --resource RESOURCE --repair": {
+    as: "tributary verify --resource customers --repair",
+    says: /equal/
+  },
+  "tributary explain RESOURCE 17": { as: "tributary explain customers 17", says: /version 1/ },
+  "tributary explain RESOURCE 17 --company 2 --json": {
+    as: "tributary explain customers 17 --company 1 --json",
+    says: /"explanations":\[\{/
+  },
+  'tributary query "select resource, status, records from tributary.runs order by id desc limit 5"': {
+    says: /complete|done|succeeded|ok/
+  },
+  "tributary schema plan": {
+    first: (stage) =>
+      Effect.gen(function* () {
+        yield* stage.world.control("POST", "/records", {
+          company: 1,
+          resource: "items",
+          records: [{ id: 990_001, colour: "red", weight: 3 }]
+        })
+        yield* stage.shell("tributary sync items")
+      }),
+    says: /colour/
+  },
+  "tributary schema apply --field widgets.colour --type text": {
+    as: "tributary schema apply --field items.colour --type text",
+    says: /items\.colour has the column colour \(text\) now/
+  },
+  "tributary schema apply": { says: /items\.weight has the column weight/ },
+  "tributary schema grants | psql": { says: /GRANT|done/ },
+  "tributary schema dbt --out models/sources": { says: /models\/sources\/.*tables? with columns/ },
+  "tributary schema dbt --catalogue-only": { says: /version: 2[^]*customers/ },
+
+  [`tributary push RESOURCE --from records.csv --dry-run`]: {
+    first: (stage) => Effect.sync(() => stage.file("records.csv", records)),
+    as: `${push} --dry-run`,
+    says: /2 records would be created/
+  },
+  "tributary push RESOURCE --from records.csv": { as: push, says: /2 created/ },
+  "tributary push RESOURCE --from changes.ndjson --update": {
+    first: (stage) => Effect.sync(() => stage.file("changes.ndjson", '{"externalid":"E-1","name":"Uno"}\n')),
+    as: "tributary push customers --from changes.ndjson --update",
+    says: /1 updated/
+  },
+  'tributary push RESOURCE --from "select ..." --json': {
+    as: "tributary push customers --from \"select 'E-3' as externalid, 'EXAMPL03' as customercode, 'Three' as name\" --json",
+    says: /"created":1/
+  },
+  "tributary push status": { says: /customers/ },
+  "tributary push status 3 --json": { says: /"push":"?3|"id":"?3/ },
+  "tributary push retry": { says: /./ },
+  "tributary push export-refused 3 --to refused.ndjson": {
+    as: refused("B-1", "tributary push export-refused N --to refused.ndjson && cat refused.ndjson"),
+    says: /"externalid":"B-1"/
+  },
+  "tributary push export-refused 3 --to refused.csv": {
+    as: refused("B-2", "tributary push export-refused N --to refused.csv && cat refused.csv"),
+    says: /B-2/
+  },
+  "tributary push retry 3 --refused": {
+    as: refused("B-3", "tributary push retry N --refused"),
+    // The source refuses it once more.
+    code: 4,
+    says: /1 refused/
+  },
+
+  "tributary serve": { serves: true, says: /Receiving events at/ },
+  "tributary serve --listen 127.0.0.1:9000 --json": {
+    as: "tributary serve --listen 127.0.0.1:0 --json",
+    serves: true,
+    says: /"ready":true/
+  },
+  "tributary serve --dashboard 127.0.0.1:9001": {
+    as: "tributary serve --dashboard 127.0.0.1:0",
+    serves: true,
+    says: /page.*http:\/\/127\.0\.0\.1:\d+/i
+  },
+  "tributary webhooks ensure": {
+    first: (stage) => Effect.orDie(stage.begin("tributary serve", /Receiving events at/)),
+    says: /subscription \d+ .*delivers/s
+  },
+  "tributary webhooks ensure --company main --json": { says: /"deeds":\[\]/ },
+  "tributary webhooks create --url https://elsewhere.example.com/in --event resource.created": {
+    as: `tributary webhooks create --url ${elsewhere}/in --event orders.created`,
+    says: /elsewhere\.example\.com/
+  },
+  "tributary webhooks list": { says: /elsewhere\.example\.com/ },
+  "tributary webhooks test": { says: /204/ },
+  "tributary doctor": { says: /0 failed|\d+ ok/ },
+  "tributary doctor --company main --send-test": { says: /\d+ ok/ },
+  "tributary doctor --json": { says: /"ok":true/ },
+  "tributary webhooks rotate": { says: /subscription/ },
+  "tributary webhooks rotate 7 --secret-env HOOK_SECRET": {
+    as: (stage) =>
+      Effect.map(
+        subscriptionOf(stage, elsewhere),
+        (id) => `HOOK_SECRET=a-secret-of-my-own tributary webhooks rotate ${id} --secret-env HOOK_SECRET`
+      ),
+    says: /subscription/
+  },
+  "tributary webhooks pause": { says: /is paused/ },
+  "tributary webhooks pause 7 --company main --json": {
+    as: (stage) =>
+      Effect.map(subscriptionOf(stage, elsewhere), (id) => `tributary webhooks pause ${id} --company main --json`),
+    says: /"paused":true/
+  },
+  "tributary webhooks resume": { says: /./ },
+  "tributary webhooks resume 7 --company main --json": {
+    as: (stage) =>
+      Effect.map(subscriptionOf(stage, elsewhere), (id) => `tributary webhooks resume ${id} --company main --json`),
+    says: /"paused":false/
+  },
+  "tributary webhooks deliveries": { says: /delivered/ },
+  "tributary webhooks deliveries --abandoned --limit 100": { says: /no such delivery/ },
+  "tributary webhooks replay": { says: /0 events wait/ },
+  "tributary webhooks replay --ignored --resource NAME": {
+    as: "tributary webhooks replay --ignored --resource customers",
+    says: /0 events wait/
+  },
+  "tributary webhooks replay --event evt_1 --json": {
+    as: (stage) =>
+      Effect.map(
+        stage.world.query<{ id: string }>("select event_id as id from tributary.inbox limit 1"),
+        ([event]) => `tributary webhooks replay --event ${event!.id} --json`
+      ),
+    says: /"events":1/
+  },
+  "tributary webhooks delete 7": {
+    as: (stage) => Effect.map(subscriptionOf(stage, elsewhere), (id) => `tributary webhooks delete ${id}`),
+    says: /subscription/
+  },
+
+  "tributary completions bash > ~/.local/share/bash-completion/completions/tributary": {
+    first: (stage) =>
+      Effect.sync(() => {
+        for (const folder of [".local/share/bash-completion/completions", ".zfunc", ".config/fish/completions"]) {
+          mkdirSync(join(stage.world.folder, "home", folder), { recursive: true })
+        }
+      }),
+    as:
+      "tributary completions bash > ~/.local/share/bash-completion/completions/tributary; " +
+      "cat ~/.local/share/bash-completion/completions/tributary",
+    says: /complete .*tributary/
+  },
+  'tributary completions zsh > "${fpath[1]}/_tributary"': {
+    // bash counts from 0.
+    as: 'fpath=("" ~/.zfunc); tributary completions zsh > "${fpath[1]}/_tributary"; cat ~/.zfunc/_tributary',
+    says: /#compdef tributary/
+  },
+  "tributary completions fish > ~/.config/fish/completions/tributary.fish": {
+    as:
+      "tributary completions fish > ~/.config/fish/completions/tributary.fish; " +
+      "cat ~/.config/fish/completions/tributary.fish",
+    says: /complete -c tributary/
+  }
+}
+
+interface Shown {
+  readonly of: string
+  readonly examples: ReadonlyArray<string>
+  readonly isGroup: boolean
+}
+
+/** Every command with the examples of its help, subcommands after what they belong to. */
+const commandsOf = (command: Command.Command.Any, path: string): ReadonlyArray<Shown> => {
+  const subcommands = command.subcommands.flatMap(({ commands }) => commands)
+  return [
+    { of: path, examples: command.examples.map((one) => one.command), isGroup: subcommands.length > 0 },
+    ...subcommands.flatMap((one) => commandsOf(one, `${path} ${one.name}`))
+  ]
+}
+
+describe("the examples of the help", () => {
+  it.effect("are there for every command, and each is prepared for below", () =>
+    Effect.gen(function* () {
+      const commands = commandsOf(yield* rootFor([]), "tributary")
+      assert.deepStrictEqual(
+        commands.filter(({ examples, isGroup }) => !isGroup && examples.length === 0).map((one) => one.of),
+        []
+      )
+      const shown = commands.flatMap(({ examples }) => examples)
+      assert.deepStrictEqual(
+        shown.filter((example) => prepared[example] === undefined),
+        []
+      )
+      assert.deepStrictEqual(
+        Object.keys(prepared).filter((example) => !shown.includes(example)),
+        []
+      )
+    })
+  )
+
+  it.live(
+    "do what they say",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const stage = yield* makeStage
+          stage.file(
+            "config/tributary.yaml",
+            `webhooks:
+  listen: ${new URL(stage.receiverUrl).host.replace("localhost", "127.0.0.1")}
+  public_url: ${stage.receiverUrl}
+  certificate: cert.pem
+  key: key.pem
+dashboard: { listen: 127.0.0.1:0 }
+schedule: { default: off }
+budget: { requests_per_minute: 100000 }
+`
+          )
+          const problems: Array<string> = []
+          const only = process.env["TRIBUTARY_EXAMPLES"]
+          for (const [example, { first, as, code = 0, says, serves, answers }] of Object.entries(prepared)) {
+            if (only !== undefined && !new RegExp(only).test(example)) continue
+            const began = performance.now()
+            const attempt = Effect.gen(function* () {
+              if (first !== undefined) yield* first(stage)
+              const line = as === undefined ? example : typeof as === "string" ? as : yield* as(stage)
+              if (answers !== undefined) return yield* stage.converse(line, answers)
+              if (serves === undefined) return yield* stage.shell(line)
+              const begun = yield* stage.begin(line, says)
+              return yield* begun.stop
+            })
+            const {
+              code: ended,
+              stdout,
+              stderr
+            } = yield* attempt.pipe(
+              Effect.catchCause((cause) => Effect.succeed({ code: null, stdout: "", stderr: Cause.pretty(cause) }))
+            )
+            console.log(`${String(Math.round(performance.now() - began)).padStart(6)} ms  ${example}`)
+            // A server was told to stop by Ctrl-C.
+            const codes = serves === true ? [0, 130] : [code]
+            if (ended === null || !codes.includes(ended) || !says.test(stdout)) {
+              problems.push(`${example} ended with ${ended}\n${stdout.slice(-600)}\n${stderr.slice(-600)}`)
+            }
+          }
+          assert.strictEqual(problems.join("\n\n"), "")
+        })
+      ),
+    { timeout: 400_000 }
+  )
+})

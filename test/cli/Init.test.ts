@@ -1,0 +1,303 @@
+/**
+ * `tributary init`: what it makes of an address and of an `.env`, and a whole conversation at a terminal with a real
+ * source. What scripts see of it is tried in `Init.long.test.ts`.
+ */
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { parse as parseDotEnv } from "dotenv"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as Redacted from "effect/Redacted"
+import * as Terminal from "effect/Terminal"
+import * as fc from "fast-check"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import { ServiceClient, Transport } from "../../connectors/service-v2/client/index.ts"
+import * as Budget from "../../src/budget/Budget.ts"
+import * as Address from "../../src/cli/init/Address.ts"
+import * as Files from "../../src/cli/init/Files.ts"
+import { type Given, initialise } from "../../src/cli/init/Initialise.ts"
+import { Source } from "../../src/cli/Source.ts"
+import * as Configuration from "../../src/configuration/Configuration.ts"
+import { startReference } from "../support/reference.ts"
+
+// --------------------------------------------------------------------------------------------------------- the address
+
+describe("the address", () => {
+  it("is put right where that is obvious, and refused where the token would not be safe", () => {
+    const right: ReadonlyArray<readonly [string, string]> = [
+      ["https://erp.example.com/!/api/v2", "https://erp.example.com/!/api/v2"],
+      [" https://erp.example.com/!/api/v2/ ", "https://erp.example.com/!/api/v2"],
+      ["erp.example.com", "https://erp.example.com/!/api/v2"],
+      ["https://erp.example.com/%21/api/v2/orders?x=1", "https://erp.example.com/!/api/v2"],
+      ["https://erp.example.com:8443/!/api", "https://erp.example.com:8443/!/api/v2"],
+      ["https://proxy.example.com/erp/!/api/v2", "https://proxy.example.com/erp/!/api/v2"],
+      ["127.0.0.1:8080", "http://127.0.0.1:8080/!/api/v2"],
+      ["http://localhost:8080/", "http://localhost:8080/!/api/v2"],
+      ["http://[::1]:8080/", "http://[::1]:8080/!/api/v2"]
+    ]
+    for (const [given, wanted] of right) {
+      const read = Address.read(given)
+      assert.isObject(read, given)
+      assert.strictEqual(typeof read === "string" ? read : read.url, wanted, given)
+    }
+    for (const [given, told] of [
+      ["", "expected the address"],
+      ["http://erp.example.com/!/api/v2", "use https"],
+      ["https://anna:secret@erp.example.com", "carries credentials"],
+      ["ftp://erp.example.com", "no https address"],
+      ["https://erp.example.com/login", "this ends in /login"],
+      ["https://erp.example.com/!/api/v20", "expected the address"],
+      ["https://", "no address"]
+    ] as const) {
+      const read = Address.read(given)
+      assert.isString(read, given)
+      if (typeof read === "string") assert.include(read, told, given)
+    }
+  })
+})
+
+// ---------------------------------------------------------------------------------------------------------------- .env
+
+describe("the .env", () => {
+  it("keeps what is there, whatever it is, and holds every value as it was given", () => {
+    const value = fc.string({ minLength: 1, maxLength: 30, unit: "grapheme-ascii" }).filter((text) => text.trim() === text)
+    const before = fc.array(
+      fc.constantFrom("A=1", "# a remark", "", "export B='two words'", 'C="x # y"', "NORTH_TOKEN=old", "D=a=b", "E: yes"),
+      { maxLength: 8 }
+    )
+    let written = 0
+    fc.assert(
+      fc.property(before, value, value, (lines, token, other) => {
+        const text = lines.join("\n")
+        const merged = Files.mergedEnvironment(
+          text,
+          new Map([
+            ["NORTH_TOKEN", token],
+            ["OTHER", other]
+          ])
+        )
+        if ("unwritable" in merged) return
+        written += 1
+        assert.deepStrictEqual(parseDotEnv(merged.text), { ...parseDotEnv(text), NORTH_TOKEN: token, OTHER: other })
+        for (const line of lines) if (!line.startsWith("NORTH_TOKEN")) assert.include(merged.text.split("\n"), line)
+      }),
+      { numRuns: 500, seed: 7 }
+    )
+    assert.isAbove(written, 450, "almost every value can be written")
+  })
+
+  it("is not touched where everything stands in it, and is replaced in its place where not", () => {
+    const text = "A=1\nNORTH_TOKEN='abc'\n# end"
+    assert.deepStrictEqual(Files.mergedEnvironment(text, new Map([["NORTH_TOKEN", "abc"]])), { text })
+    assert.deepStrictEqual(Files.mergedEnvironment(text, new Map([["NORTH_TOKEN", "new"]])), {
+      text: "A=1\nNORTH_TOKEN=new\n# end\n"
+    })
+    // A value over several lines is not understood line by line: nothing is written rather than half of it.
+    assert.deepStrictEqual(
+      Files.mergedEnvironment('KEY="-----BEGIN\nNORTH_TOKEN=x\n-----END"\n', new Map([["NORTH_TOKEN", "abc"]])),
+      { unwritable: "NORTH_TOKEN" }
+    )
+  })
+
+  it("is known to be ignored or not", () => {
+    for (const ignoring of [".env", "/.env", "**/.env", ".env*", "*.env", "# x\n.env\n", "!.env\n.env"]) {
+      assert.isTrue(Files.ignoresEnvironment(ignoring), ignoring)
+    }
+    for (const not of ["", "env", ".env.local", "#.env", ".env\n!.env", "node_modules"]) {
+      assert.isFalse(Files.ignoresEnvironment(not), not)
+    }
+  })
+})
+
+// ---------------------------------------------------------------------------------------------------- the conversation
+
+const nothing: Given = {
+  url: null,
+  companies: [],
+  tokenVariables: [],
+  databaseUrlVariable: null,
+  areas: [],
+  freshnessMinutes: null,
+  publicUrl: null,
+  passwordVariable: null,
+  replace: false,
+  config: null,
+  isInteractive: true
+}
+
+/** What the commands work with, but for what a conversation does not need. */
+const source = Layer.succeed(Source, {
+  catalogue: serviceV2,
+  connect: Effect.fnUntraced(function* (company, configuration) {
+    const http = yield* Layer.build(Transport.layerUndici())
+    const budget = yield* Budget.make(null, { heldMaxMs: 1000 })
+    return yield* ServiceClient.make({
+      baseUrl: company.url,
+      token: company.token,
+      catalogue: serviceV2,
+      retry: { attemptsMax: configuration.attemptsMax }
+    }).pipe(
+      Effect.provideService(Budget.Budget, budget),
+      Effect.provide(http),
+      Effect.mapError((error) => new Configuration.ConfigurationError({ problems: [error.message] }))
+    )
+  }),
+  deliveries: Effect.die("not needed"),
+  reference: () => Effect.die("not needed"),
+  demo: Effect.die("not needed"),
+  models: Effect.die("not needed")
+})
+
+const key = (name: string, more: { readonly input?: string; readonly ctrl?: boolean } = {}): Terminal.UserInput => ({
+  input: Option.fromUndefinedOr(more.input),
+  key: { name, ctrl: more.ctrl ?? false, meta: false, shift: false }
+})
+const typed = (text: string) => [...text].map((input) => key(input, { input }))
+const enter = key("return")
+const down = key("down")
+const space = key("space", { input: " " })
+const back = key("backspace")
+const ctrlC = key("c", { ctrl: true })
+
+/** A terminal at which these keys are pressed, one set for each question; remembers all that it was shown. */
+const terminalOf = (answers: ReadonlyArray<ReadonlyArray<Terminal.UserInput>>) => {
+  let shown = ""
+  let next = 0
+  const layer = Layer.succeed(
+    Terminal.Terminal,
+    Terminal.make({
+      columns: Effect.succeed(100),
+      rows: Effect.succeed(40),
+      size: Effect.die("not needed"),
+      readLine: Effect.die("not needed"),
+      readInput: Effect.gen(function* () {
+        const queue = yield* Queue.make<Terminal.UserInput, Cause.Done>()
+        const keys = answers[next]
+        next += 1
+        for (const one of keys ?? [ctrlC]) Queue.offerUnsafe(queue, one)
+        // As the real one does it: Ctrl-C ends the input.
+        if (keys === undefined || keys.includes(ctrlC)) Queue.endUnsafe(queue)
+        return queue
+      }),
+      display: (text) =>
+        Effect.sync(() => {
+          shown += text
+        })
+    })
+  )
+  return { layer, shown: () => shown, asked: () => next }
+}
+
+/** What a conversation needs, with this terminal instead of the process's own. */
+const at =
+  ({ layer }: { readonly layer: Layer.Layer<Terminal.Terminal> }) =>
+  <A, E>(effect: Effect.Effect<A, E, Source | NodeServices.NodeServices>) =>
+    effect.pipe(Effect.provide(layer), Effect.provide(Layer.merge(source, NodeServices.layer)))
+
+const inFolder = Effect.acquireRelease(
+  Effect.sync(() => {
+    const folder = mkdtempSync(join(tmpdir(), "tributary-init-"))
+    const before = process.cwd()
+    process.chdir(folder)
+    return { folder, before }
+  }),
+  ({ folder, before }) =>
+    Effect.sync(() => {
+      process.chdir(before)
+      rmSync(folder, { recursive: true, force: true })
+    })
+)
+
+describe("a conversation", () => {
+  it.live(
+    "asks again after a wrong token, writes what loads, shows no secret, and leaves no trace when it is broken off",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const reference = yield* Effect.acquireRelease(
+            Effect.promise(() => startReference(["--port", "0", "--control-port", "0", "--data", "empty"])),
+            (server) => Effect.promise(() => server.stop())
+          )
+          const { folder } = yield* inFolder
+          const token = yield* Effect.promise(() => reference.token(1, ["customers:read", "orders:read"]))
+          const host = new URL(reference.baseUrl).host
+          const url = [...typed(host), enter]
+
+          const broken = terminalOf([url, [enter], [...typed("half-a-tok"), ctrlC]])
+          const stopped = yield* Effect.exit(
+            initialise(nothing, {}).pipe(
+              at(broken)
+            )
+          )
+          assert.isTrue(Exit.isFailure(stopped) && Cause.hasInterruptsOnly(stopped.cause))
+          assert.deepStrictEqual(readdirSync(folder), [])
+
+          writeFileSync(".env", "KEPT=1\n", { mode: 0o644 })
+          writeFileSync(".gitignore", "node_modules\n")
+          const open = typed("http://hooks.example.com")
+          const good = terminalOf([
+            url,
+            [...Array.from({ length: 4 }, () => back), ...typed("north-x"), enter],
+            [...typed("wrong-token-0123456789"), enter],
+            [...typed(token), enter],
+            [enter], // no further company
+            [enter], // the embedded Postgres
+            [down, enter], // some areas
+            [down, down, down, space, enter], // after all and inverse: the second area that can be read
+            [back, back, ...typed("45"), enter],
+            [...open, enter, ...open.map(() => back), ...typed("https://hooks.example.com/in/"), enter],
+            [...typed("a long password"), enter]
+          ])
+          const done = yield* initialise(nothing, {}).pipe(
+            at(good)
+          )
+          assert.strictEqual(good.asked(), 11, "every question was asked, the one for the token twice")
+          assert.include(good.shown(), "is not https")
+          for (const secret of [token, "wrong-token", "a long password"]) {
+            assert.notInclude(good.shown(), secret)
+            assert.notInclude(JSON.stringify(done, (_, one: unknown) => (typeof one === "bigint" ? `${one}` : one)), secret)
+          }
+          assert.deepInclude(done, { config: "config/tributary.yaml", backup: null })
+          assert.deepStrictEqual(done?.variables, ["NORTH_X_TOKEN", "TRIBUTARY_DASHBOARD_PASSWORD"])
+          assert.isTrue(done?.notes.some((text) => text.includes(".gitignore does not name .env")))
+          assert.isTrue(done?.notes.some((text) => text.includes("now by its owner alone")))
+
+          assert.strictEqual(statSync(".env").mode & 0o777, 0o600)
+          assert.deepStrictEqual(parseDotEnv(readFileSync(".env")), {
+            KEPT: "1",
+            NORTH_X_TOKEN: token,
+            TRIBUTARY_DASHBOARD_PASSWORD: "a long password"
+          })
+          const yaml = readFileSync("config/tributary.yaml", "utf8")
+          assert.notInclude(yaml, token)
+          assert.match(yaml, /^# yaml-language-server: \$schema=\.\/tributary\.schema\.json\n/)
+          assert.isTrue(existsSync("config/tributary.schema.json"))
+
+          const settings = yield* Configuration.load({}, {})
+          const [company] = settings.companies
+          assert.deepStrictEqual(
+            { ...company, token: Redacted.value(company!.token) },
+            {
+              name: "north-x",
+              url: reference.baseUrl,
+              token,
+              companyId: null,
+              resources: [...serviceV2.resources.values()].filter(({ area }) => area === "orders").map(({ path }) => path),
+              webhookSecrets: [],
+              webhookEvents: null
+            }
+          )
+          assert.strictEqual(settings.freshnessOf("anything"), 45 * 60_000)
+          assert.strictEqual(settings.webhooks.publicUrl, "https://hooks.example.com/in")
+        })
+      ),
+    { timeout: 60_000 }
+  )
+})

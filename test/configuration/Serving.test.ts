@@ -1,0 +1,164 @@
+/** What the configuration says of schedules, of the page, and of how long things are kept. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { type Configuration, load } from "../../src/configuration/Configuration.ts"
+import { describe as inWords } from "../../src/schedule/Timetable.ts"
+
+const read = (
+  yaml: string,
+  environment: Record<string, string> = {},
+  dashboard?: string
+): Effect.Effect<Configuration | ReadonlyArray<string>> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-serving-"))),
+    (folder) => {
+      const config = join(folder, "tributary.yaml")
+      writeFileSync(config, yaml)
+      return load({ config, dashboard }, environment).pipe(
+        Effect.catch((error) => Effect.succeed(error.problems.map((one) => one.replace(/^.*tributary\.yaml/, "file"))))
+      )
+    },
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+  )
+
+const good = (result: Configuration | ReadonlyArray<string>): Configuration =>
+  "companies" in result ? result : assert.fail(result.join("\n"))
+const wrong = (result: Configuration | ReadonlyArray<string>): ReadonlyArray<string> =>
+  "companies" in result ? assert.fail("it was taken") : result
+
+const password = "correct horse"
+
+describe("schedules", () => {
+  it.effect("follow from the promised freshness when nobody says them", () =>
+    Effect.gen(function* () {
+      const { scheduleOf } = good(yield* read("freshness: { default_minutes: 30, resources: { orders: 1 } }"))
+      assert.strictEqual(inWords(scheduleOf("items")), "every 20 min")
+      assert.strictEqual(inWords(scheduleOf("orders")), "every 1 min")
+      assert.deepStrictEqual([scheduleOf("items").missed, scheduleOf("items").jitterMs], ["once", null])
+    })
+  )
+
+  it.effect("are intervals, cron expressions in a time zone, or off, by resource", () =>
+    Effect.gen(function* () {
+      const { scheduleOf } = good(
+        yield* read(`
+schedule:
+  time_zone: Europe/Berlin
+  missed: skip
+  jitter_seconds: 7
+  default: { every: 90s }
+  resources:
+    items: { cron: "30 5 * * 1-5" }
+    orders: { cron: "0 0 3 * * *", time_zone: America/New_York, missed: once, jitter_seconds: 0 }
+    invoices: { every: 2h }
+    glaccounts: off
+`)
+      )
+      assert.deepStrictEqual(
+        ["customers", "items", "orders", "invoices", "glaccounts"].map((resource) => inWords(scheduleOf(resource))),
+        ["every 90 s", "30 5 * * 1-5 (Europe/Berlin)", "0 0 3 * * * (America/New_York)", "every 2 h", "off"]
+      )
+      assert.deepStrictEqual([scheduleOf("items").missed, scheduleOf("items").jitterMs], ["skip", 7_000])
+      assert.deepStrictEqual([scheduleOf("orders").missed, scheduleOf("orders").jitterMs], ["once", 0])
+    })
+  )
+
+  it.effect("with a mistake are told with their line", () =>
+    Effect.gen(function* () {
+      const problems = wrong(
+        yield* read('schedule:\n  resources:\n    items: { cron: "61 * * * *" }\n    orders: { cron: "what" }\n')
+      )
+      assert.lengthOf(problems, 2)
+      assert.match(
+        problems[0]!,
+        /^file:3:\d+: schedule\.resources\.items\.cron: "61 \* \* \* \*" is no cron expression/
+      )
+      assert.match(problems[1]!, /^file:4:/)
+      for (const text of [
+        "{ every: 0m }",
+        "{ every: soon }",
+        '{ cron: "* * * * *", time_zone: Mars/Olympus }',
+        "never"
+      ]) {
+        const [problem] = wrong(yield* read(`schedule:\n  default: ${text}\n`))
+        assert.match(problem!, /^file:2:\d+: schedule\.default/, text)
+      }
+    })
+  )
+})
+
+describe("the page", () => {
+  it.effect("is on loopback without a password unless somebody says otherwise", () =>
+    Effect.gen(function* () {
+      const { dashboard } = good(yield* read(""))
+      assert.deepStrictEqual(dashboard, { host: "127.0.0.1", port: 8086, tls: null, password: null, publicUrl: null })
+      assert.isNull(good(yield* read("dashboard: { listen: off }")).dashboard)
+      assert.isNull(good(yield* read("", {}, "off")).dashboard)
+      assert.deepInclude(good(yield* read("dashboard: { listen: off }", {}, "[::1]:0")).dashboard, {
+        host: "::1",
+        port: 0
+      })
+    })
+  )
+
+  it.effect("is nowhere else without a password and TLS", () =>
+    Effect.gen(function* () {
+      const open = wrong(yield* read("dashboard: { listen: 0.0.0.0:8086 }"))
+      assert.lengthOf(open, 2)
+      assert.match(open[0]!, /set a password/)
+      assert.match(open[1]!, /set certificate and key/)
+      const listen = "dashboard: { listen: 0.0.0.0:8086, password_env: PAGE }\nallow_http: true\n"
+      assert.match(wrong(yield* read(listen)).join("\n"), /PAGE is not set in the environment/)
+      assert.match(wrong(yield* read(listen, { PAGE: "short" })).join("\n"), /fewer than 8/)
+      const { dashboard } = good(yield* read(listen, { PAGE: password }))
+      assert.strictEqual(Redacted.value(dashboard!.password!), password)
+      assert.notInclude(JSON.stringify(dashboard), password)
+      assert.match(wrong(yield* read("dashboard: { public_url: https://x.example }")).join("\n"), /set a password too/)
+    })
+  )
+
+  it.effect("takes the usual variable", () =>
+    Effect.gen(function* () {
+      const { dashboard } = good(
+        yield* read("dashboard: { public_url: https://x.example/ }", { TRIBUTARY_DASHBOARD_PASSWORD: password })
+      )
+      assert.strictEqual(dashboard!.publicUrl, "https://x.example")
+      assert.strictEqual(Redacted.value(dashboard!.password!), password)
+    })
+  )
+})
+
+describe("what is kept", () => {
+  it.effect("is kept for 90 days, or as said, and pushed records for a week at least", () =>
+    Effect.gen(function* () {
+      const dayMs = 86_400_000
+      assert.deepStrictEqual(good(yield* read("")).retention, {
+        runsMs: 90 * dayMs,
+        quarantineMs: 90 * dayMs,
+        outboxMs: 90 * dayMs
+      })
+      assert.strictEqual(good(yield* read("retention: { runs_days: 7 }")).retention.runsMs, 7 * dayMs)
+      assert.match(wrong(yield* read("retention: { outbox_days: 1 }")).join(), /at least 7/)
+    })
+  )
+
+  it.effect("has its settings in the example, each of which loads when it is used", () =>
+    Effect.gen(function* () {
+      const example = readFileSync(new URL("../../config/tributary.example.yaml", import.meta.url), "utf8")
+      const used = example.replace(/^# (?=[a-z_]+:$| {2})/gm, "")
+      const settings = good(
+        yield* read(used.replace(/^ {2}(?:certificate|key): .*$/gm, ""), {
+          NORTH_TOKEN: "n",
+          SOUTH_TOKEN: "s",
+          TRIBUTARY_DASHBOARD_PASSWORD: password
+        })
+      )
+      assert.strictEqual(inWords(settings.scheduleOf("orders")), "every 1 min")
+      assert.strictEqual(settings.dashboard!.publicUrl, "https://tributary.example.com")
+    })
+  )
+})

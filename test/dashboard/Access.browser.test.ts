@@ -1,0 +1,199 @@
+/**
+ * Who gets in, in a real browser: without a password at this machine, with one by it alone; and nobody else's page may
+ * send a form.
+ */
+import { createServer, request as httpRequest } from "node:http"
+import type { AddressInfo } from "node:net"
+import type { Browser } from "playwright-core"
+import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
+import { openBrowser, until, visit } from "../support/browser.ts"
+import { openOperator, type Operator, type Served } from "../support/operator.ts"
+
+const password = "correct horse <battery> & staple"
+
+let operator: Operator
+let open: Served
+let locked: Served
+let browser: Browser
+
+beforeAll(async () => {
+  ;[operator, browser] = await Promise.all([openOperator(inject("postgresUrl")), openBrowser()])
+  open = await operator.serve()
+  locked = await operator.serve({ listen: "127.0.0.1:0", env: { TRIBUTARY_DASHBOARD_PASSWORD: password } })
+  await until(
+    "the tasks are there",
+    () => operator.query<{ n: number }>("select count(*)::int as n from tributary.schedule"),
+    ([row]) => (row?.n ?? 0) > 0
+  )
+}, 90_000)
+afterAll(async () => {
+  await browser?.close()
+  await operator?.close()
+})
+
+/** A request with headers that no browser would send. */
+const raw = (
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  sent: { readonly method: string; readonly body?: string } = { method: "GET" }
+) =>
+  new Promise<{ readonly status: number; readonly text: string; readonly headers: Readonly<Record<string, unknown>> }>(
+    (resolve, reject) => {
+      const asked = httpRequest(url, { method: sent.method, headers }, (response) => {
+        let text = ""
+        response.on("data", (chunk: Buffer) => (text += chunk.toString()))
+        response.on("end", () => resolve({ status: response.statusCode ?? 0, text, headers: response.headers }))
+      })
+      asked.once("error", reject)
+      asked.end(sent.body)
+    }
+  )
+
+const pausedTasks = async () => {
+  const [row] = await operator.query<{ n: number }>(
+    "select count(*)::int as n from tributary.schedule where paused_at is not null"
+  )
+  return row?.n
+}
+
+describe("at this machine, without a password", () => {
+  it("shows the pages, sets no cookie, and says what a browser may do with them", async () => {
+    const look = await visit(browser, open.url)
+    const response = await look.page.goto("/")
+    assert.strictEqual(response?.status(), 200)
+    const headers = await response!.allHeaders()
+    assert.match(headers["content-security-policy"] ?? "", /default-src 'none'/)
+    assert.match(headers["content-security-policy"] ?? "", /frame-ancestors 'none'/)
+    assert.notInclude(headers["content-security-policy"] ?? "", "unsafe")
+    assert.strictEqual(headers["cache-control"], "no-store")
+    assert.strictEqual(headers["x-content-type-options"], "nosniff")
+    assert.match(headers["referrer-policy"] ?? "", /no-referrer|same-origin/)
+    assert.isUndefined(headers["x-powered-by"])
+    assert.deepStrictEqual(await look.context.cookies(), [])
+    assert.strictEqual(await look.page.getByRole("button", { name: /log ?out/i }).count(), 0)
+    await look.close()
+  })
+
+  it("answers no foreign name, and nothing that was passed on", async () => {
+    const foreign = await raw(open.url, { host: "rebound.example.com" })
+    assert.include([400, 403, 421], foreign.status)
+    assert.notInclude(foreign.text, "customers")
+    for (const header of ["x-forwarded-for", "forwarded", "via"]) {
+      const passedOn = await raw(open.url, { [header]: "for=203.0.113.7" })
+      assert.strictEqual(passedOn.status, 403, header)
+      assert.match(passedOn.text, /password/, "it says what to do")
+      assert.notInclude(passedOn.text, "customers")
+    }
+  })
+
+  it("takes no form of a page that is not ours", async () => {
+    const before = await pausedTasks()
+    const target = `${open.url}/do/pause`
+    const stranger = createServer((_, response) => {
+      response.setHeader("content-type", "text/html")
+      response.end(
+        `<form method="post" action="${target}"><input name="company" value="north"><input name="resource" value="customers"><input name="form_token" value="guessed"><button>Win a prize</button></form>`
+      )
+    })
+    await new Promise<void>((resolve) => stranger.listen(0, "127.0.0.1", () => resolve()))
+    const { port } = stranger.address() as AddressInfo
+    const look = await visit(browser, `http://127.0.0.1:${port}`)
+    look.expect(/^asks http/)
+    look.expect(/status of 403/)
+    await look.go("/")
+    const [response] = await Promise.all([
+      look.page.waitForResponse(target),
+      look.page.getByRole("button", { name: "Win a prize" }).click()
+    ])
+    assert.strictEqual(response.status(), 403)
+    await look.close()
+    await new Promise<void>((resolve) => stranger.close(() => resolve()))
+
+    const body = "company=north&resource=customers"
+    const form = { "content-type": "application/x-www-form-urlencoded" }
+    const { origin } = new URL(open.url)
+    // A program on this machine, without the field of our forms; and with that of somebody else.
+    for (const sent of [body, `${body}&form_token=guessed`]) {
+      const answer = await raw(
+        target,
+        { ...form, origin, "sec-fetch-site": "same-origin" },
+        { method: "POST", body: sent }
+      )
+      assert.strictEqual(answer.status, 403, answer.text)
+    }
+    assert.strictEqual(await pausedTasks(), before)
+  })
+})
+
+describe("with a password", () => {
+  it("asks for it, refuses a wrong one, lets in, and out again", async () => {
+    const look = await visit(browser, locked.url)
+    look.expect(/status of 401/)
+    const { page, context } = look
+    await page.goto("/runs")
+    assert.match(page.url(), /\/login/)
+    assert.notInclude(await page.content(), "customers")
+    const field = page.getByLabel(/password/i)
+    assert.strictEqual(await field.getAttribute("type"), "password")
+    assert.strictEqual(await field.getAttribute("autocomplete"), "current-password")
+
+    await field.fill("not the one")
+    await page.keyboard.press("Enter")
+    await page
+      .getByText(/wrong|not the password|does not match/i)
+      .first()
+      .waitFor()
+    assert.deepStrictEqual(
+      (await context.cookies()).filter(({ httpOnly }) => !httpOnly),
+      []
+    )
+    assert.match(page.url(), /\/login/)
+    await page.goto("/")
+    assert.match(page.url(), /\/login/, "still outside")
+
+    await page.getByLabel(/password/i).fill(password)
+    await page.getByRole("button", { name: /log ?in|sign in/i }).click()
+    await page.getByRole("navigation").first().getByRole("link", { name: "Overview" }).waitFor()
+    const cookies = await context.cookies()
+    assert.isAbove(cookies.length, 0)
+    for (const cookie of cookies) {
+      assert.isTrue(cookie.httpOnly, cookie.name)
+      assert.strictEqual(cookie.sameSite, "Strict", cookie.name)
+      assert.notInclude(decodeURIComponent(cookie.value), "battery")
+    }
+    assert.strictEqual((await page.goto("/budget"))?.status(), 200)
+    assert.notInclude(await page.content(), "battery")
+
+    await page.getByRole("button", { name: /log ?out/i }).click()
+    await page.waitForURL(/\/login/)
+    await page.goto("/budget")
+    assert.match(page.url(), /\/login/)
+    // What was written down before is worth something until it ends; what was changed in it is not.
+    const [session] = cookies.toSorted((a, b) => b.value.length - a.value.length)
+    await context.addCookies([{ ...session!, value: `${session!.value.slice(0, -2)}xx` }])
+    await page.goto("/budget")
+    assert.match(page.url(), /\/login/, "a cookie that was changed")
+    await look.close()
+  })
+
+  it("lets programs read by the bearer token, and change nothing", async () => {
+    const bearer = { authorization: `Bearer ${password}` }
+    assert.strictEqual((await raw(locked.url, bearer)).status, 200)
+    const wrong = await raw(locked.url, { authorization: "Bearer wrong" })
+    assert.strictEqual(wrong.status, 401)
+    const before = await pausedTasks()
+    const { origin } = new URL(locked.url)
+    const answer = await raw(
+      `${locked.url}/do/pause`,
+      { ...bearer, origin, "content-type": "application/x-www-form-urlencoded" },
+      { method: "POST", body: "company=north&resource=customers" }
+    )
+    assert.strictEqual(answer.status, 403)
+    assert.strictEqual(await pausedTasks(), before)
+  })
+
+  it("says the password nowhere in its log", () => {
+    assert.notInclude(locked.told(), "battery")
+    assert.notInclude(open.told(), "battery")
+  })
+})

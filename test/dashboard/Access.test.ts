@@ -1,0 +1,395 @@
+import { request as httpsRequest } from "node:https"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Fiber, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Access from "../../src/dashboard/Access.ts"
+import * as Migrations from "../../src/postgres/Migrations.ts"
+import { certificate } from "../support/certificate.ts"
+import { layerSql } from "../support/postgres.ts"
+import {
+  ask,
+  cookieOf,
+  listening,
+  password,
+  post,
+  type Reply,
+  seed,
+  shownCompany,
+  showing,
+  tokenOf,
+  withPassword
+} from "../support/pages.ts"
+
+const companies = [shownCompany("north", 1n)]
+const warehouse = Layer.effectDiscard(Effect.andThen(Migrations.migrate(), seed([["north", 1]], ["things"], 1))).pipe(
+  Layer.provideMerge(layerSql)
+)
+
+/** Logs in as a browser does; answers the cookie. */
+const logIn = Effect.fnUntraced(function* (url: string, word: string = password) {
+  const form = yield* ask(`${url}/login`)
+  const reply = yield* post(`${url}/login`, { form_token: tokenOf(form.text), password: word, next: "/runs" })
+  return { reply, cookie: cookieOf(reply, "tributary_session") }
+})
+
+const asked = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.map(
+    sql<{ n: number }>`select count(*)::int as n from tributary.schedule where asked_at is not null`,
+    ([row]) => row!.n
+  )
+)
+
+/** What a form needs to be sent, from the page that asks for confirmation. */
+const syncForm = Effect.fnUntraced(function* (url: string, cookie?: string) {
+  const page = yield* ask(`${url}/confirm/sync?company=north&resource=things`, {
+    headers: cookie === undefined ? {} : { cookie }
+  })
+  return { form_token: tokenOf(page.text), company: "north", resource: "things" }
+})
+
+layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access to the pages", (it) => {
+  describe("without a password", () => {
+    it.effect("is for this machine, by its own names", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies)
+        const { port } = new URL(url)
+        const as = (headers: Record<string, string>) => Effect.map(ask(url, { headers }), ({ status }) => status)
+        for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, `LOCALHOST:${port}`, `[::1]:${port}`]) {
+          assert.strictEqual(yield* as({ host }), 200, host)
+        }
+        for (const host of [
+          "127.0.0.1",
+          "localhost",
+          `127.0.0.1:${Number(port) + 1}`,
+          `attacker.example:${port}`,
+          `127.0.0.1.attacker.example:${port}`
+        ]) {
+          assert.strictEqual(yield* as({ host }), 403, host)
+        }
+      })
+    )
+
+    it.effect("is refused to what something in front passed on, with what to do", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies)
+        for (const header of ["x-forwarded-for", "x-forwarded-host", "forwarded", "via", "x-real-ip"]) {
+          const reply = yield* ask(url, { headers: { [header]: "127.0.0.1" } })
+          assert.strictEqual(reply.status, 403, header)
+          assert.include(reply.text, "set a password")
+          assert.notInclude(reply.text, "things")
+        }
+      })
+    )
+
+    it.effect("has nothing to log in to, and believes only forms of this process", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies)
+        const other = yield* showing(companies)
+        assert.strictEqual((yield* ask(`${url}/login`)).status, 404)
+        const form = yield* syncForm(other)
+        const before = yield* asked
+        assert.strictEqual((yield* post(`${url}/do/sync`, form)).status, 403)
+        assert.strictEqual((yield* post(`${other}/do/sync`, form, { host: "attacker.example" })).status, 403)
+        assert.strictEqual(yield* asked, before)
+        assert.strictEqual((yield* post(`${other}/do/sync`, form)).status, 303)
+        assert.isAbove(yield* asked, before)
+      })
+    )
+  })
+
+  describe("with a password", () => {
+    it.effect("nothing is shown to who does not know it", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies, withPassword)
+        for (const path of ["/", "/runs", "/companies/north/things", "/nothing", "/confirm/sync?company=north"]) {
+          const reply = yield* ask(`${url}${path}`)
+          assert.strictEqual(reply.status, 303, path)
+          assert.strictEqual(reply.headers.location, `/login?next=${encodeURIComponent(path)}`)
+          assert.notInclude(reply.text, "things")
+        }
+        // What a page asks for by itself does not end in a form in its middle.
+        const again = yield* ask(url, { headers: { "hx-request": "true" } })
+        assert.deepStrictEqual([again.status, again.headers["hx-redirect"]], [401, "/login?next=%2F"])
+        const form = yield* ask(`${url}/login`)
+        assert.include(form.text, "Log in")
+        assert.notInclude(form.text, password)
+        assert.notInclude(form.text, "<nav")
+      })
+    )
+
+    it.effect("a session opens by it, and is a cookie that scripts and other sites do not get", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies, withPassword)
+        const { reply, cookie } = yield* logIn(url)
+        assert.deepStrictEqual([reply.status, reply.headers.location], [303, "/runs"])
+        const [set = ""] = reply.headers["set-cookie"] ?? []
+        assert.match(set, /HttpOnly/)
+        assert.match(set, /SameSite=Strict/)
+        assert.match(set, /Path=\//)
+        assert.notMatch(set, /Secure/)
+        assert.notInclude(set, password)
+        const page = yield* ask(`${url}/companies/north/things`, { headers: { cookie } })
+        assert.strictEqual(page.status, 200)
+        assert.include(page.text, "Log out")
+        // Every process with the same password takes it; one with another does not.
+        const second = yield* showing(companies, withPassword)
+        assert.strictEqual((yield* ask(second, { headers: { cookie } })).status, 200)
+        const third = yield* showing(companies, { password: Redacted.make("another password") })
+        assert.strictEqual((yield* ask(third, { headers: { cookie } })).status, 303)
+        for (const changed of [
+          `${cookie}x`,
+          cookie!.replace(/=s\.1/, "=s.2"),
+          cookie!.replace("~", "~A"),
+          "tributary_session=~"
+        ]) {
+          assert.strictEqual((yield* ask(url, { headers: { cookie: changed } })).status, 303, changed)
+        }
+        const out = yield* post(`${url}/logout`, { form_token: tokenOf(page.text) }, { cookie })
+        assert.strictEqual(out.headers.location, "/login")
+        assert.match(String(out.headers["set-cookie"]), /tributary_session=;.*Max-Age=0/)
+      })
+    )
+
+    it.effect("cookies are for encrypted connections where the pages are reached by one", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies, { ...withPassword, publicUrl: "https://tributary.example.com" })
+        const form = yield* ask(`${url}/login`)
+        const fields = { form_token: tokenOf(form.text), password }
+        const front = { host: "inside:1", origin: "https://tributary.example.com", "x-forwarded-for": "203.0.113.9" }
+        const reply = yield* post(`${url}/login`, fields, front)
+        assert.strictEqual(reply.status, 303)
+        assert.match(String(reply.headers["set-cookie"]), /Secure/)
+      })
+    )
+
+    it.effect("programs read with it, and change nothing", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies, withPassword)
+        const bearer = { authorization: `Bearer ${password}` }
+        assert.strictEqual((yield* ask(url, { headers: bearer })).status, 200)
+        const wrong = yield* ask(url, { headers: { authorization: "Bearer wrong" } })
+        assert.deepStrictEqual([wrong.status, wrong.headers["www-authenticate"]], [401, "Bearer"])
+        assert.strictEqual((yield* ask(url, { headers: { authorization: `Basic ${password}` } })).status, 401)
+        const page = yield* ask(`${url}/confirm/sync?company=north&resource=things`, { headers: bearer })
+        const fields = { form_token: tokenOf(page.text), company: "north", resource: "things" }
+        assert.strictEqual((yield* post(`${url}/do/sync`, fields, bearer)).status, 403)
+      })
+    )
+
+    it.effect("what changes something is believed only from a page of the same session", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies, withPassword)
+        const { cookie } = yield* logIn(url)
+        const { cookie: other } = yield* logIn(url)
+        const fields = yield* syncForm(url, cookie)
+        const before = yield* asked
+        const sent = (headers: Record<string, string | undefined>, form: Readonly<Record<string, string>> = fields) =>
+          Effect.map(
+            ask(`${url}/do/sync`, {
+              method: "POST",
+              headers: Object.fromEntries(
+                Object.entries({
+                  "content-type": "application/x-www-form-urlencoded",
+                  origin: new URL(url).origin,
+                  cookie,
+                  ...headers
+                }).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
+              ),
+              body: new URLSearchParams(form).toString()
+            }),
+            ({ status }) => status
+          )
+        assert.strictEqual(yield* sent({ cookie: undefined }), 303, "no session")
+        assert.strictEqual(yield* sent({ origin: "https://attacker.example" }), 403, "another origin")
+        assert.strictEqual(yield* sent({ origin: "null" }), 403, "no origin to speak of")
+        assert.strictEqual(yield* sent({ origin: undefined }), 403, "no word of the browser")
+        assert.strictEqual(yield* sent({ "sec-fetch-site": "cross-site" }), 403, "another site")
+        assert.strictEqual(yield* sent({ "sec-fetch-site": "same-site" }), 403, "a neighbour")
+        assert.strictEqual(yield* sent({ cookie: other }), 403, "another session's token")
+        assert.strictEqual(yield* sent({}, { company: "north", resource: "things" }), 403, "no token")
+        assert.strictEqual(yield* sent({ "content-type": "text/plain" }), 415)
+        assert.strictEqual(yield* sent({ "content-type": "multipart/form-data; boundary=x" }), 415)
+        assert.strictEqual(yield* sent({}, { ...fields, more: "x".repeat(70_000) }), 413)
+        assert.strictEqual(yield* asked, before)
+        assert.strictEqual(yield* sent({ "sec-fetch-site": "same-origin" }), 303)
+      })
+    )
+
+    it.effect("it is led only to pages of its own after the login", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies, withPassword)
+        const form = yield* ask(`${url}/login`)
+        for (const next of [
+          "https://attacker.example/",
+          "//attacker.example",
+          "/\\attacker.example",
+          "javascript:alert(1)"
+        ]) {
+          const reply = yield* post(`${url}/login`, { form_token: tokenOf(form.text), password, next })
+          assert.strictEqual(reply.headers.location, "/", next)
+        }
+      })
+    )
+
+    it.effect("a link from elsewhere is asked for again from here, which brings the cookie along", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies, withPassword)
+        const reply = yield* ask(`${url}/runs`, {
+          headers: { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" }
+        })
+        assert.strictEqual(reply.status, 200)
+        assert.include(reply.text, `http-equiv="refresh"`)
+      })
+    )
+  })
+
+  it.effect("every answer forbids what a page does not need", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      const replies: ReadonlyArray<Reply> = [
+        yield* ask(url),
+        yield* ask(`${url}/nothing`),
+        yield* ask(url, { headers: { host: "x" } })
+      ]
+      for (const { headers } of replies) {
+        assert.strictEqual(
+          headers["content-security-policy"],
+          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+            "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+        )
+        assert.strictEqual(headers["x-frame-options"], "DENY")
+        assert.strictEqual(headers["x-content-type-options"], "nosniff")
+        assert.strictEqual(headers["referrer-policy"], "same-origin")
+        assert.strictEqual(headers["cache-control"], "no-store")
+        assert.isUndefined(headers["x-powered-by"])
+      }
+    })
+  )
+
+  it.effect("over TLS, the cookie is for encrypted connections and the browser is told to come back by them", () =>
+    Effect.gen(function* () {
+      const folder = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-pages-"))),
+        (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+      )
+      const tls = { certificate: join(folder, "cert.pem"), key: join(folder, "key.pem") }
+      const { cert, key } = certificate(["localhost"])
+      writeFileSync(tls.certificate, cert)
+      writeFileSync(tls.key, key)
+      const { url } = yield* listening({ ...withPassword, tls })
+      assert.match(url, /^https:/)
+      const headers = yield* Effect.callback<string | undefined>((resume) => {
+        const request = httpsRequest(
+          `${url}/login`,
+          { ca: cert, servername: "localhost", agent: false },
+          (response) => {
+            response.resume()
+            resume(Effect.succeed(response.headers["strict-transport-security"]))
+          }
+        )
+        request.on("error", (error) => resume(Effect.die(error)))
+        request.end()
+      })
+      assert.strictEqual(headers, "max-age=31536000")
+    })
+  )
+})
+
+describe("passwords", () => {
+  const stranger = (address: string, cookie?: string): Access.Asked => ({
+    method: "POST",
+    address,
+    header: () => undefined,
+    cookie
+  })
+  const made = Access.make({ host: "0.0.0.0", port: 1, password: Redacted.make(password), publicUrl: null }).pipe(
+    Effect.provide(SecureRandom.layerWebCrypto)
+  )
+  /** Tries, and lets the clock go as far as a wrong answer takes. */
+  const attempt = Effect.fnUntraced(function* (access: Access.Access, asked: Access.Asked, word: string) {
+    const fiber = yield* Effect.forkChild(access.logIn(asked, word))
+    yield* TestClock.adjust(500)
+    return yield* Fiber.join(fiber)
+  })
+  const guessed = Effect.fnUntraced(function* (access: Access.Access, asked: Access.Asked, times: number) {
+    for (let count = 0; count < times; count += 1) {
+      assert.strictEqual((yield* attempt(access, asked, "guess"))._tag, "Wrong")
+    }
+  })
+  const opened = Effect.fnUntraced(function* (access: Access.Access) {
+    const outcome = yield* attempt(access, stranger("198.51.100.1"), password)
+    return outcome._tag === "Open" ? outcome.cookie : assert.fail(outcome._tag)
+  })
+
+  it.effect("are guessed slowly, so many in a minute, and the right one comes through after it", () =>
+    Effect.gen(function* () {
+      const access = yield* made
+      yield* guessed(access, stranger("203.0.113.1"), 10)
+      const { _tag } = yield* attempt(access, stranger("203.0.113.1"), password)
+      assert.strictEqual(_tag, "TooMany")
+      // Neither from elsewhere nor for long.
+      assert.strictEqual((yield* attempt(access, stranger("203.0.113.2"), password))._tag, "Open")
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* attempt(access, stranger("203.0.113.1"), password))._tag, "Open")
+    })
+  )
+
+  it.effect("are guessed so many at the same time, too", () =>
+    Effect.gen(function* () {
+      const access = yield* made
+      const fiber = yield* Effect.forkChild(
+        Effect.all(
+          Array.from({ length: 50 }, () => access.logIn(stranger("2001:db8:1:2::9"), "guess")),
+          { concurrency: "unbounded" }
+        )
+      )
+      yield* TestClock.adjust(500)
+      const outcomes = (yield* Fiber.join(fiber)).map(({ _tag }) => _tag)
+      assert.strictEqual(outcomes.filter((one) => one === "Wrong").length, 10)
+      assert.strictEqual(outcomes.filter((one) => one === "TooMany").length, 40)
+      // The whole network is one.
+      assert.strictEqual((yield* attempt(access, stranger("2001:db8:1:2:3::4"), password))._tag, "TooMany")
+      assert.strictEqual((yield* attempt(access, stranger("2001:db8:1:3::9"), password))._tag, "Open")
+    })
+  )
+
+  it.effect("from everywhere at once keep out strangers only, not a browser in which somebody logged in before", () =>
+    Effect.gen(function* () {
+      const access = yield* made
+      const cookie = yield* opened(access)
+      yield* Effect.forEach(
+        Array.from({ length: 10 }, (_, index) => `203.0.113.${index}`),
+        (address) =>
+          Effect.gen(function* () {
+            const fiber = yield* Effect.forkChild(
+              Effect.all(
+                Array.from({ length: 10 }, () => access.logIn(stranger(address), "guess")),
+                { concurrency: "unbounded" }
+              )
+            )
+            yield* TestClock.adjust(500)
+            yield* Fiber.join(fiber)
+          })
+      )
+      assert.strictEqual((yield* attempt(access, stranger("192.0.2.1"), password))._tag, "TooMany")
+      assert.strictEqual((yield* attempt(access, stranger("203.0.113.1", cookie), password))._tag, "Open")
+      assert.strictEqual((yield* attempt(access, stranger("192.0.2.1", `${cookie}x`), password))._tag, "TooMany")
+    })
+  )
+
+  it.effect("open a session for twelve hours", () =>
+    Effect.gen(function* () {
+      const access = yield* made
+      const asked = stranger("198.51.100.1", yield* opened(access))
+      yield* TestClock.adjust("11 hours")
+      assert.strictEqual((yield* access.judge(asked))._tag, "Granted")
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual((yield* access.judge(asked))._tag, "LogIn")
+    })
+  )
+})

@@ -1,0 +1,406 @@
+/**
+ * Everything that can be done on the pages, by whoever looks at them: it asks first, can be called off, does what it said
+ * and says what came of it; with and without a script in the page.
+ */
+import type { Browser, Page } from "playwright-core"
+import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
+import { openBrowser, until, type Visit, visit } from "../support/browser.ts"
+import { deadEvent, oddCustomer, openServed, type Operator, type Served } from "../support/operator.ts"
+
+let operator: Operator
+let served: Served
+let browser: Browser
+let look: Visit
+
+beforeAll(async () => {
+  ;[{ operator, served }, browser] = await Promise.all([openServed(inject("postgresUrl")), openBrowser()])
+  look = await visit(browser, served.url)
+}, 90_000)
+afterAll(async () => {
+  await look?.close()
+  await browser?.close()
+  await operator?.close()
+})
+
+interface TaskRow {
+  readonly paused_at: Date | null
+  readonly asked_full: boolean
+  readonly since: string | null
+  readonly until: string | null
+  readonly ended_at: Date | null
+  readonly status: string | null
+}
+
+const task = async (resource: string, kind = "sync", company = "north"): Promise<TaskRow | undefined> => {
+  const [row] = await operator.query<TaskRow>(
+    "select * from tributary.schedule where company = $1 and resource = $2 and kind = $3",
+    [company, resource, kind]
+  )
+  return row
+}
+
+const runsOf = async (resource: string, lane = "live") => {
+  const [row] = await operator.query<{ n: number; kind: string | null }>(
+    `select count(*)::int as n, (array_agg(kind order by id desc))[1] as kind from tributary.runs
+      where company_id = 1 and resource = $1 and lane = $2 and status = 'done'`,
+    [resource, lane]
+  )
+  return row!
+}
+
+/** What can be pressed or followed, in the main part of the page. */
+const control = (page: Page, name: RegExp) => {
+  const main = page.getByRole("main")
+  return main.getByRole("link", { name }).or(main.getByRole("button", { name })).first()
+}
+
+/** Opens the confirmation of an action, tells what it says, calls it off, opens it again and confirms. */
+const act = async (
+  { page, go }: Visit,
+  from: string,
+  action: RegExp,
+  confirm: RegExp,
+  fill?: (page: Page) => Promise<void>
+): Promise<string> => {
+  await go(from)
+  await control(page, action).click()
+  await page.waitForURL(/\/confirm\//)
+  const told = await page.getByRole("main").innerText()
+  await page.getByRole("link", { name: /cancel/i }).click()
+  await page.waitForURL((url) => !url.pathname.startsWith("/confirm/"))
+  await control(page, action).click()
+  await page.waitForURL(/\/confirm\//)
+  await fill?.(page)
+  await page.getByRole("main").getByRole("button", { name: confirm }).click()
+  await page.waitForURL((url) => !/^\/(?:confirm|do)\//.test(url.pathname))
+  return told
+}
+
+describe("a resource", () => {
+  it("is synced now", async () => {
+    const id = await operator.customer("Waits for the button")
+    const told = await act(look, "/companies/north/customers", /^sync now/i, /sync/i)
+    assert.include(told, "customers")
+    assert.include(told, "north")
+    await look.page
+      .getByText(/asked|will run|begins|soon/i)
+      .first()
+      .waitFor()
+    await until(
+      "the record lands",
+      () => operator.query(`select 1 from erp.customers where _company_id = 1 and id = ${id}`),
+      (rows) => rows.length === 1
+    )
+    // It was said once.
+    await look.page.reload()
+    assert.strictEqual(await look.page.getByRole("status").filter({ hasText: /asked/i }).count(), 0)
+  })
+
+  it("does nothing when it is called off", async () => {
+    const before = await runsOf("orderlines")
+    await look.go("/companies/north/orderlines")
+    await control(look.page, /^sync now/i).click()
+    await look.page.waitForURL(/\/confirm\/sync/)
+    await look.page.getByRole("link", { name: /cancel/i }).click()
+    await look.page.waitForURL(/companies\/north\/orderlines/)
+    assert.deepStrictEqual(await runsOf("orderlines"), before)
+    assert.isNull(
+      (
+        await operator.query<{ asked_at: Date | null }>(
+          "select asked_at from tributary.schedule where company = 'north' and resource = 'orderlines' and kind = 'sync'"
+        )
+      )[0]!.asked_at
+    )
+  })
+
+  it("is read in full", async () => {
+    const before = await runsOf("orders")
+    await act(look, "/companies/north/orders", /everything|in full/i, /everything|full|read/i)
+    const after = await until(
+      "a full run",
+      () => runsOf("orders"),
+      ({ n, kind }) => n > before.n && kind === "full"
+    )
+    assert.strictEqual(after.kind, "full")
+  })
+
+  it("is read for a range, which is checked first", async () => {
+    const { page, go } = look
+    await go("/confirm/backfill?company=north&resource=invoices")
+    look.expect(/status of 400/)
+    await page.getByLabel(/since|from/i).fill("the other day")
+    await page
+      .getByRole("main")
+      .getByRole("button", { name: /backfill|read/i })
+      .click()
+    await page
+      .getByText(/the other day|RFC 3339|date/i)
+      .first()
+      .waitFor()
+    assert.isUndefined(await task("invoices", "backfill"), "nothing was asked for")
+
+    await go("/confirm/backfill?company=north&resource=invoices")
+    await page.getByLabel(/since|from/i).fill("2024-01-01")
+    await page.getByLabel(/until|^to\b/i).fill("2025-06-30T12:00:00Z")
+    await page
+      .getByRole("main")
+      .getByRole("button", { name: /backfill|read/i })
+      .click()
+    await page.waitForURL((url) => !/^\/(?:confirm|do)\//.test(url.pathname))
+    const done = await until(
+      "the backfill",
+      () => task("invoices", "backfill"),
+      (row) => row !== undefined && row.ended_at !== null
+    )
+    assert.strictEqual(done?.status, "done")
+    assert.match(done?.since ?? "", /^2024-01-01T00:00:00/)
+    assert.match(done?.until ?? "", /^2025-06-30T12:00:00/)
+    assert.strictEqual((await runsOf("invoices", "backfill")).n, 1)
+  })
+
+  it("rests and goes on", async () => {
+    await act(look, "/companies/north/items", /^pause/i, /pause/i)
+    await until(
+      "it rests",
+      () => task("items"),
+      (row) => row !== undefined && row.paused_at !== null
+    )
+    await look.go("/")
+    const row = look.page.getByRole("row").filter({ hasText: "items" }).first()
+    assert.match(await row.innerText(), /paused/i)
+    await act(look, "/companies/north/items", /^resume/i, /resume/i)
+    await until(
+      "it goes on",
+      () => task("items"),
+      (row) => row?.paused_at === null
+    )
+  })
+})
+
+describe("a company", () => {
+  it("rests and goes on as a whole", async () => {
+    const paused = async () =>
+      (
+        await operator.query<{ resource: string }>(
+          "select resource from tributary.schedule where company = 'south' and kind = 'sync' and paused_at is not null"
+        )
+      ).length
+    const { page, go } = look
+    await go("/")
+    await page.locator("main a[href*='/confirm/pause-company'][href*='south']").first().click()
+    await page.waitForURL(/confirm\/pause-company/)
+    assert.include(await page.getByRole("main").innerText(), "south")
+    await page.getByRole("main").getByRole("button", { name: /pause/i }).click()
+    await until("all of it rests", paused, (n) => n === 5)
+    await go("/")
+    await page.locator("main a[href*='/confirm/resume-company'][href*='south']").first().click()
+    await page.waitForURL(/confirm\/resume-company/)
+    await page
+      .getByRole("main")
+      .getByRole("button", { name: /resume/i })
+      .click()
+    await until("all of it goes on", paused, (n) => n === 0)
+  })
+})
+
+describe("what came in", () => {
+  const event = async () => {
+    const [row] = await operator.query<{ state: string; attempts: number; settled_at: Date | null }>(
+      "select state, attempts, settled_at from tributary.inbox where event_id = $1",
+      [deadEvent]
+    )
+    return row!
+  }
+
+  it("acts on a dead event again, one or all of them", async () => {
+    const before = await event()
+    assert.strictEqual(before.state, "dead")
+    const { page, go } = look
+    await go("/webhooks")
+    await page.locator("main a[href*='/confirm/replay']").first().click()
+    await page.waitForURL(/confirm\/replay/)
+    await page
+      .getByRole("main")
+      .getByRole("button", { name: /replay/i })
+      .click()
+    // The token may still not read it: it was tried, and is dead again.
+    const after = await until(
+      "it was tried again",
+      event,
+      ({ settled_at }) => settled_at !== null && settled_at.getTime() !== before.settled_at?.getTime()
+    )
+    assert.strictEqual(after.state, "dead")
+    await go("/webhooks")
+    await page.locator("main a[href*='/confirm/replay']").filter({ hasText: /all/i }).first().click()
+    await page.waitForURL(/confirm\/replay/)
+    await page
+      .getByRole("main")
+      .getByRole("button", { name: /replay/i })
+      .click()
+    await until(
+      "it was tried once more",
+      event,
+      ({ settled_at }) => settled_at !== null && settled_at.getTime() !== after.settled_at?.getTime()
+    )
+  })
+
+  it("pauses, resumes and tests a subscription at the source", async () => {
+    const state = async () => {
+      const [row] = await operator.query<{ state: string }>(
+        "select state from tributary.subscriptions where company = 'north' and state <> 'gone'"
+      )
+      return row?.state
+    }
+    const { page, go } = look
+    const press = async (what: string, button: RegExp) => {
+      await go("/webhooks")
+      await page.locator(`main a[href*='/confirm/subscription-${what}']`).first().click()
+      await page.waitForURL(new RegExp(`confirm/subscription-${what}`))
+      await page.getByRole("main").getByRole("button", { name: button }).click()
+      await page.waitForURL((url) => !/^\/(?:confirm|do)\//.test(url.pathname))
+    }
+    await press("pause", /pause/i)
+    await until("it is paused", state, (now) => now === "paused")
+    await press("resume", /resume/i)
+    await until("it delivers", state, (now) => now === "active")
+    await press("test", /test|send/i)
+    await page
+      .getByText(/204|delivered|arrived/i)
+      .first()
+      .waitFor()
+  })
+
+  it("shows the source's own log of deliveries when it is asked for", async () => {
+    const { page, go } = look
+    await go("/webhooks")
+    await page.locator("main a[href*='/deliveries']").first().click()
+    await page.waitForURL(/deliveries/)
+    assert.include(await page.getByRole("main").innerText(), "customers.created")
+  })
+})
+
+describe("what could not be landed", () => {
+  const open = () =>
+    operator.query<{ id: string }>(
+      "select id from tributary.quarantine where resolved_at is null and resource = 'customers'"
+    )
+
+  it("is read again: still refused, then mended", async () => {
+    const { page } = look
+    const [entry] = await open()
+    const path = `/quarantine/${entry!.id}`
+    await act(look, path, /retry|read (?:it )?again/i, /retry|read/i)
+    await page
+      .getByText(/still|again|NUL/i)
+      .first()
+      .waitFor()
+    assert.lengthOf(await open(), 1)
+
+    await operator.reference.control("POST", "/records", {
+      company: 1,
+      resource: "customers",
+      records: [{ ...oddCustomer, name: "Mended Ltd." }]
+    })
+    await act(look, path, /retry|read (?:it )?again/i, /retry|read/i)
+    await until("it left quarantine", open, (rows) => rows.length === 0)
+    const [row] = await operator.query<{ name: string }>(`select name from erp.customers where id = ${oddCustomer.id}`)
+    assert.strictEqual(row?.name, "Mended Ltd.")
+    await page
+      .getByText(/landed|resolved/i)
+      .first()
+      .waitFor()
+  })
+})
+
+describe("what was refused", () => {
+  it("is sent again", async () => {
+    const tried = async () => {
+      const [row] = await operator.query<{ state: string; attempts: number; settled_at: Date | null }>(
+        "select state, attempts, settled_at from tributary.outbox where externalid = 'T-2'"
+      )
+      return row!
+    }
+    const before = await tried()
+    assert.strictEqual(before.state, "refused")
+    const { page, go } = look
+    await go("/outbox")
+    await page.locator("main a[href*='/confirm/push-retry']").first().click()
+    await page.waitForURL(/confirm\/push-retry/)
+    await page
+      .getByRole("main")
+      .getByRole("button", { name: /retry|again|send/i })
+      .click()
+    await until(
+      "it was sent again",
+      tried,
+      ({ state, settled_at }) => state === "refused" && settled_at?.getTime() !== before.settled_at?.getTime()
+    )
+  })
+})
+
+describe("one record", () => {
+  it("is found by its number, with every version and what brought it", async () => {
+    const { page, go } = look
+    await operator.reference.control("POST", "/records", {
+      company: 1,
+      resource: "customers",
+      records: [{ ...oddCustomer, name: "Renamed Ltd." }]
+    })
+    await act(look, "/companies/north/customers", /^sync now/i, /sync/i)
+    await until(
+      "the change lands",
+      () => operator.query<{ name: string }>(`select name from erp.customers where id = ${oddCustomer.id}`),
+      ([row]) => row?.name === "Renamed Ltd."
+    )
+    await go("/records")
+    const form = page.getByRole("main")
+    for (const [label, value] of [
+      [/company/i, "north"],
+      [/resource/i, "customers"],
+      [/number|^id/i, String(oddCustomer.id)]
+    ] as const) {
+      const field = form.getByLabel(label).first()
+      if ((await field.evaluate("(one) => one.tagName")) === "SELECT") await field.selectOption(value)
+      else await field.fill(value)
+    }
+    await form.getByRole("button").first().click()
+    await page.waitForURL(/id=9001/)
+    const text = await form.innerText()
+    for (const wanted of ["Mended Ltd.", "Renamed Ltd.", "name"]) assert.include(text, wanted)
+    await go("/records?company=north&resource=customers&id=none")
+    assert.match(await form.innerText(), /none|number/)
+  })
+})
+
+describe("without a script", () => {
+  it("works the same by loading pages", async () => {
+    const plain = await visit(browser, served.url, { javaScriptEnabled: false })
+    for (const path of [
+      "/",
+      "/companies/north/customers",
+      "/runs",
+      "/budget",
+      "/webhooks",
+      "/outbox",
+      "/quarantine",
+      "/records"
+    ]) {
+      assert.strictEqual(await plain.go(path), 200, path)
+      assert.isAbove((await plain.page.getByRole("main").innerText()).length, 40, path)
+    }
+    await plain.go("/")
+    await plain.page.getByRole("main").getByRole("link", { name: "invoicelines", exact: true }).first().click()
+    const before = await runsOf("invoicelines")
+    await act(plain, "/companies/north/invoicelines", /^sync now/i, /sync/i)
+    await until(
+      "a run",
+      () => runsOf("invoicelines"),
+      ({ n }) => n > before.n
+    )
+    await plain.page.reload()
+    const newest = plain.page.locator("main a[href^='/runs/']").first()
+    await newest.click()
+    await plain.page.waitForURL(/\/runs\/\d+/)
+    await plain.close()
+  })
+})

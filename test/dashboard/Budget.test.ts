@@ -1,0 +1,112 @@
+/** The page of the request budgets, and its chart. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { budgetChart, type ChartOptions, describe as inWords, refusalsOf } from "../../src/dashboard/Chart.ts"
+import { routes } from "../../src/dashboard/pages/Budget.ts"
+import type { Sample } from "../../src/schedule/Samples.ts"
+import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
+
+const at = (minute: number, second = 0): Date => new Date(Date.UTC(2026, 0, 1, 12, minute, second))
+const options: ChartOptions = { id: "one", from: at(0), to: at(60), gapMs: 40_000 }
+const point = (when: Date, more: Partial<Sample> = {}): Sample => ({
+  at: when,
+  used: 10,
+  allowed: 100,
+  configured: 100,
+  refusals: 0,
+  held: false,
+  ...more
+})
+const pathOf = (svg: string, name: string) => new RegExp(`<path class="${name}" d="([^"]*)"`).exec(svg)?.[1]
+const drawn = (points: ReadonlyArray<Sample>) =>
+  Effect.promise(async () => (await budgetChart(points, options)).toString())
+
+describe("the chart", () => {
+  it.effect("leaves a gap where nobody measured", () =>
+    Effect.gen(function* () {
+      const points = [point(at(1)), point(at(1, 15)), point(at(1, 30)), point(at(9)), point(at(9, 15))]
+      const svg = yield* drawn(points)
+      assert.lengthOf(pathOf(svg, "used")!.match(/M/g)!, 2)
+      assert.lengthOf(pathOf(svg, "allowed")!.match(/M/g)!, 2)
+      // 100 of an axis that ends at 105, which is 182 high and stands at 216; 12:01 of an hour that is 628 wide from 58 on.
+      assert.match(pathOf(svg, "allowed")!, /^M68\.5,42\.7L/)
+    })
+  )
+
+  it.effect("marks what was refused and where the source asked to wait", () =>
+    Effect.gen(function* () {
+      const points = [
+        point(at(1)),
+        point(at(1, 15), { refusals: 2, held: true, used: 60, allowed: 75 }),
+        point(at(1, 30), { refusals: 2, held: true, allowed: 75 }),
+        point(at(1, 45), { refusals: 3, allowed: 75 })
+      ]
+      assert.deepStrictEqual(
+        refusalsOf(points).map(({ refusals }) => refusals),
+        [2, 1]
+      )
+      const svg = yield* drawn(points)
+      assert.lengthOf(svg.match(/class="refused"/g)!, 2)
+      assert.lengthOf(svg.match(/class="held"/g)!, 1)
+      assert.strictEqual(
+        inWords(points, options),
+        "Between 12:00 and 13:00 UTC at most 60 of 75 allowed requests a minute were used, at 12:01. The source asked to wait once. It refused requests (429) 3 times."
+      )
+    })
+  )
+
+  it.effect("draws one measurement, and says that there is none", () =>
+    Effect.gen(function* () {
+      const svg = yield* drawn([point(at(5), { used: 0, allowed: null, configured: null })])
+      assert.notInclude(svg, "NaN")
+      assert.strictEqual(pathOf(svg, "allowed"), "")
+      assert.include(yield* drawn([]), "Nothing was measured")
+    })
+  )
+})
+
+layer(warehouse, { excludeTestServices: true })("the page of the budgets", (it) => {
+  it.effect("tells what is used, who waits, and what was measured", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [shared, unlimited, unused] = ["a", "b", "c"].map((digit) => digit.repeat(64))
+      yield* sql`
+        insert into tributary.budgets (fingerprint, requests_per_minute, effective_per_minute, lowered_to, lowered_at,
+          last_429_at, refusals, held_until, urgent_waits_until, backfill_waits_until, updated_at)
+        values (${shared}, 400, 300, 300, tributary.now(), tributary.now() - interval '2 minutes', 3,
+                tributary.now() + interval '20 seconds', tributary.now() + interval '5 seconds',
+                tributary.now() - interval '5 seconds', tributary.now()),
+               (${unlimited}, null, null, null, null, null, 0, null, null, null, tributary.now())`
+      yield* sql`
+        insert into tributary.budget_leases (fingerprint, permits, backfill, granted_at, counted_until)
+        values (${shared}, 30, 0, tributary.now(), tributary.now() + interval '1 minute'),
+               (${shared}, 12, 0, tributary.now(), tributary.now() + interval '1 minute'),
+               (${shared}, 99, 0, tributary.now(), tributary.now() - interval '1 second')`
+      yield* sql`
+        insert into tributary.budget_samples (fingerprint, at, used, allowed, configured, refusals, held)
+        select ${shared}, tributary.now() - make_interval(secs => 15 * n), 100 + n, 400, 400, case when n < 20 then 3 else 1 end, n = 19
+          from generate_series(0, 300) n`
+      const companies = [
+        unconnected("main", { fingerprint: shared!, requestsPerMinute: 400 }),
+        unconnected(hostile, { fingerprint: shared!, requestsPerMinute: 400 }),
+        unconnected("free", { fingerprint: unlimited!, requestsPerMinute: null }),
+        unconnected("new", { fingerprint: unused!, requestsPerMinute: 60 })
+      ]
+      const { text, read } = yield* ask(routes, companies, "/budget")
+      assert.isFalse(holdsHostile(text))
+      assert.include(read, "These companies share one budget")
+      assert.match(read, /Used now 42 of 300 requests a minute, 400 configured/)
+      assert.match(read, /held for (19|20) s/)
+      assert.match(read, /Refused \(429\) 3 times, last 2 min ago/)
+      assert.match(read, /Waiting what somebody waits for \(urgent\) Last asked for/)
+      assert.lengthOf(text.match(/<svg/g)!, 1)
+      assert.lengthOf(text.match(/class="refused" d/g)!, 1)
+      // Minute by minute for whoever does not see the chart: what lies further back than an hour is left out.
+      const rows = text.match(/<th scope="row"/g)!.length
+      assert.isTrue(rows === 60 || rows === 61, String(rows))
+      assert.include(read, "No limit is configured")
+      assert.include(read, "No request has been made yet")
+    })
+  )
+})

@@ -1,0 +1,324 @@
+import { assert, describe, layer } from "@effect/vitest"
+import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { Database, sqlLayer } from "../../src/postgres/Database.ts"
+import * as Migrations from "../../src/postgres/Migrations.ts"
+import * as Tasks from "../../src/schedule/Tasks.ts"
+import { makeGate } from "../support/gate.ts"
+import { layerSql } from "../support/postgres.ts"
+import { ask, cookieOf, listening, post, type Reply, seed, showing, shownCompany, tokenOf } from "../support/pages.ts"
+
+const hostile = `odd "><script>alert(1)</script>/name & more`
+const resources = ["things", hostile, ...Array.from({ length: 18 }, (_, index) => `widgets${index + 3}`)]
+const companies = [shownCompany("north", 1n), shownCompany("<b>south</b>", 2n), shownCompany("new", 3n)]
+
+const warehouse = Layer.effectDiscard(
+  Effect.andThen(
+    Migrations.migrate(),
+    seed(
+      [
+        ["north", 1],
+        ["<b>south</b>", 2]
+      ],
+      resources,
+      400
+    )
+  )
+).pipe(Layer.provideMerge(layerSql))
+
+const at = (company: string, resource: string) =>
+  `/companies/${encodeURIComponent(company)}/${encodeURIComponent(resource)}`
+
+/** What of the text is shown, without tags. */
+const words = (text: string) =>
+  text
+    .replace(/<(head|svg)[\s\S]*?<\/\1>/g, "")
+    .replace(/<[^>]+>/g, " ")
+    .replace(/\s+/g, " ")
+
+const until = (what: string, look: Effect.Effect<Reply>, isThere: (reply: Reply) => boolean) =>
+  look.pipe(
+    Effect.flatMap((reply) => (isThere(reply) ? Effect.succeed(reply) : Effect.fail(`waited in vain for ${what}`))),
+    Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 500 })
+  )
+
+const task = (company: string, resource: string, kind: Tasks.TaskKind = "sync") =>
+  Effect.map(Tasks.read, (all) =>
+    all.find((one) => one.company === company && one.resource === resource && one.kind === kind)
+  )
+
+layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the pages", (it) => {
+  it.effect("each answer, and show what others wrote as text", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`update tributary.runs set error = ${"<img src=x onerror=alert(1)>\u202e"}, remedy = ${"<script>2</script>"},
+                        note = ${"<script>3</script>"}, status = 'failed', error_kind = '<i>'
+                  where id = (select max(id) from tributary.runs where resource = ${hostile} and company_id = 2)`
+      const [last] = yield* sql<{ id: bigint }>`
+        select max(id) as id from tributary.runs where resource = ${hostile} and company_id = 2`
+      const paths = [
+        "/",
+        `/?text=${encodeURIComponent(hostile)}`,
+        "/?state=failing&order=name",
+        "/?state=late",
+        "/?state=paused",
+        "/?state=quarantine",
+        at("north", "things"),
+        at("<b>south</b>", hostile),
+        "/runs",
+        `/runs?resource=${encodeURIComponent(hostile)}&company=${encodeURIComponent("<b>south</b>")}&status=failed&lane=live`,
+        "/runs?before=100",
+        `/runs/${last!.id}`,
+        ...["sync", "full", "backfill", "pause", "resume", "pause-company", "resume-company"].map(
+          (what) =>
+            `/confirm/${what}?company=${encodeURIComponent("<b>south</b>")}&resource=${encodeURIComponent(hostile)}`
+        ),
+        "/budget",
+        "/webhooks",
+        "/outbox",
+        "/quarantine",
+        "/records"
+      ]
+      for (const path of paths) {
+        const { status, text, headers } = yield* ask(`${url}${path}`)
+        assert.strictEqual(status, 200, `${path}: ${words(text)}`)
+        assert.match(headers["content-type"] ?? "", /^text\/html/)
+        for (const markup of ["<script>", "<img", "<b>south", "<i>", "onerror=alert(1)>\u202e"]) {
+          assert.notInclude(text, markup, `${path} shows ${markup} as it is`)
+        }
+        // No inline style or script, which the policy would refuse.
+        assert.notMatch(text, / style="|<style| on[a-z]+="|<script(?! defer src="\/assets\/)/, path)
+        assert.strictEqual(text.match(/<h1/g)?.length, 1, path)
+      }
+      const run = words((yield* ask(`${url}/runs/${last!.id}`)).text)
+      assert.include(run, "&lt;img src=x onerror=alert(1)&gt;\\u{202e}")
+      assert.include(run, "What to do: &lt;script&gt;2&lt;/script&gt;")
+    })
+  )
+
+  it.effect("tell whether all is well, and show the worst first", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      const overview = words((yield* ask(url)).text)
+      assert.match(overview, /Not all is well.* 40 resources of 3 companies/)
+      assert.match(overview, /4 late/)
+      assert.match(overview, /3 failing/)
+      assert.match(overview, /2 paused/)
+      assert.match(overview, /2 records in quarantine/)
+      assert.match(overview, / new Nothing is known of its resources yet\./)
+      const { text } = yield* ask(`${url}/?text=widgets`)
+      const states = [...text.matchAll(/<td role="cell" data-heading="State" class="">(.*?)<\/td>/gs)].map(
+        ([, cell]) => words(cell!).trim().split(" ")[0]
+      )
+      const rank = ["failing", "late", "quarantine", "paused", "fresh"]
+      const north = states.slice(0, states.length / 2).map((state) => rank.indexOf(state!))
+      assert.deepStrictEqual(north, north.toSorted())
+      assert.include(north, 0)
+      assert.include(north, 4)
+      assert.strictEqual((yield* ask(`${url}/?state=unheard`)).status, 400)
+    })
+  )
+
+  it.effect("page through the ledger without a gap", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      const seen: Array<string> = []
+      let path: string | undefined = "/runs?company=north"
+      while (path !== undefined) {
+        const { text }: Reply = yield* ask(`${url}${path}`)
+        const here = [...text.matchAll(/href="\/runs\/(\d+)">\d/g)].map(([, id]) => id!)
+        assert.isAtMost(here.length, 50)
+        seen.push(...here)
+        path = /<a href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
+      }
+      const sql = yield* SqlClient.SqlClient
+      const all = yield* sql<{ id: bigint }>`select id from tributary.runs where company_id = 1 order by id desc`
+      assert.deepStrictEqual(
+        seen,
+        all.map(({ id }) => String(id))
+      )
+    })
+  )
+
+  it.effect("answer 404 and 400 to what does not exist, as a page", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      for (const [path, status] of [
+        ["/nothing", 404],
+        ["/runs/999999999", 404],
+        ["/runs/x", 404],
+        ["/runs/99999999999999999999", 404],
+        ["/runs?status=x", 400],
+        ["/runs?before=x", 400],
+        ["/runs?company=x", 404],
+        [at("north", "nothing"), 404],
+        [at("nobody", "things"), 404],
+        ["/companies/%E0%A4%A/things", 404],
+        ["/confirm/sync?company=nobody&resource=things", 404],
+        ["/confirm/full?company=north", 404],
+        ["/assets/other/pages.css", 404],
+        ["/assets/../../package.json", 404]
+      ] as const) {
+        const reply = yield* ask(`${url}${path}`)
+        assert.strictEqual(reply.status, status, path)
+        if (!path.startsWith("/assets")) assert.include(reply.text, "<h1", path)
+      }
+    })
+  )
+
+  it.effect("say again only what changed, and keep their files for good", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      const first = yield* ask(`${url}/runs?before=1`)
+      const etag = first.headers.etag ?? ""
+      assert.match(etag, /^(W\/)?"/)
+      const second = yield* ask(`${url}/runs?before=1`, { headers: { "if-none-match": etag, "hx-request": "true" } })
+      assert.deepStrictEqual([second.status, second.text], [304, ""])
+      const other = yield* ask(`${url}/runs`, { headers: { "if-none-match": etag } })
+      assert.strictEqual(other.status, 200)
+      for (const [, path] of first.text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)) {
+        const { status, headers, text } = yield* ask(`${url}${path}`)
+        assert.deepStrictEqual([status, headers["cache-control"]], [200, "public, max-age=31536000, immutable"], path)
+        assert.isAbove(text.length, 100, path)
+      }
+    })
+  )
+
+  describe("do", () => {
+    /** Asks first, then does it; answers the page that follows. */
+    const done = Effect.fnUntraced(function* (
+      url: string,
+      what: string,
+      target: Readonly<Record<string, string>>,
+      more: Readonly<Record<string, string>> = {}
+    ) {
+      const question = yield* ask(`${url}/confirm/${what}?${new URLSearchParams(target)}`)
+      assert.strictEqual(question.status, 200)
+      assert.notInclude(question.text, "hx-trigger", "a form stays as it is")
+      assert.include(question.text, "Cancel")
+      const reply = yield* post(`${url}/do/${what}`, { form_token: tokenOf(question.text), ...target, ...more })
+      if (reply.status !== 303) return reply
+      return yield* ask(`${url}${reply.headers.location}`, {
+        headers: { cookie: cookieOf(reply, "tributary_said") ?? "" }
+      })
+    })
+    const north = { company: "north", resource: "things" }
+
+    it.effect("what was confirmed, and say so once", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies)
+        const after = yield* done(url, "sync", north)
+        assert.include(words(after.text), "Asked for: things of north will be synced as soon as a process is free.")
+        assert.match(String(after.headers["set-cookie"]), /tributary_said=;.*Max-Age=0/)
+        assert.deepInclude(yield* task("north", "things"), { askedFull: false, askedBy: "the page" })
+        yield* done(url, "full", north)
+        assert.strictEqual((yield* task("north", "things"))?.askedFull, true)
+
+        yield* done(url, "pause", { company: "north", resource: hostile })
+        assert.isNotNull((yield* task("north", hostile))?.pausedAt)
+        const shown = words((yield* ask(`${url}${at("north", hostile)}`)).text)
+        assert.match(shown, /Paused .* ago by the page/)
+        yield* done(url, "resume", { company: "north", resource: hostile })
+        assert.isNull((yield* task("north", hostile))?.pausedAt)
+      })
+    )
+
+    it.effect("what concerns a whole company", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies)
+        const company = "<b>south</b>"
+        const of = Effect.map(Tasks.read, (all) => all.filter((one) => one.company === company))
+        assert.match(
+          words((yield* done(url, "pause-company", { company })).text),
+          /Paused: 19 resources of &lt;b&gt;south/
+        )
+        assert.isTrue((yield* of).every(({ pausedAt }) => pausedAt !== null))
+        assert.match(words((yield* done(url, "resume-company", { company })).text), /Resumed: 20 resources/)
+        assert.isTrue((yield* of).every(({ pausedAt }) => pausedAt === null))
+        yield* done(url, "sync", { company })
+        assert.isTrue((yield* of).every(({ askedAt }) => askedAt !== null))
+        assert.isUndefined((yield* of).find(({ askedFull }) => askedFull))
+      })
+    )
+
+    it.effect("a backfill of a range that makes sense", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies)
+        const backfilled = Effect.map(task("north", "things", "backfill"), (one) => [one?.since, one?.until])
+        for (const [since, until] of [
+          ["yesterday", ""],
+          ["2026-02-30", ""],
+          ["", "2026-01-31T25:00:00Z"],
+          ["2026-01-31T08:00:00", ""],
+          ["2026-02-01", "2026-01-31"]
+        ] as const) {
+          const reply = yield* done(url, "backfill", north, { since, until })
+          assert.strictEqual(reply.status, 400, `${since} ${until}`)
+          assert.include(words(reply.text), "Nothing was done")
+        }
+        assert.deepStrictEqual(yield* backfilled, [undefined, undefined])
+        assert.strictEqual(
+          (yield* done(url, "backfill", north, { since: "2026-01-31", until: "2026-01-31" })).status,
+          200
+        )
+        assert.deepStrictEqual(yield* backfilled, ["2026-01-31T00:00:00Z", "2026-01-31T23:59:59.999999999Z"])
+        yield* done(url, "backfill", north, { since: "2026-01-31T08:00:00.5+02:00", until: "" })
+        assert.deepStrictEqual(yield* backfilled, ["2026-01-31T06:00:00.5Z", null])
+        yield* done(url, "backfill", north, { since: "", until: "" })
+        assert.deepStrictEqual(yield* backfilled, [null, null])
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`update tributary.schedule set owner = 'one', lease_until = tributary.now() + interval '1 minute'
+                    where kind = 'backfill'`
+        const reply = yield* done(url, "backfill", north, { since: "2026-01-31", until: "" })
+        assert.strictEqual(reply.status, 409)
+        assert.deepStrictEqual(yield* backfilled, [null, null])
+      })
+    )
+  })
+
+  describe("trouble", () => {
+    it.effect("is said while there is no warehouse, and is over by itself", () =>
+      Effect.gen(function* () {
+        const dashboard = yield* listening()
+        const without = yield* ask(dashboard.url)
+        assert.strictEqual(without.status, 503)
+        assert.include(words(without.text), "The warehouse is away")
+        assert.include(without.text, "hx-trigger", "it comes alive again")
+        const { endpoint } = yield* Database
+        const { host, port, user, password, database } = endpoint
+        const gate = yield* makeGate(
+          Redacted.make(`postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`)
+        )
+        const within = yield* Effect.forkChild(
+          dashboard
+            .within(companies)
+            .pipe(Effect.provide(Layer.fresh(sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(gate.url))))))
+        )
+        yield* until("the pages", ask(dashboard.url), ({ status }) => status === 200)
+        yield* gate.shut
+        const away = yield* ask(dashboard.url)
+        assert.strictEqual(away.status, 503)
+        assert.notMatch(away.text, /from tributary\.|ECONN|terminated|\.ts:/)
+        yield* gate.open
+        yield* until("the pages", ask(dashboard.url), ({ status }) => status === 200)
+        yield* Fiber.interrupt(within)
+        assert.strictEqual((yield* ask(dashboard.url)).status, 503)
+      })
+    )
+
+    it.effect("of one page stays with it", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies)
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`alter table tributary.row_counts rename to elsewhere`
+        const reply = yield* ask(url)
+        assert.strictEqual(reply.status, 503)
+        assert.notInclude(reply.text, "row_counts")
+        assert.strictEqual((yield* ask(`${url}/runs`)).status, 200)
+        yield* sql`alter table tributary.elsewhere rename to row_counts`
+        assert.strictEqual((yield* ask(url)).status, 200)
+      })
+    )
+  })
+})

@@ -1,0 +1,283 @@
+/**
+ * The pages while somebody looks at them: they follow what happens without being loaded again, keep what was in hand, say
+ * when the server is away and come back by themselves; and all of it goes without a mouse.
+ */
+import type { Browser } from "playwright-core"
+import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
+import { desk, openBrowser, phone, until, type Visit, visit } from "../support/browser.ts"
+import { openServed, type Operator, type Served } from "../support/operator.ts"
+
+let operator: Operator
+let served: Served
+let browser: Browser
+
+beforeAll(async () => {
+  ;[{ operator, served }, browser] = await Promise.all([openServed(inject("postgresUrl")), openBrowser()])
+}, 90_000)
+afterAll(async () => {
+  await browser?.close()
+  await operator?.close()
+})
+
+/** Where the keyboard is: what would be read aloud. */
+const focused = (look: Visit) =>
+  look.page.evaluate<string>(
+    `((one) => one === null || one === document.body ? "" : (one.getAttribute("aria-label") ?? (one.textContent.trim() || one.getAttribute("name") || one.tagName)).replace(/\\s+/g, " "))(document.activeElement)`
+  )
+
+/** Marks the document, so that loading it again would show. */
+const mark = (look: Visit) => look.page.evaluate("window.sameDocument = true")
+const isMarked = (look: Visit) => look.page.evaluate<boolean>("window.sameDocument === true")
+
+describe("a page that is looked at", () => {
+  it("follows what happens, and keeps focus, selection and place", async () => {
+    const look = await visit(browser, served.url, { viewport: { width: 1280, height: 420 } })
+    const { page, go } = look
+    await go("/")
+    await mark(look)
+    const row = page.getByRole("row").filter({ hasText: "invoicelines" }).first()
+    const link = row.getByRole("link", { name: "invoicelines" })
+    await link.focus()
+    await page.evaluate("window.scrollTo(0, 150)")
+    const scrolled = await page.evaluate<number>("window.scrollY")
+    assert.isAbove(scrolled, 0, "there is something to scroll")
+    assert.notMatch(await row.innerText(), /paused/i)
+
+    await operator.query(
+      "update tributary.schedule set paused_at = tributary.now(), paused_by = 'a colleague' where company = 'north' and resource = 'invoicelines'"
+    )
+    await until(
+      "the pause shows",
+      () => row.innerText(),
+      (text) => /paused/i.test(text),
+      10
+    )
+    assert.include(await focused(look), "invoicelines")
+    // Badges may make a row above a little higher; the place is the same.
+    assert.approximately(await page.evaluate<number>("window.scrollY"), scrolled, 60)
+    await operator.query(
+      "update tributary.schedule set paused_at = null, paused_by = null where company = 'north' and resource = 'invoicelines'"
+    )
+    await until(
+      "it goes on",
+      () => row.innerText(),
+      (text) => !/paused/i.test(text),
+      10
+    )
+    assert.isTrue(await isMarked(look), "it was not loaded again")
+    await look.close()
+  })
+
+  it("shows a change at the source soon after its event", async () => {
+    const look = await visit(browser, served.url)
+    await look.go("/webhooks")
+    await mark(look)
+    const name = `evt of ${await operator.customer("Seen live")}`
+    await operator.reference.control("POST", "/cycle")
+    const [before] = await until(
+      "the event is stored",
+      () =>
+        operator.query<{ event_id: string; record_id: string }>(
+          "select event_id, record_id from tributary.inbox where company = 'north' order by id desc limit 1"
+        ),
+      ([row]) => name.endsWith(String(row?.record_id))
+    )
+    await until(
+      "the event shows",
+      () => look.page.getByRole("main").innerText(),
+      (text) =>
+        text.includes(before!.event_id) ||
+        text.includes(`customers ${before!.record_id}`) ||
+        text.includes(before!.record_id),
+      10
+    )
+    assert.isTrue(await isMarked(look))
+    await look.close()
+  })
+
+  it("leaves open what was opened, and a form that is being filled in", async () => {
+    const look = await visit(browser, served.url)
+    const { page, go } = look
+    await go("/budget")
+    const details = page.locator("details").first()
+    await details.locator("summary").click()
+    assert.isNotNull(await details.getAttribute("open"))
+    const answers: Array<number> = []
+    page.on("response", (response) => answers.push(response.status()))
+    await until(
+      "it asked again",
+      async () => answers.length,
+      (n) => n >= 2,
+      10
+    )
+    assert.isNotNull(await details.getAttribute("open"), "still open")
+
+    await go("/companies/north/customers")
+    const since = page.getByLabel(/since|from/i).first()
+    if ((await since.count()) > 0) {
+      await since.fill("2026-01-0")
+      const asked = answers.length
+      await until(
+        "it asked again",
+        async () => answers.length,
+        (n) => n >= asked + 2,
+        10
+      )
+      assert.strictEqual(await since.inputValue(), "2026-01-0")
+    }
+    await look.close()
+  })
+
+  it("asks for nothing while nobody looks", async () => {
+    const look = await visit(browser, served.url)
+    const { page, go } = look
+    await go("/")
+    // A hidden tab, as the page sees it: another one is in front in a real window, which there is none of here.
+    await page.evaluate(
+      `Object.defineProperty(document, "hidden", { get: () => true }); Object.defineProperty(document, "visibilityState", { get: () => "hidden" }); document.dispatchEvent(new Event("visibilitychange"))`
+    )
+    let asked = 0
+    page.on("request", () => (asked += 1))
+    await page.waitForTimeout(5_000)
+    assert.isAtMost(asked, 1, "one may have been under way")
+    await look.close()
+  })
+
+  it("says that the server is away, and goes on when it is back", async () => {
+    const { port } = new URL(served.url)
+    const look = await visit(browser, served.url)
+    look.expect(/Failed to load resource|ERR_CONNECTION|status of 503|htmx:/)
+    const { page, go } = look
+    await go("/")
+    await mark(look)
+    assert.strictEqual(await served.stop(), 0)
+    const banner = page
+      .getByRole("status")
+      .or(page.getByRole("alert"))
+      .filter({ hasText: /away|reach|lost|no answer|not answer/i })
+    await banner.first().waitFor({ timeout: 15_000 })
+    // What was there stays to be read.
+    assert.include(await page.getByRole("main").innerText(), "customers")
+
+    served = await operator.serve({ dashboard: `127.0.0.1:${port}` })
+    await until(
+      "the banner goes",
+      () => banner.count().then(async (n) => n > 0 && (await banner.first().isVisible())),
+      (shown) => !shown,
+      30
+    )
+    await operator.query(
+      "update tributary.schedule set paused_at = tributary.now(), paused_by = 'a colleague' where company = 'south' and resource = 'orders'"
+    )
+    await until(
+      "it is live again",
+      () => page.getByRole("row").filter({ hasText: "orders" }).last().innerText(),
+      (text) => /paused/i.test(text)
+    )
+    assert.isTrue(await isMarked(look), "it was not loaded again")
+    await look.close()
+  })
+})
+
+describe("the keyboard alone", () => {
+  it("skips to the content, walks the page in order, and pauses a resource", async () => {
+    const look = await visit(browser, served.url)
+    const { page, go } = look
+    await go("/")
+    await page.keyboard.press("Tab")
+    assert.match(await focused(look), /skip/i)
+    assert.isTrue(
+      await page.evaluate<boolean>(
+        `((box) => box.width > 20 && box.height > 10 && box.left >= 0 && box.top >= 0)(document.activeElement.getBoundingClientRect())`
+      ),
+      "the skip link shows when it has the focus"
+    )
+    await page.keyboard.press("Enter")
+    await page.keyboard.press("Tab")
+    assert.isTrue(
+      await page.evaluate<boolean>(`document.querySelector("main").contains(document.activeElement)`),
+      `the next stop is in the main part, not ${await focused(look)}`
+    )
+
+    // To a resource, to its action, through its confirmation.
+    const reach = async (wanted: RegExp, stepsMax = 300) => {
+      for (let steps = 0; steps < stepsMax; steps += 1) {
+        if (wanted.test(await focused(look))) {
+          const outline = await page.evaluate<string>(
+            `((style) => style.outlineStyle + " " + style.outlineWidth + " " + style.boxShadow)(getComputedStyle(document.activeElement))`
+          )
+          assert.notMatch(outline, /^(none .*|\w+ 0px) none$/, `${await focused(look)} shows that it has the focus`)
+          return
+        }
+        await page.keyboard.press("Tab")
+      }
+      throw new Error(`${wanted.source} cannot be reached with Tab; the focus is at ${await focused(look)}`)
+    }
+    await reach(/^invoices$/)
+    await page.keyboard.press("Enter")
+    await page.waitForURL(/companies\/north\/invoices/)
+    await reach(/^pause/i)
+    await page.keyboard.press("Enter")
+    await page.waitForURL(/confirm\/pause/)
+    await reach(/^pause/i)
+    await page.keyboard.press("Enter")
+    await until(
+      "it is paused",
+      () =>
+        operator.query<{ paused_at: Date | null }>(
+          "select paused_at from tributary.schedule where company = 'north' and resource = 'invoices'"
+        ),
+      ([row]) => row?.paused_at !== null
+    )
+    await page
+      .getByText(/paused/i)
+      .first()
+      .waitFor()
+    await look.close()
+  })
+
+  it("comes through the whole page and out of it again: nothing holds it", async () => {
+    const look = await visit(browser, served.url)
+    const { page, go } = look
+    for (const path of ["/companies/north/customers", "/quarantine", "/records", "/budget"]) {
+      await go(path)
+      const stops = new Set<string>()
+      let isThrough = false
+      for (let steps = 0; steps < 400 && !isThrough; steps += 1) {
+        await page.keyboard.press("Tab")
+        const place = await page.evaluate<number>(`[...document.querySelectorAll("*")].indexOf(document.activeElement)`)
+        if (stops.has(String(place))) isThrough = true
+        stops.add(String(place))
+      }
+      assert.isTrue(isThrough, path)
+      const controls = await page.evaluate<number>(
+        `[...document.querySelectorAll("main a[href], main button, main input:not([type=hidden]), main select, main summary")].filter((one) => one.checkVisibility()).length`
+      )
+      assert.isAtLeast(stops.size, controls, `${path}: every control is reached`)
+    }
+    await look.close()
+  })
+})
+
+describe("a phone", () => {
+  it("reaches what a desk does, with a thumb", async () => {
+    const look = await visit(browser, served.url, { viewport: phone, hasTouch: true, isMobile: true })
+    const { page, go } = look
+    await go("/")
+    await page.getByRole("navigation").first().getByRole("link", { name: "Records" }).tap()
+    await page.waitForURL(/records/)
+    await go("/companies/north/customers")
+    const sync = page
+      .getByRole("link", { name: /sync now/i })
+      .or(page.getByRole("button", { name: /sync now/i }))
+      .first()
+    const box = await sync.boundingBox()
+    assert.isAtLeast(box?.height ?? 0, 24, "high enough to be met")
+    await sync.tap()
+    await page.waitForURL(/confirm\/sync/)
+    await page.getByRole("link", { name: /cancel/i }).tap()
+    await page.waitForURL(/companies\/north\/customers/)
+    await page.setViewportSize(desk)
+    await look.close()
+  })
+})

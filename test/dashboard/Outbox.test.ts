@@ -1,0 +1,138 @@
+/** The pages of the outbox, on Postgres. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { routes } from "../../src/dashboard/pages/Outbox.ts"
+import { address } from "../../src/dashboard/Text.ts"
+import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
+
+/** Rows of the outbox, so many; of no push unless one is named. */
+const insert = Effect.fnUntraced(function* (
+  company: string,
+  resource: string,
+  rows: number,
+  more: {
+    readonly state?: string
+    readonly outcome?: string
+    readonly push?: bigint
+    readonly code?: string
+    readonly reason?: string
+    readonly settledDaysAgo?: number
+  }
+) {
+  const sql = yield* SqlClient.SqlClient
+  const { state = "waiting", outcome = null, push = null, code = null, reason = null, settledDaysAgo = 0 } = more
+  yield* sql`
+    insert into tributary.outbox (company, resource, operation, record_id, record, push_id, line, state, outcome, code, field, reason, settled_at)
+    select ${company}, ${resource}, 'update', n::text, json_build_object('name', ${reason}::text), ${push}, n, ${state}, ${outcome}, ${code},
+           case when ${code}::text is not null then ${reason}::text end, ${reason},
+           case when ${state}::text in ('done', 'refused') then tributary.now() - make_interval(days => ${settledDaysAgo}) end
+      from generate_series(1, ${rows}::int) n`
+})
+
+const makePush = Effect.fnUntraced(function* (company: string, finished: boolean, source = "orders.csv") {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ id: bigint }>`
+    insert into tributary.pushes (company, resource, operation, source, digest, records, known, finished_at)
+    values (${company}, 'things', 'update', ${source}, md5(random()::text), 130, 10, case when ${finished} then tributary.now() end)
+    returning id`
+  return row!.id
+})
+
+layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outbox", (it) => {
+  it.effect("tells what waits, what became of the rest, and which calls are open", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const company = "first"
+      yield* insert(company, "things", 3, {})
+      yield* insert(company, "things", 2, { state: "sending" })
+      yield* insert(company, "things", 5, { state: "done", outcome: "updated" })
+      yield* insert(company, "things", 9, { state: "done", outcome: "updated", settledDaysAgo: 2 })
+      yield* insert(company, "others", 4, { state: "refused", code: "invalid", reason: "too long" })
+      const push = yield* makePush(company, false)
+      yield* insert(company, "things", 7, { push })
+      yield* insert(company, "things", 1, { push, state: "refused", code: "conflict", reason: "there is one" })
+      yield* insert(company, "things", 6, { push, state: "done", outcome: "unchanged" })
+      const finished = yield* makePush(company, true)
+      yield* sql`
+        insert into tributary.push_calls (company, resource, operation, key, body, items, failures, reason, formed_at)
+        values (${company}, 'things', 'batch', 'k1', '[]', 50, 2, 'HTTP 500', tributary.now() - interval '5 minutes')`
+      const { read, text } = yield* ask(routes, [unconnected(company)], "/outbox")
+      assert.match(read, /things first 3 2 \d+ ms ago 5 updated/)
+      assert.include(read, "4 refused")
+      assert.include(text, `href="/confirm/push-retry?company=first&amp;resource=others"`)
+      assert.notInclude(text, `href="/confirm/push-retry?company=first&amp;resource=things"`)
+      assert.include(read, "unfinished 7 waiting, 0 being sent 1 refused")
+      assert.include(text, `href="/outbox/pushes/${finished}"`)
+      assert.match(read, /batch things first 50 5 min ago 2 HTTP 500/)
+
+      const one = yield* ask(routes, [unconnected(company)], `/outbox/pushes/${push}`)
+      assert.isTrue(one.isLive)
+      assert.include(one.read, "Records given 130, 10 of them pushed before")
+      assert.match(one.read, /waiting 7 unchanged 6 refused 1/)
+      assert.include(one.read, `npx tributary push retry ${push}`)
+      assert.isFalse((yield* ask(routes, [], `/outbox/pushes/${finished}`)).isLive)
+      assert.deepInclude(yield* Effect.flip(ask(routes, [], "/outbox/pushes/999999")), { status: 404 })
+      assert.deepInclude(yield* Effect.flip(ask(routes, [], "/outbox/pushes/x")), { status: 400 })
+    })
+  )
+
+  it.effect("puts refused rows back that a service picks up, and tells the command for the others", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const company = "second"
+      yield* insert(company, "things", 3, { state: "refused", code: "invalid", reason: "too long" })
+      const push = yield* makePush(company, false)
+      yield* insert(company, "things", 2, { push, state: "refused", code: "invalid", reason: "too long" })
+      const companies = [unconnected(company)]
+      const confirm = yield* ask(routes, companies, `/confirm/push-retry?company=${company}&resource=things`)
+      assert.include(confirm.read, "Send the refused rows of things, company second, again?")
+      const fields = { company, resource: "things" }
+      const done = yield* ask(routes, companies, "/do/push-retry", fields)
+      assert.deepStrictEqual([done.to, done.said], ["/outbox", "3 rows of things wait to be sent again."])
+      const again = yield* ask(routes, companies, "/do/push-retry", fields)
+      assert.strictEqual(again.said, "No row of things is refused any more.")
+      const left = yield* sql<{ push: bigint | null; state: string; rows: number }>`
+        select push_id as push, state, count(*)::int as rows from tributary.outbox where company = ${company} group by 1, 2 order by 1`
+      assert.deepStrictEqual(
+        [...left],
+        [
+          { push, state: "refused", rows: 2 },
+          { push: null, state: "waiting", rows: 3 }
+        ]
+      )
+      const refused = yield* ask(routes, companies, `/outbox/refused?push=${push}`)
+      assert.include(refused.read, `npx tributary push retry ${push} --refused`)
+      assert.notInclude(refused.text, "/confirm/push-retry")
+      assert.deepInclude(
+        yield* Effect.flip(ask(routes, companies, "/do/push-retry", { ...fields, company: "other" })),
+        {
+          status: 404
+        }
+      )
+      assert.deepInclude(yield* Effect.flip(ask(routes, companies, "/outbox/refused")), { status: 400 })
+    })
+  )
+
+  it.effect("shows refused rows page by page, and what others have written as text", () =>
+    Effect.gen(function* () {
+      yield* insert(hostile, hostile, 120, { state: "refused", code: hostile, reason: hostile })
+      const push = yield* makePush(hostile, false, hostile)
+      yield* insert(hostile, hostile, 1, { push, state: "refused", code: hostile, reason: hostile })
+      const companies = [unconnected(hostile)]
+      assert.isFalse(holdsHostile((yield* ask(routes, companies, "/outbox")).text))
+      assert.isFalse(holdsHostile((yield* ask(routes, companies, `/outbox/pushes/${push}`)).text))
+      const seen = new Set<string>()
+      let next: string | undefined = address("/outbox/refused", { company: hostile, resource: hostile })
+      let pages = 0
+      while (next !== undefined) {
+        const { text }: { text: string } = yield* ask(routes, companies, next)
+        assert.isFalse(holdsHostile(text))
+        for (const [, row] of text.matchAll(/id="row-(\d+)"/g)) seen.add(row!)
+        next = /href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
+        pages += 1
+      }
+      assert.deepStrictEqual([pages, seen.size], [3, 120])
+    })
+  )
+})

@@ -1,0 +1,256 @@
+/**
+ * Every page in a real browser, on a desk and on a phone, light and dark: it answers, says what it is about, is sound for
+ * a screen reader, fits, asks nobody else, breaks no rule of its own.
+ *
+ * `SCREENSHOTS=folder npm run test:browser -- Pages` writes a picture of each into that folder.
+ */
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import type { Browser } from "playwright-core"
+import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
+import {
+  desk,
+  openBrowser,
+  overflow,
+  phone,
+  smallPhone,
+  until,
+  type Visit,
+  violations,
+  visit
+} from "../support/browser.ts"
+import {
+  barred,
+  deadEvent,
+  failing,
+  late,
+  oddCustomer,
+  openServed,
+  type Operator,
+  type Served
+} from "../support/operator.ts"
+
+let operator: Operator
+let served: Served
+let browser: Browser
+let look: Visit
+
+beforeAll(async () => {
+  ;[{ operator, served }, browser] = await Promise.all([openServed(inject("postgresUrl")), openBrowser()])
+  look = await visit(browser, served.url)
+}, 90_000)
+afterAll(async () => {
+  await look?.close()
+  await browser?.close()
+  await operator?.close()
+})
+
+const one = async (text: string): Promise<string> => {
+  const [row] = await operator.query<{ id: string }>(text)
+  if (row === undefined) throw new Error(`nothing answers ${text}`)
+  return row.id
+}
+
+interface Case {
+  readonly name: string
+  readonly path: () => Promise<string>
+  /** What it must say, each found in the text of the page. */
+  readonly says: ReadonlyArray<string | RegExp>
+  readonly status?: number
+}
+
+const at = (path: string) => () => Promise.resolve(path)
+const lastRun =
+  "select max(id)::text as id from tributary.runs where company_id = 1 and resource = 'customers' and lane = 'live'"
+
+const cases: ReadonlyArray<Case> = [
+  {
+    name: "overview",
+    path: at("/"),
+    says: ["north", "south", "customers", failing, barred, late, /late/i, /fail/i, /paused/i, /quarantine/i]
+  },
+  { name: "overview-late", path: at("/?state=late"), says: [late] },
+  {
+    name: "resource",
+    path: at("/companies/north/customers"),
+    says: ["customers", "north", /every 80 min/, /cursor/i, /sync now/i, /backfill/i, /pause/i]
+  },
+  {
+    name: "resource-failing",
+    path: at(`/companies/south/${failing}`),
+    says: [failing, /the service failed \(500\)/, /report the request id/]
+  },
+  { name: "resource-paused", path: at("/companies/north/payments"), says: [/paused/i, /an operator/, /resume/i] },
+  { name: "runs", path: at("/runs"), says: ["customers", failing, /failed/i] },
+  {
+    name: "run",
+    path: async () => `/runs/${await one(lastRun)}`,
+    says: ["customers", /requests/i, /retries/i, /rows|records/i]
+  },
+  {
+    name: "run-failed",
+    path: async () => `/runs/${await one(`select max(id)::text as id from tributary.runs where resource = '${failing}'`)}`,
+    says: [failing, /the service failed \(500\)/, /report the request id/]
+  },
+  { name: "budget", path: at("/budget"), says: ["north", "south", /3,?000/] },
+  {
+    name: "webhooks",
+    path: at("/webhooks"),
+    says: [/localhost:\d+\/hooks\/north/, "customers.created", deadEvent, /orders\.updated|missing/]
+  },
+  {
+    name: "deliveries",
+    path: async () =>
+      `/webhooks/north/${await one("select subscription_id as id from tributary.subscriptions where company = 'north'")}/deliveries`,
+    says: ["customers.created", "204"]
+  },
+  { name: "outbox", path: at("/outbox"), says: [/refused/i, /unknown_value/, /invoiceterm/, "new.csv"] },
+  { name: "quarantine", path: at("/quarantine"), says: ["customers", String(oddCustomer.id), /NUL/] },
+  {
+    name: "quarantine-entry",
+    path: async () => `/quarantine/${await one("select id from tributary.quarantine where resolved_at is null")}`,
+    says: [String(oddCustomer.id), /NUL/, /retry/i, /Odd \\u0000 <script>/]
+  },
+  { name: "records", path: at("/records"), says: [/company/i, /resource/i] },
+  {
+    name: "record",
+    path: async () =>
+      `/records?company=north&resource=customers&id=${await one("select id from erp.customers where name like 'Lighthouse%'")}`,
+    says: ["Lighthouse <b>Ltd</b>"]
+  },
+  {
+    name: "confirm-sync",
+    path: at("/confirm/sync?company=north&resource=customers"),
+    says: ["customers", "north", /cancel/i]
+  },
+  {
+    name: "confirm-backfill",
+    path: at("/confirm/backfill?company=north&resource=customers"),
+    says: ["customers", /cancel/i]
+  },
+  { name: "nothing", path: at("/companies/north/nothing"), says: [/no |not /i], status: 404 }
+]
+
+const pictures = process.env["SCREENSHOTS"]
+const picture = async (name: string) => {
+  if (pictures === undefined) return
+  mkdirSync(pictures, { recursive: true })
+  await look.page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true })
+}
+
+describe("every page", () => {
+  it.each(cases)("$name", async ({ name, path, says, status = 200 }) => {
+    const { page, go } = look
+    if (status !== 200) look.expect(new RegExp(`status of ${status}`))
+    await page.setViewportSize(desk)
+    await page.emulateMedia({ colorScheme: "light" })
+    const address = await path()
+    assert.strictEqual(await go(address), status)
+
+    assert.strictEqual(await page.getByRole("heading", { level: 1 }).count(), 1, "one heading of the first level")
+    assert.match(await page.title(), /Tributary/)
+    assert.strictEqual(await page.getByRole("main").count(), 1)
+    assert.strictEqual(await page.getByRole("navigation").first().getByRole("link", { name: "Overview" }).count(), 1)
+    const text = await page.getByRole("main").innerText()
+    for (const wanted of says) {
+      if (typeof wanted === "string") assert.include(text, wanted)
+      else assert.match(text, wanted)
+    }
+    for (const secret of ["whsec_", "postgres://", "Bearer "]) assert.notInclude(await page.content(), secret)
+
+    const wrong: Array<string> = []
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme })
+      for (const [device, size] of [
+        ["desk", desk],
+        ["phone", phone],
+        ["small phone", smallPhone]
+      ] as const) {
+        await page.setViewportSize(size)
+        wrong.push(...(await overflow(page)).map((told) => `${device} ${colorScheme}: ${told}`))
+        if (device === "small phone") continue
+        wrong.push(...(await violations(page)).map((told) => `${device} ${colorScheme}: ${told}`))
+        await picture(`${name}-${device}-${colorScheme}`)
+      }
+    }
+    await page.setViewportSize(desk)
+    assert.deepStrictEqual(wrong, [])
+    assert.deepStrictEqual(look.problems(), [])
+  })
+
+  it("leads from the menu to each of them, and says which is current", async () => {
+    const { page, go } = look
+    await go("/")
+    for (const name of ["Runs", "Budget", "Webhooks", "Outbox", "Quarantine", "Records", "Overview"]) {
+      await page.getByRole("navigation").first().getByRole("link", { name, exact: true }).click()
+      await page.waitForURL(name === "Overview" ? /\/$/ : new RegExp(`/${name.toLowerCase()}$`))
+      assert.deepStrictEqual(await page.locator("nav [aria-current=page]").allInnerTexts(), [name])
+    }
+  })
+
+  it("prints without its menu and buttons, in dark ink", async () => {
+    const { page, go } = look
+    await page.emulateMedia({ media: "print", colorScheme: "dark" })
+    await go("/companies/north/customers")
+    assert.isFalse(await page.getByRole("navigation").first().isVisible(), "the menu is not printed")
+    const ink = await page.evaluate<string>("getComputedStyle(document.body).color")
+    const [red = 255, green = 255, blue = 255] = (ink.match(/\d+/g) ?? []).map(Number)
+    assert.isBelow(Math.max(red, green, blue), 100, `ink is ${ink}`)
+    await page.emulateMedia({ media: null, colorScheme: null })
+  })
+
+  it("moves nothing for who wants no motion", async () => {
+    const { page, go } = look
+    await page.emulateMedia({ reducedMotion: "reduce" })
+    await go("/")
+    const moving = await page.evaluate<number>(
+      `[...document.querySelectorAll("*")].filter((one) => {
+        const { animationName, animationDuration, transitionDuration } = getComputedStyle(one)
+        return (animationName !== "none" && parseFloat(animationDuration) > 0.1) || parseFloat(transitionDuration) > 0.1
+      }).length`
+    )
+    assert.strictEqual(moving, 0)
+    await page.emulateMedia({ reducedMotion: null })
+  })
+
+  it("shows the budget of the last hour as a chart that can be read aloud", async () => {
+    const { page, go } = look
+    await until(
+      "a sample",
+      () => operator.query<{ n: number }>("select count(*)::int as n from tributary.budget_samples"),
+      ([row]) => (row?.n ?? 0) > 0
+    )
+    await go("/budget")
+    const chart = page.getByRole("img").first()
+    await chart.waitFor()
+    assert.isAbove(
+      ((await chart.getAttribute("aria-label")) ?? (await chart.locator("title").first().textContent()) ?? "").length,
+      10
+    )
+    assert.isAbove((await page.getByRole("table").count()) + (await page.locator("details table").count()), 0)
+  })
+
+  it("shows what a company holds, worst first, and filters it", async () => {
+    const { page, go } = look
+    await go("/")
+    const north = page.getByRole("table").filter({ hasText: "customers" }).first()
+    const row = north.getByRole("row").filter({ hasText: "customers" }).first()
+    const [held] = await operator.query<{ n: number }>(
+      "select count(*)::int as n from erp.customers where _company_id = 1 and _deleted_at is null"
+    )
+    await until(
+      "the rows are counted",
+      () => row.innerText(),
+      (text) => text.includes(held!.n.toLocaleString("en-US"))
+    )
+    assert.match(await row.innerText(), /\d{4}-\d{2}-\d{2}/, "its cursor")
+    assert.match(await row.innerText(), /in \d+ (min|h|s)/, "when it runs next")
+
+    await page.getByRole("searchbox").or(page.getByRole("textbox")).first().fill(late)
+    await page.keyboard.press("Enter")
+    await page.waitForURL(/zones/)
+    const text = await page.getByRole("main").innerText()
+    assert.include(text, late)
+    assert.notInclude(text, "invoicelines")
+  })
+})

@@ -1,0 +1,220 @@
+/** The pages of quarantine, and a record once more: against Postgres and the reference server. */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import { Transport } from "../../connectors/service-v2/client/index.ts"
+import { Budget } from "../../src/budget/Budget.ts"
+import { routes } from "../../src/dashboard/pages/Quarantine.ts"
+import { type Table, tableOf } from "../../src/model/Table.ts"
+import * as TablePlan from "../../src/model/TablePlan.ts"
+import { syncResource } from "../../src/pipeline/SyncResource.ts"
+import * as Tasks from "../../src/schedule/Tasks.ts"
+import { type ReferenceProcess, startReference } from "../support/reference.ts"
+import { address } from "../../src/dashboard/Text.ts"
+import { ask, companyAt, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
+
+class Source extends Context.Service<Source, ReferenceProcess>()("test/dashboard/Source") {}
+
+const paths = ["salesmen", "orderdeposits"]
+const tables = new Map<string, Table>(paths.map((path) => [path, tableOf(serviceV2.resources.get(path)!)]))
+
+const stand = Layer.effect(
+  Source,
+  Effect.acquireRelease(
+    Effect.promise(() => startReference()),
+    (server) => Effect.promise(() => server.stop())
+  )
+).pipe(
+  Layer.merge(Layer.effectDiscard(TablePlan.apply([...tables.values()]))),
+  Layer.provideMerge(warehouse),
+  Layer.merge(Layer.merge(Transport.layerUndici(), Budget.layerUnlimited))
+)
+
+let companies = 500
+
+/** A company of its own, one of whose salesmen has a name that no Postgres can hold. */
+const makeStand = Effect.fnUntraced(function* () {
+  const source = yield* Source
+  const sql = yield* SqlClient.SqlClient
+  const id = (companies += 1)
+  const name = `company ${id}`
+  const token = yield* Effect.promise(() => source.token(id))
+  const company = yield* companyAt({ name, baseUrl: source.baseUrl, token, tables })
+  yield* Tasks.identified(name, BigInt(id))
+  const control = (method: string, path: string, body?: unknown) =>
+    Effect.promise(() => source.control(method, path, body))
+  const put = (resource: string, records: ReadonlyArray<object>) =>
+    control("POST", "/records", { company: id, resource, records })
+  yield* put("salesmen", [
+    { id: 1, name: "Ada" },
+    { id: 2, name: "a NUL \u0000 inside" }
+  ])
+  const { status } = yield* syncResource({
+    companyId: BigInt(id),
+    connector: company.connector,
+    table: tables.get("salesmen")!,
+    full: false,
+    acceptDeletions: false,
+    batchRecordsMax: 2_500
+  })
+  assert.strictEqual(status, "quarantined")
+  const [entry] = yield* sql<{ id: bigint }>`select id from tributary.quarantine where company_id = ${id}`
+  const post = { id: String(entry!.id) }
+  const rows = sql<{ id: bigint; name: string }>`
+    select id, name from erp.salesmen where _company_id = ${id} and _deleted_at is null order by id`
+  return { id, name, sql, company, control, put, entry: entry!.id, post, rows }
+})
+
+describe("quarantine", () => {
+  layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("against the source", (it) => {
+    it.effect("lets go of a record that was mended at the source, by the button", () =>
+      Effect.gen(function* () {
+        const { company, put, entry, post, rows } = yield* makeStand()
+        const page = yield* ask(routes, [company], `/quarantine/${entry}`)
+        assert.include(page.read, "salesmen 2 in quarantine")
+        assert.include(page.text, `href="/confirm/retry?id=${entry}"`)
+        assert.include(page.read, "a NUL \\u0000 inside")
+        const confirm = yield* ask(routes, [company], `/confirm/retry?id=${entry}`)
+        assert.isFalse(confirm.isLive)
+        assert.include(confirm.text, `<input type="hidden" name="id" value="${entry}" />`)
+        assert.include(confirm.text, `name="form_token" value="token-of-the-form"`)
+
+        const still = yield* ask(routes, [company], "/do/retry", post)
+        assert.strictEqual(still.to, `/quarantine/${entry}`)
+        assert.match(still.said!, /^It was read again and is still refused: name: /)
+        assert.lengthOf(yield* rows, 1)
+
+        yield* put("salesmen", [{ id: 2, name: "mended" }])
+        const landed = yield* ask(routes, [company], "/do/retry", post)
+        assert.strictEqual(landed.said, "It was read again and landed; it has left quarantine.")
+        assert.deepStrictEqual(
+          (yield* rows).map((row) => row.name),
+          ["Ada", "mended"]
+        )
+        const after = yield* ask(routes, [company], `/quarantine/${entry}`)
+        assert.include(after.read, "resolved")
+        assert.notInclude(after.text, "/confirm/retry")
+        const again = yield* ask(routes, [company], "/do/retry", post)
+        assert.strictEqual(again.said, "It has left quarantine already; nothing was done.")
+      })
+    )
+
+    it.effect("tells that a record is gone, that it changed, and what to do when the source does not answer", () =>
+      Effect.gen(function* () {
+        const { id, company, put, control, post, sql } = yield* makeStand()
+        yield* put("salesmen", [{ id: 2, name: "another NUL \u0000 inside" }])
+        const changed = yield* ask(routes, [company], "/do/retry", post)
+        assert.match(changed.said!, /still refused.* It stands as number \d+ now, since its bytes have changed\.$/)
+        yield* control("POST", "/faults", { rules: [{ kind: "status", status: 500, path: "/salesmen/2" }] })
+        const failed = yield* ask(routes, [company], "/do/retry", post)
+        yield* control("DELETE", "/faults")
+        assert.match(failed.said!, /^It could not be read: .*500.* What to do: .+\.$/)
+        yield* control("POST", "/remove", { company: id, resource: "salesmen", id: 2 })
+        const gone = yield* ask(routes, [company], "/do/retry", post)
+        assert.match(gone.said!, /^It was read again: the source has no such record any more/)
+        assert.lengthOf(
+          yield* sql`select 1 from tributary.quarantine where company_id = ${id} and resolved_at is null`,
+          0,
+          gone.said!
+        )
+      })
+    )
+
+    it.effect("asks for a sync where there is no number, or no single record to be had", () =>
+      Effect.gen(function* () {
+        const { id, name, company, sql } = yield* makeStand()
+        const add = (resource: string, record: string | null) =>
+          Effect.map(
+            sql<{ id: bigint }>`
+              insert into tributary.quarantine (company_id, resource, record_id, field, reason, bytes, run_id, source,
+                first_seen_at, last_seen_at)
+              values (${id}, ${resource}, ${record}, 'id', 'no number', ${`{"r":"${resource}"}`}, 1, 'GET /x', tributary.now(), tributary.now())
+              returning id`,
+            (rows) => ({ id: String(rows[0]!.id) })
+          )
+        const without = yield* ask(routes, [company], "/do/retry", yield* add("salesmen", null))
+        assert.match(
+          without.said!,
+          /^Its number cannot be read, so a sync of salesmen that reads every record was asked for/
+        )
+        const list = yield* ask(routes, [company], "/do/retry", yield* add("orderdeposits", "7"))
+        assert.match(list.said!, /^The source does not offer single records of this resource/)
+        const unknown = yield* ask(routes, [company], "/do/retry", yield* add("nothing", "7"))
+        assert.match(unknown.said!, /^nothing is not among the resources that are synced/)
+        const tasks = (yield* Tasks.read).filter((task) => task.company === name)
+        assert.deepStrictEqual(
+          tasks.map(({ resource, askedFull, askedBy }) => [resource, askedFull, askedBy]),
+          [
+            ["orderdeposits", true, "the page"],
+            ["salesmen", true, "the page"]
+          ]
+        )
+        const nobody = yield* ask(routes, [], "/do/retry", yield* add("salesmen", "9"))
+        assert.match(nobody.said!, /^No configured company is known to have the number/)
+      })
+    )
+
+    it.effect("is leafed through by state, company and resource, and shows what others have written as text", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* Tasks.identified(hostile, 900n)
+        yield* sql`
+          insert into tributary.quarantine (company_id, resource, record_id, field, reason, bytes, run_id, source,
+            first_seen_at, last_seen_at, resolved_at)
+          select 900, case when n % 2 = 0 then ${hostile} else 'other' end, n::text, ${hostile}, ${hostile},
+                 json_build_object('id', n, 'price', 1e400::numeric, 'a', ${hostile}::text)::text, 1, ${hostile}, tributary.now(), tributary.now(),
+                 case when n > 120 then tributary.now() end
+            from generate_series(1, 130) n`
+        const company = unconnected(hostile)
+        const show = (query: Record<string, string>) => ask(routes, [company], address("/quarantine", query))
+        const entries = (text: string) =>
+          [...text.matchAll(/href="\/quarantine\/(\d+)"/g)].map((match) => Number(match[1]))
+        const first = yield* show({ company: hostile })
+        assert.isFalse(holdsHostile(first.text))
+        assert.lengthOf(entries(first.text), 50)
+        const seen = new Set(entries(first.text))
+        let next = /href="([^"]+)" rel="next"/.exec(first.text)?.[1]
+        while (next !== undefined) {
+          const { text } = yield* ask(routes, [company], next.replaceAll("&amp;", "&"))
+          for (const one of entries(text)) {
+            assert.isFalse(seen.has(one))
+            seen.add(one)
+          }
+          next = /href="([^"]+)" rel="next"/.exec(text)?.[1]
+        }
+        assert.strictEqual(seen.size, 120)
+        assert.lengthOf(entries((yield* show({ company: hostile, state: "resolved" })).text), 10)
+        assert.lengthOf(entries((yield* show({ company: hostile, resource: "other", state: "resolved" })).text), 5)
+        const one = yield* ask(routes, [company], `/quarantine/${entries(first.text)[0]}`)
+        assert.isFalse(holdsHostile(one.text))
+        // Every digit, laid out.
+        assert.include(one.text, `&quot;price&quot;: 1${"0".repeat(400)},\n`)
+        assert.include(one.text, "\\u{202e}")
+
+        const wrong = yield* Effect.flip(show({ company: "nobody" }))
+        assert.deepInclude(wrong, { _tag: "PageError", status: 404 })
+        assert.deepInclude(yield* Effect.flip(show({ before: "x" })), { _tag: "PageError", status: 400 })
+        assert.deepInclude(yield* Effect.flip(ask(routes, [company], "/quarantine/999999999")), { status: 404 })
+      })
+    )
+
+    it.effect("cuts what is long, and shows all of it when asked", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const [entry] = yield* sql<{ id: bigint }>`
+          insert into tributary.quarantine (company_id, resource, record_id, reason, bytes, run_id, source, first_seen_at, last_seen_at)
+          values (901, 'things', '1', 'too long', ${"🧾".repeat(25_000)}, 1, 'GET /things', tributary.now(), tributary.now()) returning id`
+        const receipts = (text: string) => text.match(/🧾/gu)?.length
+        const cut = yield* ask(routes, [], `/quarantine/${entry!.id}`)
+        assert.strictEqual(receipts(cut.text), 20_000)
+        assert.include(cut.read, "25,000 characters, of which the first 20,000 are shown")
+        const whole = yield* ask(routes, [], `/quarantine/${entry!.id}?whole=1`)
+        assert.strictEqual(receipts(whole.text), 25_000)
+        assert.isFalse(whole.isLive)
+      })
+    )
+  })
+})

@@ -1,0 +1,209 @@
+/** The page of the webhooks and what can be done from it: against Postgres and the reference server in process. */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Redacted from "effect/Redacted"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Budget from "../../src/budget/Budget.ts"
+import { routes } from "../../src/dashboard/pages/Webhooks.ts"
+import * as Secrets from "../../src/webhook/Secrets.ts"
+import * as Subscribe from "../../src/webhook/Subscribe.ts"
+import { server } from "../reference-server/support.ts"
+import { address } from "../../src/dashboard/Text.ts"
+import { ask, companyAt, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
+
+const events = ["salesmen.created", "salesmen.updated"]
+let companies = 0
+
+/** A company with a subscription, on a server of its own; what its receiver answers is up to the test. */
+const stand = Effect.fnUntraced(function* () {
+  const name = `company-${(companies += 1)}`
+  const url = `https://hooks.example.com/hooks/${name}`
+  const state = { status: 204, body: "", isSilent: false }
+  const send = async () => ({ status: state.status, body: Buffer.from(state.body), durationms: 3, failure: null })
+  const running = server({ network: { send } })
+  const token = running.token()
+  running.control("PUT", "/limits", { testCallsPerMinute: 1000, requestsPerMinute: 100_000 })
+  const requests: Array<string> = []
+  const http = HttpClient.make((request, address) =>
+    Effect.gen(function* () {
+      requests.push(`${request.method} ${address.pathname.replace("/!/api/v2", "")}`)
+      if (state.isSilent) return yield* Effect.never
+      const answer = running.served.handle({
+        method: request.method,
+        url: address.pathname + address.search,
+        headers: request.headers,
+        body: request.body._tag === "Uint8Array" ? Buffer.from(request.body.body) : null
+      })
+      const whole = answer.pending === undefined ? answer : yield* Effect.promise(() => answer.pending!)
+      const text = whole.chunks === undefined ? whole.body : [...whole.chunks].join("")
+      return HttpClientResponse.fromWeb(request, new Response(text, { status: whole.status, headers: whole.headers }))
+    })
+  )
+  const company = yield* companyAt({
+    name,
+    baseUrl: "http://127.0.0.1/!/api/v2",
+    token,
+    receivesAt: url,
+    events
+  }).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.provide(Budget.Budget.layerUnlimited))
+  const { subscription } = yield* Subscribe.ensure(company, { url, events }).pipe(
+    Effect.provide(Secrets.layer([{ name, token: Redacted.make(token), configured: [] }]))
+  )
+  const call = running.caller(token)
+  /** Fires an event and has it delivered. */
+  const deliver = Effect.gen(function* () {
+    assert.strictEqual(call("POST", "/salesmen", { name: "Ann" }).status, 201)
+    const cycle = running.served.control({ method: "POST", url: "/cycle", headers: {}, body: null })
+    yield* Effect.promise(async () => void (await cycle.pending))
+  })
+  requests.length = 0
+  return {
+    name,
+    url,
+    id: subscription.id,
+    company,
+    requests,
+    state,
+    deliver,
+    fields: { company: name, subscription: subscription.id }
+  }
+})
+
+const put = Effect.fnUntraced(function* (
+  company: string,
+  id: string,
+  more: { readonly state?: string; readonly reason?: string; readonly resource?: string; readonly record?: string }
+) {
+  const sql = yield* SqlClient.SqlClient
+  const { state = "waiting", reason = null, resource = "salesmen", record = "7" } = more
+  yield* sql`
+    insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body, state, reason, attempts,
+      received_at, settled_at)
+    values (${company}, ${id}, ${`${resource}.updated`}, ${resource}, ${record}, tributary.now(), ''::bytea, ${state}, ${reason},
+            ${state === "dead" ? 6 : 0}, tributary.now() - interval '3 minutes',
+            case when ${state}::text <> 'waiting' then tributary.now() end)`
+})
+
+describe("webhooks", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("on the page", (it) => {
+    it.effect("are told from the warehouse alone: subscription, inbox, events and gaps", () =>
+      Effect.gen(function* () {
+        const { name, url, company, requests, id } = yield* stand()
+        const sql = yield* SqlClient.SqlClient
+        yield* put(name, "evt_1", {})
+        yield* put(name, "evt_2", { state: "done" })
+        yield* put(name, "evt_3", { state: "dead", reason: "it failed" })
+        yield* sql`
+          insert into tributary.gaps (company, resource, cause, detail, began_at, ended_at)
+          values (${name}, 'salesmen', 'lost', 'evt_9 is not in the inbox', tributary.now() - interval '1 hour', tributary.now())`
+        const { read, text } = yield* ask(routes, [company], "/webhooks")
+        assert.deepStrictEqual(requests, [])
+        assert.include(read, `Subscription ${id} active`)
+        assert.include(read, url)
+        assert.match(read, /Receivers none alive Start one with/)
+        assert.match(read, /Waiting 1 event, the oldest for 3 min/)
+        assert.include(read, "1 dead")
+        assert.include(read, "The source says that it delivered an event which is not in the inbox.")
+        assert.include(read, "The resource is read again, and the gap closes when that is done.")
+        assert.include(text, `href="/records?company=${name}&amp;resource=salesmen&amp;id=7"`)
+        assert.include(text, `href="/confirm/replay?company=${name}&amp;event=evt_3"`)
+        assert.notInclude(text, `href="/confirm/replay?company=${name}&amp;event=evt_1"`)
+        assert.match(read, /evt_2 .* 3 min/)
+        const none = yield* ask(routes, [unconnected("none")], "/webhooks")
+        assert.include(none.read, "This source has no webhooks")
+      })
+    )
+
+    it.effect("replay one event that was given up, or all of a company", () =>
+      Effect.gen(function* () {
+        const { name, company } = yield* stand()
+        const sql = yield* SqlClient.SqlClient
+        for (const event of ["a", "b", "c"]) yield* put(name, event, { state: "dead" })
+        yield* put(name, "d", { state: "done" })
+        yield* put("another", "e", { state: "dead" })
+        const waiting = sql<{ id: string }>`
+          select event_id as id from tributary.inbox where company in (${name}, 'another') and state = 'waiting' order by id`
+        const confirm = yield* ask(routes, [company], `/confirm/replay?company=${name}&event=b`)
+        assert.include(confirm.text, `<input type="hidden" name="event" value="b" />`)
+        const one = yield* ask(routes, [company], "/do/replay", { company: name, event: "b" })
+        assert.deepStrictEqual(
+          [one.to, one.said],
+          ["/webhooks", `1 event of company ${name} waits to be acted on again.`]
+        )
+        assert.deepStrictEqual(yield* waiting, [{ id: "b" }])
+        const settled = yield* ask(routes, [company], "/do/replay", { company: name, event: "d" })
+        assert.strictEqual(settled.said, "That event is not given up any more, so nothing was changed.")
+        const all = yield* ask(routes, [company], "/do/replay", { company: name })
+        assert.strictEqual(all.said, `2 events of company ${name} wait to be acted on again.`)
+        assert.deepStrictEqual(yield* waiting, [{ id: "a" }, { id: "b" }, { id: "c" }])
+        const stranger = yield* Effect.flip(ask(routes, [company], "/do/replay", { company: "another" }))
+        assert.deepInclude(stranger, { _tag: "PageError", status: 404 })
+      })
+    )
+
+    it.effect("pause, resume and test a subscription, and say what came of it", () =>
+      Effect.gen(function* () {
+        const { company, fields, state } = yield* stand()
+        const shown = Effect.map(ask(routes, [company], "/webhooks"), ({ read }) => read)
+        const act = (what: string) => Effect.map(ask(routes, [company], `/do/${what}`, fields), ({ said }) => said)
+        const confirm = yield* ask(routes, [company], address("/confirm/subscription-pause", fields))
+        assert.include(confirm.read, "drops the events that fire meanwhile")
+        assert.strictEqual(yield* act("subscription-pause"), `Subscription ${fields.subscription} is paused.`)
+        assert.include(yield* shown, `Subscription ${fields.subscription} paused`)
+        assert.strictEqual(yield* act("subscription-resume"), `Subscription ${fields.subscription} is active.`)
+        assert.include(yield* shown, `Subscription ${fields.subscription} active`)
+        assert.match(
+          (yield* act("subscription-test"))!,
+          /^The test event was delivered: the receiver answered 204 after/
+        )
+        state.status = 500
+        assert.match(
+          (yield* act("subscription-test"))!,
+          /^The test event was not delivered: the receiver answered 500 after/
+        )
+        const unknown = yield* ask(routes, [company], "/do/subscription-pause", { ...fields, subscription: "999" })
+        assert.match(unknown.said!, /there is no subscription 999 of this token\. What to do: /)
+      })
+    )
+
+    it.effect("show the source's own log when it is asked for, with what receivers answered as text", () =>
+      Effect.gen(function* () {
+        const { name, company, id, state, deliver, requests } = yield* stand()
+        state.status = 503
+        state.body = hostile
+        yield* deliver
+        const page = yield* ask(routes, [company], `/webhooks/${name}/${id}/deliveries`)
+        assert.isFalse(page.isLive)
+        assert.isTrue(requests.some((request) => request.includes("deliveries")))
+        assert.match(page.read, /salesmen\.created .* failed 1 503/)
+        assert.isFalse(holdsHostile(page.text))
+        assert.include(page.text, "&lt;script&gt;")
+        const unknown = yield* ask(routes, [company], `/webhooks/${name}/999/deliveries`)
+        assert.include(unknown.read, "there is no subscription 999")
+      })
+    )
+
+    it.effect("show what others have written as text", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* put(hostile, hostile, { state: "dead", reason: hostile, resource: hostile, record: hostile })
+        yield* sql`
+          insert into tributary.gaps (company, resource, cause, detail, reason)
+          values (${hostile}, ${hostile}, 'down', ${hostile}, ${hostile})`
+        yield* sql`
+          insert into tributary.subscriptions (company, subscription_id, url, events, state, checked_at, unsound)
+          values (${hostile}, ${hostile}, ${hostile}, ${[hostile]}, 'active', tributary.now(), 'missing')`
+        const { connector } = (yield* stand()).company
+        const { text, read } = yield* ask(
+          routes,
+          [unconnected(hostile, { connector, events: [hostile, "x.created"] })],
+          "/webhooks"
+        )
+        assert.isFalse(holdsHostile(text))
+        assert.include(read, "It lacks x.created")
+      })
+    )
+  })
+})

@@ -1,0 +1,145 @@
+/**
+ * Pages asked for without a listener: what a route answers to a path, as text.
+ */
+import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import { ServiceClient } from "../../connectors/service-v2/client/index.ts"
+import type { Budget } from "../../src/budget/Budget.ts"
+import type { PageRequest, Route, ShownCompany } from "../../src/dashboard/Page.ts"
+import { datasetsDefault, type Table } from "../../src/model/Table.ts"
+import { engineDefault } from "../../src/pipeline/SyncResource.ts"
+import { Database } from "../../src/postgres/Database.ts"
+import * as Migrations from "../../src/postgres/Migrations.ts"
+import { layerSql } from "../support/postgres.ts"
+import * as Layer from "effect/Layer"
+
+/** An empty warehouse. */
+export const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+
+/** What no page may hold unescaped. */
+export const hostile = `<script>alert("x")</script>&'\u202e`
+
+/** Whether the text holds it as it was given. */
+export const holdsHostile = (text: string): boolean => text.includes("<script>") || text.includes("\u202e")
+
+/** A company of the reference server at this address. */
+export const companyAt = (given: {
+  readonly name: string
+  readonly baseUrl: string
+  readonly token: string
+  readonly tables?: ReadonlyMap<string, Table>
+  readonly receivesAt?: string
+  readonly events?: ReadonlyArray<string>
+}): Effect.Effect<ShownCompany, never, Budget | Effect.Services<ReturnType<typeof ServiceClient.make>>> =>
+  Effect.map(
+    ServiceClient.make({
+      baseUrl: given.baseUrl,
+      token: Redacted.make(given.token),
+      catalogue: serviceV2,
+      pageSize: 100,
+      requestTimeoutMs: 5_000,
+      retry: { attemptsMax: 2, backoffBaseMs: 5, backoffMaxMs: 10 }
+    }),
+    (connector): ShownCompany => ({
+      ...unconnected(given.name),
+      ...(given.receivesAt === undefined ? {} : { receivesAt: given.receivesAt }),
+      ...(given.events === undefined ? {} : { events: given.events }),
+      connector,
+      tables: Effect.succeed(given.tables ?? new Map())
+    })
+  ).pipe(Effect.orDie)
+
+/** A company that nothing is asked of. */
+export const unconnected = (name: string, more: Partial<ShownCompany> = {}): ShownCompany => ({
+  name,
+  fingerprint: "0".repeat(64),
+  receivesAt: null,
+  connector: {
+    catalogue: serviceV2,
+    identify: Effect.die("not to be asked"),
+    page: () => Effect.die("not to be asked"),
+    rawPage: () => Effect.die("not to be asked"),
+    get: () => Effect.die("not to be asked"),
+    write: () => Effect.die("not to be asked"),
+    usage: Effect.succeed({ requests: 0, retries: 0, rateLimited: 0, bytes: 0 })
+  },
+  tables: Effect.succeed(new Map()),
+  engine: engineDefault,
+  batchRecordsMax: 2_500,
+  events: [],
+  ...more
+})
+
+export interface Shown {
+  /** Of a page; of a redirect empty. */
+  readonly text: string
+  /** The text as a person reads it: without tags. */
+  readonly read: string
+  readonly title: string
+  readonly isLive: boolean
+  /** Where a redirect leads, and what it says. */
+  readonly to: string | null
+  readonly said: string | null
+}
+
+const parametersOf = (pattern: string, path: string): Record<string, string> | undefined => {
+  const names: Array<string> = []
+  const source = pattern.replace(/:(\w+)/g, (_, name: string) => {
+    names.push(name)
+    return "([^/]+)"
+  })
+  const match = new RegExp(`^${source}$`).exec(path)
+  return match === null
+    ? undefined
+    : Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(match[index + 1]!)]))
+}
+
+/** Asks for a page; with a form it is posted. */
+export const ask = Effect.fnUntraced(function* (
+  routes: ReadonlyArray<Route>,
+  companies: ReadonlyArray<ShownCompany>,
+  url: string,
+  form?: Readonly<Record<string, string>>
+) {
+  const { pathname, searchParams } = new URL(url, "http://page")
+  const method = form === undefined ? "GET" : "POST"
+  for (const route of routes) {
+    const path = route.method === method ? parametersOf(route.path, pathname) : undefined
+    if (path === undefined) continue
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* sql<{ now: Date }>`select tributary.now() as now`
+    const scope = yield* Scope.make()
+    const context = yield* Effect.context<Database | SqlClient.SqlClient>()
+    const begun = yield* Effect.provideService(FiberSet.make(), Scope.Scope, scope)
+    const request: PageRequest = {
+      path,
+      query: searchParams,
+      form: new URLSearchParams(form),
+      now: row!.now,
+      companies,
+      datasets: datasetsDefault,
+      formToken: "token-of-the-form",
+      by: "the page",
+      background: (effect) => Effect.asVoid(FiberSet.run(begun, Effect.provideContext(effect, context)))
+    }
+    const answer = yield* route.handle(request)
+    if (answer._tag === "Redirect") {
+      return { text: "", read: "", title: "", isLive: false, to: answer.to, said: answer.said } satisfies Shown
+    }
+    const { body } = answer
+    const text = (yield* Effect.promise(async () => body)).toString()
+    return {
+      text,
+      read: text.replace(/<[^>]+>/g, " ").replace(/\s+/g, " "),
+      title: answer.title,
+      isLive: answer.isLive !== false,
+      to: null,
+      said: null
+    } satisfies Shown
+  }
+  return yield* Effect.die(new Error(`nobody answers ${method} ${pathname}`))
+})

@@ -1,0 +1,299 @@
+/**
+ * What real commands tell machines: `/metrics` of a running `serve` against its list, traces and logs over OTLP, and the
+ * log in JSON; and that no secret is in any of it.
+ */
+import { createInterface } from "node:readline"
+import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { attributesOf, collector } from "../../support/collector.ts"
+import { listed, told } from "../../support/metrics.ts"
+import type { CommandRun } from "../../support/reference.ts"
+import { makeWorld, type World } from "../../support/world.ts"
+
+const firstLine = ({ child }: CommandRun) =>
+  Effect.callback<string>((resume) => {
+    const lines = createInterface({ input: child.stdout! })
+    lines.once("line", (line) => resume(Effect.succeed(line)))
+    lines.once("close", () => resume(Effect.die(new Error("it ended before it was ready"))))
+  })
+
+const stopped = (command: CommandRun) =>
+  Effect.promise(() => {
+    command.child.kill("SIGTERM")
+    return command.done
+  })
+
+const settings = `companies:
+  - name: north
+    token_env: NORTH_TOKEN
+    resources: [customers, items, orders]
+webhooks: { listen: "127.0.0.1:0" }
+dashboard: { listen: off }
+schedule: { default: { every: 1h } }
+`
+
+/** Starts `serve` and stops it with the scope; answers where it listens. */
+const serving = (world: World, token: string, env: Readonly<Record<string, string>> = {}) =>
+  Effect.gen(function* () {
+    const command = yield* Effect.acquireRelease(
+      Effect.sync(() => world.command(["serve", "--json"], { NORTH_TOKEN: token, ...env })),
+      ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
+    )
+    const { listening } = JSON.parse(yield* firstLine(command)) as { readonly listening: string }
+    return { command, listening }
+  })
+
+const worldOf = Effect.gen(function* () {
+  const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+  world.configure(settings)
+  return { world, token: yield* Effect.promise(() => world.reference.token(1)) }
+})
+
+const form = (metrics: ReadonlyMap<string, { readonly type: string; readonly labels: ReadonlyArray<string> }>) =>
+  [...metrics].map(([name, { type, labels }]) => `${name} ${type} ${labels.join(",")}`).toSorted()
+
+describe("for machines", () => {
+  it.live(
+    "/metrics of a running serve says what config/metrics.md lists, and nothing else",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { world, token } = yield* worldOf
+          const { command, listening } = yield* serving(world, token)
+          const ask = Effect.map(
+            Effect.promise(async () => (await fetch(`${listening}/metrics`)).text()),
+            told
+          )
+          const valueOf = (
+            metrics: ReturnType<typeof told>,
+            name: string,
+            labels: Readonly<Record<string, string>>
+          ): number | undefined =>
+            metrics
+              .get(name)
+              ?.samples.find((sample) => Object.entries(labels).every(([key, value]) => sample.labels[key] === value))
+              ?.value
+          const orders = { company: "north", resource: "orders" }
+          const last = yield* ask.pipe(
+            Effect.repeat({
+              until: (metrics) =>
+                ["customers", "items", "orders"].every(
+                  (resource) =>
+                    (valueOf(metrics, "tributary_rows", { company: "north", resource }) ?? 0) > 0 &&
+                    valueOf(metrics, "tributary_freshness_late", { company: "north", resource }) === 0
+                ) && valueOf(metrics, "tributary_runs_ended_total", { company: "north", status: "done" }) === 3,
+              schedule: Schedule.spaced("200 millis"),
+              times: 250
+            })
+          )
+          const expected = listed()
+          assert.sameMembers([...last.keys()], [...expected.keys()])
+          const sampled = new Map([...last].filter(([, { samples }]) => samples.length > 0))
+          assert.deepStrictEqual(form(sampled), form(new Map([...expected].filter(([name]) => sampled.has(name)))))
+          assert.deepStrictEqual(
+            [...last.keys()].filter((name) => !sampled.has(name)),
+            ["tributary_webhook_last_accepted_timestamp_seconds", "tributary_webhook_stale_age_seconds"],
+            "nothing was delivered"
+          )
+          for (const [name, { help, type }] of last) {
+            assert.isAbove(help.length, 10, name)
+            assert.strictEqual(type === "counter", name.endsWith("_total"), name)
+          }
+          // What it says is so.
+          const [counted] = yield* world.query<{ rows: number; requests: number }>(
+            `select (select count(*) from erp.orders where "_deleted_at" is null)::int as rows,
+                    (select sum(requests) from tributary.runs)::int as requests`
+          )
+          assert.strictEqual(valueOf(last, "tributary_rows", orders), counted!.rows)
+          assert.isAtLeast(valueOf(last, "tributary_source_requests_total", {})!, counted!.requests)
+          assert.isBelow(valueOf(last, "tributary_freshness_age_seconds", orders)!, 60)
+          assert.strictEqual(valueOf(last, "tributary_freshness_promise_seconds", orders), 900)
+          assert.strictEqual(valueOf(last, "tributary_run_last_status", { ...orders, status: "done" }), 1)
+          assert.strictEqual(valueOf(last, "tributary_budget_configured_requests", { company: "north" }), 500)
+          assert.strictEqual(valueOf(last, "tributary_serve_alive", { company: "north" }), 1)
+          assert.strictEqual(valueOf(last, "tributary_tasks", { company: "north", state: "waiting" }), 3)
+          assert.isAtLeast(
+            valueOf(last, "tributary_records_total", { company: "north", change: "inserted" })!,
+            counted!.rows
+          )
+          assert.closeTo(
+            valueOf(last, "process_start_time_seconds", {})!,
+            Date.now() / 1000,
+            120,
+            "the time that it began"
+          )
+          assert.strictEqual((yield* stopped(command)).code, 0)
+        })
+      ),
+    { timeout: 120_000 }
+  )
+
+  it.live(
+    "a sync is told over OTLP: runs, their requests and landings, and the log, without a secret",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { world, token } = yield* worldOf
+          const { url, posts, spans, logs, resources } = yield* collector
+          const otlp = {
+            OTEL_EXPORTER_OTLP_ENDPOINT: url,
+            OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+            OTEL_EXPORTER_OTLP_HEADERS: "x-key=collector-key-1",
+            OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test"
+          }
+          // The service is out of order for one request, which goes again.
+          yield* world.control("POST", "/faults", {
+            rules: [{ kind: "status", status: 503, path: "/customers", times: 1 }]
+          })
+          const { code, stderr } = yield* world.run(["sync", "--json"], { NORTH_TOKEN: token, ...otlp })
+          assert.strictEqual(code, 0, stderr)
+          const found = spans()
+          const byId = new Map(found.map((span) => [span.spanId, span]))
+          const above = (span: (typeof found)[number]): ReadonlyArray<string> => {
+            const parent = byId.get(span.parentSpanId ?? "")
+            return parent === undefined ? [] : [parent.name, ...above(parent)]
+          }
+          const runs = found.filter(({ name }) => name === "syncResource").map((span) => attributesOf(span))
+          assert.sameMembers(
+            runs.map((attributes) => attributes["tributary.resource"]),
+            ["customers", "items", "orders"]
+          )
+          for (const run of runs) {
+            assert.strictEqual(run["tributary.status"], "done")
+            assert.strictEqual(run["tributary.kind"], "full")
+            assert.strictEqual(run["tributary.company_id"], "1")
+            assert.isAbove(Number(run["tributary.inserted"]), 0)
+            assert.isAbove(Number(run["tributary.run_id"]), 0)
+          }
+          const requests = found.filter(({ name }) => name === "GET /customers")
+          assert.deepStrictEqual(
+            requests
+              .map((span) => attributesOf(span))
+              .map((span) => [span["http.response.status_code"], span["http.request.resend_count"]])
+              .slice(0, 2),
+            [
+              ["503", "0"],
+              ["200", "1"]
+            ]
+          )
+          for (const span of requests) {
+            assert.include(above(span), "syncResource")
+            assert.include(above(span), "sync")
+            assert.strictEqual(attributesOf(span)["url.path"], "/customers")
+          }
+          const landings = found.filter(({ name }) => name === "land")
+          assert.isAtLeast(landings.length, 3)
+          for (const span of landings) assert.include(above(span), "syncResource")
+          assert.deepStrictEqual(
+            found.filter((span) => span.parentSpanId === undefined && span.name.startsWith("sql.")),
+            []
+          )
+          for (const resource of resources()) {
+            const attributes = attributesOf(resource)
+            assert.strictEqual(attributes["service.name"], "tributary")
+            assert.strictEqual(attributes["deployment.environment.name"], "test")
+          }
+          assert.isTrue(posts.every(({ headers }) => headers["x-key"] === "collector-key-1"))
+
+          // The log, from a service that runs for a while.
+          const { command } = yield* serving(world, token, { ...otlp, OTEL_SERVICE_NAME: "north-etl" })
+          const ended = yield* stopped(command)
+          assert.strictEqual(ended.code, 0)
+          const lines = logs().map(({ body }) => body.stringValue ?? "")
+          assert.isTrue(
+            lines.some((line) => line.startsWith("listening at ")),
+            lines.join("\n")
+          )
+          assert.include(
+            resources().map((resource) => attributesOf(resource)["service.name"]),
+            "north-etl"
+          )
+          const bytes = posts.map(({ text }) => text).join("\n")
+          assert.isAbove(bytes.length, 10_000)
+          for (const secret of [token, "Bearer", "collector-key-1", new URL(world.databaseUrl).password].filter(
+            Boolean
+          )) {
+            assert.notInclude(bytes, secret)
+          }
+
+          // Without saying how, it is protobuf, as OpenTelemetry has it.
+          posts.length = 0
+          assert.strictEqual(
+            (yield* world.run(["sync"], { NORTH_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOINT: url })).code,
+            0
+          )
+          assert.sameMembers(
+            [...new Set(posts.map(({ headers }) => headers["content-type"]))],
+            ["application/x-protobuf"]
+          )
+          posts.length = 0
+          yield* world.run(["sync"], {
+            NORTH_TOKEN: token,
+            OTEL_EXPORTER_OTLP_ENDPOINT: url,
+            OTEL_SDK_DISABLED: "true"
+          })
+          assert.deepStrictEqual(posts, [])
+        })
+      ),
+    { timeout: 120_000 }
+  )
+
+  it.live(
+    "a collector that is away costs a command little time and makes no noise; the log is an object a line",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { world, token } = yield* worldOf
+          const env = { NORTH_TOKEN: token }
+          const plain = yield* Effect.timed(world.run(["sync"], env))
+          const away = yield* Effect.timed(
+            world.run(["sync"], { ...env, OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" })
+          )
+          assert.strictEqual(away[1].code, 0)
+          assert.strictEqual(
+            away[1].stderr.split("\n").filter((line) => /otlp|otel|collector|9\b.*ECONN/i.test(line)).length,
+            0,
+            away[1].stderr
+          )
+          assert.isBelow(Duration.toMillis(away[0]) - Duration.toMillis(plain[0]), 4_000)
+
+          for (const [name, value, said] of [
+            ["TRIBUTARY_LOG_FORMAT", "xml-9d7", "text, json"],
+            ["TRIBUTARY_LOG_LEVEL", "loud-9d7", "trace, debug, info, warn, error, fatal, off"],
+            ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector-9d7", "http://localhost:4318"]
+          ] as const) {
+            const wrong = yield* world.run(["status"], { ...env, [name]: value })
+            assert.strictEqual(wrong.code, 2)
+            assert.include(wrong.stderr, `tributary: ${name} must be`)
+            assert.include(wrong.stderr, said)
+            assert.notInclude(wrong.stderr, "9d7", "what was given may be a secret in the wrong place")
+          }
+
+          // A token that is refused, while the log is wanted in JSON.
+          const json = { TRIBUTARY_LOG_FORMAT: "json", TRIBUTARY_LOG_LEVEL: "debug" }
+          const refused = yield* world.run(["sync", "--json"], { ...json, NORTH_TOKEN: `${token}x` })
+          assert.strictEqual(refused.code, 3)
+          const { command } = yield* serving(world, token, json)
+          const served = yield* stopped(command)
+          assert.strictEqual(served.code, 0)
+          const quiet = yield* serving(world, token, { ...json, TRIBUTARY_LOG_LEVEL: "off" })
+          assert.strictEqual((yield* stopped(quiet.command)).stderr, "")
+
+          const lines = `${refused.stderr}${served.stderr}`.trimEnd().split("\n")
+          assert.isAtLeast(lines.length, 3)
+          const entries = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+          for (const entry of entries) {
+            assert.isFalse(Number.isNaN(Date.parse(String(entry["time"]))))
+            assert.match(String(entry["level"]), /^(?:DEBUG|INFO|WARN|ERROR)$/)
+            assert.isAbove(String(entry["message"]).length, 0)
+            assert.notProperty(entry, "trace_id", "nothing is traced")
+          }
+          assert.isTrue(entries.some(({ message }) => String(message).startsWith("listening at ")))
+          assert.notInclude(lines.join("\n"), token)
+        })
+      ),
+    { timeout: 120_000 }
+  )
+})

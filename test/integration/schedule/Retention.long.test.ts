@@ -1,0 +1,184 @@
+/**
+ * What retention removes and what it leaves, on a ledger and an outbox of a hundred thousand rows each.
+ */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import * as Retention from "../../../src/schedule/Retention.ts"
+import { layerSql } from "../../support/postgres.ts"
+
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+
+const dayMs = 86_400_000
+const settings = { runsMs: 30 * dayMs, quarantineMs: 30 * dayMs, outboxMs: 30 * dayMs }
+
+const ask = <Row extends object>(text: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, []))
+
+/** Statements, one after the other. */
+const tell = (text: string) => Effect.forEach(text.split(";"), (statement) => ask(statement), { discard: true })
+
+/** Numbers of rows, in order. */
+const ids = (text: string) => Effect.map(ask<{ id: string }>(text), (rows) => rows.map(({ id }) => Number(id)))
+
+const ago = (days: number | string) => `(tributary.now() - make_interval(days => ${days}))`
+
+layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retention", (it) => {
+  it.effect("leaves of 100,000 runs what status, explain and open quarantine need", () =>
+    Effect.gen(function* () {
+      // Resource a: 90,000 incremental runs, every day a thousand; every 10,000th is a full scan. Resource b fails always.
+      yield* tell(
+        `insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at, ended_at)
+         select 1, 'a', 'live', case when n % 10000 = 0 then 'full' else 'incremental' end, 'done', n,
+                ${ago("100")} + make_interval(secs => n * 86.4), ${ago("100")} + make_interval(secs => n * 86.4 + 1)
+           from generate_series(1, 90000) n;
+         insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at, ended_at)
+         select 1, 'b', 'live', case when n = 1 then 'full' else 'incremental' end, case when n <= 2 then 'done' else 'failed' end,
+                n, ${ago("200")} + make_interval(secs => n), ${ago("200")} + make_interval(secs => n + 1)
+           from generate_series(1, 9990) n;
+         insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at)
+         values (1, 'c', 'live', 'full', 'running', 1, ${ago(300)});
+         insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at, ended_at)
+         select 2, 'a', 'records', 'records', 'done', n, ${ago("40")}, ${ago("40")} from generate_series(1, 9) n;
+         insert into tributary.quarantine
+           (company_id, resource, record_id, reason, bytes, run_id, source, first_seen_at, last_seen_at, resolved_at)
+         select 1, 'a', n::text, 'odd', '{}', n, 'GET', ${ago("90")}, ${ago("90")},
+                case when n = 77 then null when n % 2 = 0 then ${ago("40")} else ${ago("20")} end
+           from generate_series(70, 80) n;
+         analyze tributary.runs`
+      )
+      const before = yield* ids(
+        "select id from tributary.runs where ended_at >= tributary.now() - interval '30 days' or ended_at is null"
+      )
+      // Two processes at once.
+      const removed = yield* Effect.all([Retention.pass(settings), Retention.pass(settings)], { concurrency: 2 })
+      const gone = removed.reduce((sum, { runs }) => sum + runs, 0)
+      const left = new Set(yield* ids("select id from tributary.runs order by id"))
+      assert.strictEqual(left.size, 100_000 - gone)
+      assert.isAbove(gone, 79_000)
+      assert.deepStrictEqual(
+        before.filter((id) => !left.has(id)),
+        [],
+        "young runs and those that go on stay"
+      )
+      const old = yield* ids(
+        "select id from tributary.runs where ended_at < tributary.now() - interval '30 days' and resource = 'a' and company_id = 1"
+      )
+      // The newest 20 of it are young; the last full scan is its run 90,000.
+      assert.deepStrictEqual(old, [77], "the run of the open quarantine")
+      const b = yield* ids("select fence as id from tributary.runs where resource = 'b' order by id")
+      assert.deepStrictEqual(
+        b,
+        [1, 2, ...Array.from({ length: 20 }, (_, index) => 9971 + index)],
+        "the last full scan, the last run that went well, and the newest twenty"
+      )
+      assert.strictEqual((yield* ids("select id from tributary.runs where company_id = 2")).length, 9)
+      assert.deepStrictEqual(
+        yield* ids("select record_id as id from tributary.quarantine order by id"),
+        [71, 73, 75, 77, 79],
+        "open quarantine, and what was resolved lately"
+      )
+      assert.deepStrictEqual(yield* Retention.pass(settings), {
+        runs: 0,
+        quarantine: 0,
+        outbox: 0,
+        pushes: 0,
+        calls: 0,
+        samples: 0,
+        tasks: 0
+      })
+    })
+  )
+
+  it.effect("leaves of 100,000 pushed records those that are refused, open or young", () =>
+    Effect.gen(function* () {
+      // Pushes 1 to 5 hold 10,000 records each: 1 is done with, 2 holds a refused one, 3 is not finished, 4 is young,
+      // 5 was finished long ago with one record that was settled lately.
+      yield* tell(
+        `insert into tributary.pushes (company, resource, operation, source, digest, records, created_at, finished_at)
+         select 'main', 'a', 'create', 'file', n::text, 10000, ${ago(90)},
+                case when n = 3 then null when n = 4 then ${ago(10)} else ${ago(80)} end
+           from generate_series(1, 5) n;
+         insert into tributary.push_calls (company, resource, operation, key, items, state, formed_at, settled_at)
+         select 'main', 'a', 'batch', n::text, 250, case when n = 400 then 'open' else 'answered' end, ${ago(90)},
+                case when n = 400 then null when n > 300 then ${ago(10)} else ${ago(80)} end
+           from generate_series(1, 400) n;
+         insert into tributary.outbox (company, resource, externalid, record, push_id, state, outcome, call_id, created_at, settled_at)
+         select 'main', 'a', 'r' || n, '{}', (n - 1) / 10000 + 1,
+                case when n = 10001 then 'refused' when n = 20001 then 'waiting' else 'done' end,
+                case when n in (10001, 20001) then null else 'created' end, (n - 1) / 250 + 1, ${ago(90)},
+                case when n = 20001 then null when n = 50000 or n between 30001 and 40000 then ${ago(10)} else ${ago(80)} end
+           from generate_series(1, 50000) n;
+         insert into tributary.outbox (company, resource, externalid, record, state, outcome, created_at, settled_at)
+         select 'main', 'b', 'f' || n, '{}', case when n = 1 then 'refused' when n = 2 then 'sending' else 'done' end,
+                case when n > 2 then 'created' end, ${ago(90)},
+                case when n = 2 then null when n > 49990 then ${ago(10)} else ${ago(80)} end
+           from generate_series(1, 50000) n;
+         analyze tributary.outbox`
+      )
+      const removed = yield* Retention.pass(settings)
+      assert.deepStrictEqual(removed, {
+        runs: 0,
+        quarantine: 0,
+        outbox: 10_000 + 9_999 + 49_988,
+        pushes: 1,
+        // The calls of 80 days ago but the one that settled the refused record.
+        calls: 299,
+        samples: 0,
+        tasks: 0
+      })
+      const left = yield* ask<{ push: string; rows: number }>(
+        `select coalesce(push_id::text, 'none') as push, count(*)::float8 as rows from tributary.outbox group by 1 order by 1`
+      )
+      assert.deepStrictEqual(
+        left.map(({ push, rows }) => [push, rows]),
+        [
+          ["2", 10_000],
+          ["3", 10_000],
+          ["4", 10_000],
+          ["5", 1],
+          ["none", 12]
+        ]
+      )
+      assert.deepStrictEqual(yield* ids("select id from tributary.pushes order by id"), [2, 3, 4, 5])
+      assert.deepStrictEqual(
+        yield* ids(
+          "select key as id from tributary.push_calls where settled_at < tributary.now() - interval '30 days'"
+        ),
+        [41]
+      )
+      // Nothing goes while the source may know its key, whatever is asked for.
+      yield* tell(
+        `insert into tributary.outbox (company, resource, externalid, record, state, outcome, settled_at)
+         values ('main', 'b', 'young', '{}', 'done', 'created', tributary.now() - interval '47 hours')`
+      )
+      yield* Retention.pass({ ...settings, outboxMs: 0 })
+      assert.strictEqual((yield* ids("select id from tributary.outbox where externalid = 'young'")).length, 1)
+    })
+  )
+
+  it.effect("removes samples of the day before and backfills that ended, and no other task", () =>
+    Effect.gen(function* () {
+      const fingerprint = "a".repeat(64)
+      yield* tell(
+        `insert into tributary.budgets (fingerprint, requests_per_minute, updated_at) values ('${fingerprint}', 500, tributary.now());
+         insert into tributary.budget_samples (fingerprint, at, used, refusals, held)
+         select '${fingerprint}', tributary.now() - make_interval(mins => n), 1, 0, false from generate_series(1, 12000) n;
+         insert into tributary.schedule (company, resource, kind, ended_at, status, asked_at)
+         values ('main', 'a', 'backfill', ${ago(40)}, 'done', null), ('main', 'b', 'backfill', ${ago(20)}, 'done', null),
+                ('main', 'c', 'backfill', ${ago(40)}, 'failed', ${ago(1)}), ('main', 'a', 'sync', ${ago(40)}, 'done', null)`
+      )
+      const { samples, tasks } = yield* Retention.pass(settings)
+      assert.deepStrictEqual({ samples, tasks }, { samples: 12_000 - 25 * 60 + 1, tasks: 1 })
+      const left = yield* ask<{ what: string }>(
+        "select resource || ' ' || kind as what from tributary.schedule order by 1"
+      )
+      assert.deepStrictEqual(
+        left.map(({ what }) => what),
+        ["a sync", "b backfill", "c backfill"]
+      )
+    })
+  )
+})

@@ -1,0 +1,110 @@
+/**
+ * Counting rows: when, of whom, and what stands in where it takes too long.
+ */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as SqlClient from "effect/sql/SqlClient"
+import { datasetsDefault } from "../../../src/model/Table.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import * as RowCounts from "../../../src/schedule/RowCounts.ts"
+import { layerSql } from "../../support/postgres.ts"
+
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+
+const ask = (text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text, []))
+
+/** Statements, one after the other. */
+const tell = (text: string) => Effect.forEach(text.split(";"), (statement) => ask(statement), { discard: true })
+
+/** A table of a resource as far as it is counted, with so many rows of a company, one in ten of them a tombstone. */
+const table = (name: string) =>
+  `create schema if not exists erp;
+   create table erp."${name}" ("_company_id" bigint not null, id bigint not null, "_deleted_at" timestamptz);
+   insert into tributary.checkpoints (company_id, resource, updated_at) values (1, '${name}', now()), (2, '${name}', now())`
+
+const rows = (name: string, company: number, from: number, to: number) =>
+  `insert into erp."${name}" select ${company}, n, case when n % 10 = 0 then now() end from generate_series(${from}, ${to}) n`
+
+const run = (name: string, company: number, inserted: number) =>
+  `insert into tributary.runs (company_id, resource, kind, status, fence, began_at, ended_at, inserted)
+   values (${company}, '${name}', 'full', 'done', 1, tributary.now(), tributary.now(), ${inserted})`
+
+const told = Effect.map(RowCounts.read, (counts) =>
+  [...counts].map(([key, { rows, deleted, isExact }]) => [key, rows, deleted, isExact] as const).toSorted()
+)
+
+const until = (count: number) =>
+  told.pipe(
+    Effect.repeat({ until: (counts) => counts.length >= count, schedule: Schedule.spaced("10 millis"), times: 1_000 })
+  )
+
+layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("row counts", (it) => {
+  it.effect(
+    "are taken at once, of every company, under the name that the table has, and again only after a change",
+    () =>
+      Effect.gen(function* () {
+        yield* tell(table("things") + ";" + rows("things", 1, 1, 100) + ";" + run("things", 1, 100))
+        yield* ask(`insert into tributary.names (scope, api_name, sql_name) values ('', 'odd/things', 'odd_things_1')`)
+        yield* tell(
+          table("odd_things_1").replace(/'odd_things_1'/g, "'odd/things'") +
+            ";" +
+            rows("odd_things_1", 2, 1, 30) +
+            ";" +
+            run("odd/things", 2, 30)
+        )
+        // A resource whose table is not there yet, and one that no run changed.
+        yield* tell(run("nothing", 1, 5) + ";" + table("still") + ";" + run("still", 1, 0))
+        const expected = [
+          ["1 odd/things", 0, 0, true],
+          ["1 things", 90, 10, true],
+          ["2 odd/things", 27, 3, true],
+          ["2 things", 0, 0, true]
+        ]
+        const first = yield* Effect.raceFirst(RowCounts.keep(datasetsDefault), until(4))
+        assert.deepStrictEqual(first as unknown, expected)
+        const before = yield* RowCounts.read
+
+        // Who begins later counts only what was changed since.
+        yield* tell(rows("things", 1, 101, 110) + ";" + run("things", 1, 10))
+        const next = RowCounts.read.pipe(
+          Effect.repeat({
+            until: (counts) => counts.get("1 things")?.rows === 99,
+            schedule: Schedule.spaced("10 millis"),
+            times: 1_000
+          })
+        )
+        const second = yield* Effect.raceFirst(RowCounts.keep(datasetsDefault), next)
+        assert.strictEqual(second.get("1 things")?.deleted, 11)
+        assert.deepStrictEqual(second.get("2 odd/things"), before.get("2 odd/things"), "it was not counted again")
+      })
+  )
+
+  it.effect("are what Postgres thinks, and say so, where counting takes too long", () =>
+    Effect.gen(function* () {
+      yield* tell(
+        `truncate tributary.row_counts, tributary.runs;` +
+          table("many") +
+          ";" +
+          rows("many", 1, 1, 300_000) +
+          ";" +
+          rows("many", 2, 1, 100_000) +
+          `; analyze erp.many;` +
+          run("many", 1, 400_000)
+      )
+      const counts = yield* Effect.raceFirst(RowCounts.keep(datasetsDefault, { countMaxMs: 1 }), until(2))
+      assert.deepStrictEqual(
+        counts.map(([key, , , isExact]) => [key, isExact]),
+        [
+          ["1 many", false],
+          ["2 many", false]
+        ]
+      )
+      for (const [index, rows] of [270_000, 90_000].entries()) {
+        assert.closeTo(counts[index]![1], rows, rows / 20)
+        assert.closeTo(counts[index]![2], rows / 9, rows / 90)
+      }
+    })
+  )
+})

@@ -1,0 +1,82 @@
+/**
+ * Samples of the budget: what they say, when they are taken, and that several processes take one of them.
+ */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as PostgresLedger from "../../../src/budget/PostgresLedger.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import * as Samples from "../../../src/schedule/Samples.ts"
+import { layerSql } from "../../support/postgres.ts"
+
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+const mine = "1".repeat(64)
+const other = "2".repeat(64)
+const minuteMs = 60_000
+
+/** The warehouse's time is the test's. */
+const setClock = (at: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.unsafe(
+      `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as
+         $f$ select timestamptz '${at}' $f$`,
+      []
+    )
+  )
+
+const until = (count: number) =>
+  Samples.read(mine, 10 * minuteMs).pipe(
+    Effect.repeat({ until: (found) => found.length >= count, schedule: Schedule.spaced("10 millis"), times: 1_000 })
+  )
+
+layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("samples of the budget", (it) => {
+  it.effect("count live permits, at full quarters of a minute, once however many processes there are", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const lease = (fingerprint: string, live: number) =>
+        PostgresLedger.make(sql, fingerprint, { perMinute: 600 }).lease({
+          wanted: { urgent: 0, live, backfill: 0 },
+          validMs: 1_000,
+          settled: null
+        })
+      yield* setClock("2026-03-01T10:00:07.5Z")
+      const { granted } = yield* lease(mine, 20)
+      assert.isAbove(granted.live, 0)
+      yield* lease(other, 5)
+      const keep = Samples.keep([mine])
+      const both = Effect.all([keep, keep, keep], { concurrency: "unbounded" })
+      const [first] = yield* Effect.raceFirst(both, until(1))
+      assert.deepStrictEqual(first, {
+        at: new Date("2026-03-01T10:00:00Z"),
+        used: granted.live,
+        allowed: 600,
+        configured: 600,
+        refusals: 0,
+        held: false
+      })
+      assert.deepStrictEqual(yield* Samples.read(other, minuteMs), [], "nobody asked for it")
+
+      // A 429 with Retry-After, told by another process.
+      yield* setClock("2026-03-01T10:00:46Z")
+      yield* PostgresLedger.make(sql, mine, { perMinute: 600 }).hold(30_000, true)
+      const found = yield* Effect.raceFirst(both, until(2))
+      assert.deepStrictEqual(found[1], {
+        at: new Date("2026-03-01T10:00:45Z"),
+        used: granted.live,
+        allowed: 450,
+        configured: 600,
+        refusals: 1,
+        held: true
+      })
+
+      // The permits do not count any more; what is older than asked for is left out.
+      yield* setClock("2026-03-01T10:05:00Z")
+      yield* Effect.raceFirst(both, until(3))
+      const [last, ...none] = yield* Samples.read(mine, minuteMs)
+      assert.deepStrictEqual(none, [])
+      assert.deepStrictEqual([last!.at, last!.used, last!.held], [new Date("2026-03-01T10:05:00Z"), 0, false])
+    })
+  )
+})

@@ -1,0 +1,314 @@
+/** Syncing by schedule against a source in memory: who runs what, what counts, and what is left when it is stopped. */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Ref from "effect/Ref"
+import * as Schedule from "effect/Schedule"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { ConnectorShape, Identity } from "../../../src/connector/Connector.ts"
+import { Forbidden, ServerFault, type SourceError, Unauthorized } from "../../../src/connector/SourceError.ts"
+import * as Turn from "../../../src/land/Turn.ts"
+import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import * as Scheduler from "../../../src/schedule/Scheduler.ts"
+import * as Tasks from "../../../src/schedule/Tasks.ts"
+import type { ResourceSchedule } from "../../../src/schedule/Timetable.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { failing, pages, plain, record, scripted, things } from "../../support/tiny.ts"
+
+const tables = new Map([things, plain].map((resource) => [resource.path, tableOf(resource)]))
+const warehouse = Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([...tables.values()]))).pipe(
+  Layer.provideMerge(layerSql)
+)
+
+const hourly: ResourceSchedule = { timing: { kind: "every", everyMs: 3_600_000 }, missed: "once", jitterMs: 0 }
+const off: ResourceSchedule = { timing: { kind: "off" }, missed: "once", jitterMs: 0 }
+
+let companies = 0n
+/** A company whose records a test writes; one page of one record unless it says otherwise. */
+const makeCompany = (more: Partial<ConnectorShape> = {}) => {
+  const companyId = (companies += 1n)
+  const source = scripted(companyId, (request) =>
+    pages({
+      records: [record(request.resource, { id: "1", name: "one", lastchangedate: "2026-01-01T00:00:01Z" })],
+      syncedThrough: "2026-01-01T00:00:10Z"
+    })(request)
+  )
+  const connector: ConnectorShape = { ...source.connector, ...more }
+  const company: Scheduler.ScheduledCompany = {
+    name: `company${companyId}`,
+    connector,
+    tables: Effect.succeed(tables),
+    engine: engineDefault,
+    batchRecordsMax: 100
+  }
+  return { companyId, source, company, name: company.name }
+}
+
+const options = (
+  all: ReadonlyArray<{ readonly company: Scheduler.ScheduledCompany }>,
+  scheduleOf: Scheduler.SchedulerOptions["scheduleOf"] = () => hourly
+): Scheduler.SchedulerOptions => ({
+  companies: all.map(({ company }) => company),
+  scheduleOf,
+  freshnessOf: () => 5_400_000,
+  concurrency: 2,
+  datasets: datasetsDefault,
+  models: []
+})
+
+const taskOf = (company: string, resource: string, kind: Tasks.TaskKind = "sync") =>
+  Effect.map(Tasks.read, (all) =>
+    all.find((task) => task.company === company && task.resource === resource && task.kind === kind)
+  )
+
+/** Looks until it is so. */
+const until = <A, E, R>(question: Effect.Effect<A, E, R>, wanted: (answer: A) => boolean) =>
+  Effect.gen(function* () {
+    let last: A | undefined
+    yield* question.pipe(
+      Effect.tap((answer) =>
+        Effect.sync(() => {
+          last = answer
+        })
+      ),
+      Effect.repeat({ until: wanted, schedule: Schedule.spaced("20 millis") }),
+      Effect.timeoutOrElse({
+        duration: 10_000,
+        orElse: () =>
+          Effect.die(
+            new Error(
+              `it never was so; last: ${JSON.stringify(last, (_, value: unknown) => (typeof value === "bigint" ? value.toString() : value))}`
+            )
+          )
+      })
+    )
+    return last!
+  })
+const becomes = (company: string, resource: string, status: Tasks.TaskStatus, kind: Tasks.TaskKind = "sync") =>
+  Effect.map(
+    until(taskOf(company, resource, kind), (task) => task?.status === status && !task.isRunning),
+    (task) => task!
+  )
+
+interface RunRow {
+  readonly id: bigint
+  readonly resource: string
+  readonly lane: string
+  readonly kind: string
+  readonly status: string
+  readonly error: string | null
+}
+const runsOf = (companyId: bigint) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql<RunRow>`
+      select id, resource, lane, kind, status, error from tributary.runs where company_id = ${companyId} order by id`
+  )
+
+describe("a scheduler", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("on a warehouse", (it) => {
+    it.effect("shares the work with another one, and nothing is run twice at the same time", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const atWork = new Map<string, number>()
+        const by = { first: 0, second: 0 }
+        const both = yield* Deferred.make<void>()
+        let most = 0
+        const all = Array.from({ length: 4 }, () => makeCompany())
+        for (const instance of ["first", "second"]) {
+          yield* sql`insert into tributary.receivers (instance, companies) values (${instance}, ${all.map(({ name }) => name)})`
+        }
+        /** The same companies, as the process of that name reaches them. */
+        const of = (who: keyof typeof by) =>
+          all.map(({ company, source }) => ({
+            company: {
+              ...company,
+              connector: {
+                ...source.connector,
+                page: (request: Parameters<ConnectorShape["page"]>[0]) => {
+                  const key = `${company.name} ${request.resource.path}`
+                  return Effect.acquireUseRelease(
+                    Effect.suspend(() => {
+                      by[who] += 1
+                      atWork.set(key, (atWork.get(key) ?? 0) + 1)
+                      most = Math.max(most, atWork.get(key)!)
+                      return by.first > 0 && by.second > 0 ? Deferred.succeed(both, undefined) : Effect.void
+                    }),
+                    () => Effect.andThen(Deferred.await(both), source.connector.page(request)),
+                    () => Effect.sync(() => atWork.set(key, atWork.get(key)! - 1))
+                  )
+                }
+              }
+            }
+          }))
+        yield* Effect.forkScoped(Scheduler.run(options(of("first"))))
+        yield* Effect.forkScoped(Scheduler.run(options(of("second"))))
+        for (const { name } of all) {
+          yield* becomes(name, "things", "done")
+          yield* becomes(name, "plains", "done")
+        }
+        for (const { companyId } of all) {
+          const runs = yield* runsOf(companyId)
+          assert.deepStrictEqual(runs.map(({ resource, status }) => `${resource} ${status}`).sort(), [
+            "plains done",
+            "things done"
+          ])
+        }
+        assert.strictEqual(most, 1)
+        assert.strictEqual(by.first + by.second, 8)
+        const ids = yield* Tasks.companyIds
+        assert.strictEqual(ids.get(all[0]!.name), all[0]!.companyId)
+        const task = yield* taskOf(all[0]!.name, "things")
+        assert.approximately(task!.nextAt!.getTime(), task!.beganAt!.getTime() + 3_600_000, 1_000)
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("counts a run that somebody else has made", () =>
+      Effect.gen(function* () {
+        const { company, companyId, name, source } = makeCompany()
+        const outcome = yield* syncResource({
+          companyId,
+          connector: company.connector,
+          table: tables.get("things")!,
+          full: false,
+          acceptDeletions: false,
+          batchRecordsMax: 100
+        })
+        const asked = source.requests.length
+        yield* Effect.forkScoped(Scheduler.run(options([{ company }])))
+        assert.strictEqual((yield* becomes(name, "things", "done")).runId, outcome.runId)
+        yield* becomes(name, "plains", "done")
+        assert.lengthOf(
+          source.requests.slice(asked).filter(({ resource }) => resource === "things"),
+          0
+        )
+        // Somebody who asks wants a run that begins after the asking.
+        yield* Tasks.ask({ company: name, resource: "things", full: true, by: "Ann" })
+        yield* until(taskOf(name, "things"), (task) => task?.runId !== outcome.runId && task?.isRunning === false)
+        assert.strictEqual((yield* runsOf(companyId)).at(-1)!.kind, "full")
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("tries again what failed, says why, and reads a range that was asked for", () =>
+      Effect.gen(function* () {
+        const one = makeCompany()
+        const good = one.source.script
+        one.source.script = (request) => {
+          if (request.resource.path === "things")
+            throw failing(new ServerFault({ status: 500, code: null, retryAfterMs: null }))
+          return good(request)
+        }
+        yield* Effect.forkScoped(Scheduler.run(options([one])))
+        const failed = yield* becomes(one.name, "things", "failed")
+        assert.include(failed.error!, "500")
+        assert.isNotNull(failed.remedy)
+        assert.strictEqual(failed.failures, 1)
+        assert.approximately(failed.nextAt!.getTime() - failed.endedAt!.getTime(), 30_000, 2_000)
+        yield* becomes(one.name, "plains", "done")
+        one.source.script = good
+        yield* Tasks.ask({ company: one.name, resource: "things", full: false, by: "Ann" })
+        assert.deepInclude(yield* becomes(one.name, "things", "done"), { failures: 0, error: null, remedy: null })
+
+        const range = { since: "2026-01-01T00:00:00Z", until: "2026-02-01T00:00:00Z" }
+        yield* Tasks.askBackfill({ company: one.name, resource: "things", ...range, by: "Ann" })
+        const backfill = yield* becomes(one.name, "things", "done", "backfill")
+        assert.isNull(backfill.nextAt)
+        assert.deepInclude((yield* runsOf(one.companyId)).at(-1)!, { lane: "backfill", status: "done" })
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("rests a company whose token is refused, and skips what it may not read", () =>
+      Effect.gen(function* () {
+        const identity = yield* Ref.make<Effect.Effect<Identity, SourceError>>(
+          Effect.fail(failing(new Unauthorized({ code: "invalid_token" })))
+        )
+        const refused = makeCompany({ identify: Effect.flatten(Ref.get(identity)) })
+        const narrow = makeCompany({
+          identify: Effect.succeed({ companyId: companies + 1n, user: null, scopes: ["other:read"], features: null })
+        })
+        const late = makeCompany()
+        late.source.script = () => {
+          throw failing(new Forbidden({ code: "feature_not_enabled", scope: null, detail: "no" }))
+        }
+        yield* Effect.forkScoped(Scheduler.run(options([refused, narrow, late])))
+        const rests = yield* becomes(refused.name, "things", "failed")
+        assert.isNotNull(rests.remedy)
+        assert.lengthOf(refused.source.requests, 0)
+        assert.deepInclude(yield* becomes(narrow.name, "things", "skipped"), {
+          error: "things: the token lacks the scope shop:read",
+          remedy: "give the token the scope shop:read to have it",
+          failures: 0
+        })
+        assert.lengthOf(narrow.source.requests, 0)
+        assert.strictEqual((yield* becomes(late.name, "things", "skipped")).failures, 0)
+        // Asking has the token looked at again.
+        yield* Ref.set(identity, refused.source.connector.identify)
+        yield* Tasks.ask({ company: refused.name, resource: "things", full: false, by: "Ann" })
+        assert.isNull((yield* becomes(refused.name, "things", "done")).error)
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("lets go of everything when it is stopped, and another one goes on at once", () =>
+      Effect.gen(function* () {
+        const one = makeCompany()
+        const reading = yield* Deferred.make<void>()
+        const held = {
+          company: {
+            ...one.company,
+            connector: {
+              ...one.source.connector,
+              page: () => Effect.andThen(Deferred.succeed(reading, undefined), Effect.never)
+            }
+          }
+        }
+        const scheduler = yield* Effect.forkChild(
+          Scheduler.run(options([held], (path) => (path === "things" ? hourly : off)))
+        )
+        yield* Deferred.await(reading)
+        assert.isTrue((yield* taskOf(one.name, "things"))!.isRunning)
+        yield* Fiber.interrupt(scheduler)
+        const stopped = yield* taskOf(one.name, "things")
+        assert.deepInclude(stopped!, { isRunning: false, status: "stopped" })
+        assert.deepInclude((yield* runsOf(one.companyId))[0]!, {
+          status: "abandoned",
+          error: "stopped: the process was told to end"
+        })
+        yield* Effect.forkScoped(Scheduler.run(options([one])))
+        yield* becomes(one.name, "things", "done")
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("takes over from a process that gives no sign of life, whatever it holds", () =>
+      Effect.gen(function* () {
+        const one = makeCompany()
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            // As a process that was stopped in the middle of a landing, with its lease run out.
+            const turn = yield* Turn.take({ companyId: one.companyId, resource: "things", lane: "live" })
+            yield* turn.run("begin", "begin")
+            yield* turn.run(
+              "lock",
+              "select 1 from tributary.checkpoints where company_id = $1 and resource = 'things' for update",
+              [one.companyId]
+            )
+            const sql = yield* SqlClient.SqlClient
+            yield* sql`
+              insert into tributary.schedule (company, resource, kind, schedule, next_at, owner, lease_until, fence)
+              values (${one.name}, 'things', 'sync', 'every 1 h', tributary.now(), 'stopped',
+                      tributary.now() - interval '1 s', 5)`
+            yield* Effect.forkScoped(Scheduler.run(options([one])))
+            yield* becomes(one.name, "things", "done")
+            const said = yield* Effect.result(turn.run("commit", "commit"))
+            assert.strictEqual(said._tag, "Failure", "its session has ended, and what it had open is rolled back")
+          })
+        )
+        assert.strictEqual((yield* runsOf(one.companyId))[0]!.status, "done")
+      })
+    )
+  })
+})

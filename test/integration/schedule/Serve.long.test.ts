@@ -1,0 +1,274 @@
+/**
+ * Two `tributary serve` on one warehouse, as they are run: one is killed, one is stopped and goes on, one is told to end, a
+ * `sync` runs beside them. What one leaves the other takes up within fifteen seconds, and the warehouse is equal.
+ */
+import { createInterface } from "node:readline"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type { CommandRun } from "../../support/reference.ts"
+import { makeWorld } from "../../support/world.ts"
+
+/** Asks until the answer is as wanted; the last answer is in the failure. */
+const until = <A>(what: string, question: Effect.Effect<A>, wanted: (answer: A) => boolean, seconds = 30) => {
+  let last: A | undefined
+  return question.pipe(
+    Effect.tap((answer) =>
+      Effect.sync(() => {
+        last = answer
+      })
+    ),
+    Effect.repeat({ until: wanted, schedule: Schedule.spaced("50 millis") }),
+    Effect.timeoutOrElse({
+      duration: seconds * 1000,
+      orElse: () =>
+        Effect.die(
+          new Error(
+            `${what}: not within ${seconds} s; last: ${JSON.stringify(last, (_, value: unknown) => (typeof value === "bigint" ? value.toString() : value))}`
+          )
+        )
+    })
+  )
+}
+
+const resource = "invoicelines"
+const takeOverMaxMs = 15_000
+
+interface TaskRow {
+  readonly owner: string | null
+  readonly status: string | null
+  readonly error: string | null
+  readonly run_id: bigint | null
+  readonly failures: number
+  readonly running: boolean
+}
+interface RunRow {
+  readonly id: bigint
+  readonly status: string
+  readonly pages: bigint
+  readonly resumed: boolean
+  readonly error: string | null
+}
+
+/** An installation that answers slowly, a resource of many small pages, and what is known of it. */
+const makeInstallation = Effect.gen(function* () {
+  const world = yield* makeWorld({ data: ["--data", "scale", "--rows", "400"], company: 1 })
+  world.configure(`companies:
+  - { name: north, resources: [${resource}] }
+webhooks: { listen: "127.0.0.1:0" }
+dashboard: { listen: "127.0.0.1:0" }
+schedule: { default: { every: 1h, jitter_seconds: 0 } }
+paging: { page_size: 10 }
+sync: { batch_records: 10 }
+budget: { requests_per_minute: unlimited }
+`)
+  const started: Array<CommandRun> = []
+  yield* Effect.addFinalizer(() =>
+    Effect.promise(async () => {
+      for (const { child, done } of started) {
+        child.kill("SIGKILL")
+        await done
+      }
+    })
+  )
+  /** Starts a process; `ready` is its line. */
+  const serve = Effect.gen(function* () {
+    const command = world.command(["serve", "--json"])
+    started.push(command)
+    let told = ""
+    command.child.stderr!.on("data", (chunk: Buffer) => (told += chunk.toString()))
+    const line = new Promise<string>((resolve, reject) => {
+      createInterface({ input: command.child.stdout! }).once("line", resolve)
+      void command.done.then(({ code, stderr }) => reject(new Error(`serve ended with ${code}: ${stderr}`)))
+    })
+    const ready = yield* Effect.promise(() => line).pipe(
+      Effect.timeoutOrElse({
+        duration: 30_000,
+        orElse: () => Effect.die(new Error(`serve was not ready within 30 s: ${told}`))
+      })
+    )
+    return { ...command, ready: JSON.parse(ready) as Readonly<Record<string, unknown>>, told: () => told }
+  })
+  const task = Effect.map(
+    world.query<TaskRow>(
+      `select owner, status, error, run_id, failures, coalesce(lease_until > tributary.now(), false) as running
+         from tributary.schedule where resource = '${resource}' and kind = 'sync'`
+    ),
+    ([row]) => row
+  )
+  const runs = world
+    .query<RunRow>(
+      `select id, status, pages, resumed, error from tributary.runs where resource = '${resource}' order by id`
+    )
+    // Until the first process has made the tables.
+    .pipe(Effect.catchDefect(() => Effect.succeed<ReadonlyArray<RunRow>>([])))
+  const slowly = (ms: number) =>
+    world.control("POST", "/faults", { rules: [{ path: `/${resource}`, kind: "delay", ms }] })
+  const quickly = world.control("DELETE", "/faults")
+  /** Until a run of the resource has landed some pages and goes on. */
+  const isReading = (what: string) =>
+    until(what, runs, (all) => all.some(({ status, pages }) => status === "running" && pages >= 3n))
+  const isDone = until("it is done", task, (row) => row?.status === "done" && !row.running)
+  const isEqual = Effect.gen(function* () {
+    assert.deepStrictEqual((yield* world.compare(resource)).differences, [])
+    const [{ count } = { count: 0 }] = yield* world.query<{ count: number }>(
+      `select count(*)::int as count from erp.${resource}`
+    )
+    assert.isAbove(count, 100)
+    assert.deepStrictEqual(
+      (yield* runs).filter(({ status }) => status === "running"),
+      []
+    )
+  })
+  const ask = world.query(
+    `update tributary.schedule set asked_at = tributary.now(), asked_by = 'test', asked_full = true
+      where resource = '${resource}' and kind = 'sync'`
+  )
+  return { world, serve, task, runs, slowly, quickly, isReading, isDone, isEqual, ask }
+})
+
+/** How long until another process has it. */
+const takenOver = Effect.fnUntraced(function* (task: Effect.Effect<TaskRow | undefined>, owner: string, said: string) {
+  const from = performance.now()
+  yield* until(
+    "another process takes over",
+    task,
+    (row) => row !== undefined && row.owner !== null && row.owner !== owner
+  )
+  const ms = performance.now() - from
+  console.log(`  ${said}: taken over after ${(ms / 1000).toFixed(1)} s`)
+  assert.isBelow(ms, takeOverMaxMs)
+})
+
+describe("two serve", () => {
+  it.live(
+    "take over what a killed one leaves, within fifteen seconds, and go on where it was",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { serve, task, runs, slowly, quickly, isReading, isDone, isEqual } = yield* makeInstallation
+          yield* slowly(400)
+          const first = yield* serve
+          assert.isTrue(first.ready["ready"])
+          assert.match(String(first.ready["dashboard"]), /^http:\/\/127\.0\.0\.1:\d+$/)
+          yield* until(
+            "the page is there",
+            Effect.promise(() => fetch(String(first.ready["dashboard"]))),
+            ({ status }) => status === 200
+          )
+          yield* isReading("the first one reads")
+          const second = yield* serve
+          const { owner } = (yield* task)!
+          first.child.kill("SIGKILL")
+          yield* takenOver(task, owner!, "killed with -9")
+          yield* until("the other one reads", runs, (all) => all.length === 2 && all[1]!.status === "running")
+          const [killed, next] = yield* runs
+          assert.strictEqual(killed!.status, "abandoned")
+          assert.isTrue(next!.resumed, "it goes on where the killed one was")
+          yield* quickly
+          yield* isDone
+          yield* isEqual
+          assert.strictEqual(second.child.exitCode, null)
+        })
+      ),
+    { timeout: 120_000 }
+  )
+
+  it.live(
+    "fence off one that was stopped for a while, whatever it held",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { serve, task, slowly, quickly, isReading, isDone, isEqual, runs } = yield* makeInstallation
+          yield* slowly(400)
+          const first = yield* serve
+          yield* isReading("the first one reads")
+          yield* serve
+          const { owner } = (yield* task)!
+          first.child.kill("SIGSTOP")
+          yield* takenOver(task, owner!, "stopped")
+          yield* until("the other one reads", runs, (all) => all.at(-1)!.status === "running" && all.length === 2)
+          first.child.kill("SIGCONT")
+          yield* until("the first one learns it", Effect.sync(first.told), (told) =>
+            told.includes("another process has taken it over")
+          )
+          yield* quickly
+          yield* isDone
+          const ended = yield* task
+          assert.strictEqual(ended!.failures, 0)
+          yield* isEqual
+          assert.strictEqual(first.child.exitCode, null, "it serves on")
+          first.child.kill("SIGTERM")
+          assert.strictEqual((yield* Effect.promise(() => first.done)).code, 0)
+        })
+      ),
+    { timeout: 120_000 }
+  )
+
+  it.live(
+    "end within seconds when they are told to, leave nothing open, and at once when they are told twice",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { serve, task, runs, slowly, quickly, isReading, isDone, isEqual, ask } = yield* makeInstallation
+          yield* slowly(400)
+          const first = yield* serve
+          yield* isReading("the first one reads")
+          const from = performance.now()
+          first.child.kill("SIGTERM")
+          assert.strictEqual((yield* Effect.promise(() => first.done)).code, 0)
+          const ms = performance.now() - from
+          console.log(`  told to end in the middle of a run: ended after ${(ms / 1000).toFixed(1)} s`)
+          assert.isBelow(ms, 6_000)
+          assert.deepInclude((yield* task)!, { owner: null, status: "stopped" })
+          assert.deepInclude((yield* runs)[0]!, {
+            status: "abandoned",
+            error: "stopped: the process was told to end"
+          })
+
+          // Another one goes on at once: nothing has to run out.
+          const again = performance.now()
+          const second = yield* serve
+          yield* until("the next one reads", runs, (all) => all.length === 2)
+          console.log(`  the next one reads ${((performance.now() - again) / 1000).toFixed(1)} s after its start`)
+          yield* quickly
+          yield* isDone
+          yield* isEqual
+
+          yield* slowly(400)
+          yield* ask
+          yield* until("it reads everything again", runs, (all) => all.at(-1)!.status === "running")
+          second.child.kill("SIGTERM")
+          second.child.kill("SIGINT")
+          const twice = performance.now()
+          assert.strictEqual((yield* Effect.promise(() => second.done)).code, 130)
+          assert.isBelow(performance.now() - twice, 1_000)
+        })
+      ),
+    { timeout: 120_000 }
+  )
+
+  it.live(
+    "let a sync run beside them, and count what it did",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { world, serve, task, runs, slowly, isReading, isDone, isEqual, quickly } = yield* makeInstallation
+          yield* slowly(250)
+          const sync = world.command(["sync", "--json"])
+          yield* isReading("the sync reads")
+          yield* serve
+          yield* until("serve has looked", task, (row) => row !== undefined)
+          assert.strictEqual((yield* task)!.failures, 0)
+          yield* quickly
+          assert.strictEqual((yield* Effect.promise(() => sync.done)).code, 0)
+          yield* isDone
+          const all = yield* runs
+          assert.deepInclude((yield* task)!, { failures: 0, error: null, run_id: all.at(-1)!.id })
+          assert.lengthOf(all, 1, "what the sync did is not done again")
+          yield* isEqual
+        })
+      ),
+    { timeout: 120_000 }
+  )
+})

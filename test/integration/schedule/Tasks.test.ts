@@ -1,0 +1,281 @@
+/** What is due, who has it, and who may still say something of it. */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import * as Tasks from "../../../src/schedule/Tasks.ts"
+import { layerSql } from "../../support/postgres.ts"
+
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+
+let companies = 0
+/** A company of its own for each test, so that tests share a database and no row. */
+const newCompany = () => `company${(companies += 1)}`
+
+const minute = 60_000
+const plan = (company: string, resource: string, more: Partial<Tasks.Plan> = {}): Tasks.Plan => ({
+  company,
+  resource,
+  schedule: "every 10 min",
+  promiseMs: 15 * minute,
+  missed: "once",
+  next: (afterMs, lastBeganMs) => (lastBeganMs === null ? afterMs : afterMs + 10 * minute),
+  ...more
+})
+const runnable = (company: string, ...resources: ReadonlyArray<string>): ReadonlyArray<Tasks.Runnable> =>
+  resources.map((resource) => ({ company, resource, parent: null }))
+
+const set = (company: string, resource: string, assignments: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.unsafe(`update tributary.schedule set ${assignments} where company = $1 and resource = $2`, [company, resource])
+  )
+const taskOf = (company: string, resource: string, kind: Tasks.TaskKind = "sync") =>
+  Effect.map(Tasks.read, (tasks) =>
+    tasks.find((task) => task.company === company && task.resource === resource && task.kind === kind)!
+  )
+const nowMs = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.map(
+    sql<{ ms: number }>`select (extract(epoch from tributary.now()) * 1000)::float8 as ms`,
+    (rows) => rows[0]!.ms
+  )
+)
+const done: Tasks.Ending = { status: "done", runId: 7n, error: null, remedy: null, failures: 0, nextMs: null }
+const namesOf = (claims: ReadonlyArray<Tasks.Claim>) => claims.map(({ resource, kind }) => `${kind} ${resource}`).sort()
+
+describe("tasks", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("of a schedule", (it) => {
+    it.effect("are due at once while nothing was ever synced, and are taken by one process", () =>
+      Effect.gen(function* () {
+        const company = newCompany()
+        yield* Tasks.adopt([plan(company, "a"), plan(company, "b"), plan(company, "off", { schedule: null })])
+        assert.isTrue((yield* Tasks.glance([company])).isDue)
+        const known = runnable(company, "a", "b", "off")
+        const [mine, yours] = yield* Effect.all(
+          [Tasks.claim("me", known, 4), Tasks.claim("you", known, 4), Tasks.claim("she", known, 4)],
+          { concurrency: "unbounded" }
+        ).pipe(Effect.map((all) => all.flat()))
+        assert.sameMembers([mine!.resource, yours!.resource], ["a", "b"])
+        assert.isFalse((yield* Tasks.glance([company])).isDue)
+        const running = yield* taskOf(company, "a")
+        assert.isTrue(running.isRunning)
+        assert.isNotNull(running.beganAt)
+        assert.isTrue(yield* Tasks.finish(mine!, { ...done, nextMs: (yield* nowMs) + minute }))
+        const ended = yield* taskOf(company, mine!.resource)
+        assert.deepInclude(ended, { isRunning: false, status: "done", runId: 7n })
+        assert.isFalse((yield* Tasks.glance([company])).isDue)
+      })
+    )
+
+    it.effect("pass to another process when the lease has run out, and the former one no longer has a say", () =>
+      Effect.gen(function* () {
+        const company = newCompany()
+        yield* Tasks.adopt([plan(company, "a")])
+        const [held] = yield* Tasks.claim("me", runnable(company, "a"), 1)
+        assert.isNull(held!.leftAt)
+        assert.lengthOf(yield* Tasks.renew([held!]), 1)
+        assert.lengthOf(yield* Tasks.claim("you", runnable(company, "a"), 1), 0)
+        yield* set(company, "a", "lease_until = tributary.now() - interval '1 ms', paused_at = tributary.now()")
+        const [taken] = yield* Tasks.claim("you", runnable(company, "a"), 1)
+        assert.isTrue(taken!.fence > held!.fence)
+        assert.isNotNull(taken!.leftAt, "it was left by a process, and is finished also while it is paused")
+        assert.lengthOf(yield* Tasks.renew([held!]), 0)
+        assert.isFalse(yield* Tasks.finish(held!, { ...done, status: "failed" }))
+        assert.isFalse(yield* Tasks.postpone(held!, 0))
+        assert.isFalse(yield* Tasks.release(held!, "stopped"))
+        assert.isTrue((yield* taskOf(company, "a")).isRunning)
+        assert.isTrue(yield* Tasks.finish(taken!, done))
+        assert.strictEqual((yield* taskOf(company, "a")).status, "done")
+      })
+    )
+
+    it.effect("are let go of in the middle, and go on with what was asked for", () =>
+      Effect.gen(function* () {
+        const company = newCompany()
+        yield* Tasks.adopt([plan(company, "a", { schedule: null })])
+        yield* Tasks.ask({ company, resource: "a", full: true, by: "Ann" })
+        const [held] = yield* Tasks.claim("me", runnable(company, "a"), 1)
+        assert.deepInclude(held!, { full: true })
+        assert.isNotNull(held!.askedAt)
+        assert.isTrue(yield* Tasks.release(held!, "stopped: the process was told to end"))
+        assert.deepInclude(yield* taskOf(company, "a"), { status: "stopped", isRunning: false, askedBy: "Ann" })
+        const [again] = yield* Tasks.claim("you", runnable(company, "a"), 1)
+        assert.deepInclude(again!, { full: true, leftAt: null })
+        assert.strictEqual(again!.askedAt?.getTime(), held!.askedAt?.getTime())
+      })
+    )
+
+    it.effect("run once more when somebody asks while they run, and no more often", () =>
+      Effect.gen(function* () {
+        const company = newCompany()
+        yield* Tasks.adopt([plan(company, "a", { schedule: null })])
+        assert.lengthOf(yield* Tasks.claim("me", runnable(company, "a"), 1), 0)
+        yield* Tasks.ask({ company, resource: "a", full: false, by: "Ann" })
+        assert.deepStrictEqual((yield* Tasks.glance([company])).asked, [company])
+        const [first] = yield* Tasks.claim("me", runnable(company, "a"), 1)
+        yield* Tasks.ask({ company, resource: "a", full: true, by: "Ben" })
+        yield* Tasks.ask({ company, resource: "a", full: false, by: "Ann" })
+        assert.lengthOf(yield* Tasks.claim("me", runnable(company, "a"), 1), 0)
+        yield* Tasks.finish(first!, done)
+        const [second] = yield* Tasks.claim("me", runnable(company, "a"), 1)
+        assert.isTrue(second!.full, "that Ann asked for less takes nothing from Ben")
+        yield* Tasks.finish(second!, done)
+        assert.lengthOf(yield* Tasks.claim("me", runnable(company, "a"), 1), 0)
+        assert.isFalse((yield* taskOf(company, "a")).askedFull)
+      })
+    )
+
+    it.effect("rest while they are paused, except when somebody asks", () =>
+      Effect.gen(function* () {
+        const company = newCompany()
+        yield* Tasks.adopt([plan(company, "a"), plan(company, "b")])
+        assert.strictEqual(yield* Tasks.pause({ company, resource: null, by: "Ann" }), 2)
+        assert.strictEqual(yield* Tasks.pause({ company, resource: "a", by: "Ben" }), 0)
+        assert.strictEqual((yield* taskOf(company, "a")).pausedBy, "Ann")
+        assert.isFalse((yield* Tasks.glance([company])).isDue)
+        yield* Tasks.ask({ company, resource: "b", full: false, by: "Ann" })
+        const asked = yield* Tasks.claim("me", runnable(company, "a", "b"), 4)
+        assert.deepStrictEqual(namesOf(asked), ["sync b"])
+        yield* Tasks.finish(asked[0]!, { ...done, nextMs: yield* nowMs })
+        assert.isFalse((yield* Tasks.glance([company])).isDue)
+        assert.strictEqual(yield* Tasks.resume({ company, resource: "a", by: "Ann" }), 1)
+        assert.deepStrictEqual(namesOf(yield* Tasks.claim("me", runnable(company, "a", "b"), 4)), ["sync a"])
+      })
+    )
+
+    it.effect("are taken in order, children after parents, and no more of a company than may run", () =>
+      Effect.gen(function* () {
+        const company = newCompany()
+        const other = newCompany()
+        yield* Tasks.adopt([
+          plan(company, "parent"),
+          plan(company, "child"),
+          plan(company, "late", { promiseMs: minute }),
+          plan(company, "later", { promiseMs: 60 * minute }),
+          plan(other, "one")
+        ])
+        yield* set(company, "late", "next_at = tributary.now() - interval '10 min'")
+        yield* set(company, "later", "next_at = tributary.now() - interval '20 min'")
+        yield* Tasks.ask({ company, resource: "later", full: false, by: "Ann" })
+        const known = [
+          ...runnable(company, "parent", "late", "later"),
+          { company, resource: "child", parent: "parent" },
+          ...runnable(other, "one")
+        ]
+        const order: Array<string> = []
+        const claim = Effect.tap(Tasks.claim("me", known, 2), (claims) =>
+          Effect.sync(() => order.push(...claims.map(({ resource }) => resource).sort()))
+        )
+        const [later] = (yield* claim).filter(({ company: name }) => name === company)
+        yield* claim
+        yield* claim
+        assert.deepStrictEqual(order, ["later", "one", "late"], "two of the company run, that is all")
+        yield* Tasks.finish(later!, done)
+        const [parent] = yield* claim
+        assert.strictEqual(parent!.resource, "parent")
+        yield* set(company, "late", "owner = null, lease_until = null, next_at = null")
+        yield* claim
+        assert.deepStrictEqual(order.slice(3), ["parent"], "its parent runs still")
+        yield* Tasks.finish(parent!, done)
+        yield* claim
+        assert.deepStrictEqual(order.slice(3), ["parent", "child"])
+      })
+    )
+
+    it.effect("backfill one range at a time, beside the syncing", () =>
+      Effect.gen(function* () {
+        const company = newCompany()
+        yield* Tasks.adopt([plan(company, "a")])
+        const range = { company, resource: "a", since: "2026-01-01T00:00:00Z", until: null, by: "Ann" }
+        assert.strictEqual(yield* Tasks.askBackfill(range), "asked")
+        const claims = yield* Tasks.claim("me", runnable(company, "a"), 1)
+        assert.deepStrictEqual(namesOf(claims), ["backfill a", "sync a"])
+        const backfill = claims.find(({ kind }) => kind === "backfill")!
+        assert.deepInclude(backfill, { since: range.since, until: null })
+        assert.strictEqual(yield* Tasks.askBackfill(range), "asked", "it is under way")
+        assert.strictEqual(yield* Tasks.askBackfill({ ...range, since: null }), "running")
+        assert.strictEqual((yield* taskOf(company, "a", "backfill")).since, range.since)
+        yield* Tasks.finish(backfill, done)
+        assert.lengthOf(yield* Tasks.claim("me", runnable(company, "a"), 1), 0)
+        assert.strictEqual(yield* Tasks.askBackfill({ ...range, since: null }), "asked")
+        const [another] = yield* Tasks.claim("me", runnable(company, "a"), 1)
+        assert.deepInclude(another!, { kind: "backfill", since: null })
+      })
+    )
+
+    it.effect("that were missed are made up for once or left out, and those that are late are neither", () =>
+      Effect.gen(function* () {
+        const company = newCompany()
+        const sql = yield* SqlClient.SqlClient
+        const plans = [
+          plan(company, "once"),
+          plan(company, "skip", { missed: "skip" }),
+          plan(company, "late", { missed: "skip" }),
+          plan(company, "left", { missed: "skip" }),
+          plan(company, "future", { missed: "skip" })
+        ]
+        yield* Tasks.adopt(plans)
+        for (const { resource } of plans) {
+          const passed = resource === "late" ? 30 : resource === "future" ? -30 : 90
+          yield* set(
+            company,
+            resource,
+            `began_at = tributary.now() - interval '2 h', next_at = tributary.now() - interval '${passed} min'`
+          )
+        }
+        yield* set(company, "left", "owner = 'killed', lease_until = tributary.now() - interval '80 min'")
+        // A process was there from an hour ago until twenty minutes ago.
+        yield* sql`
+          insert into tributary.receivers (instance, companies, began_at, alive_at)
+          values (${company}, ${[company]}, tributary.now() - interval '60 min', tributary.now() - interval '20 min')`
+        const before = yield* taskOf(company, "future")
+        yield* Tasks.adopt(plans)
+        const now = yield* nowMs
+        const dueIn = (resource: string) =>
+          Effect.map(taskOf(company, resource), ({ nextAt }) => Math.round((nextAt!.getTime() - now) / minute))
+        assert.strictEqual(yield* dueIn("once"), -90)
+        assert.strictEqual(yield* dueIn("skip"), 10)
+        assert.strictEqual(yield* dueIn("late"), -30)
+        assert.strictEqual(yield* dueIn("left"), -90)
+        assert.deepStrictEqual((yield* taskOf(company, "future")).nextAt, before.nextAt)
+      })
+    )
+
+    it.effect("follow the configuration: another schedule, another promise, and what is gone goes", () =>
+      Effect.gen(function* () {
+        const company = newCompany()
+        yield* Tasks.adopt([plan(company, "a"), plan(company, "b"), plan(company, "c")])
+        const [held] = yield* Tasks.claim("me", runnable(company, "b"), 1)
+        yield* set(company, "a", "began_at = tributary.now(), next_at = tributary.now() + interval '1 min'")
+        const same = yield* taskOf(company, "a")
+        yield* Tasks.adopt([plan(company, "a", { promiseMs: minute })])
+        assert.deepInclude(yield* taskOf(company, "a"), { nextAt: same.nextAt, promiseMs: minute })
+        yield* Tasks.adopt([plan(company, "a", { schedule: "every 1 h" })])
+        assert.isAbove((yield* taskOf(company, "a")).nextAt!.getTime(), same.nextAt!.getTime())
+        yield* Tasks.adopt([plan(company, "a", { schedule: null })])
+        assert.deepInclude(yield* taskOf(company, "a"), { schedule: null, nextAt: null })
+        assert.isUndefined(yield* taskOf(company, "c"))
+        assert.isTrue((yield* taskOf(company, "b")).isRunning, "what runs stays until it has ended")
+        assert.isTrue(yield* Tasks.finish(held!, done))
+      })
+    )
+
+    it.effect("say why their company rests, and count what was asked for as answered", () =>
+      Effect.gen(function* () {
+        const company = newCompany()
+        yield* Tasks.adopt([plan(company, "a")])
+        yield* Tasks.ask({ company, resource: "a", full: false, by: "Ann" })
+        yield* Tasks.rest(company, "the token was refused", "give it another one")
+        assert.deepInclude(yield* taskOf(company, "a"), {
+          status: "failed",
+          error: "the token was refused",
+          remedy: "give it another one",
+          askedAt: null
+        })
+        yield* Tasks.identified(company, 12n)
+        yield* Tasks.identified(company, 13n)
+        assert.strictEqual((yield* Tasks.companyIds).get(company), 13n)
+      })
+    )
+  })
+})

@@ -1,0 +1,312 @@
+/**
+ * dbt's sources against a warehouse that holds the reference server's demo data: every column exists with the type that
+ * is told, and every test, run as the SQL that dbt makes of it, finds nothing, and finds what is broken on purpose.
+ */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as SqlClient from "effect/sql/SqlClient"
+import { describe, it as plainly } from "vitest"
+import { parse, stringify } from "yaml"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import { readModels } from "../../connectors/service-v2/models/index.ts"
+import { words } from "../../src/catalogue/Field.ts"
+import { withFields } from "../../src/catalogue/Resource.ts"
+import * as Dbt from "../../src/model/Dbt.ts"
+import { withLearnt } from "../../src/model/Overlay.ts"
+import { tableOf } from "../../src/model/Table.ts"
+import * as TablePlan from "../../src/model/TablePlan.ts"
+import * as Views from "../../src/model/Views.ts"
+import * as Migrations from "../../src/postgres/Migrations.ts"
+import { booksOf, land } from "../integration/models/compare.ts"
+import { server } from "../reference-server/support.ts"
+import { layerSql } from "../support/postgres.ts"
+
+const Config = Schema.Struct({
+  severity: Schema.Literals(["error", "warn"]),
+  where: Schema.optionalKey(Schema.String)
+})
+
+const named = <Arguments extends Schema.Struct.Fields>(fields: Arguments) =>
+  Schema.Struct({ name: Schema.optionalKey(Schema.String), arguments: Schema.Struct(fields), config: Config })
+
+/** What dbt's documents allow of a test, as far as the file uses it. */
+const Test = Schema.Union([
+  Schema.Literal("not_null"),
+  Schema.Struct({ unique: named({ column_name: Schema.String }) }),
+  Schema.Struct({ accepted_values: named({ values: Schema.Array(Schema.String), quote: Schema.Boolean }) }),
+  Schema.Struct({
+    relationships: named({ column_name: Schema.String, to: Schema.String, field: Schema.String })
+  })
+])
+type Test = typeof Test.Type
+
+const File = Schema.Struct({
+  version: Schema.Literal(2),
+  sources: Schema.Array(
+    Schema.Struct({
+      name: Schema.String,
+      description: Schema.String,
+      schema: Schema.String,
+      loader: Schema.String,
+      tables: Schema.Array(
+        Schema.Struct({
+          name: Schema.String,
+          identifier: Schema.optionalKey(Schema.String),
+          description: Schema.String,
+          config: Schema.optionalKey(
+            Schema.Struct({
+              freshness: Schema.Struct({
+                warn_after: Schema.Struct({ count: Schema.Int, period: Schema.Literal("minute") })
+              }),
+              loaded_at_query: Schema.String
+            })
+          ),
+          data_tests: Schema.optionalKey(Schema.Array(Test)),
+          columns: Schema.Array(
+            Schema.Struct({
+              name: Schema.String,
+              description: Schema.String,
+              data_type: Schema.String,
+              quote: Schema.optionalKey(Schema.Boolean),
+              data_tests: Schema.optionalKey(Schema.Array(Test))
+            })
+          )
+        })
+      )
+    })
+  )
+})
+
+const datasets = { current: "erp", history: "erp_history", models: "erp_models" }
+const models = readModels()
+const resources = [...serviceV2.resources.values()]
+const wish = { resources, models, datasets, freshnessOf: () => 90_000 }
+
+/** The file as dbt reads it: anything that its documents do not have is refused. */
+const read = (sources: ReadonlyArray<Dbt.DbtSource>) =>
+  Schema.decodeUnknownSync(File)(parse(stringify({ version: 2, sources }, { aliasDuplicateObjects: false })), {
+    onExcessProperty: "error"
+  })
+
+const file = read(Dbt.sourcesOf(wish))
+const [erp, views] = file.sources
+
+interface Compiled {
+  readonly name: string
+  readonly sql: string
+}
+
+/** What dbt's own generic tests become: their rows are the failures. */
+const compiled = (table: (typeof erp & {})["tables"][number]): ReadonlyArray<Compiled> => {
+  const relation = `"${datasets.current}"."${table.identifier ?? table.name}"`
+  const of = (test: Test, columnName: string, where: string): Compiled => {
+    const from = (condition: string | undefined) =>
+      condition === undefined ? relation : `(select * from ${relation} where ${condition}) dbt_subquery`
+    if (test === "not_null") {
+      return { name: `${where} not_null`, sql: `select ${columnName} from ${relation} where ${columnName} is null` }
+    }
+    if ("unique" in test) {
+      const { arguments: given, config, name } = test.unique
+      const column = given.column_name
+      return {
+        name: name ?? where,
+        sql: `select ${column} as unique_field, count(*) as n_records from ${from(config.where)}
+               where ${column} is not null group by ${column} having count(*) > 1`
+      }
+    }
+    if ("accepted_values" in test) {
+      const { arguments: given, config } = test.accepted_values
+      const values = given.values.map((value) => (given.quote ? `'${value}'` : value)).join(",")
+      return {
+        name: `${where} accepted_values`,
+        sql: `with all_values as (
+                select ${columnName} as value_field, count(*) as n_records from ${from(config.where)} group by ${columnName})
+              select * from all_values where value_field not in (${values})`
+      }
+    }
+    const { arguments: given, config, name } = test.relationships
+    const [, source, target] = /^source\('(\w+)', '(\w+)'\)$/.exec(given.to) ?? []
+    const found = erp!.tables.find((one) => one.name === target)
+    if (found === undefined) return assert.fail(`${given.to} is not among the sources`)
+    assert.strictEqual(source, datasets.current)
+    return {
+      name: name ?? where,
+      sql: `with child as (select ${given.column_name} as from_field from ${from(config.where)} where ${given.column_name} is not null),
+                 parent as (select ${given.field} as to_field from "${source}"."${found.identifier ?? found.name}")
+            select from_field from child left join parent on child.from_field = parent.to_field where parent.to_field is null`
+    }
+  }
+  return [
+    ...(table.data_tests ?? []).map((test) => of(test, "", table.name)),
+    ...table.columns.flatMap((column) =>
+      (column.data_tests ?? []).map((test) =>
+        of(test, column.quote === true ? `"${column.name}"` : column.name, `${table.name}.${column.name}`)
+      )
+    )
+  ]
+}
+
+const tests = erp!.tables.flatMap(compiled)
+const kindOf = (name: string) => / (\w+)$/.exec(name)?.[1] ?? (name.endsWith("_exists") ? "relationships" : "unique")
+
+/** Names of the tests that find something, with how much. */
+const failing = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* Effect.forEach(
+    tests,
+    ({ name, sql: text }) =>
+      Effect.map(sql.unsafe(text), (rows) => (rows.length === 0 ? [] : [`${name}: ${rows.length}`])),
+    { concurrency: 8 }
+  )
+  return found.flat()
+})
+
+describe("dbt's sources", () => {
+  plainly("are of the resources that are wished for, and refer to no other", () => {
+    const some = resources.filter(({ path }) => path === "orders" || path === "customers")
+    const [only, ...rest] = read(Dbt.sourcesOf({ ...wish, resources: some })).sources
+    assert.deepStrictEqual(only?.tables.map(({ name }) => name).sort(), ["customers", "orders"])
+    assert.deepStrictEqual(rest, [])
+    const orders = only!.tables.find(({ name }) => name === "orders")!
+    assert.deepStrictEqual(
+      orders.data_tests?.flatMap((test) =>
+        test !== "not_null" && "relationships" in test ? [test.relationships.arguments] : []
+      ),
+      [
+        {
+          column_name: `("_company_id" || '-' || "customerid")`,
+          to: "source('erp', 'customers')",
+          field: `("_company_id" || '-' || "id")`
+        }
+      ]
+    )
+    assert.deepStrictEqual(orders.config?.freshness.warn_after, { count: 2, period: "minute" })
+  })
+
+  plainly("tell learnt columns by their names, and quote what has to be quoted", () => {
+    const base = serviceV2.resources.get("customers")!
+    const learnt = withLearnt(base, [
+      { name: "unit price", column: "unit_price_0a1b2c3d", type: "decimal" },
+      { name: "Colour", column: "Colour", type: "text" }
+    ])
+    const columns = read(Dbt.sourcesOf({ ...wish, resources: [{ ...learnt, table: "customers_0a1b2c3d" }] }))
+      .sources[0]!.tables[0]!
+    assert.strictEqual(columns.name, "customers")
+    assert.strictEqual(columns.identifier, "customers_0a1b2c3d")
+    const [price, colour] = ["unit_price_0a1b2c3d", "Colour"].map((name) =>
+      columns.columns.find((column) => column.name === name)
+    )
+    assert.deepStrictEqual([price?.data_type, price?.quote], ["numeric", undefined])
+    assert.include(price?.description, '"unit price"')
+    assert.deepStrictEqual([colour?.data_type, colour?.quote], ["text", true])
+  })
+
+  plainly("are no template where a text looks like one, and end no SQL text", () => {
+    const base = serviceV2.resources.get("customers")!
+    const [id] = base.fields
+    const odd = withFields({ ...base, purpose: "the {{ odd }} ones" }, [
+      id!,
+      { ...base.field.get("customercode")!, values: words({ "it's": "", "{{ x }}": "" }) }
+    ])
+    const [table] = read(Dbt.sourcesOf({ ...wish, resources: [odd] })).sources[0]!.tables
+    assert.match(table!.description, /^\{% raw %\}the \{\{ odd \}\} ones\..*\{% endraw %\}$/)
+    const [test] = table!.columns.find(({ name }) => name === "customercode")!.data_tests!
+    assert.deepStrictEqual(
+      test !== "not_null" && test !== undefined && "accepted_values" in test
+        ? test.accepted_values.arguments.values
+        : [],
+      ["it''s", "{% raw %}{{ x }}{% endraw %}"]
+    )
+  })
+
+  plainly("give every test a name of its own that a table can have, should its failures be stored", () => {
+    const names = erp!.tables.flatMap((table) =>
+      (table.data_tests ?? []).flatMap((test) =>
+        test === "not_null" ? [] : Object.values(test).map(({ name }) => name)
+      )
+    )
+    assert.isAbove(names.length, resources.length)
+    assert.strictEqual(new Set(names).size, names.length)
+    assert.deepStrictEqual(
+      names.filter((name) => name === undefined || name.length > 63),
+      []
+    )
+  })
+})
+
+layer(layerSql)("dbt's sources and a warehouse of demo data", (it) => {
+  it.effect(
+    "have the columns that there are, and tests that find what is wrong and nothing else",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* Migrations.ensure()
+        yield* TablePlan.apply(resources.map((resource) => tableOf(resource, datasets)))
+        yield* Views.apply(models, datasets)
+        const served = server({ data: "demo" })
+        for (const company of [1, 2]) {
+          const { lines } = booksOf(company, [...serviceV2.resources.keys()], (which, resource) =>
+            served
+              .control("GET", `/state?company=${which}&resource=${resource}`)
+              .text.split("\n")
+              .filter((line) => line !== "")
+          )
+          yield* land(datasets, company, lines)
+        }
+
+        const standing = yield* sql<{ place: string; columns: ReadonlyArray<string> }>`
+          select n.nspname || '.' || c.relname as place,
+                 array_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod) order by a.attnum) as columns
+            from pg_class c join pg_namespace n on n.oid = c.relnamespace
+            join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+           where n.nspname in ('erp', 'erp_models') and c.relkind in ('r', 'v') group by 1`
+        const plainType = (type: string) => (type === "timestamptz" ? "timestamp with time zone" : type)
+        assert.deepStrictEqual(
+          Object.fromEntries(
+            file.sources.flatMap(({ schema, tables }) =>
+              tables.map((table) => [
+                `${schema}.${table.identifier ?? table.name}`,
+                table.columns.map((column) => `${column.name} ${plainType(column.data_type)}`)
+              ])
+            )
+          ),
+          Object.fromEntries(standing.map(({ place, columns }) => [place, columns]))
+        )
+        assert.strictEqual(views?.tables.length, models.length)
+
+        assert.deepStrictEqual(yield* failing, [])
+        const kinds = Map.groupBy(tests, ({ name }) => kindOf(name))
+        assert.sameMembers([...kinds.keys()], ["not_null", "unique", "accepted_values", "relationships"])
+
+        // What no read brings, done by hand: a value outside the set, a reference to nobody, a key of two.
+        yield* sql`update erp.orders set status = 'lost', customerid = 999999
+                    where id = (select min(id) from erp.orders where _company_id = 1) and _company_id = 1`
+        yield* sql`update erp.customers c set customercode = upper(o.customercode) from erp.customers o
+                    where c._company_id = 1 and o._company_id = 1 and o.id = (select min(id) from erp.customers where _company_id = 1)
+                      and c.id = (select max(id) from erp.customers where _company_id = 1)`
+        assert.sameMembers(yield* failing, [
+          "erp_customers_one_row_per_customercode: 1",
+          "erp_orders_customerid_exists: 1",
+          "orders.status accepted_values: 1"
+        ])
+        // A deleted record owes nobody anything, and a company without customers is not asked about them.
+        yield* sql`update erp.orders set _deleted_at = now() where status = 'lost'`
+        yield* sql`delete from erp.customers where _company_id = 2`
+        assert.deepStrictEqual(yield* failing, ["erp_customers_one_row_per_customercode: 1"])
+
+        // Freshness is the last read that ended well of the company that waits longest; nothing when there was none.
+        const asked = erp!.tables.find(({ name }) => name === "orders")!.config!.loaded_at_query
+        const loadedAt = Effect.map(sql.unsafe<{ min: Date | null }>(asked), ([row]) => row?.min?.toISOString() ?? null)
+        assert.isNull(yield* loadedAt)
+        yield* sql`insert into tributary.runs (company_id, resource, lane, kind, status, began_at, fence) values
+          (1, 'orders', 'live', 'full', 'done', '2026-01-01T00:00:00Z', 1),
+          (1, 'orders', 'live', 'incremental', 'done', '2026-01-03T00:00:00Z', 1),
+          (1, 'orders', 'live', 'incremental', 'failed', '2026-01-05T00:00:00Z', 1),
+          (2, 'orders', 'live', 'full', 'done', '2026-01-02T00:00:00Z', 1),
+          (2, 'customers', 'live', 'full', 'done', '2026-01-01T00:00:00Z', 1)`
+        assert.strictEqual(yield* loadedAt, "2026-01-02T00:00:00.000Z")
+      }),
+    60_000
+  )
+})

@@ -1,0 +1,156 @@
+/**
+ * The packed package: nothing in it but what runs, and everything of it runs, on the oldest Node that it says it supports
+ * and on the one of the checkout.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { mkdirSync, readFileSync } from "node:fs"
+import { isBuiltin } from "node:module"
+import { join } from "node:path"
+import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import { root } from "../support/reference.ts"
+import { commandOf, ended, ending, firstLine, install, type Installed, nodeOf, nodeOfTests } from "./Package.ts"
+
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+  readonly version: string
+  readonly engines: { readonly node: string }
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly optionalDependencies: Readonly<Record<string, string>>
+}
+const oldest = manifest.engines.node.replace(/^>=/, "")
+
+/** What a package may hold, by its path. */
+const expected = [
+  /^(?:package\.json|README\.md|LICENSE)$/,
+  /^src\/cli\/launch\.js$/,
+  /^dist\/package\.json$/,
+  /^dist\/(?:src|connectors)\/.*\.(?:js|sql|css|svg|json)$/,
+  /^dist\/migrations\/\d{4}_\w+\.sql$/,
+  /^(?:src|connectors)\/.*\.md$/,
+  /^config\/(?!vitest|ox|tsconfig).*\.(?:yaml|yml|json|md|png|service|timer|env|conf)$/
+]
+
+/** What looks like a secret of somebody; placeholders of documentation do not. */
+const secrets = /whsec_[0-9a-f]{16}|-----BEGIN [A-Z ]*PRIVATE KEY-----\n[A-Za-z0-9+/]|npm_[A-Za-z0-9]{36}/
+
+/** Bare names in `import … from "x"`, `export … from "x"`, `import "x"` and `import("x")`. */
+const imports =
+  /^(?:import|export)\b[^"'()=;]*\bfrom "([^".][^"]*)"|^import "([^".][^"]*)"|\bimport\("([^".][^"]*)"\)/gm
+
+describe("the package", () => {
+  let installed: Installed
+  let nodes: Readonly<Record<string, string>>
+
+  beforeAll(async () => {
+    installed = await install()
+    nodes = { oldest: await nodeOf(installed, oldest), tests: nodeOfTests }
+    const { packed, unpacked } = installed.bytes
+    console.log(`the package: ${packed} bytes, ${unpacked} unpacked, ${installed.files.length} files`)
+  }, 300_000)
+  const started: Array<ChildProcess> = []
+  afterEach(() => ending(started.splice(0)))
+  afterAll(() => installed.remove())
+
+  it("holds what runs and what explains it, and nothing else", () => {
+    const odd = installed.files.map(({ path }) => path).filter((path) => !expected.some((one) => one.test(path)))
+    assert.deepStrictEqual(odd, [])
+    const paths = new Set(installed.files.map(({ path }) => path))
+    for (const path of ["dist/src/main.js", "dist/migrations/0001_control_plane.sql", "config/tributary.schema.json"]) {
+      assert.isTrue(paths.has(path), path)
+    }
+    const told = installed.files.filter(({ path }) => secrets.test(readFileSync(join(installed.home, path), "latin1")))
+    assert.deepStrictEqual(told, [])
+    assert.isBelow(installed.bytes.packed, 3_000_000)
+  })
+
+  it("brings every package that it imports", () => {
+    const brought = { ...manifest.dependencies, ...manifest.optionalDependencies }
+    const names = installed.files
+      .filter(({ path }) => path.startsWith("dist/") && path.endsWith(".js"))
+      .flatMap(({ path }) => [...readFileSync(join(installed.home, path), "utf8").matchAll(imports)])
+      .map((match) => match.slice(1).find((name) => name !== undefined)!)
+      .filter((name) => !isBuiltin(name))
+      .map((name) => /^(?:@[^/]+\/)?[^/]+/.exec(name)![0])
+    assert.include(names, "effect")
+    assert.deepStrictEqual([...new Set(names.filter((name) => !Object.hasOwn(brought, name)))], [])
+  })
+
+  it("says what it needs on a Node that is too old", async () => {
+    const launcher = readFileSync(join(installed.home, "src/cli/launch.js"), "utf8")
+    // The same launcher, told that it runs on an older Node.
+    const older = `Object.defineProperty(process.versions, "node", { value: "22.18.0" })\nawait import(${JSON.stringify(
+      join(installed.home, "src/cli/launch.js")
+    )})`
+    assert.include(launcher, `"${oldest.replace(/\.0$/, "")}"`)
+    const { code, stderr } = await ended(spawn(process.execPath, ["--input-type=module", "--eval", older]))
+    assert.strictEqual(code, 2)
+    assert.include(stderr, "tributary needs Node 22.19 or later; this is Node 22.18.0.")
+  })
+
+  for (const which of ["oldest", "tests"]) {
+    const told = which === "oldest" ? oldest : process.versions.node
+    it(`runs on Node ${told}: version, help, demo`, { timeout: 240_000 }, async () => {
+      const cwd = join(installed.folder, `demo-${which}`)
+      mkdirSync(cwd)
+      const { run } = commandOf(installed, nodes[which]!, cwd)
+      const version = await run(["--version"])
+      assert.strictEqual(version.stdout.trim(), `tributary v${manifest.version}`, version.stderr)
+      const help = await run(["--help"])
+      assert.strictEqual(help.code, 0)
+      for (const name of ["sync", "serve", "push", "reference-server"]) assert.include(help.stdout, name)
+
+      const demo = await run(["demo", "--json"])
+      assert.strictEqual(demo.code, 0, demo.stderr)
+      assert.deepInclude(JSON.parse(demo.stdout) as object, { equal: true })
+      const asked = await run(["query", "--demo", "--json", "select count(*) as n from erp_models.receivables_open"])
+      assert.strictEqual(asked.code, 0, asked.stderr)
+      assert.notInclude(asked.stdout, '"n":0')
+    })
+
+    it(
+      `runs on Node ${told}: reference server, sync, status, query, serve and its page`,
+      { timeout: 240_000 },
+      async () => {
+        const cwd = join(installed.folder, `serve-${which}`)
+        mkdirSync(cwd)
+        const { run, start } = commandOf(installed, nodes[which]!, cwd)
+        const server = start(["reference-server", "--data", "demo"])
+        started.push(server)
+        const { baseUrl, controlUrl } = JSON.parse(await firstLine(server)) as Record<"baseUrl" | "controlUrl", string>
+        const answer = await fetch(`${controlUrl}/tokens`, {
+          method: "POST",
+          body: JSON.stringify({ company: 1, scopes: ["*"] })
+        })
+        const { token } = (await answer.json()) as { readonly token: string }
+        const env = { SERVICE_API_URL: baseUrl, SERVICE_API_TOKEN: token }
+
+        const sync = await run(["sync", "--json"], env)
+        assert.strictEqual(sync.code, 0, sync.stderr)
+        const status = await run(["status"], env)
+        assert.strictEqual(status.code, 0, status.stderr)
+        assert.include(status.stdout, "customers")
+        const asked = await run(["query", "--json", "select count(*) > 10 as many from erp.customers"], env)
+        assert.include(asked.stdout, '"many":true', asked.stderr)
+
+        const serve = start(["serve", "--listen", "127.0.0.1:0", "--dashboard", "127.0.0.1:0", "--json"], env)
+        started.push(serve)
+        const serveEnded = ended(serve)
+        const ready = JSON.parse(await firstLine(serve)) as Record<"listening" | "dashboard", string>
+        assert.strictEqual((await fetch(new URL("/readyz", ready.listening))).status, 200)
+        const page = await fetch(ready.dashboard)
+        const html = await page.text()
+        assert.strictEqual(page.status, 200)
+        assert.include(html, "customers")
+        const assets = [...html.matchAll(/<(?:script|link)\b[^>]*?\b(?:src|href)="(\/[^"]+)"/g)].map(
+          (match) => match[1]!
+        )
+        assert.isAbove(assets.length, 1)
+        for (const asset of assets)
+          assert.strictEqual((await fetch(new URL(asset, ready.dashboard))).status, 200, asset)
+
+        serve.kill("SIGTERM")
+        const { code, stderr } = await serveEnded
+        assert.strictEqual(code, 0, stderr)
+      }
+    )
+  }
+})

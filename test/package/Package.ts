@@ -1,0 +1,116 @@
+/**
+ * The package as somebody else gets it: packed from the checkout, installed with npm into an empty folder, and run by a
+ * Node of that person's choice. Needs the package registry.
+ */
+import { type ChildProcess, execFile, spawn } from "node:child_process"
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { delimiter, dirname, join } from "node:path"
+import { createInterface } from "node:readline"
+import { promisify } from "node:util"
+import { root } from "../support/reference.ts"
+
+const execute = promisify(execFile)
+
+const npm = (args: ReadonlyArray<string>, cwd: string) =>
+  execute("npm", [...args, "--no-audit", "--no-fund", "--loglevel=error"], { cwd, maxBuffer: 64 * 1024 * 1024 })
+
+export interface Installed {
+  /** The temporary folder that holds all of this; other users may pass, as Postgres must under root. */
+  readonly folder: string
+  readonly tarball: string
+  readonly files: ReadonlyArray<{ readonly path: string; readonly size: number }>
+  /** Of the tarball, and of what is in it. */
+  readonly bytes: { readonly packed: number; readonly unpacked: number }
+  /** Where npm put the package. */
+  readonly home: string
+  readonly remove: () => void
+}
+
+/** Packs the checkout and installs the tarball globally, below a prefix of its own. */
+export const install = async (): Promise<Installed> => {
+  const folder = mkdtempSync(join(tmpdir(), "tributary-package-"))
+  chmodSync(folder, 0o755)
+  const { stdout } = await npm(["pack", "--json", "--pack-destination", folder], root)
+  const packed: unknown = JSON.parse(stdout)
+  // npm 12 answers an object by package name, older ones a list.
+  const [told] = Object.values(packed as Record<string, unknown>) as ReadonlyArray<{
+    readonly filename: string
+    readonly size: number
+    readonly unpackedSize: number
+    readonly files: Installed["files"]
+  }>
+  if (told === undefined) throw new Error(`npm pack answered ${stdout}`)
+  const tarball = join(folder, told.filename)
+  const empty = join(folder, "empty")
+  mkdirSync(empty)
+  await npm(["install", "--global", "--prefix", join(folder, "prefix"), tarball], empty)
+  return {
+    folder,
+    tarball,
+    files: told.files,
+    bytes: { packed: told.size, unpacked: told.unpackedSize },
+    home: join(folder, "prefix", "lib", "node_modules", "tributary"),
+    remove: () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+/** The folder of a Node of exactly this version, from the registry's package `node`. */
+export const nodeOf = async (installed: Installed, version: string): Promise<string> => {
+  const folder = join(installed.folder, `node-${version}`)
+  mkdirSync(folder)
+  await npm(["install", "--prefix", folder, `node@${version}`], folder)
+  return join(folder, "node_modules", "node", "bin")
+}
+
+/** The folder of the Node that runs this. */
+export const nodeOfTests = dirname(process.execPath)
+
+export interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** The installed command, run by the Node of a folder, in a working folder of its own. */
+export const commandOf = (installed: Installed, node: string, cwd: string) => {
+  const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): ChildProcess =>
+    spawn(join(installed.folder, "prefix", "bin", "tributary"), args, {
+      cwd,
+      env: { PATH: [node, "/usr/bin", "/bin"].join(delimiter), HOME: process.env["HOME"], CI: "true", ...env },
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+  const run = (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) => ended(start(args, env))
+  return { start, run }
+}
+
+/** Has what still runs of these end by SIGTERM, the newest first. */
+export const ending = async (children: ReadonlyArray<ChildProcess>): Promise<void> => {
+  for (const child of children.toReversed()) {
+    if (child.exitCode !== null || child.signalCode !== null) continue
+    child.kill("SIGTERM")
+    await new Promise((resolve) => child.once("close", resolve))
+  }
+}
+
+/** Everything that a command said, once it has ended. */
+export const ended = (child: ChildProcess): Promise<Ended> => {
+  let stdout = ""
+  let stderr = ""
+  child.stdout?.on("data", (chunk: Buffer) => (stdout += chunk.toString()))
+  child.stderr?.on("data", (chunk: Buffer) => (stderr += chunk.toString()))
+  return new Promise((resolve, reject) => {
+    child.once("error", reject)
+    child.once("close", (code) => resolve({ code, stdout, stderr }))
+  })
+}
+
+/** The first line that a command prints. */
+export const firstLine = (child: ChildProcess): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let stderr = ""
+    child.stderr?.on("data", (chunk: Buffer) => (stderr += chunk.toString()))
+    createInterface({ input: child.stdout! }).once("line", resolve)
+    child.once("error", reject)
+    child.once("close", (code) => reject(new Error(`ended with ${code} before it printed anything: ${stderr}`)))
+  })

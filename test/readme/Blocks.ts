@@ -1,0 +1,103 @@
+/**
+ * The fenced blocks of the documents, and what each of them is. A block that is nothing of what is known here is an error,
+ * so that whoever writes one says how it is tried.
+ */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { root } from "../support/reference.ts"
+
+export interface Block {
+  /** `README.md:21`, as editors find it. */
+  readonly at: string
+  readonly kind:
+    | "shell"
+    /** Commands after `$ `, each with what it prints. */
+    | "session"
+    /** What the commands of the block before it print, shortened. */
+    | "output"
+    | "sql"
+    | "yaml"
+    /** Drawn, to be looked at. */
+    | "picture"
+    /** For another program, which is not here. */
+    | "foreign"
+  readonly text: string
+}
+
+const foreign = new Set(["nginx"])
+
+const kindOf = (language: string, text: string, before: Block | undefined): Block["kind"] | null => {
+  if (language === "sh") return "shell"
+  if (language === "sql" || language === "yaml") return language
+  if (foreign.has(language)) return "foreign"
+  if (language !== "") return null
+  if (/^\$ /m.test(text)) return "session"
+  if (/[►▲▼◄│]/.test(text)) return "picture"
+  return before?.kind === "shell" ? "output" : null
+}
+
+/** The blocks of a page, by its path in the checkout. */
+export const blocksOf = (page: string): ReadonlyArray<Block> => {
+  const blocks: Array<Block> = []
+  let open: { readonly line: number; readonly language: string; readonly text: Array<string> } | null = null
+  for (const [index, line] of readFileSync(join(root, page), "utf8").split("\n").entries()) {
+    const fence = /^\s*```(\S*)/.exec(line)
+    if (fence === null) open?.text.push(line)
+    else if (open === null) open = { line: index + 1, language: fence[1]!, text: [] }
+    else {
+      const text = open.text.join("\n")
+      const at = `${page}:${open.line}`
+      const kind = kindOf(open.language, text, blocks.at(-1))
+      if (kind === null) throw new Error(`${at}: a block of an unknown kind ("${open.language}"); say how it is tried`)
+      blocks.push({ at, kind, text })
+      open = null
+    }
+  }
+  return blocks
+}
+
+/** Lines of shell, each whole: what ends with a backslash or within quotes goes on. */
+export const linesOf = (text: string): ReadonlyArray<string> => {
+  const lines: Array<string> = []
+  let begun = ""
+  for (const line of text.split("\n")) {
+    begun += begun === "" ? line : `\n${line}`
+    const bare = begun.replace(/\\./g, "").replace(/'[^']*'|"[^"]*"/g, "")
+    const code = bare.replace(/(^|\s)#.*$/gm, "$1")
+    if (begun.endsWith("\\") || /['"]/.test(code)) continue
+    if (code.trim() !== "") lines.push(begun.trim())
+    begun = ""
+  }
+  if (begun.trim() !== "") throw new Error(`a quotation does not end: ${begun}`)
+  return lines
+}
+
+export interface Said {
+  readonly command: string
+  readonly output: string
+}
+
+/** The commands of a session with what it shows of their output. */
+export const sessionOf = (text: string): ReadonlyArray<Said> =>
+  text.split(/^\$ /m).flatMap((part) => {
+    const [command = "", ...output] = part.split("\n")
+    return command.trim() === "" ? [] : [{ command: command.trim(), output: output.join("\n").trimEnd() }]
+  })
+
+/** Text as it is whatever the figures: numbers, times and identifiers are all the same. */
+const shapeOf = (line: string): string =>
+  line
+    .replace(/\b(?:evt|svct)_\w+/g, "#")
+    .replace(/\d{4}-\d\d-\d\d[T ][\d:.]+Z?/g, "#")
+    .replace(/[\d][\d.,:]*(?: ms| s| min)?/g, "#")
+    .replace(/\s+/g, " ")
+    .trim()
+
+/** The lines that a document shows and that were never printed, figures apart. */
+export const notSaid = (shown: string, printed: string): ReadonlyArray<string> => {
+  const shapes = new Set(printed.split("\n").map(shapeOf))
+  return shown.split("\n").filter((line) => {
+    const shape = shapeOf(line)
+    return shape !== "" && shape !== "…" && !shapes.has(shape)
+  })
+}

@@ -1,0 +1,252 @@
+/**
+ * What the documents tell a reader to type: every block of the README and of the pages that it leads to, run in a folder
+ * of its own against the reference server. What cannot run here stands in `notHere`, with the reason.
+ */
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import pg from "pg"
+import * as Configuration from "../../src/configuration/Configuration.ts"
+import { root } from "../support/reference.ts"
+import { type Begun, makeStage, type Stage } from "../support/stage.ts"
+import { type Block, blocksOf, linesOf, notSaid, sessionOf } from "./Blocks.ts"
+
+/** Lines that are not run, each with who tries them instead. */
+const notHere: ReadonlyArray<readonly [RegExp, string]> = [
+  [/^npm ci$/, "installs the checkout that this runs in; .ci/run does it in a clean clone before anything else"],
+  [/^npm run (?:fuzz|conformance|simulate|campaign|bench)\b/, "takes long, and .ci/run or a person runs it"],
+  [/^docker\b/, "there is no Docker engine here; test/deploy reads the files"],
+  [/^(?:sudo )?systemctl\b|^kubectl\b/, "changes the machine; test/deploy reads the files"],
+  [/^npx tributary init\b(?!.*--yes)/, "asks a person; test/cli/Init tries it with answers"]
+]
+
+/** Lines that are run as something else that does the same. */
+const instead: ReadonlyArray<readonly [RegExp, string]> = [[/^npm ci && npm start$/, "npx tributary demo"]]
+
+/** What goes on until it is stopped, and what it says when it is ready. */
+const serving: ReadonlyArray<readonly [RegExp, RegExp]> = [
+  [/tributary serve\b(?!.*--help)/, /Receiving events at|"ready":true/],
+  [/tributary reference-server\b(?!.*--help)/, /"ready":true/],
+  [/tributary demo --serve\b/, /\bpage\b.*http:\/\/127\.0\.0\.1:\d+/i]
+]
+
+/** Exit codes other than 0 that are right in a folder like this one. */
+const codes: ReadonlyArray<readonly [RegExp, ReadonlyArray<number>]> = [
+  // What a session shows says itself whether it went well.
+  [/tributary push \w+ --from/, [0, 2, 4]],
+  // Nothing has been served for long, and certificates are self-signed: it has something to say.
+  [/tributary doctor/, [0, 2, 5]]
+]
+
+/** Statements that may find nothing in records as new and as sound as these. */
+const mayFindNothing: ReadonlyArray<RegExp> = [
+  /interval '1 hour'/,
+  /tributary\.quarantine/,
+  /returned_total <> 0/,
+  /days_waiting > 3/,
+  /bill_coding_incomplete[^]*not is_posted/
+]
+
+/** What a document leaves to the reader between two blocks, before the block that holds the text. */
+const between: ReadonlyArray<readonly [string, (stage: Stage) => void]> = [
+  ["push 1 to customers of main: 3 records", (stage) => stage.file("customers.csv", customers("250.50"))]
+]
+
+const customers = (limit: string) => `externalid,customercode,name,creditlimit,invoiceterm
+crm-7001,NORTHE01,North End Cafe,1500.00,Net 30
+crm-7002,OLDMIL01,Old Mill Bakery,${limit},Net 30
+crm-7003,HARBOR01,Harbor Fish,800,Net 3O
+`
+
+const pages = [
+  "README.md",
+  ...readdirSync(join(root, "connectors/service-v2/docs")).map((name) => `connectors/service-v2/docs/${name}`),
+  "connectors/service-v2/models/README.md",
+  "connectors/service-v2/reference-server/README.md"
+]
+
+const settings = (stage: Stage) => `webhooks:
+  listen: ${new URL(stage.receiverUrl).host.replace("localhost", "127.0.0.1")}
+  public_url: ${stage.receiverUrl}
+  certificate: cert.pem
+  key: key.pem
+dashboard: { listen: 127.0.0.1:0 }
+schedule: { default: off }
+budget: { requests_per_minute: 100000 }
+`
+
+/** A warehouse in which something has changed since it was first read. */
+const prepare = Effect.fnUntraced(function* (stage: Stage) {
+  stage.file("config/tributary.yaml", settings(stage))
+  stage.file("customers.csv", customers("250.50").replace("Net 3O", "Net 30"))
+  const first = yield* stage.shell("tributary sync")
+  assert.strictEqual(first.code, 0, first.stderr)
+  const paid = { id: 7, invoicepaid: "12.3400" }
+  yield* stage.world.control("POST", "/records", { company: 1, resource: "invoices", records: [paid] })
+  const second = yield* stage.shell("tributary sync invoices")
+  assert.strictEqual(second.code, 0, second.stderr)
+})
+
+/** A document as it is meant for this folder. */
+const filledIn = (stage: Stage, text: string) =>
+  text
+    // Ports that a document names are free for its reader; here others may use them.
+    .replaceAll("8123", String(stage.ports[0]))
+    .replaceAll("8124", String(stage.ports[1]))
+    .replaceAll("https://erp.example.com/!/api/v2", stage.world.reference.baseUrl)
+    .replaceAll("<baseUrl>", stage.world.reference.baseUrl)
+    .replaceAll("<controlUrl>", stage.world.reference.controlUrl)
+    .replaceAll("<token>", stage.token)
+    .replaceAll("'…'", `'${stage.token}'`)
+
+const makeReader = (stage: Stage) => {
+  const problems: Array<string> = []
+  const tally = { run: 0, statements: 0, settings: 0, shown: 0 }
+  const left: Array<string> = []
+  /** What a reader's shell remembers. */
+  let variables = ""
+  let printed = ""
+  const begun: Array<Begun> = []
+
+  const line = Effect.fnUntraced(function* (at: string, given: string) {
+    const reason = notHere.find(([pattern]) => pattern.test(given))
+    if (reason !== undefined) {
+      left.push(`${at} ${given}: ${reason[1]}`)
+      return
+    }
+    const meant = instead.find(([pattern]) => pattern.test(given))?.[1] ?? given
+    tally.run += 1
+    if (/^(?:export\s|[A-Z_]+=\S+(?:;|$))/.test(meant) || /^[A-Z_]+=\$\(/.test(meant)) {
+      variables += `${meant}\n`
+      return
+    }
+    const serves = serving.find(([pattern]) => pattern.test(meant))
+    if (serves !== undefined) {
+      yield* stage.begin(`${variables}${meant}`, serves[1]).pipe(
+        Effect.map((one) => begun.push(one)),
+        Effect.catch((error) => Effect.sync(() => problems.push(`${at} ${given}\n${error.message}`)))
+      )
+      return
+    }
+    const ran = yield* stage.shell(`${variables}${meant}`)
+    printed += `${ran.stdout}${ran.stderr}`
+    const right = codes.find(([pattern]) => pattern.test(meant))?.[1] ?? [0]
+    if (ran.code === null || !right.includes(ran.code)) {
+      problems.push(`${at} ${given}\nended with ${ran.code}\n${ran.stdout.slice(-400)}${ran.stderr.slice(-800)}`)
+    }
+  })
+
+  const compare = (at: string, shown: string) => {
+    tally.shown += 1
+    const missing = notSaid(shown, printed)
+    if (missing.length > 0) problems.push(`${at} shows what is not printed:\n${missing.join("\n")}\nbut:\n${printed}`)
+  }
+
+  const session = Effect.fnUntraced(function* ({ at, text }: Block, output: string) {
+    for (const { command, output: shown } of sessionOf(text)) {
+      printed = ""
+      // A file that is shown is the reader's own.
+      const [, file] = /^cat (\S+)$/.exec(command) ?? []
+      if (file !== undefined) stage.file(file, `${shown}\n`)
+      yield* line(at, command)
+      if (shown !== "") compare(at, shown)
+    }
+    printed = output
+  })
+
+  const sql = Effect.fnUntraced(function* ({ at, text }: Block) {
+    const statements = text.split(/;\s*(?:\n|$)/).filter((one) => one.replace(/--.*$/gm, "").trim() !== "")
+    const answers = yield* Effect.promise(async () => {
+      const client = new pg.Client({ connectionString: stage.world.databaseUrl })
+      await client.connect()
+      try {
+        const rows: Array<number | string> = []
+        for (const statement of statements) {
+          rows.push(await client.query(statement).then((one) => one.rowCount ?? 0, String))
+        }
+        return rows
+      } finally {
+        await client.end()
+      }
+    })
+    for (const [index, statement] of statements.entries()) {
+      const answer = answers[index]!
+      const isQuestion = /^\s*(?:--.*\n\s*)*(?:select|with)\b/i.test(statement)
+      tally.statements += 1
+      if (typeof answer === "string") problems.push(`${at} ${answer}\n${statement}`)
+      else if (answer === 0 && isQuestion && !mayFindNothing.some((pattern) => pattern.test(statement))) {
+        problems.push(`${at} finds nothing:\n${statement}`)
+      }
+    }
+  })
+
+  /** A part of a configuration is one that a company is configured for by the environment. */
+  const yaml = Effect.fnUntraced(function* ({ at, text }: Block) {
+    tally.settings += 1
+    const folder = join(stage.world.folder, "settings")
+    mkdirSync(folder, { recursive: true })
+    const file = join(folder, "tributary.yaml")
+    writeFileSync(file, text)
+    const environment = {
+      SERVICE_API_URL: stage.world.reference.baseUrl,
+      SERVICE_API_TOKEN: stage.token,
+      TRIBUTARY_DASHBOARD_PASSWORD: "long enough"
+    }
+    yield* Configuration.load({ config: file }, environment).pipe(
+      Effect.catch(({ problems: found }) => Effect.sync(() => problems.push(`${at}\n${found.join("\n")}`)))
+    )
+  })
+
+  const read = Effect.fnUntraced(function* (given: Block) {
+    const block = { ...given, text: filledIn(stage, given.text) }
+    for (const [text, mend] of between) if (block.text.includes(text)) mend(stage)
+    switch (block.kind) {
+      case "shell":
+        printed = ""
+        for (const one of linesOf(block.text)) yield* line(block.at, one)
+        return
+      case "session":
+        return yield* session(block, printed)
+      case "output":
+        return compare(block.at, block.text)
+      case "sql":
+        return yield* sql(block)
+      case "yaml":
+        return yield* yaml(block)
+      case "foreign":
+        left.push(`${block.at}: for another program`)
+        return
+      case "picture":
+        return
+    }
+  })
+
+  return { read, problems, tally, left, end: Effect.suspend(() => Effect.forEach(begun, ({ stop }) => stop)) }
+}
+
+describe("the documents", () => {
+  for (const page of pages) {
+    it.live(
+      `${page}: every block does what it says`,
+      () =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const blocks = blocksOf(page)
+            const stage = yield* makeStage
+            yield* prepare(stage)
+            const reader = makeReader(stage)
+            for (const block of blocks) yield* reader.read(block)
+            yield* reader.end
+            const { run, statements, settings, shown } = reader.tally
+            console.log(
+              `${page}: ${run} lines, ${statements} statements, ${settings} settings, ${shown} outputs compared; not run:` +
+                (reader.left.length === 0 ? " none" : `\n  ${reader.left.join("\n  ")}`)
+            )
+            assert.strictEqual(reader.problems.join("\n\n"), "")
+          })
+        ),
+      { timeout: 300_000 }
+    )
+  }
+})

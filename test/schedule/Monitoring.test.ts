@@ -1,0 +1,109 @@
+/**
+ * The dashboard and the alerts ask for nothing that is not listed in `config/metrics.md`, by no label that it does not have.
+ */
+import { readFileSync } from "node:fs"
+import { assert, describe, it } from "@effect/vitest"
+import { parse } from "yaml"
+import { listed } from "../support/metrics.ts"
+
+const textOf = (path: string) => readFileSync(new URL(`../../config/${path}`, import.meta.url), "utf8")
+
+/** Labels that Prometheus gives every sample. */
+const always = ["instance", "job"]
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null
+
+/** Every value under this key, wherever it stands. */
+const under = (key: string, value: unknown): ReadonlyArray<unknown> =>
+  !isObject(value)
+    ? []
+    : Object.entries(value).flatMap(([name, inner]) => [...(name === key ? [inner] : []), ...under(key, inner)])
+
+const words = /[a-zA-Z_:][a-zA-Z0-9_:]*/g
+
+/** What is wrong with an expression, by the list. */
+const wrongIn = (expression: string): ReadonlyArray<string> => {
+  const metrics = listed()
+  const bare = expression.replace(/"(?:[^"\\]|\\.)*"/g, '""')
+  const names = [...bare.matchAll(words)].map(([word]) => word).filter((word) => /^(?:tributary|process|nodejs)_/.test(word))
+  const known = names.filter((name) => metrics.has(name))
+  const labels = new Set([...always, ...known.flatMap((name) => metrics.get(name)!.labels)])
+  const selectors = [...bare.matchAll(/([a-z_0-9]+)\{([^}]*)\}/g)].flatMap(([, name = "", inner = ""]) =>
+    [...inner.matchAll(/([a-z_]+)\s*[=!]/g)]
+      .map(([, label]) => label!)
+      .filter((label) => ![...always, ...(metrics.get(name)?.labels ?? [])].includes(label))
+      .map((label) => `${name} has no label ${label}`)
+  )
+  const groups = [...bare.matchAll(/\b(?:by|on|without|ignoring)\s*\(([^)]*)\)/g)].flatMap(([, inner = ""]) =>
+    inner
+      .split(",")
+      .map((label) => label.trim())
+      .filter((label) => label !== "" && !labels.has(label))
+      .map((label) => `no metric of ${expression} has a label ${label}`)
+  )
+  return [
+    ...names.filter((name) => !metrics.has(name)).map((name) => `${name} is not listed`),
+    ...(names.length === 0 ? [`${expression} names no metric`] : []),
+    ...selectors,
+    ...groups
+  ]
+}
+
+/** Metrics that are named in the text. */
+const namedIn = (text: string) => [...listed().keys()].filter((name) => new RegExp(`\\b${name}\\b`).test(text))
+
+describe("monitoring", () => {
+  it("finds what is not listed", () => {
+    assert.deepStrictEqual(wrongIn("sum by (company) (tributary_rows)"), [])
+    assert.deepStrictEqual(wrongIn("tributary_nothing > 0"), ["tributary_nothing is not listed"])
+    assert.deepStrictEqual(wrongIn('tributary_rows{colour="red"}'), ["tributary_rows has no label colour"])
+    assert.lengthOf(wrongIn("max by (colour) (tributary_rows)"), 1)
+  })
+
+  it("has alerts about listed metrics, each with a summary and what to do", () => {
+    const rules = under("rules", parse(textOf("prometheus/alerts.yml"))).flat()
+    assert.isAtLeast(rules.length, 10)
+    for (const rule of rules) {
+      assert.isTrue(isObject(rule) && isObject(rule["annotations"]) && isObject(rule["labels"]))
+      if (!isObject(rule) || !isObject(rule["annotations"]) || !isObject(rule["labels"])) continue
+      assert.match(String(rule["alert"]), /^Tributary[A-Z]/)
+      assert.deepStrictEqual(wrongIn(String(rule["expr"])), [])
+      assert.isAbove(String(rule["annotations"]["summary"] ?? "").length, 20)
+      assert.isAbove(String(rule["annotations"]["what_to_do"] ?? "").length, 20)
+      assert.include(["page", "ticket"], rule["labels"]["severity"])
+    }
+    const names = rules.map((rule) => (isObject(rule) ? rule["alert"] : null))
+    assert.strictEqual(new Set(names).size, names.length)
+    // Each of them is tried by the rules' own tests, that it comes or that it does not.
+    const tests = textOf("prometheus/alerts.test.yml")
+    assert.deepStrictEqual(
+      names.filter((name) => !tests.includes(String(name))),
+      []
+    )
+  })
+
+  it("has a dashboard of listed metrics, with every one of them that the tables call bad at times", () => {
+    const text = textOf("grafana/tributary.json")
+    const dashboard: unknown = JSON.parse(text)
+    const expressions = under("expr", dashboard).map(String)
+    assert.isAtLeast(expressions.length, 30)
+    assert.deepStrictEqual(expressions.flatMap(wrongIn), [])
+    const ids = under("panels", dashboard)
+      .flat()
+      .map((panel) => (isObject(panel) ? panel["id"] : null))
+    assert.strictEqual(new Set(ids).size, ids.length)
+    const shown = new Set([...namedIn(text), ...namedIn(textOf("prometheus/alerts.yml"))])
+    assert.deepStrictEqual(
+      [...listed().keys()].filter((name) => !shown.has(name)),
+      [
+        "tributary_source_received_bytes_total",
+        "tributary_webhook_last_accepted_timestamp_seconds",
+        "tributary_webhook_stale_age_seconds",
+        "tributary_webhook_inbox_queue_events",
+        "tributary_webhook_inbox_queue_bytes",
+        "tributary_webhook_inbox_commits_total"
+      ],
+      "what neither shows"
+    )
+  })
+})

@@ -1,0 +1,151 @@
+import * as fc from "fast-check"
+import { assert, describe, it } from "vitest"
+import { next, type ResourceSchedule, type Timing, wrongCron } from "../../src/schedule/Timetable.ts"
+
+const schedule = (timing: Timing, more: Partial<ResourceSchedule> = {}): ResourceSchedule => ({
+  timing,
+  missed: "once",
+  jitterMs: 0,
+  ...more
+})
+const cron = (expression: string, timeZone = "UTC", more: Partial<ResourceSchedule> = {}) =>
+  schedule({ kind: "cron", expression, timeZone }, more)
+const every = (everyMs: number, more: Partial<ResourceSchedule> = {}) => schedule({ kind: "every", everyMs }, more)
+const at = (text: string) => Date.parse(text)
+const minute = 60_000
+
+/** The times one after another, each run beginning at its time. */
+const series = (of: ResourceSchedule, from: string, count: number): ReadonlyArray<string> => {
+  const times: Array<string> = []
+  for (let began = at(from); times.length < count;) {
+    const time = next(of, began + 1, "k", began)!
+    times.push(new Date(time).toISOString().replace(":00.000Z", "Z"))
+    began = time
+  }
+  return times
+}
+
+describe("a timetable", () => {
+  it("answers nothing where the schedule is off", () => {
+    assert.isNull(next(schedule({ kind: "off" }), 0, "k", null))
+    assert.isNull(next(schedule({ kind: "off" }), 0, "k", 5))
+  })
+
+  it("has what never ran begin at once by an interval, and at its next time by cron", () => {
+    const now = at("2026-05-01T10:20:00Z")
+    assert.strictEqual(next(every(10 * minute, { jitterMs: null }), now, "k", null), now)
+    assert.strictEqual(next(cron("0 * * * *"), now, "k", null), at("2026-05-01T11:00:00Z"))
+  })
+
+  it("counts an interval from when the last run began", () => {
+    const began = at("2026-05-01T10:00:00Z")
+    assert.strictEqual(next(every(10 * minute), began + minute, "k", began), began + 10 * minute)
+  })
+
+  it("makes up for times that passed by one run, or leaves them out", () => {
+    const began = at("2026-05-01T10:00:00Z")
+    const now = at("2026-05-01T13:25:00Z")
+    assert.strictEqual(next(every(10 * minute), now, "k", began), now)
+    assert.strictEqual(next(every(10 * minute, { missed: "skip" }), now, "k", began), at("2026-05-01T13:30:00Z"))
+    assert.strictEqual(next(cron("0 * * * *"), now, "k", began), now)
+    assert.strictEqual(next(cron("0 * * * *", "UTC", { missed: "skip" }), now, "k", began), at("2026-05-01T14:00:00Z"))
+  })
+
+  it("keeps the wall clock's time through the year", () => {
+    assert.deepStrictEqual(series(cron("0 3 * * *", "America/New_York"), "2026-03-06T12:00:00Z", 3), [
+      "2026-03-07T08:00Z",
+      "2026-03-08T07:00Z",
+      "2026-03-09T07:00Z"
+    ])
+  })
+
+  it("keeps a time that daylight saving skips an hour later, once", () => {
+    assert.deepStrictEqual(series(cron("30 2 * * *", "Europe/Berlin"), "2026-03-28T12:00:00Z", 2), [
+      "2026-03-29T01:30Z",
+      "2026-03-30T00:30Z"
+    ])
+  })
+
+  it("keeps a time that comes twice once, and every hour in both hours", () => {
+    assert.deepStrictEqual(series(cron("30 2 * * *", "Europe/Berlin"), "2026-10-24T12:00:00Z", 2), [
+      "2026-10-25T00:30Z",
+      "2026-10-26T01:30Z"
+    ])
+    assert.deepStrictEqual(series(cron("0 * * * *", "Europe/Berlin"), "2026-10-24T22:30:00Z", 4), [
+      "2026-10-24T23:00Z",
+      "2026-10-25T00:00Z",
+      "2026-10-25T01:00Z",
+      "2026-10-25T02:00Z"
+    ])
+  })
+
+  it("tells what is no cron expression, and what never comes", () => {
+    assert.isUndefined(wrongCron("*/5 6-22 * * 1-5"))
+    assert.isUndefined(wrongCron("0 0 29 2 *"))
+    assert.match(wrongCron("61 * * * *") ?? "", /is no cron expression/)
+    assert.match(wrongCron("hourly") ?? "", /is no cron expression/)
+    assert.match(wrongCron("0 0 30 2 *") ?? "", /names no time that ever comes/)
+  })
+
+  it("spreads what shares a schedule over the jitter, the same each time", () => {
+    const began = at("2026-05-01T10:00:00Z")
+    const of = every(10 * minute, { jitterMs: null })
+    const times = Array.from({ length: 200 }, (_, index) => next(of, began, `company resource${index}`, began)!)
+    const offsets = times.map((time) => time - began - 10 * minute)
+    assert.isAtLeast(Math.min(...offsets), 0)
+    assert.isBelow(Math.max(...offsets), minute)
+    for (const quarter of [0, 1, 2, 3]) {
+      const inQuarter = offsets.filter((offset) => Math.floor(offset / (minute / 4)) === quarter).length
+      assert.isAbove(inQuarter, 25, `quarter ${quarter} of the jitter`)
+    }
+    assert.strictEqual(next(of, began, "company resource7", began), times[7])
+  })
+
+  const timing: fc.Arbitrary<Timing> = fc.oneof(
+    fc.integer({ min: 1_000, max: 3 * 86_400_000 }).map((everyMs): Timing => ({ kind: "every", everyMs })),
+    fc
+      .tuple(
+        fc.constantFrom("*/5 * * * *", "30 2 * * *", "0 */3 * * 1-5", "15 4 1 * *", "*/20 * * * * *", "59 23 31 12 *"),
+        fc.constantFrom("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
+      )
+      .map(([expression, timeZone]): Timing => ({ kind: "cron", expression, timeZone }))
+  )
+  const schedules: fc.Arbitrary<ResourceSchedule> = fc.record({
+    timing,
+    missed: fc.constantFrom("once", "skip"),
+    jitterMs: fc.option(fc.integer({ min: 0, max: 3_600_000 }))
+  })
+  const instant = fc.integer({ min: at("2024-01-01T00:00:00Z"), max: at("2032-01-01T00:00:00Z") })
+  const since = fc.option(fc.integer({ min: 0, max: 5 * 86_400_000 }), { nil: null })
+
+  it("never answers a time before the instant, nor an earlier time for a later instant", () => {
+    fc.assert(
+      fc.property(schedules, instant, since, fc.integer({ min: 0, max: 86_400_000 }), (of, now, age, later) => {
+        const began = age === null ? null : now - age
+        const one = next(of, now, "k", began)!
+        const two = next(of, now + later, "k", began)!
+        assert.isAtLeast(one, now)
+        assert.isAtLeast(two, one)
+        if (one >= now + later) assert.strictEqual(two, one, "the time stands until it has come")
+      }),
+      { numRuns: 500 }
+    )
+  })
+
+  it("never begins before its time, nor later than the jitter says", () => {
+    fc.assert(
+      fc.property(schedules, instant, fc.integer({ min: 0, max: 5 * 86_400_000 }), fc.string(), (of, now, age, key) => {
+        const began = now - age
+        const time = next(of, now, key, began)!
+        const plain = next({ ...of, jitterMs: 0 }, now, key, began)!
+        const { timing } = of
+        const jitterMs = of.jitterMs ?? (timing.kind === "every" ? Math.min(timing.everyMs / 10, minute) : 0)
+        // Without its jitter the same time may have passed by then.
+        assert.isBelow(time - Math.max(plain, now), jitterMs + 1)
+        const before = next({ ...of, jitterMs: 0 }, time - jitterMs, key, began)!
+        assert.isAtMost(before, time)
+      }),
+      { numRuns: 500 }
+    )
+  })
+})

@@ -1,0 +1,149 @@
+/**
+ * A real browser for tests of the pages: the Chromium of the machine, driven by playwright-core.
+ *
+ * Promise: whatever a page asks of another origin than its own, every error on its console, every exception and every
+ * breach of its content security policy is kept, and {@link Visit.problems} tells of it; a test that forgets to ask is
+ * reminded by {@link Visit.close}, which fails for what nobody expected.
+ */
+import { existsSync, readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { type Browser, type BrowserContextOptions, type BrowserContext, chromium, type Page } from "playwright-core"
+
+const places = [process.env["CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
+
+/** Starts it; who started it closes it. */
+export const openBrowser = async (): Promise<Browser> => {
+  const executablePath = places.find((path) => path !== undefined && existsSync(path))
+  if (executablePath === undefined) {
+    throw new Error(
+      "these tests need Chromium: install it with apt-get install -y chromium, or name another one by CHROMIUM=/path/to/it"
+    )
+  }
+  return chromium.launch({
+    executablePath,
+    // Its sandbox does not run as root.
+    args: process.getuid?.() === 0 ? ["--no-sandbox"] : []
+  })
+}
+
+export const desk = { width: 1280, height: 900 }
+export const phone = { width: 390, height: 844 }
+export const smallPhone = { width: 360, height: 740 }
+
+// Texts, because what runs in the page knows a document and this program does not.
+const reportBreaches = `document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) => {
+  console.error("breach of the content security policy: " + violatedDirective + " " + blockedURI)
+})`
+
+/** One person's look at the pages. */
+export interface Visit {
+  readonly page: Page
+  readonly context: BrowserContext
+  /** What was wrong so far, and is not expected. */
+  readonly problems: () => ReadonlyArray<string>
+  /** From here on, what matches is no problem. */
+  readonly expect: (problem: RegExp) => void
+  /** Goes to an address below the page's own; answers the status. */
+  readonly go: (path: string) => Promise<number>
+  /** Fails if there were problems. */
+  readonly close: () => Promise<void>
+}
+
+export const visit = async (browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visit> => {
+  const context = await browser.newContext({ viewport: desk, baseURL: url, ...options })
+  context.setDefaultTimeout(15_000)
+  const found: Array<string> = []
+  const expected: Array<RegExp> = []
+  const { origin } = new URL(url)
+  const told = (problem: string) => {
+    if (!expected.some((one) => one.test(problem))) found.push(problem)
+  }
+  context.on("request", (request) => {
+    const address = new URL(request.url())
+    if (address.protocol !== "data:" && address.origin !== origin) told(`asks ${request.url()}`)
+  })
+  context.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning")
+      told(`${message.type()} on the console: ${message.text()} (${message.location().url})`)
+  })
+  context.on("weberror", (error) => told(`exception: ${error.error().message}`))
+  if (options.javaScriptEnabled !== false) {
+    await context.addInitScript({ content: reportBreaches })
+  }
+  const page = await context.newPage()
+  return {
+    page,
+    context,
+    problems: () => found,
+    expect: (problem) => void expected.push(problem),
+    go: async (path) => {
+      const response = await page.goto(new URL(path, url).href)
+      if (response === null) throw new Error(`${path} answered nothing`)
+      return response.status()
+    },
+    close: async () => {
+      await context.close()
+      if (found.length > 0) throw new Error(`problems of the pages:\n${[...new Set(found)].join("\n")}`)
+    }
+  }
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+interface Violation {
+  readonly id: string
+  readonly help: string
+  readonly nodes: ReadonlyArray<{ readonly target: ReadonlyArray<unknown>; readonly failureSummary?: string }>
+}
+
+/** What a page does against WCAG 2.0 to 2.2, levels A and AA, as axe-core finds it; one line each. */
+export const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
+  // By the debugger's own way, which the page's policy does not concern.
+  await page.evaluate(`${axe};undefined`)
+  const { violations: found } = (await page.evaluate(
+    `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"], resultTypes: ["violations"] })`
+  )) as { readonly violations: ReadonlyArray<Violation> }
+  return found.flatMap(({ id, help, nodes }) =>
+    nodes
+      .slice(0, 3)
+      .map(({ target, failureSummary }) => `${id}: ${help} (${target.join(" ")}) ${failureSummary ?? ""}`)
+  )
+}
+
+const tooWide = `(() => {
+  const { scrollWidth, clientWidth } = document.documentElement
+  if (scrollWidth <= clientWidth) return []
+  const wide = [...document.body.querySelectorAll("*")].filter((one) => {
+    if (one.getBoundingClientRect().right <= clientWidth + 0.5) return false
+    for (let above = one.parentElement; above !== null && above !== document.body; above = above.parentElement) {
+      if (/auto|scroll|hidden|clip/.test(getComputedStyle(above).overflowX)) return false
+    }
+    return true
+  })
+  return [
+    "the page is " + scrollWidth + " px wide in a window of " + clientWidth + " px",
+    ...wide.slice(0, 5).map((one) => one.outerHTML.slice(0, 120))
+  ]
+})()`
+
+/** What reaches beyond the width of the window, so that the page itself would scroll sideways. */
+export const overflow = (page: Page): Promise<ReadonlyArray<string>> => page.evaluate<ReadonlyArray<string>>(tooWide)
+
+/** Asks until the answer is as wanted; the last answer is in the failure. */
+export const until = async <A>(
+  what: string,
+  question: () => Promise<A>,
+  wanted: (answer: A) => boolean,
+  seconds = 20
+): Promise<A> => {
+  const end = performance.now() + seconds * 1000
+  for (;;) {
+    const answer = await question()
+    if (wanted(answer)) return answer
+    if (performance.now() > end)
+      throw new Error(
+        `${what}: not within ${seconds} s; last: ${JSON.stringify(answer, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value))}`
+      )
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}

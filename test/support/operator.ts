@@ -1,0 +1,319 @@
+/**
+ * What an operator looks at: the reference server with two companies, a warehouse with a history of its own, and
+ * `tributary serve` with its page, all of them real processes.
+ *
+ * Promise: everything that is started here ends with {@link Operator.close}, and its folder and database go.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { request } from "node:https"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import pg from "pg"
+import { until } from "./browser.ts"
+import { certificate } from "./certificate.ts"
+import { signatureOf } from "./deliveries.ts"
+import { type CommandRun, type ReferenceProcess, startCommand, startReference } from "./reference.ts"
+
+/** `tributary serve` at work. */
+export interface Served {
+  /** The page's address. */
+  readonly url: string
+  /** Where deliveries are received, and whom its certificate is to be believed by. */
+  readonly hooks: string
+  readonly ca: string
+  readonly pid: number
+  /** What it said on standard error so far. */
+  readonly told: () => string
+  /** Told to end; answers its code. */
+  readonly stop: () => Promise<number | null>
+  readonly kill: () => Promise<void>
+}
+
+export interface Operator {
+  readonly reference: ReferenceProcess
+  readonly databaseUrl: string
+  readonly folder: string
+  readonly query: <Row extends object>(text: string, values?: ReadonlyArray<unknown>) => Promise<Array<Row>>
+  readonly run: (args: ReadonlyArray<string>) => Promise<Awaited<CommandRun["done"]>>
+  /** Shows its page at a free port unless `dashboard` says where, and receives where the configuration says. */
+  readonly serve: (more?: {
+    readonly dashboard?: string
+    readonly listen?: string
+    readonly env?: Readonly<Record<string, string>>
+    readonly nodeOptions?: string
+  }) => Promise<Served>
+  /** A new customer at the source; answers its number. */
+  readonly customer: (name: string) => Promise<number>
+  readonly close: () => Promise<void>
+}
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once("error", reject)
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      server.close(() => (address !== null && typeof address === "object" ? resolve(address.port) : reject()))
+    })
+  })
+
+/** What cannot be landed: Postgres holds no NUL. */
+export const oddCustomer = { id: 9_001, name: "Odd \u0000 <script>Ltd.</script>" }
+/** The resource that fails, and the one that the token may not read; both of `south`. */
+export const failing = "vendors"
+export const barred = "employees"
+/** Was read long ago, and runs only if asked. */
+export const late = "zones"
+/** Signed with a secret that is configured; about a resource that the token may not read. */
+export const deadEvent = "evt_dead_1"
+
+const southSecret = "whsec_operator_south"
+
+const configuration = (port: number): string => `companies:
+  - name: north
+    token_env: NORTH
+    resources: [customers, items, orders, orderlines, invoices, invoicelines, payments, zones]
+  - name: south
+    token_env: SOUTH
+    resources: [customers, items, orders, ${failing}, ${barred}]
+    webhook_secrets_env: [SOUTH_SECRET]
+budget: { requests_per_minute: 3000 }
+requests: { attempts_max: 2, timeout_seconds: 10 }
+freshness: { default_minutes: 120, resources: { zones: 60 } }
+schedule:
+  default: { every: 80m }
+  resources:
+    zones: "off"
+    items: { cron: "0 3 * * *", time_zone: Europe/Berlin }
+webhooks:
+  listen: 127.0.0.1:${port}
+  public_url: https://localhost:${port}
+  certificate: cert.pem
+  key: key.pem
+  events: [customers.created, customers.updated, orders.created, orders.updated]
+dashboard: { listen: "127.0.0.1:0" }
+`
+
+const json = (value: unknown) => JSON.stringify(value)
+
+/** Makes everything but `serve`; `postgresUrl` is that of the server's administrator. */
+export const openOperator = async (postgresUrl: string): Promise<Operator> => {
+  const ends: Array<() => Promise<unknown>> = []
+  const close = async () => {
+    for (const end of ends.toReversed()) await end()
+  }
+  try {
+    return { ...(await open(postgresUrl, ends)), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+const open = async (postgresUrl: string, ends: Array<() => Promise<unknown>>): Promise<Omit<Operator, "close">> => {
+  const folder = mkdtempSync(join(tmpdir(), "tributary-operator-"))
+  ends.push(async () => rmSync(folder, { recursive: true, force: true }))
+  const administrator = new pg.Client({ connectionString: postgresUrl })
+  await administrator.connect()
+  const name = `operator_${process.pid}_${Math.floor(performance.now() * 1000)}`
+  await administrator.query(`create database ${name}`)
+  ends.push(async () => {
+    await administrator.query(`drop database if exists ${name} with (force)`)
+    await administrator.end()
+  })
+  const url = new URL(postgresUrl)
+  url.pathname = `/${name}`
+  const databaseUrl = url.href
+  const client = new pg.Client({ connectionString: databaseUrl })
+  client.on("error", () => {})
+  await client.connect()
+  ends.push(() => client.end())
+  const query: Operator["query"] = async <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
+    (await client.query<Row>(text, [...values])).rows
+
+  const reference = await startReference(["--data", "demo"])
+  ends.push(() => reference.stop())
+  await reference.control("PUT", "/limits", { requestsPerMinute: 1_000_000, allowPrivateReceivers: true })
+  const north = await reference.token(1)
+  const south = await reference.token(2, [
+    "customers:read",
+    "items:read",
+    "orders:read",
+    "vendors:read",
+    "reference:read",
+    "setup:read",
+    "setup:write"
+  ])
+  const port = await freePort()
+  const { cert, key } = certificate(["localhost"])
+  mkdirSync(join(folder, "config"))
+  writeFileSync(join(folder, "config", "tributary.yaml"), configuration(port))
+  writeFileSync(join(folder, "cert.pem"), cert)
+  writeFileSync(join(folder, "key.pem"), key)
+  await reference.control("POST", "/trust", { caPem: cert })
+
+  const env = {
+    DATABASE_URL: databaseUrl,
+    SERVICE_API_URL: reference.baseUrl,
+    NORTH: north,
+    SOUTH: south,
+    SOUTH_SECRET: southSecret
+  }
+  const command = (args: ReadonlyArray<string>, more: Readonly<Record<string, string>> = {}) =>
+    startCommand(args, { cwd: folder, env: { ...env, ...more } })
+  const run: Operator["run"] = (args) => command(args).done
+
+  const served: Array<Served> = []
+  ends.push(async () => {
+    for (const one of served) await one.kill()
+  })
+  const serve: Operator["serve"] = async ({ dashboard, listen, env: more = {}, nodeOptions } = {}) => {
+    const { child, done } = command(
+      [
+        "serve",
+        "--json",
+        ...(dashboard === undefined ? [] : ["--dashboard", dashboard]),
+        ...(listen === undefined ? [] : ["--listen", listen])
+      ],
+      { ...more, ...(nodeOptions === undefined ? {} : { NODE_OPTIONS: nodeOptions }) }
+    )
+    let told = ""
+    child.stderr?.on("data", (chunk: Buffer) => (told += chunk.toString()))
+    const one = {
+      pid: child.pid!,
+      told: () => told,
+      stop: async () => {
+        child.kill("SIGTERM")
+        return (await done).code
+      },
+      kill: async () => {
+        child.kill("SIGKILL")
+        await done
+      }
+    }
+    const line = await new Promise<string>((resolve, reject) => {
+      createInterface({ input: child.stdout! }).once("line", resolve)
+      void done.then(({ code, stderr }) => reject(new Error(`serve ended with ${code} before it was ready: ${stderr}`)))
+    })
+    const ready = JSON.parse(line) as { readonly listening: string; readonly dashboard?: string }
+    if (ready.dashboard === undefined) throw new Error(`serve shows no page: ${line}`)
+    const whole = { ...one, url: ready.dashboard, hooks: ready.listening, ca: cert }
+    served.push(whole)
+    return whole
+  }
+
+  let calls = 0
+  const customer: Operator["customer"] = async (called) => {
+    const response = await fetch(`${reference.baseUrl}/customers`, {
+      method: "POST",
+      headers: {
+        Authorization: `Bearer ${north}`,
+        "Content-Type": "application/json",
+        "Idempotency-Key": `operator-${(calls += 1)}`
+      },
+      body: json({ name: called, customercode: `OP${calls}` })
+    })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`POST /customers: ${response.status} ${text}`)
+    return (JSON.parse(text) as { readonly id: number }).id
+  }
+  return { reference, databaseUrl, folder, query, run, serve, customer }
+}
+
+// --------------------------------------------------------------------------------------------------- what has happened
+
+/** Runs before `serve` does: everything was synced once, with a failure and with a record that could not be landed. */
+export const past = async ({ reference, run, query }: Operator): Promise<void> => {
+  await reference.control("POST", "/records", { company: 1, resource: "customers", records: [oddCustomer] })
+  await reference.control("POST", "/faults", {
+    rules: [{ kind: "status", status: 500, path: `/${failing}`, body: "<script>alert('no')</script> is broken" }]
+  })
+  const { code, stderr } = await run(["sync"])
+  if (code === null || code === 1 || code === 2) throw new Error(`sync ended with ${code}: ${stderr}`)
+  for (const table of ["runs", "checkpoints"]) {
+    const columns = table === "runs" ? ["began_at", "ended_at"] : ["full_scan_at", "cursor_at", "updated_at"]
+    await query(
+      `update tributary.${table} set ${columns.map((one) => `${one} = ${one} - interval '5 hours'`).join(", ")} where resource = $1`,
+      [late]
+    )
+  }
+}
+
+/**
+ * While `serve` runs: events come in, one of them for nothing; a push is refused; a resource rests. Nobody delivers to
+ * `south`, which is a gap.
+ */
+export const present = async (
+  { reference, run, query, customer, folder }: Operator,
+  { hooks, ca }: Served
+): Promise<void> => {
+  const ensured = await run(["webhooks", "ensure", "--company", "north"])
+  if (ensured.code !== 0) throw new Error(`webhooks ensure: ${ensured.stderr}`)
+  for (const name of ["Harbour & Sons", "Lighthouse <b>Ltd</b>"]) await customer(name)
+  await reference.control("POST", "/cycle")
+  const t = Math.floor(Date.now() / 1000)
+  const body = json({
+    id: deadEvent,
+    type: `${barred}.updated`,
+    createdate: new Date().toISOString(),
+    companyid: 2,
+    data: { id: 1, lastchangedate: new Date().toISOString() }
+  })
+  await post(`${hooks}/hooks/south`, ca, body, {
+    "content-type": "application/json",
+    "svc-signature": signatureOf(southSecret, t, body),
+    "svc-event-id": deadEvent,
+    "svc-event-type": `${barred}.updated`,
+    "svc-delivery-attempt": "1"
+  })
+  writeFileSync(
+    join(folder, "new.csv"),
+    "externalid,customercode,name,creditlimit,invoiceterm\nT-1,TEST01,One,1.50,\nT-2,TEST02,Two,2,Net 3O\n"
+  )
+  const pushed = await run(["push", "customers", "--from", "new.csv", "--company", "north"])
+  if (pushed.code !== 4) throw new Error(`push: ${pushed.code} ${pushed.stderr}`)
+  await query(
+    `update tributary.schedule set paused_at = tributary.now(), paused_by = 'an operator'
+      where company = 'north' and resource = 'payments'`
+  )
+  await until(
+    "everything has come in",
+    () =>
+      query<{ waiting: number; dead: number; gaps: number; running: number }>(
+        `select (select count(*) from tributary.inbox where state = 'waiting')::int as waiting,
+                (select count(*) from tributary.inbox where state = 'dead')::int as dead,
+                (select count(*) from tributary.gaps where closed_at is null and company = 'south')::int as gaps,
+                (select count(*) from tributary.schedule where ended_at is null and schedule <> 'off')::int as running`
+      ),
+    ([row]) => row?.waiting === 0 && row.dead === 1 && row.gaps > 0 && row.running === 0
+  )
+}
+
+const post = (url: string, ca: string, body: string, headers: Readonly<Record<string, string>>): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const sent = request(url, { method: "POST", headers, ca, servername: "localhost" }, (response) => {
+      response.resume()
+      if (response.statusCode === 204) resolve()
+      else reject(new Error(`a delivery was answered ${response.statusCode}`))
+    })
+    sent.once("error", reject)
+    sent.end(body)
+  })
+
+/** A stand with its past and its present, and `serve` at work on it. */
+export const openServed = async (
+  postgresUrl: string
+): Promise<{ readonly operator: Operator; readonly served: Served }> => {
+  const operator = await openOperator(postgresUrl)
+  try {
+    await past(operator)
+    const served = await operator.serve()
+    await present(operator, served)
+    return { operator, served }
+  } catch (error) {
+    await operator.close()
+    throw error
+  }
+}

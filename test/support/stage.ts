@@ -1,0 +1,199 @@
+/**
+ * A folder that a reader of the documents could sit in front of: `tributary` and `npx tributary` there are the checkout's,
+ * the environment names a reference server with a small business as the installation, and an empty database.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { chmodSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { type AddressInfo, createServer } from "node:net"
+import { delimiter, dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import * as Effect from "effect/Effect"
+import { certificate } from "./certificate.ts"
+import { makeWorld, type World } from "./world.ts"
+
+const launcher = fileURLToPath(new URL("../../src/cli/launch.js", import.meta.url))
+
+export interface Ran {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Stage {
+  readonly world: World
+  readonly token: string
+  /** Where `webhooks.listen` of the configuration is, with TLS that the reference server trusts. */
+  readonly receiverUrl: string
+  /** Ports that were free when the stage was made. */
+  readonly ports: readonly [number, number]
+  /** Writes a file of the folder. */
+  readonly file: (name: string, text: string) => void
+  /** Runs a line of shell to its end. */
+  readonly shell: (line: string) => Effect.Effect<Ran>
+  /**
+   * Starts a line of shell that goes on until it is stopped; answers once it has printed what says that it is ready. It
+   * ends with the scope, if nobody has stopped it before.
+   */
+  readonly begin: (line: string, ready: RegExp) => Effect.Effect<Begun, Error>
+  /** Runs a line in a terminal, and types an answer at each of these questions, once, as soon as it is asked. */
+  readonly converse: (line: string, answers: ReadonlyArray<readonly [RegExp, string]>) => Effect.Effect<Ran>
+}
+
+export interface Begun {
+  /** As Ctrl-C in its terminal would. */
+  readonly stop: Effect.Effect<Ran>
+}
+
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const { port } = server.address() as AddressInfo
+    server.close(() => resume(Effect.succeed(port)))
+  })
+})
+
+/** `psql` for a machine that has none: runs what comes in as one text. */
+const psqlStandIn = (pg: string) => `#!${process.execPath}
+const { Client } = require(${JSON.stringify(pg)})
+const { text } = require("node:stream/consumers")
+void (async () => {
+  const client = new Client({ connectionString: process.env.DATABASE_URL })
+  await client.connect()
+  await client.query(await text(process.stdin))
+  await client.end()
+  console.log("done")
+})()
+`
+
+const until = (holds: () => boolean, orElse: () => Error, seconds: number) =>
+  Effect.callback<void, Error>((resume) => {
+    const began = performance.now()
+    const timer = setInterval(() => {
+      if (holds()) resume(Effect.void)
+      else if (performance.now() - began > seconds * 1000) resume(Effect.fail(orElse()))
+      else return
+      clearInterval(timer)
+    }, 20)
+    return Effect.sync(() => clearInterval(timer))
+  })
+
+/** Everything of it ends with the scope. */
+export const makeStage = Effect.gen(function* () {
+  const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+  const { folder, reference, databaseUrl } = world
+  const token = yield* Effect.promise(() => reference.token(1))
+  const port = yield* freePort
+  const { cert, key } = certificate(["localhost"])
+  const file = (name: string, text: string) => {
+    mkdirSync(dirname(join(folder, name)), { recursive: true })
+    writeFileSync(join(folder, name), text)
+  }
+  // The embedded Postgres of the demo runs as another user when this is root.
+  chmodSync(folder, 0o755)
+  file("cert.pem", cert)
+  file("key.pem", key)
+  mkdirSync(join(folder, "home"))
+  const bin = join(folder, "node_modules", ".bin")
+  mkdirSync(bin, { recursive: true })
+  symlinkSync(launcher, join(bin, "tributary"))
+  const found = (process.env["PATH"] ?? "").split(delimiter)
+  if (!found.some((one) => existsSync(join(one, "psql")))) {
+    file("node_modules/.bin/psql", psqlStandIn(fileURLToPath(import.meta.resolve("pg"))))
+    chmodSync(join(bin, "psql"), 0o755)
+  }
+  yield* world.control("POST", "/trust", { caPem: cert })
+  yield* world.control("PUT", "/limits", { allowPrivateReceivers: true })
+
+  const at = new URL(databaseUrl)
+  const env = {
+    PATH: [bin, dirname(process.execPath), ...found].join(delimiter),
+    HOME: join(folder, "home"),
+    CI: "true",
+    DATABASE_URL: databaseUrl,
+    SERVICE_API_URL: reference.baseUrl,
+    SERVICE_API_TOKEN: token,
+    // The certificate of its own that receives deliveries.
+    NODE_EXTRA_CA_CERTS: join(folder, "cert.pem"),
+    PGHOST: at.hostname,
+    PGPORT: at.port,
+    PGUSER: at.username,
+    PGPASSWORD: decodeURIComponent(at.password),
+    PGDATABASE: at.pathname.slice(1)
+  }
+  const launch = (line: string, program = ["bash", "-c", `set -euo pipefail\n${line}`]) => {
+    const child = spawn(program[0]!, program.slice(1), {
+      cwd: folder,
+      env,
+      // A group of its own, as a terminal gives every command.
+      detached: true,
+      stdio: ["pipe", "pipe", "pipe"]
+    })
+    if (program[0] === "bash") child.stdin.end()
+    const said = { stdout: "", stderr: "" }
+    child.stdout.on("data", (chunk: Buffer) => (said.stdout += chunk.toString()))
+    child.stderr.on("data", (chunk: Buffer) => (said.stderr += chunk.toString()))
+    const done = new Promise<Ran>((resolve) => child.once("close", (code) => resolve({ code, ...said })))
+    return { child, said, done }
+  }
+  const signal = (child: ChildProcess, name: NodeJS.Signals) => {
+    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, name)
+  }
+  const running = new Set<ReturnType<typeof launch>>()
+  yield* Effect.addFinalizer(() =>
+    Effect.promise(async () => {
+      for (const one of running) {
+        signal(one.child, "SIGKILL")
+        await one.done
+      }
+    })
+  )
+
+  const stage: Stage = {
+    world,
+    token,
+    ports: [yield* freePort, yield* freePort],
+    receiverUrl: `https://localhost:${port}`,
+    file,
+    shell: (line) =>
+      Effect.promise(async () => {
+        const one = launch(line)
+        running.add(one)
+        const ran = await one.done
+        running.delete(one)
+        return ran
+      }),
+    begin: Effect.fnUntraced(function* (line, ready) {
+      const one = launch(line)
+      running.add(one)
+      const printed = () => one.said.stdout
+      yield* until(
+        () => ready.test(printed()) || one.child.exitCode !== null,
+        () => new Error(`${line}: not ready in 60 s: ${printed()}\n${one.said.stderr}`),
+        60
+      )
+      if (!ready.test(printed())) return yield* Effect.fail(new Error(`${line}: ended early: ${one.said.stderr}`))
+      return {
+        stop: Effect.promise(async () => {
+          signal(one.child, "SIGINT")
+          const ran = await one.done
+          running.delete(one)
+          return ran
+        })
+      }
+    }),
+    converse: (line, answers) =>
+      Effect.promise(async () => {
+        // The terminal is one of util-linux, since Node has none.
+        const one = launch(line, ["script", "--quiet", "--return", "--command", `bash -c '${line}'`, "/dev/null"])
+        running.add(one)
+        const left = [...answers]
+        one.child.stdout.on("data", () => {
+          const at = left.findIndex(([question]) => question.test(one.said.stdout))
+          if (at >= 0) one.child.stdin.write(left.splice(at, 1)[0]![1])
+        })
+        const ran = await one.done
+        running.delete(one)
+        return ran
+      })
+  }
+  return stage
+})
