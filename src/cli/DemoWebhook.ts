@@ -45,14 +45,15 @@ export interface WebhookStory {
   readonly company: CompanyConfiguration
   readonly companyId: bigint
   readonly connector: ConnectorShape
-  /** Where files may lie for a moment. */
-  readonly home: string
+  readonly certificate: Certificate
   readonly say: (line: string) => Effect.Effect<void>
 }
 
 const eventMaxMs = 15_000
 
-const failed = (message: string) => new CommandFailed({ code: exitCode.fault, message: `${message}; please report it` })
+/** A fault of the demo itself. */
+export const failed = (message: string) =>
+  new CommandFailed({ code: exitCode.fault, message: `${message}; please report it` })
 
 /** The failure of a change as that of the command. */
 export const told = Effect.mapError((error: SourceError | ReferenceFailed) =>
@@ -61,8 +62,13 @@ export const told = Effect.mapError((error: SourceError | ReferenceFailed) =>
     : error
 )
 
-/** A certificate for this machine that nobody needs afterwards, in files that go with the scope. */
-const throwAwayCertificate = (home: string) =>
+export interface Certificate {
+  readonly files: { readonly certificate: string; readonly key: string }
+  readonly pem: string
+}
+
+/** A certificate for this machine that nobody needs afterwards, in files in this folder that go with the scope. */
+export const throwAwayCertificate = (home: string) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const { generate } = await import("selfsigned")
@@ -110,10 +116,10 @@ const settled = (eventId: string) =>
     Effect.map((rows) => rows[0]!.ms)
   )
 
-/** Subscribes, has something change and be delivered, and waits until the row shows it. */
+/** Subscribes, has something change and be delivered, and waits until the row shows it; answers at which port, too. */
 export const bringOver = Effect.fn("DemoWebhook.bringOver")(function* (story: WebhookStory) {
   const { company, connector, demo, reference, say, settings } = story
-  const certificate = yield* throwAwayCertificate(story.home)
+  const { certificate } = story
   yield* demo.trust(reference, certificate.pem)
   const { deliveries } = yield* Source
   const webhooks = { ...settings.webhooks, host: "127.0.0.1", port: 0, tls: certificate.files }
@@ -148,7 +154,7 @@ export const bringOver = Effect.fn("DemoWebhook.bringOver")(function* (story: We
   yield* say(
     `   read again and landed ${Math.max(1, Math.round(durationMs))} ms later: ${resource} ${id}, ${field}: ${before} → ${after}`
   )
-  return {
+  const brought: Brought = {
     eventType,
     eventId,
     acknowledgement: status,
@@ -158,5 +164,6 @@ export const bringOver = Effect.fn("DemoWebhook.bringOver")(function* (story: We
     field,
     before,
     after
-  } satisfies Brought
+  }
+  return { brought, port: service.port }
 }, Effect.scoped)

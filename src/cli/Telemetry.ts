@@ -90,17 +90,17 @@ const defaults: Environment = {
 
 /**
  * A statement of its own is no trace worth keeping: who waits for work asks every second. Within a run it is a part of
- * it.
+ * it. The `SqlClient` calls its spans by the database's name, and requests begin with their method.
  */
-const isNoise = (name: string, parent: Option.Option<Tracer.AnySpan>): boolean =>
-  Option.isNone(parent) && name.startsWith("sql.")
+const isNoise = ({ name, kind, parent }: Parameters<Tracer.Tracer["span"]>[0]): boolean =>
+  Option.isNone(parent) && (name === "sql.transaction" || (kind === "client" && !/^[A-Z]+ \//.test(name)))
 
 const quiet: Layer.Layer<never> = Layer.effect(
   Tracer.Tracer,
   Effect.map(Tracer.Tracer, (tracer) =>
     Tracer.make({
       ...tracer,
-      span: (options) => tracer.span(isNoise(options.name, options.parent) ? { ...options, sampled: false } : options)
+      span: (options) => tracer.span(isNoise(options) ? { ...options, sampled: false } : options)
     })
   )
 )

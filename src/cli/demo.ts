@@ -6,15 +6,19 @@
  * end every value in the warehouse is compared with what the server says it holds. A difference is an error.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { CompanyConfiguration, Configuration } from "../configuration/Configuration.ts"
+import * as Configuring from "../configuration/Configuration.ts"
+import type { CompanyConfiguration, Configuration, DashboardConfiguration } from "../configuration/Configuration.ts"
 import { identifier } from "../model/Identifier.ts"
 import { datasetsDefault, tableOf } from "../model/Table.ts"
 import type { SyncReport } from "../pipeline/Sync.ts"
 import { compare } from "../verify/Compare.ts"
 import * as Bars from "./Bars.ts"
-import { config, configuration, json, reported } from "./Command.ts"
+import { config, json, reported } from "./Command.ts"
+import * as DemoServe from "./DemoServe.ts"
 import * as DemoWebhook from "./DemoWebhook.ts"
 import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -32,7 +36,7 @@ const emptyWarehouse = Effect.gen(function* () {
   )
   yield* sql`truncate tributary.runs, tributary.checkpoints, tributary.scan_seen, tributary.quarantine,
     tributary.inbox, tributary.inbox_claims, tributary.webhook_secrets, tributary.subscriptions, tributary.receivers,
-    tributary.gaps restart identity`
+    tributary.gaps, tributary.companies, tributary.schedule, tributary.row_counts, tributary.budget_samples restart identity`
 })
 
 interface Compared {
@@ -47,12 +51,24 @@ const resourcesShownMax = 16
 
 export const command = Command.make(
   "demo",
-  { config, json },
+  {
+    serve: Flag.Boolean("serve").pipe(
+      Flag.withDescription("Go on afterwards: things change at the source, and a page shows how they come over"),
+      Flag.withDefault(false)
+    ),
+    dashboard: Flag.String("dashboard").pipe(
+      Flag.withDescription("Where that page is (default: dashboard.listen, else 127.0.0.1:8086)"),
+      Flag.withMetavar("HOST:PORT"),
+      Flag.optional
+    ),
+    config,
+    json
+  },
   Effect.fn(function* (flags) {
     const say = (line: string) => (flags.json ? Effect.void : Output.print(line))
     const progress = Bars.layer(Bars.styleOf(flags))
 
-    const story = Effect.fnUntraced(function* (settings: Configuration) {
+    const story = Effect.fnUntraced(function* (settings: Configuration, page: DashboardConfiguration | null) {
       const source = yield* Source
       const demo = yield* source.demo
       const { catalogue } = source
@@ -100,14 +116,15 @@ export const command = Command.make(
       yield* say(`   ${Sync.summary(second)}`)
 
       yield* say("\n4. A webhook brings a change over: the source tells, nobody polls\n")
-      const brought = yield* DemoWebhook.bringOver({
+      const certificate = yield* DemoWebhook.throwAwayCertificate(Warehouse.demoHome(settings))
+      const { brought, port } = yield* DemoWebhook.bringOver({
         demo,
         reference,
         settings: own,
         company: configured[0]!,
         companyId: companies[0]!.companyId,
         connector: sources[0]!.connector,
-        home: Warehouse.demoHome(settings),
+        certificate,
         say
       })
 
@@ -156,6 +173,26 @@ export const command = Command.make(
           durationMs: durations.get(resource) ?? 0
         }
       })
+      const goOn =
+        page === null
+          ? Effect.void
+          : Effect.gen(function* () {
+              const webhooks = { ...own.webhooks, host: "127.0.0.1", port, tls: certificate.files, publicUrl: null }
+              const url = yield* DemoServe.begin({
+                demo,
+                reference,
+                settings: { ...own, webhooks },
+                page,
+                companies: sources
+              })
+              yield* say(`
+7. Serving: schedules, webhooks, and the page
+
+   see how everything stands at ${url}
+   something changes at the source every few seconds; Ctrl-C ends it`)
+              if (flags.json) yield* Output.print(Output.toJson({ ready: true, dashboard: url }))
+              return yield* Effect.never
+            })
       const answers = yield* Effect.forEach(demo.queries, ({ title, sql }) =>
         Effect.map(runQuery(sql), (result) => ({ title, sql, result }))
       )
@@ -174,7 +211,7 @@ export const command = Command.make(
             }))
           })
         )
-        return
+        return yield* goOn
       }
       yield* say("\n6. What is in the warehouse now\n")
       const largest = rows.toSorted((a, b) => b.rows - a.rows).slice(0, resourcesShownMax)
@@ -195,26 +232,39 @@ export const command = Command.make(
         yield* say(`\n   ${title}\n`)
         yield* say(toTable(result))
       }
+      yield* goOn
     })
 
     yield* reported(
       Effect.gen(function* () {
-        const settings = yield* configuration(flags.config)
+        const settings = yield* Configuring.load(
+          { config: Option.getOrUndefined(flags.config), dashboard: Option.getOrUndefined(flags.dashboard) },
+          process.env
+        )
+        if (flags.serve && settings.dashboard === null) {
+          return yield* new CommandFailed({
+            code: exitCode.configuration,
+            message: "the page is switched off (dashboard.listen); say where it is to be with --dashboard"
+          })
+        }
         const place = { databaseUrl: null, home: Warehouse.demoHome(settings) }
         yield* say("Starting an embedded Postgres (the first time takes a moment)")
-        yield* Warehouse.provide(Effect.scoped(story(settings)), place)
+        yield* Warehouse.provide(Effect.scoped(story(settings, flags.serve ? settings.dashboard : null)), place)
       })
     )
     yield* say(`
 What to try next
-  npx tributary query --demo "select * from tributary.runs order by id desc limit 5"
+  npx tributary demo --serve                      the same, and then the page of an operator, live
+  npx tributary query --demo "select * from erp_models.receivables_aging order by total desc limit 5"
   npx tributary status --demo
   npx tributary reference-server --data demo      serve the API and point your own program at it
-  npx tributary serve --help                      receive the events of a real installation
-  npx tributary push --help                       write records back, each at most once
-  npx tributary sync --help                       sync a real installation: SERVICE_API_URL and SERVICE_API_TOKEN`)
+  npx tributary init                              connect a real installation; then doctor, sync and serve
+  npx tributary push --help                       write records back, each at most once`)
   })
 ).pipe(
   Command.withDescription("See it work end to end on this machine: no account, nothing to install"),
-  Command.withExamples([{ command: "tributary demo", description: "From nothing to SQL in half a minute" }])
+  Command.withExamples([
+    { command: "tributary demo", description: "From nothing to SQL in half a minute" },
+    { command: "tributary demo --serve", description: "And then serving, with the page, until Ctrl-C" }
+  ])
 )

@@ -8,6 +8,7 @@ import type { Datasets } from "../model/Table.ts"
 import { control } from "../pipeline/ControlTables.ts"
 import * as Query from "../postgres/Query.ts"
 import * as PushStatus from "../push/Status.ts"
+import * as ScheduleStatus from "../schedule/Status.ts"
 import * as WebhookStatus from "../webhook/Status.ts"
 import { config, configuration, demoWarehouse, json, reported } from "./Command.ts"
 import * as Output from "./Output.ts"
@@ -207,6 +208,50 @@ export const outboxLines = (companies: ReadonlyArray<PushStatus.OutboxStatus>): 
     return `  outbox of ${company}: ${open}, ${Output.count(refused)} refused; see them with npx tributary push status`
   })
 
+const named = (tasks: ReadonlyArray<ScheduleStatus.TaskStanding>): string =>
+  tasks.map(({ resource, kind }) => (kind === "sync" ? resource : `backfill of ${resource}`)).join(", ")
+
+/** What runs by schedule, runs now, rests and fails, in lines; nothing where nobody has ever served. */
+export const scheduleLines = ({ processes, tasks }: ScheduleStatus.ScheduleStatus): ReadonlyArray<string> => {
+  const companies = [...new Set(tasks.map(({ company }) => company))]
+  const alive =
+    processes > 0
+      ? `${Output.count(processes)} alive`
+      : "none alive, so that nothing runs by schedule; start one with: npx tributary serve"
+  return companies.flatMap((company, index) => {
+    const own = tasks.filter((task) => task.company === company)
+    const syncs = own.filter(({ kind, schedule }) => kind === "sync" && schedule !== null)
+    const running = own.filter(({ isRunning }) => isRunning)
+    const paused = own.filter(({ pausedAt }) => pausedAt !== null)
+    const asked = own.filter(({ askedAt, isRunning }) => askedAt !== null && !isRunning)
+    const skipped = own.filter(({ status }) => status === "skipped")
+    const failing = own.filter(({ status, isRunning }) => status === "failed" && !isRunning)
+    const [next] = syncs
+      .filter(({ isRunning, pausedAt, nextInMs }) => !isRunning && pausedAt === null && nextInMs !== null)
+      .sort((a, b) => a.nextInMs! - b.nextInMs!)
+    const when = (ms: number) => (ms <= 0 ? `due since ${Output.elapsed(-ms)}` : `in ${Output.elapsed(ms)}`)
+    return [
+      ...(index === 0 ? [`  processes of serve: ${alive}`] : []),
+      `  schedule of ${company}: ${Output.count(syncs.length)} resources` +
+        (next === undefined ? "" : `, next ${next.resource} ${when(next.nextInMs!)}`),
+      ...(running.length === 0 ? [] : [`    running: ${named(running)}`]),
+      ...(asked.length === 0 ? [] : [`    asked for: ${named(asked)}`]),
+      ...(paused.length === 0 ? [] : [`    paused: ${named(paused)}`]),
+      ...(skipped.length === 0 ? [] : [`    skipped: ${named(skipped)}`]),
+      // What stops a company is the same sentence for all of its resources.
+      ...[...new Set(failing.map(({ error }) => error))].flatMap((error) => {
+        const same = failing.filter((task) => task.error === error)
+        const { remedy, nextInMs } = same[0]!
+        const again = nextInMs === null ? "" : `; again ${nextInMs <= 0 ? "soon" : when(nextInMs)}`
+        return [
+          `    failed: ${named(same)}: ${error ?? "nobody knows why"}${again}`,
+          ...(remedy === null ? [] : [`      what to do: ${remedy}`])
+        ]
+      })
+    ]
+  })
+}
+
 export const command = Command.make(
   "status",
   { config, demo: demoWarehouse, json },
@@ -214,7 +259,8 @@ export const command = Command.make(
     const {
       resources: statuses,
       webhooks,
-      outbox
+      outbox,
+      schedule
     } = yield* reported(
       Effect.gen(function* () {
         const settings = yield* configuration(flags.config)
@@ -222,14 +268,15 @@ export const command = Command.make(
           Effect.all({
             resources: read(settings.datasets),
             webhooks: WebhookStatus.read,
-            outbox: PushStatus.open
+            outbox: PushStatus.open,
+            schedule: ScheduleStatus.read
           }),
           Warehouse.placeOf(settings, flags.demo)
         )
       })
     )
-    if (flags.json) return yield* Output.print(Output.toJson({ resources: statuses, webhooks, outbox }))
-    const beside = [...outboxLines(outbox), ...webhookLines(webhooks)]
+    if (flags.json) return yield* Output.print(Output.toJson({ resources: statuses, schedule, webhooks, outbox }))
+    const beside = [...scheduleLines(schedule), ...outboxLines(outbox), ...webhookLines(webhooks)]
     const tellBeside = Effect.forEach(beside, Output.print, { discard: true })
     if (statuses.length === 0) {
       yield* Output.print("Nothing has been synced yet. Start with: npx tributary sync")

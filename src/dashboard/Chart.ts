@@ -158,14 +158,14 @@ export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions
             html`<line x1="${x(at)}" x2="${x(at)}" y1="${bottom}" y2="${bottom + 5}" /><text
                 class="across"
                 x="${x(at)}"
-                y="${bottom + 22}"
+                y="${bottom + 28}"
               >
                 ${clock(at)}
               </text>`
         )}
     </g>
     <text class="unit" x="${left - 50}" y="${top - 14}">requests a minute</text>
-    <text class="unit" x="4" y="${bottom + 22}">UTC</text>
+    <text class="unit" x="4" y="${bottom + 28}">UTC</text>
     ${held.map(
       (one) =>
         html`<rect

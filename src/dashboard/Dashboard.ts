@@ -107,7 +107,10 @@ export const start = Effect.fnUntraced(function* (
     handle: (request, response) => {
       request.on("error", () => {})
       response.on("error", () => {})
-      if (isStopping()) response.shouldKeepAlive = false
+      // A connection that nobody closes would hold up the end.
+      response.once("finish", () => {
+        if (isStopping()) request.socket.destroySoon()
+      })
       answer(request, response)
     }
   })
@@ -160,17 +163,26 @@ interface Application {
 
 // ------------------------------------------------------------------------------------------------------- what is shown
 
-const awayPage = (sentence: string): Page =>
+/** Comes alive by itself when it is over. */
+const passing = (title: string, sentence: string): Page =>
   page({
-    title: "The warehouse is away",
+    title,
     status: 503,
     section: null,
-    body: html`<h1>The warehouse is away</h1>
+    body: html`<h1>${title}</h1>
       <p>${sentence}</p>`
   })
 
-const away = awayPage(
+const away = passing(
+  "The warehouse is away",
   "Postgres does not answer. This page shows itself again as soon as it does; nothing is lost meanwhile."
+)
+
+const slow = passing("The warehouse is slow", "It took too long to answer. This page tries again by itself.")
+
+const failed = passing(
+  "This page cannot be shown now",
+  "The warehouse could not answer it; the log of the service says why. This page tries again by itself."
 )
 
 const problemPage = (status: PageStatus, title: string, sentence: string): Page =>
@@ -182,6 +194,13 @@ const problemPage = (status: PageStatus, title: string, sentence: string): Page 
     body: html`<h1>${title}</h1>
       <p>${sentence}</p>`
   })
+
+const notDone = problemPage(503, "The warehouse is away", "Postgres does not answer, so that nothing was done.")
+const notCertain = problemPage(
+  503,
+  "The warehouse failed",
+  "It is not certain that this was done. Look at the page again before you repeat it."
+)
 
 const titles = {
   400: "That makes no sense",
@@ -329,8 +348,9 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
     route: Route,
     request: Omit<PageRequest, "now" | "companies" | "background">
   ): Effect.Effect<Answer> => {
+    const isAction = route.method === "POST"
     const back = behind()
-    if (back === null) return Effect.succeed(away)
+    if (back === null) return Effect.succeed(isAction ? notDone : away)
     const { companies, background, context } = back
     const handled = Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -342,11 +362,10 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
           : yield* sql<{ now: Date }>`select tributary.now() as now`
       return yield* route.handle({ ...request, now: row!.now, companies, background })
     })
-    const isAction = route.method === "POST"
     return (isAction ? handled : slots.withPermit(transaction(handled))).pipe(
       Effect.timeoutOrElse({
         duration: isAction ? actionMaxMs : pageMaxMs,
-        orElse: () => Effect.succeed(awayPage("It took too long to answer. This page tries again by itself."))
+        orElse: () => Effect.succeed(isAction ? notCertain : slow)
       }),
       Effect.tap(() =>
         Effect.sync(() => {
@@ -356,19 +375,7 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
       Effect.catch((error: PageError | SqlError | DatabaseError) => {
         if (error instanceof PageError) return Effect.succeed(refusal(error.status, error.message))
         const { message, code, isRetryable } = DatabaseError.from("page")(error)
-        const shown = isAction
-          ? problemPage(
-              503,
-              "The warehouse failed",
-              "It is not certain that this was done. Look at the page again before you repeat it."
-            )
-          : isRetryable
-            ? away
-            : awayPage(
-                code === statementTimedOut
-                  ? "It took too long to answer. This page tries again by itself."
-                  : "It could not answer this page; the log of the service says why. This page tries again by itself."
-              )
+        const shown = isAction ? notCertain : isRetryable ? away : code === statementTimedOut ? slow : failed
         return Effect.as(tell(`The page ${route.path} could not be made: ${message}`), shown)
       }),
       Effect.catchDefect((defect) =>
@@ -386,7 +393,7 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
     if (form instanceof Response) return form
     const answer = await run(
       answerOf(route, {
-        path: c.req.param() as Readonly<Record<string, string>>,
+        path: c.req.param(),
         query: new URL(c.req.url).searchParams,
         form,
         datasets: options.datasets,
@@ -483,6 +490,8 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
     return show(c, refusal(404, "No page has this address."), admitted.session)
   })
   app.onError(async (error, c) => {
+    // Whoever asked went away, so that the page was given up.
+    if (c.req.raw.signal.aborted) return c.body(null, 500)
     await run(Effect.logError("A request for a page could not be handled", error), new AbortController().signal)
     return show(c, broken, null)
   })

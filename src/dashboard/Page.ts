@@ -4,7 +4,7 @@
  * Every value that is shown goes through `html` of hono, which escapes it. Nothing here is trusted: the path, the query and
  * the form come from outside and are decoded by each page.
  */
-import { html } from "hono/html"
+import type { html } from "hono/html"
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"

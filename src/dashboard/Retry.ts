@@ -5,7 +5,6 @@
  * quarantine only by having been landed, or by being gone. What came of it is told in a sentence.
  */
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { childrenOf } from "../model/Table.ts"
@@ -18,9 +17,8 @@ import type { PageRequest, ShownCompany } from "./Page.ts"
 import * as Quarantine from "./QuarantineFigures.ts"
 import { beginning, visible } from "./Text.ts"
 
-/** Somebody else reads records of the resource: they take turns of some seconds. */
-const turnsWaitedFor = 40
-const turnEveryMs = 500
+/** Somebody else reads records of the resource: they take turns, and each is waited for some seconds. */
+const turnsWaitedFor = 3
 const reasonMax = 200
 
 /** The configured company that the source knows by this number; it is asked where nobody did before. */
@@ -38,8 +36,14 @@ const companyOf = Effect.fnUntraced(function* (
   return null
 })
 
+const isTaken = ({ failure }: Outcome): boolean => failure?.kind === "AlreadyRunning"
+
 /** What came of reading it: by what stands in quarantine afterwards, whoever read it. */
-const told = Effect.fnUntraced(function* (entry: Quarantine.Listed, recordId: string, { failure, totals }: Outcome) {
+const told = Effect.fnUntraced(function* (entry: Quarantine.Listed, recordId: string, outcome: Outcome) {
+  const { failure, totals } = outcome
+  if (isTaken(outcome)) {
+    return "It could not be read, since somebody else was reading records of this resource all the while. Try again in a moment."
+  }
   if (failure !== null) {
     return `It could not be read: ${beginning(failure.message, reasonMax)}. What to do: ${visible(failure.remedy)}.`
   }
@@ -89,12 +93,6 @@ export const retry = Effect.fn("Retry.retry")(function* (
     ids: [recordId],
     authority: "newer",
     children: childrenOf(tables, entry.resource)
-  }).pipe(
-    Effect.repeat({
-      until: ({ failure }) => failure?.kind !== "AlreadyRunning",
-      times: turnsWaitedFor,
-      schedule: Schedule.spaced(turnEveryMs)
-    })
-  )
+  }).pipe(Effect.repeat({ until: (outcome) => !isTaken(outcome), times: turnsWaitedFor - 1 }))
   return yield* told(entry, recordId, outcome)
 }, urgently)

@@ -49,7 +49,7 @@ export const freshness = ({ freshAt, judged: { ageMs, promiseMs, isBarred } }: R
 
 /** When it runs next, or why not. */
 export const next = ({ task, judged: { isRunning } }: ResourceState, now: Date): Html => {
-  if (isRunning) return html`${task?.askedAt == null ? "running now" : "running now, and asked for once more"}`
+  if (isRunning) return html`running now${task === null || task.askedAt === null ? "" : ", and asked for once more"}`
   if (task === null) return html`<span class="none">no schedule</span>`
   if (task.askedAt !== null) return html`asked for ${ago(task.askedAt, now)}`
   if (task.pausedAt !== null) return html`<span class="none">paused</span>`
@@ -113,4 +113,16 @@ const units = ["bytes", "KB", "MB", "GB", "TB"] as const
 export const bytes = (value: number): string => {
   const index = value < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(value) / 3))
   return index === 0 ? `${count(value)} bytes` : `${(value / 1000 ** index).toFixed(1)} ${units[index]}`
+}
+
+/** What went wrong last; the task's own word where it failed later than the run. Null where nothing is wrong. */
+export const troubleOf = ({
+  task,
+  lastRun: run,
+  judged
+}: ResourceState): { readonly error: string; readonly remedy: string | null } | null => {
+  if (!judged.isFailing && !judged.isBarred) return null
+  if (run !== null && run.status === "failed" && run.error !== null) return { error: run.error, remedy: run.remedy }
+  if (task !== null && task.error !== null) return { error: task.error, remedy: task.remedy }
+  return { error: "The last run failed; nothing is known of why.", remedy: null }
 }

@@ -115,6 +115,8 @@ export interface OpenOptions {
   readonly children: ReadonlyArray<{ readonly resource: string; readonly field: string }>
   /** See {@link TurnOptions.takesOver}. */
   readonly takesOver?: boolean
+  /** See {@link TurnOptions.waits}. */
+  readonly waits?: boolean
 }
 
 /** What a run may look at before it decides what to do. */
@@ -161,7 +163,8 @@ export const open = Effect.fn("Lander.open")(function* (
   const { table, companyId, lane, origin } = options
   const resource = table.resource.path
   const sql = mergeSql(table, options.authority)
-  const turn = yield* take({ resource, companyId, lane, takesOver: options.takesOver ?? false })
+  const { takesOver = false, waits = true } = options
+  const turn = yield* take({ resource, companyId, lane, takesOver, waits })
   if (turn.learnt !== Overlay.learntCount(table.resource)) return yield* new TableChanged({ resource })
   const { run, checkpoint } = turn
   const { fence } = checkpoint

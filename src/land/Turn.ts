@@ -49,6 +49,8 @@ export interface TurnOptions {
   readonly lane: Lane
   /** Whoever holds the lock has given no sign of life for long: the server ends its session, and what it had open. */
   readonly takesOver?: boolean
+  /** Whether it waits for a moment for a run that may just be ending; default true. */
+  readonly waits?: boolean
 }
 
 export interface Turn extends TurnOptions {
@@ -125,7 +127,7 @@ export const take = Effect.fn("Turn.take")(function* (
     // A process that was just killed holds its lock until the server has noticed.
     Effect.retry({
       while: (error) => error._tag === "AlreadyRunning",
-      times: lockRetries,
+      times: options.waits === false && options.takesOver !== true ? 0 : lockRetries,
       schedule: Schedule.spaced(lockRetryEveryMs)
     })
   )

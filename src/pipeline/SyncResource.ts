@@ -53,6 +53,8 @@ export interface SyncResourceOptions {
   readonly backfill?: { readonly since: string | null; readonly until: string | null }
   /** A process that was at it has given no sign of life for long: its lock does not hold this one up. */
   readonly takesOver?: boolean
+  /** Whether it waits for a moment for a run that may just be ending; default true. */
+  readonly waits?: boolean
 }
 
 export const batchRecordsMaxDefault = 2_500
@@ -204,7 +206,8 @@ const attempt = Effect.fnUntraced(function* (options: SyncResourceOptions, state
       acceptDeletions: options.acceptDeletions,
       deletionsShareMax: engine.deletionsShareMax,
       children: options.children ?? [],
-      takesOver: options.takesOver ?? false
+      takesOver: options.takesOver ?? false,
+      waits: options.waits ?? true
     },
     Effect.fnUntraced(function* (checkpoint, look) {
       const wish = { full: options.full || options.acceptRestored === true }

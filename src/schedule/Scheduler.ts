@@ -183,6 +183,9 @@ const knownOf = Effect.fnUntraced(function* (companyId: bigint, resource: string
   return standingOf(row)
 })
 
+const placeOf = ({ company, resource }: Pick<Tasks.Held, "company" | "resource">): string =>
+  JSON.stringify([company, resource])
+
 const keyOf = ({ company, resource, kind }: Pick<Tasks.Held, "company" | "resource" | "kind">): string =>
   JSON.stringify([company, resource, kind])
 
@@ -211,6 +214,8 @@ const schedule = Effect.fnUntraced(function* (options: SchedulerOptions) {
   const names = [...standings.keys()]
   const running = yield* FiberMap.make<string>()
   const claims = new Map<string, Tasks.Claim>()
+  /** Until when a resource is left alone, since somebody else is at it; on the process's monotonic clock. */
+  const busyUntilMs = new Map<string, number>()
   const freed = Latch.makeUnsafe(false)
   const oneAtATime = yield* Semaphore.make(1)
   const views = oneAtATime.withPermit(applyViews(options))
@@ -372,6 +377,8 @@ const schedule = Effect.fnUntraced(function* (options: SchedulerOptions) {
       engine: company.engine,
       children: childrenOf(tables, path),
       takesOver: claim.leftAt !== null && !known.isTaken,
+      // What another run is at is looked at again, and counted.
+      waits: false,
       ...(claim.kind === "backfill" ? { backfill: { since: claim.since, until: claim.until } } : {})
     }).pipe(
       Effect.provideService(Priority, {
@@ -427,7 +434,8 @@ const schedule = Effect.fnUntraced(function* (options: SchedulerOptions) {
           verdict.status === "postponed" ? Tasks.postpone(claim, verdict.nextMs) : Tasks.finish(claim, verdict)
         // Where it cannot be written, the lease runs out and somebody looks again.
         yield* Effect.ignore(restore(patiently(written)))
-        if (verdict.status !== "postponed") yield* tell(claim, verdict)
+        if (verdict.status !== "postponed") return yield* tell(claim, verdict)
+        busyUntilMs.set(placeOf(claim), monotonicMs() + soonMs)
       })
     ).pipe(
       Effect.provideService(Progress, progress),
@@ -445,11 +453,13 @@ const schedule = Effect.fnUntraced(function* (options: SchedulerOptions) {
   const take = Effect.fnUntraced(function* (ready: ReadonlyArray<Standing>) {
     const runnable = yield* Effect.forEach(ready, ({ company }) =>
       Effect.map(company.tables, (tables) =>
-        [...tables.values()].map(({ resource }) => ({
-          company: company.name,
-          resource: resource.path,
-          parent: resource.parent?.resource ?? null
-        }))
+        [...tables.values()]
+          .map(({ resource }) => ({
+            company: company.name,
+            resource: resource.path,
+            parent: resource.parent?.resource ?? null
+          }))
+          .filter((one) => (busyUntilMs.get(placeOf(one)) ?? 0) <= monotonicMs())
       )
     )
     for (;;) {

@@ -104,8 +104,10 @@ export const read: Effect.Effect<ReadonlyArray<CompanyStatus>, SqlError, SqlClie
             array(select reason from tributary.inbox d
                    where d.company = i.company and d.state = 'dead' and d.reason is not null
                    group by reason order by max(id) desc limit ${deadReasonsMax}) as "deadReasons"
-       from tributary.inbox i
-      where state in ('waiting', 'dead') or (state in ('done', 'ignored') and settled_at > tributary.now() - interval '1 day')
+       from (select company, state, received_at from tributary.inbox where state = 'waiting'
+             union all select company, state, received_at from tributary.inbox where state = 'dead'
+             union all select company, state, received_at from tributary.inbox
+              where state in ('done', 'ignored') and settled_at > (select tributary.now() - interval '1 day')) i
       group by company`
     )
     const gaps = yield* sql.unsafe<Of<GapStatus>>(

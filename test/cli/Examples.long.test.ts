@@ -56,6 +56,7 @@ const refused = (externalid: string, line: string) => (stage: Stage) =>
 /** By the example as the help shows it, in the order in which they are run. */
 const prepared: Readonly<Record<string, Prepared>> = {
   "tributary demo": { says: /are equal/ },
+  "tributary demo --serve": { serves: true, says: /page[^]*http:\/\/127\.0\.0\.1:\d+\/?\s[^]*Ctrl-C/i },
   "tributary status --demo --json": { says: /"resource":"customers"/ },
   "tributary init": {
     as: "mkdir -p asked && cd asked && tributary init",
@@ -169,7 +170,7 @@ const prepared: Readonly<Record<string, Prepared>> = {
   "tributary serve --dashboard 127.0.0.1:9001": {
     as: "tributary serve --dashboard 127.0.0.1:0",
     serves: true,
-    says: /page.*http:\/\/127\.0\.0\.1:\d+/i
+    says: /http:\/\/127\.0\.0\.1:\d+/
   },
   "tributary webhooks ensure": {
     first: (stage) => Effect.orDie(stage.begin("tributary serve", /Receiving events at/)),

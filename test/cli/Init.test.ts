@@ -67,9 +67,20 @@ describe("the address", () => {
 
 describe("the .env", () => {
   it("keeps what is there, whatever it is, and holds every value as it was given", () => {
-    const value = fc.string({ minLength: 1, maxLength: 30, unit: "grapheme-ascii" }).filter((text) => text.trim() === text)
+    const value = fc
+      .string({ minLength: 1, maxLength: 30, unit: "grapheme-ascii" })
+      .filter((text) => text.trim() === text)
     const before = fc.array(
-      fc.constantFrom("A=1", "# a remark", "", "export B='two words'", 'C="x # y"', "NORTH_TOKEN=old", "D=a=b", "E: yes"),
+      fc.constantFrom(
+        "A=1",
+        "# a remark",
+        "",
+        "export B='two words'",
+        'C="x # y"',
+        "NORTH_TOKEN=old",
+        "D=a=b",
+        "E: yes"
+      ),
       { maxLength: 8 }
     )
     let written = 0
@@ -231,11 +242,7 @@ describe("a conversation", () => {
           const url = [...typed(host), enter]
 
           const broken = terminalOf([url, [enter], [...typed("half-a-tok"), ctrlC]])
-          const stopped = yield* Effect.exit(
-            initialise(nothing, {}).pipe(
-              at(broken)
-            )
-          )
+          const stopped = yield* Effect.exit(initialise(nothing, {}).pipe(at(broken)))
           assert.isTrue(Exit.isFailure(stopped) && Cause.hasInterruptsOnly(stopped.cause))
           assert.deepStrictEqual(readdirSync(folder), [])
 
@@ -255,14 +262,15 @@ describe("a conversation", () => {
             [...open, enter, ...open.map(() => back), ...typed("https://hooks.example.com/in/"), enter],
             [...typed("a long password"), enter]
           ])
-          const done = yield* initialise(nothing, {}).pipe(
-            at(good)
-          )
+          const done = yield* initialise(nothing, {}).pipe(at(good))
           assert.strictEqual(good.asked(), 11, "every question was asked, the one for the token twice")
           assert.include(good.shown(), "is not https")
           for (const secret of [token, "wrong-token", "a long password"]) {
             assert.notInclude(good.shown(), secret)
-            assert.notInclude(JSON.stringify(done, (_, one: unknown) => (typeof one === "bigint" ? `${one}` : one)), secret)
+            assert.notInclude(
+              JSON.stringify(done, (_, one: unknown) => (typeof one === "bigint" ? `${one}` : one)),
+              secret
+            )
           }
           assert.deepInclude(done, { config: "config/tributary.yaml", backup: null })
           assert.deepStrictEqual(done?.variables, ["NORTH_X_TOKEN", "TRIBUTARY_DASHBOARD_PASSWORD"])
@@ -289,7 +297,9 @@ describe("a conversation", () => {
               url: reference.baseUrl,
               token,
               companyId: null,
-              resources: [...serviceV2.resources.values()].filter(({ area }) => area === "orders").map(({ path }) => path),
+              resources: [...serviceV2.resources.values()]
+                .filter(({ area }) => area === "orders")
+                .map(({ path }) => path),
               webhookSecrets: [],
               webhookEvents: null
             }

@@ -17,9 +17,12 @@ beforeAll(async () => {
   look = await visit(browser, served.url)
 }, 90_000)
 afterAll(async () => {
-  await look?.close()
-  await browser?.close()
-  await operator?.close()
+  try {
+    await look?.close()
+  } finally {
+    await browser?.close()
+    await operator?.close()
+  }
 })
 
 interface TaskRow {

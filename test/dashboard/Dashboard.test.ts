@@ -1,6 +1,7 @@
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import { query } from "../../src/postgres/Connection.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import * as Migrations from "../../src/postgres/Migrations.ts"
 import * as Tasks from "../../src/schedule/Tasks.ts"
@@ -113,7 +114,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
       )
       const rank = ["failing", "late", "quarantine", "paused", "fresh"]
       const north = states.slice(0, states.length / 2).map((state) => rank.indexOf(state!))
-      assert.deepStrictEqual(north, north.toSorted())
+      assert.deepStrictEqual(
+        north,
+        north.toSorted((one, other) => one - other)
+      )
       assert.include(north, 0)
       assert.include(north, 4)
       assert.strictEqual((yield* ask(`${url}/?state=unheard`)).status, 400)
@@ -193,7 +197,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
       target: Readonly<Record<string, string>>,
       more: Readonly<Record<string, string>> = {}
     ) {
-      const question = yield* ask(`${url}/confirm/${what}?${new URLSearchParams(target)}`)
+      const question = yield* ask(`${url}/confirm/${what}?${new URLSearchParams(target).toString()}`)
       assert.strictEqual(question.status, 200)
       assert.notInclude(question.text, "hx-trigger", "a form stays as it is")
       assert.include(question.text, "Cancel")
@@ -285,6 +289,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         assert.strictEqual(without.status, 503)
         assert.include(words(without.text), "The warehouse is away")
         assert.include(without.text, "hx-trigger", "it comes alive again")
+        const form = { form_token: tokenOf((yield* ask(`${dashboard.url}/confirm/sync`)).text), company: "north" }
+        assert.strictEqual((yield* post(`${dashboard.url}/do/sync`, form)).status, 403)
         const { endpoint } = yield* Database
         const { host, port, user, password, database } = endpoint
         const gate = yield* makeGate(
@@ -304,6 +310,47 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         yield* until("the pages", ask(dashboard.url), ({ status }) => status === 200)
         yield* Fiber.interrupt(within)
         assert.strictEqual((yield* ask(dashboard.url)).status, 503)
+      })
+    )
+
+    it.effect("that takes long is given up when nobody waits for it any more", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies)
+        const sql = yield* SqlClient.SqlClient
+        const waiting = Effect.map(
+          sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
+                              where datname = current_database() and wait_event_type = 'Lock'`,
+          ([row]) => row!.n
+        )
+        const waitFor = (n: number) =>
+          waiting.pipe(
+            Effect.flatMap((now) => (now === n ? Effect.void : Effect.fail(`${now} wait instead of ${n}`))),
+            Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 200 })
+          )
+        const client = yield* (yield* Database).connect
+        yield* query(client, "lock", "begin; lock table tributary.row_counts")
+        const asking = yield* Effect.forkChild(ask(url))
+        yield* waitFor(1)
+        yield* Fiber.interrupt(asking)
+        yield* waitFor(0)
+        yield* query(client, "unlock", "rollback")
+        assert.strictEqual((yield* ask(url)).status, 200)
+      })
+    )
+
+    it.effect("that nobody foresaw is told by the log, not by the page", () =>
+      Effect.gen(function* () {
+        const broken = {
+          ...shownCompany("north", 1n),
+          get name(): string {
+            throw new Error("an inner secret")
+          }
+        }
+        const reply = yield* ask(yield* showing([broken]))
+        assert.strictEqual(reply.status, 500)
+        assert.include(words(reply.text), "Something went wrong")
+        assert.notMatch(reply.text, /inner secret|\.ts:/)
+        assert.notInclude(reply.text, "hx-trigger")
       })
     )
 

@@ -1,72 +1,12 @@
 /** The pages of quarantine, and a record once more: against Postgres and the reference server. */
 import { assert, describe, layer } from "@effect/vitest"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
-import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
-import { Transport } from "../../connectors/service-v2/client/index.ts"
-import { Budget } from "../../src/budget/Budget.ts"
 import { routes } from "../../src/dashboard/pages/Quarantine.ts"
-import { type Table, tableOf } from "../../src/model/Table.ts"
-import * as TablePlan from "../../src/model/TablePlan.ts"
-import { syncResource } from "../../src/pipeline/SyncResource.ts"
-import * as Tasks from "../../src/schedule/Tasks.ts"
-import { type ReferenceProcess, startReference } from "../support/reference.ts"
 import { address } from "../../src/dashboard/Text.ts"
-import { ask, companyAt, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
-
-class Source extends Context.Service<Source, ReferenceProcess>()("test/dashboard/Source") {}
-
-const paths = ["salesmen", "orderdeposits"]
-const tables = new Map<string, Table>(paths.map((path) => [path, tableOf(serviceV2.resources.get(path)!)]))
-
-const stand = Layer.effect(
-  Source,
-  Effect.acquireRelease(
-    Effect.promise(() => startReference()),
-    (server) => Effect.promise(() => server.stop())
-  )
-).pipe(
-  Layer.merge(Layer.effectDiscard(TablePlan.apply([...tables.values()]))),
-  Layer.provideMerge(warehouse),
-  Layer.merge(Layer.merge(Transport.layerUndici(), Budget.layerUnlimited))
-)
-
-let companies = 500
-
-/** A company of its own, one of whose salesmen has a name that no Postgres can hold. */
-const makeStand = Effect.fnUntraced(function* () {
-  const source = yield* Source
-  const sql = yield* SqlClient.SqlClient
-  const id = (companies += 1)
-  const name = `company ${id}`
-  const token = yield* Effect.promise(() => source.token(id))
-  const company = yield* companyAt({ name, baseUrl: source.baseUrl, token, tables })
-  yield* Tasks.identified(name, BigInt(id))
-  const control = (method: string, path: string, body?: unknown) =>
-    Effect.promise(() => source.control(method, path, body))
-  const put = (resource: string, records: ReadonlyArray<object>) =>
-    control("POST", "/records", { company: id, resource, records })
-  yield* put("salesmen", [
-    { id: 1, name: "Ada" },
-    { id: 2, name: "a NUL \u0000 inside" }
-  ])
-  const { status } = yield* syncResource({
-    companyId: BigInt(id),
-    connector: company.connector,
-    table: tables.get("salesmen")!,
-    full: false,
-    acceptDeletions: false,
-    batchRecordsMax: 2_500
-  })
-  assert.strictEqual(status, "quarantined")
-  const [entry] = yield* sql<{ id: bigint }>`select id from tributary.quarantine where company_id = ${id}`
-  const post = { id: String(entry!.id) }
-  const rows = sql<{ id: bigint; name: string }>`
-    select id, name from erp.salesmen where _company_id = ${id} and _deleted_at is null order by id`
-  return { id, name, sql, company, control, put, entry: entry!.id, post, rows }
-})
+import * as Tasks from "../../src/schedule/Tasks.ts"
+import { ask, holdsHostile, hostile, unconnected } from "./asking.ts"
+import { makeStand, stand } from "./quarantined.ts"
 
 describe("quarantine", () => {
   layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("against the source", (it) => {

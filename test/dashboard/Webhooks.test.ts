@@ -1,17 +1,13 @@
 /** The page of the webhooks and what can be done from it: against Postgres and the reference server in process. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as HttpClient from "effect/http/HttpClient"
-import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as Budget from "../../src/budget/Budget.ts"
 import { routes } from "../../src/dashboard/pages/Webhooks.ts"
 import * as Secrets from "../../src/webhook/Secrets.ts"
 import * as Subscribe from "../../src/webhook/Subscribe.ts"
-import { server } from "../reference-server/support.ts"
 import { address } from "../../src/dashboard/Text.ts"
-import { ask, companyAt, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
+import { ask, holdsHostile, hostile, makeSource, unconnected, warehouse } from "./asking.ts"
 
 const events = ["salesmen.created", "salesmen.updated"]
 let companies = 0
@@ -20,34 +16,12 @@ let companies = 0
 const stand = Effect.fnUntraced(function* () {
   const name = `company-${(companies += 1)}`
   const url = `https://hooks.example.com/hooks/${name}`
-  const state = { status: 204, body: "", isSilent: false }
+  const state = { status: 204, body: "" }
   const send = async () => ({ status: state.status, body: Buffer.from(state.body), durationms: 3, failure: null })
-  const running = server({ network: { send } })
+  const running = makeSource({ network: { send } })
   const token = running.token()
-  running.control("PUT", "/limits", { testCallsPerMinute: 1000, requestsPerMinute: 100_000 })
-  const requests: Array<string> = []
-  const http = HttpClient.make((request, address) =>
-    Effect.gen(function* () {
-      requests.push(`${request.method} ${address.pathname.replace("/!/api/v2", "")}`)
-      if (state.isSilent) return yield* Effect.never
-      const answer = running.served.handle({
-        method: request.method,
-        url: address.pathname + address.search,
-        headers: request.headers,
-        body: request.body._tag === "Uint8Array" ? Buffer.from(request.body.body) : null
-      })
-      const whole = answer.pending === undefined ? answer : yield* Effect.promise(() => answer.pending!)
-      const text = whole.chunks === undefined ? whole.body : [...whole.chunks].join("")
-      return HttpClientResponse.fromWeb(request, new Response(text, { status: whole.status, headers: whole.headers }))
-    })
-  )
-  const company = yield* companyAt({
-    name,
-    baseUrl: "http://127.0.0.1/!/api/v2",
-    token,
-    receivesAt: url,
-    events
-  }).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.provide(Budget.Budget.layerUnlimited))
+  const { requests } = running
+  const company = yield* running.company(name, token, { receivesAt: url, events })
   const { subscription } = yield* Subscribe.ensure(company, { url, events }).pipe(
     Effect.provide(Secrets.layer([{ name, token: Redacted.make(token), configured: [] }]))
   )

@@ -3,19 +3,22 @@
  */
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { ServiceClient } from "../../connectors/service-v2/client/index.ts"
-import type { Budget } from "../../src/budget/Budget.ts"
+import { Budget } from "../../src/budget/Budget.ts"
 import type { PageRequest, Route, ShownCompany } from "../../src/dashboard/Page.ts"
-import { datasetsDefault, type Table } from "../../src/model/Table.ts"
+import { datasetsDefault } from "../../src/model/Table.ts"
 import { engineDefault } from "../../src/pipeline/SyncResource.ts"
-import { Database } from "../../src/postgres/Database.ts"
+import type { Database } from "../../src/postgres/Database.ts"
 import * as Migrations from "../../src/postgres/Migrations.ts"
+import { server } from "../reference-server/support.ts"
 import { layerSql } from "../support/postgres.ts"
-import * as Layer from "effect/Layer"
 
 /** An empty warehouse. */
 export const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
@@ -26,32 +29,43 @@ export const hostile = `<script>alert("x")</script>&'\u202e`
 /** Whether the text holds it as it was given. */
 export const holdsHostile = (text: string): boolean => text.includes("<script>") || text.includes("\u202e")
 
-/** A company of the reference server at this address. */
-export const companyAt = (given: {
-  readonly name: string
-  readonly baseUrl: string
-  readonly token: string
-  readonly tables?: ReadonlyMap<string, Table>
-  readonly receivesAt?: string
-  readonly events?: ReadonlyArray<string>
-}): Effect.Effect<ShownCompany, never, Budget | Effect.Services<ReturnType<typeof ServiceClient.make>>> =>
-  Effect.map(
-    ServiceClient.make({
-      baseUrl: given.baseUrl,
-      token: Redacted.make(given.token),
-      catalogue: serviceV2,
-      pageSize: 100,
-      requestTimeoutMs: 5_000,
-      retry: { attemptsMax: 2, backoffBaseMs: 5, backoffMaxMs: 10 }
-    }),
-    (connector): ShownCompany => ({
-      ...unconnected(given.name),
-      ...(given.receivesAt === undefined ? {} : { receivesAt: given.receivesAt }),
-      ...(given.events === undefined ? {} : { events: given.events }),
-      connector,
-      tables: Effect.succeed(given.tables ?? new Map())
+/** A reference server in process, and a company of it by each of its tokens. */
+export const makeSource = (options: Parameters<typeof server>[0] = {}) => {
+  const running = server(options)
+  running.control("PUT", "/limits", { requestsPerMinute: 1_000_000, testCallsPerMinute: 1_000 })
+  /** Requests of all companies so far. */
+  const requests: Array<string> = []
+  /** What happens before a request is answered. */
+  const state = { before: Effect.void }
+  const http = HttpClient.make((request, address) =>
+    Effect.gen(function* () {
+      requests.push(`${request.method} ${address.pathname.replace("/!/api/v2", "")}`)
+      yield* state.before
+      const answer = running.served.handle({
+        method: request.method,
+        url: address.pathname + address.search,
+        headers: request.headers,
+        body: request.body._tag === "Uint8Array" ? Buffer.from(request.body.body) : null
+      })
+      const whole = answer.pending === undefined ? answer : yield* Effect.promise(() => answer.pending!)
+      const text = whole.chunks === undefined ? whole.body : [...whole.chunks].join("")
+      return HttpClientResponse.fromWeb(request, new Response(text, { status: whole.status, headers: whole.headers }))
     })
-  ).pipe(Effect.orDie)
+  )
+  const company = (name: string, token: string, more: Partial<ShownCompany> = {}): Effect.Effect<ShownCompany> =>
+    ServiceClient.make({
+      baseUrl: "http://127.0.0.1/!/api/v2",
+      token: Redacted.make(token),
+      catalogue: serviceV2,
+      retry: { attemptsMax: 2, backoffBaseMs: 5, backoffMaxMs: 10 }
+    }).pipe(
+      Effect.map((connector) => unconnected(name, { connector, ...more })),
+      Effect.provideService(HttpClient.HttpClient, http),
+      Effect.provide(Budget.layerUnlimited),
+      Effect.orDie
+    )
+  return { ...running, requests, state, company }
+}
 
 /** A company that nothing is asked of. */
 export const unconnected = (name: string, more: Partial<ShownCompany> = {}): ShownCompany => ({

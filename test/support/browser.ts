@@ -39,7 +39,7 @@ const reportBreaches = `document.addEventListener("securitypolicyviolation", ({ 
 export interface Visit {
   readonly page: Page
   readonly context: BrowserContext
-  /** What was wrong so far, and is not expected. */
+  /** What was wrong since it was asked last, and is not expected. */
   readonly problems: () => ReadonlyArray<string>
   /** From here on, what matches is no problem. */
   readonly expect: (problem: RegExp) => void
@@ -74,7 +74,7 @@ export const visit = async (browser: Browser, url: string, options: BrowserConte
   return {
     page,
     context,
-    problems: () => found,
+    problems: () => [...new Set(found.splice(0))],
     expect: (problem) => void expected.push(problem),
     go: async (path) => {
       const response = await page.goto(new URL(path, url).href)

@@ -47,6 +47,7 @@ export const ask = (url: string, { method = "GET", headers = {}, body }: Ask = {
     })
     request.on("error", (error) => resume(Effect.die(error)))
     request.end(body)
+    return Effect.sync(() => request.destroy())
   })
 
 /** Sends a form as a browser does from a page of ours. */

@@ -165,12 +165,17 @@ export const makeStage = Effect.gen(function* () {
       const one = launch(line)
       running.add(one)
       const printed = () => one.said.stdout
+      const ended = () => one.child.exitCode !== null
+      const told = (what: string) => new Error(`${line}: ${what}\n${printed()}\n${one.said.stderr}`)
       yield* until(
-        () => ready.test(printed()) || one.child.exitCode !== null,
-        () => new Error(`${line}: not ready in 60 s: ${printed()}\n${one.said.stderr}`),
+        () => ready.test(printed()) || ended(),
+        () => told("not ready in 60 s"),
         60
+      ).pipe(
+        Effect.andThen(Effect.suspend(() => (ready.test(printed()) ? Effect.void : Effect.fail(told("ended early"))))),
+        // What is not ready is in the way of what comes next.
+        Effect.onError(() => Effect.sync(() => signal(one.child, "SIGKILL")))
       )
-      if (!ready.test(printed())) return yield* Effect.fail(new Error(`${line}: ended early: ${one.said.stderr}`))
       return {
         stop: Effect.promise(async () => {
           signal(one.child, "SIGINT")

@@ -12,7 +12,7 @@ import type { ConnectorShape, Identity } from "../../connector/Connector.ts"
 import type { SourceError } from "../../connector/SourceError.ts"
 import { barred } from "../../pipeline/Sync.ts"
 import * as Output from "../Output.ts"
-import { about, type Finding, type Kind } from "./Finding.ts"
+import { about, counted, type Finding, type Kind } from "./Finding.ts"
 
 /** What the service documents for one token (LIM-02). */
 const documentedPerMinute = 600
@@ -115,7 +115,7 @@ export const scopes = (company: CompanyConfiguration, catalogue: Catalogue, iden
       findings: [
         identity.scopes === null
           ? skipped("the service does not say which scopes the token has; a sync finds out")
-          : ok(`the token may read all ${wanted.length} resources that are configured`)
+          : ok(`the token may read everything that is configured (${counted(wanted.length, "resource", "resources")})`)
       ]
     }
   }
@@ -126,7 +126,7 @@ export const scopes = (company: CompanyConfiguration, catalogue: Catalogue, iden
       findings: [
         failed(
           "refused",
-          `the token may read none of the ${wanted.length} resources that are configured`,
+          `the token may read nothing of what is configured (${counted(wanted.length, "resource", "resources")})`,
           "give the token the scopes of what it is to read"
         )
       ]
@@ -235,7 +235,8 @@ export const freshness = Effect.fnUntraced(function* (
     .filter(({ age, promise }) => age > promise)
     .sort((a, b) => b.age / b.promise - a.age / a.promise)
   if (ages.size === 0) return [warning("nothing was synced yet", "npx tributary sync")]
-  if (never.length === 0 && late.length === 0) return [ok(`all ${wanted.length} resources are as fresh as promised`)]
+  if (never.length === 0 && late.length === 0)
+    return [ok(`${counted(wanted.length, "resource", "resources")} as fresh as promised`)]
   const listed = late
     .slice(0, shownMax)
     .map(({ path, age, promise }) => `${path} (${Output.elapsed(age)}, promised ${Output.elapsed(promise)})`)
@@ -245,7 +246,7 @@ export const freshness = Effect.fnUntraced(function* (
       [
         ...(late.length === 0
           ? []
-          : [`${late.length} of ${wanted.length} resources are late: ${listed.join(", ")}${more}`]),
+          : [`${late.length} of ${counted(wanted.length, "resource", "resources")} late: ${listed.join(", ")}${more}`]),
         ...(never.length === 0
           ? []
           : [

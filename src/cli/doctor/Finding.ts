@@ -6,6 +6,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { type ExitCode, exitCode } from "../Exit.ts"
+import * as Output from "../Output.ts"
 
 /** Who can help: whoever configures, whoever grants rights at the source, or time and the network. */
 export type Kind = "configuration" | "refused" | "unreachable"
@@ -37,6 +38,10 @@ export const about = (check: string, subject: string | null = null): About => ({
   failed: (kind, told, remedy) => ({ check, subject, status: "failed", told, remedy, kind }),
   skipped: (told) => ({ check, subject, status: "skipped", told, remedy: null, kind: null })
 })
+
+/** A number with the words for one or for many. */
+export const counted = (number: number, one: string, many: string): string =>
+  `${Output.count(number)} ${number === 1 ? one : many}`
 
 /** How long a check may take. */
 export const checkMaxMs = 10_000

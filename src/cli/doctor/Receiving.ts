@@ -11,7 +11,7 @@ import { open } from "../../webhook/Secrets.ts"
 import { stateOf } from "../../webhook/Seen.ts"
 import * as Output from "../Output.ts"
 import { kindOf } from "./Companies.ts"
-import { about, type Finding } from "./Finding.ts"
+import { about, counted, type Finding } from "./Finding.ts"
 import * as Web from "./Web.ts"
 
 const dayMs = 24 * 60 * 60 * 1000
@@ -242,7 +242,7 @@ export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<strin
   if (paused.length > 0) {
     findings.push(
       about("schedule").warning(
-        `${paused.length} are paused: ${paused
+        `${counted(paused.length, "task is", "tasks are")} paused: ${paused
           .slice(0, 5)
           .map((task) => `${task.company} ${task.resource}`)
           .join(", ")}${paused.length > 5 ? " and more" : ""}`,
@@ -255,7 +255,7 @@ export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<strin
   if (first !== undefined) {
     findings.push(
       about("schedule").warning(
-        `${failing.length} failed when they last ran, ${first.company} ${first.resource} ${first.failures} times in a row: ${first.error ?? "no reason is known"}`,
+        `${counted(failing.length, "task", "tasks")} failed, ${first.company} ${first.resource} ${first.failures} times in a row: ${first.error ?? "no reason is known"}`,
         first.remedy ?? "npx tributary status says why"
       )
     )

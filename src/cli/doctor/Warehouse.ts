@@ -20,7 +20,7 @@ import { binaries } from "../../postgres/embedded/Place.ts"
 import * as Migrations from "../../postgres/Migrations.ts"
 import * as Output from "../Output.ts"
 import { told, type WarehouseError } from "../Warehouse.ts"
-import { about, type Finding, type Kind } from "./Finding.ts"
+import { about, counted, type Finding, type Kind } from "./Finding.ts"
 import { size, space } from "./Machine.ts"
 
 export interface Opened {
@@ -322,28 +322,28 @@ export const leftovers = Effect.gen(function* () {
       "runs",
       row.runs,
       "none was left behind",
-      `${row.runs} that a process left behind are still called running, the oldest for ${Output.elapsed(row.oldestms ?? 0)}`,
+      `${counted(row.runs, "run is", "runs are")} called running although the process is gone, the oldest for ${Output.elapsed(row.oldestms ?? 0)}`,
       "npx tributary sync goes on where they stopped"
     ),
     one(
       "quarantine",
       row.quarantined,
       "empty",
-      `${Output.count(row.quarantined)} records could not be landed`,
+      `${counted(row.quarantined, "record", "records")} could not be landed`,
       `npx tributary query "select resource, record_id, field, reason from tributary.quarantine where resolved_at is null"`
     ),
     one(
       "events",
       row.dead,
       "none is dead",
-      `${Output.count(row.dead)} events were given up`,
+      `${counted(row.dead, "event was", "events were")} given up`,
       "npx tributary status says why; npx tributary webhooks replay tries them again"
     ),
     one(
       "outbox",
       row.refused,
       "nothing was refused",
-      `${Output.count(row.refused)} pushed records were refused by the source`,
+      `${counted(row.refused, "pushed record was", "pushed records were")} refused by the source`,
       "npx tributary push status says why"
     )
   ]

@@ -97,7 +97,9 @@ const patience = { attemptsMax: 2, requestTimeoutMs: 10_000, retryAfterMaxMs: 5_
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-const failWith = (code: ExitCode, message: string) => Effect.fail(new CommandFailed({ code, message }))
+/** Ends before anything was written. */
+const failWith = (code: ExitCode, message: string) =>
+  Effect.fail(new CommandFailed({ code, message: `${message}; nothing was written` }))
 
 const problemsOf = (error: Configuration.ConfigurationError): string => error.problems.join("; ")
 
@@ -207,14 +209,13 @@ export const initialise = Effect.fn("initialise")(function* (
   }
   const notes: Array<string> = []
   const say = (line: string) => (isInteractive ? Output.note(line) : Effect.void)
-  const noTerminal = (what: string) =>
-    failWith(exitCode.usage, `${what}, and there is no terminal to ask on; nothing was written`)
+  const noTerminal = (what: string) => failWith(exitCode.usage, `${what}, and there is no terminal to ask on`)
 
   if (existsSync(file) && !given.replace) {
     if (!isInteractive) {
       return yield* failWith(
         exitCode.configuration,
-        `${file} exists already: --replace replaces it and keeps it beside the new one; nothing was written`
+        `${file} exists already: --replace replaces it and keeps it beside the new one`
       )
     }
     const replaces = yield* Prompt.Confirm({
@@ -366,10 +367,7 @@ export const initialise = Effect.fn("initialise")(function* (
       const isSource = error._tag === "SourceError"
       const told = isSource ? `${error.message}; ${error.remedy}` : problemsOf(error)
       if (!isInteractive) {
-        return yield* failWith(
-          isSource ? codeOf(error) : exitCode.configuration,
-          `company ${name}: ${told}; nothing was written`
-        )
+        return yield* failWith(isSource ? codeOf(error) : exitCode.configuration, `company ${name}: ${told}`)
       }
       yield* say(`  ✘ ${told}`)
       const isToken = isSource && codeOf(error) === exitCode.refused
@@ -407,14 +405,14 @@ export const initialise = Effect.fn("initialise")(function* (
     const name = given.databaseUrlVariable ?? databaseUrlName
     const known = variable(name)
     if (given.databaseUrlVariable !== null && known === undefined) {
-      return yield* failWith(exitCode.usage, `--database-url-env: the variable ${name} is not set; nothing was written`)
+      return yield* failWith(exitCode.usage, `--database-url-env: the variable ${name} is not set`)
     }
     if (known !== undefined) {
       const told = yield* tryDatabase(known).pipe(
         Effect.catchTag("DatabaseError", (error) =>
           failWith(
             error.isRetryable ? exitCode.fault : exitCode.configuration,
-            `the database that ${name} names: ${error.message}; nothing was written`
+            `the database that ${name} names: ${error.message}`
           )
         )
       )
@@ -495,7 +493,7 @@ export const initialise = Effect.fn("initialise")(function* (
     if (resources?.length === 0) {
       return yield* failWith(
         exitCode.refused,
-        `company ${name}: the token may read nothing of ${chosenAreas.join(", ")}; nothing was written`
+        `company ${name}: the token may read nothing of ${chosenAreas.join(", ")}`
       )
     }
   }
@@ -533,10 +531,7 @@ export const initialise = Effect.fn("initialise")(function* (
     const known = variable(name)
     if (known !== undefined) return { name, value: Redacted.make(known, { label: "password of the page" }) }
     if (given.passwordVariable !== null) {
-      return yield* failWith(
-        exitCode.usage,
-        `--page-password-env: the variable ${name} is not set; nothing was written`
-      )
+      return yield* failWith(exitCode.usage, `--page-password-env: the variable ${name} is not set`)
     }
     if (!isInteractive) return null
     const typed = yield* Prompt.Hidden({
@@ -566,7 +561,7 @@ export const initialise = Effect.fn("initialise")(function* (
     secrets
   })
   yield* loaded(draft, environment, file).pipe(
-    Effect.catch((error) => failWith(exitCode.configuration, `${problemsOf(error)}; nothing was written`))
+    Effect.catch((error) => failWith(exitCode.configuration, `${problemsOf(error)}`))
   )
   const replaced = [...secrets.keys()].filter(
     (name) => dotEnv[name] !== undefined && dotEnv[name].trim() !== Redacted.value(secrets.get(name)!)
@@ -574,7 +569,7 @@ export const initialise = Effect.fn("initialise")(function* (
   if (replaced.length > 0 && !isInteractive && !given.replace) {
     return yield* failWith(
       exitCode.configuration,
-      `${environmentFile} has another value of ${replaced.join(", ")}: --replace replaces it; nothing was written`
+      `${environmentFile} has another value of ${replaced.join(", ")}: --replace replaces it`
     )
   }
   for (const name of replaced) notes.push(`${name} in ${environmentFile} was replaced`)
@@ -586,7 +581,7 @@ export const initialise = Effect.fn("initialise")(function* (
   if ("unwritable" in merged) {
     return yield* failWith(
       exitCode.configuration,
-      `${merged.unwritable} cannot be put into ${environmentFile} as the file stands: set it in the environment, or write it there by hand; nothing was written`
+      `${merged.unwritable} cannot be put into ${environmentFile} as the file stands: set it in the environment, or write it there by hand`
     )
   }
   const written = yield* write(file, Files.configurationText(draft), merged.text).pipe(

@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
 import { badge, count, table } from "../Parts.ts"
 import * as Resources from "../Resources.ts"
-import { actionLink, cursor, freshness, lastRun, next, rows, standingBadges } from "../Shown.ts"
-import { address, many, resourceAddress, visible } from "../Text.ts"
+import { actionLink, cursor, freshness, lastRun, next, rows, standingBadges, troubleOf } from "../Shown.ts"
+import { address, beginning, many, resourceAddress, visible } from "../Text.ts"
 
 const filters = ["all", "late", "failing", "paused", "quarantine", "unread", "barred"] as const
 type Filter = (typeof filters)[number]
@@ -122,6 +122,7 @@ const summary = (
       </p>`
 }
 
+const whyMax = 100
 const columns = [
   { heading: "Resource" },
   { heading: "State" },
@@ -138,8 +139,10 @@ const rowOf = (state: Resources.ResourceState, now: Date): ReadonlyArray<Html | 
   const { company, resource, judged, quarantined, checkpoint } = state
   const query = { company, resource }
   const about = `${visible(resource)} of ${visible(company)}`
+  const why = troubleOf(state)?.error ?? null
   return [
-    html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`,
+    html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a
+      >${why === null ? "" : html`<span class="detail">${beginning(why, whyMax)}</span>`}`,
     standingBadges(judged),
     freshness(state, now),
     rows(state),

@@ -4,7 +4,18 @@ import { html, page, PageError, type Html, type PageRequest, type Route } from "
 import { ago, badge, count, duration } from "../Parts.ts"
 import * as Resources from "../Resources.ts"
 import * as Runs from "../Runs.ts"
-import { actionLink, cursor, facts, freshness, lastRun, next, problem, rows, standingBadges } from "../Shown.ts"
+import {
+  actionLink,
+  cursor,
+  facts,
+  freshness,
+  lastRun,
+  next,
+  problem,
+  rows,
+  standingBadges,
+  troubleOf
+} from "../Shown.ts"
 import { address, visible } from "../Text.ts"
 import { quarantinePart, runTable } from "./Runs.ts"
 
@@ -33,6 +44,20 @@ const rangeWords = (since: string | null, until: string | null): string =>
     ? "everything"
     : `${since === null ? "the beginning" : visible(since)} to ${until === null ? "now" : visible(until)}`
 
+/** What somebody did about it, and how often it failed. */
+const taskPart = ({ task }: Resources.ResourceState, now: Date): ReadonlyArray<readonly [string, Html | string]> => {
+  if (task === null) return []
+  const { pausedAt, pausedBy, askedAt, askedBy, askedFull, failures } = task
+  const by = (name: string | null) => `by ${visible(name ?? "somebody")}`
+  return [
+    ...(pausedAt === null ? [] : [["Paused", html`${ago(pausedAt, now)} ${by(pausedBy)}`] as const]),
+    ...(askedAt === null
+      ? []
+      : [["Asked for", html`${ago(askedAt, now)} ${by(askedBy)}${askedFull ? ", in full" : ""}`] as const]),
+    ...(failures === 0 ? [] : [["Failures in a row", count(failures)] as const])
+  ]
+}
+
 const backfillPart = (
   { backfill }: Resources.ResourceState,
   now: Date
@@ -52,14 +77,6 @@ const backfillPart = (
         >${backfill.error === null ? "" : html`<span class="detail">${visible(backfill.error)}</span>`}`
     ]
   ]
-}
-
-/** What went wrong last; of the schedule's task where it knows of a later failure than the ledger. */
-const trouble = ({ task, lastRun: run, judged }: Resources.ResourceState): Html | string => {
-  if (!judged.isFailing && !judged.isBarred) return ""
-  if (run !== null && run.status === "failed" && run.error !== null) return problem(run.error, run.remedy)
-  if (task !== null && task.error !== null) return problem(task.error, task.remedy)
-  return problem("The last run failed; nothing is known of why.", null)
 }
 
 const checkpointPart = ({ checkpoint }: Resources.ResourceState, now: Date): Html => {
@@ -103,6 +120,8 @@ export const routes: ReadonlyArray<Route> = [
       const { company, companyId, resource, task, judged, quarantined } = state
       const query = { company, resource }
       const name = visible(resource)
+      const trouble = troubleOf(state)
+      const note = state.lastRun?.note ?? null
       const about = `${name} of ${visible(company)}`
       const runs = companyId === null ? [] : yield* Runs.list({ ...Runs.anyRun, companyId, resource }, runsShown)
       const entries =
@@ -125,8 +144,8 @@ export const routes: ReadonlyArray<Route> = [
             }
           </p>
           ${companyId === null ? html`<p class="hint">The source has not yet told which number this company has, so that its runs and rows cannot be shown.</p>` : ""}
-          ${trouble(state)}
-          ${state.lastRun?.note == null ? "" : html`<p class="note">${visible(state.lastRun.note)}</p>`}
+          ${trouble === null ? "" : problem(trouble.error, trouble.remedy)}
+          ${note === null ? "" : html`<p class="note">${visible(note)}</p>`}
           <section aria-labelledby="now">
             <h2 id="now">As it stands</h2>
             ${facts([
@@ -145,19 +164,7 @@ export const routes: ReadonlyArray<Route> = [
               ["Last run", lastRun(state, now)],
               ["Schedule", task?.schedule ?? "only if asked"],
               ["Next run", next(state, now)],
-              ...(task?.pausedAt == null
-                ? []
-                : ([["Paused", html`${ago(task.pausedAt, now)} by ${visible(task.pausedBy ?? "somebody")}`]] as const)),
-              ...(task?.askedAt == null
-                ? []
-                : ([
-                    [
-                      "Asked for",
-                      html`${ago(task.askedAt, now)} by
-                      ${visible(task.askedBy ?? "somebody")}${task.askedFull ? ", in full" : ""}`
-                    ]
-                  ] as const)),
-              ...(task === null || task.failures === 0 ? [] : ([["Failures in a row", count(task.failures)]] as const)),
+              ...taskPart(state, now),
               ...backfillPart(state, now)
             ])}
           </section>

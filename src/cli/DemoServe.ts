@@ -1,0 +1,93 @@
+/**
+ * The demo that goes on: `serve` at work on a source that does not stand still, with its page.
+ *
+ * Promise: it is what `tributary serve` runs, against the reference server; what changes there changes through its API,
+ * and comes over by schedule or by a signed delivery over HTTPS. It runs until it is stopped.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { Configuration, DashboardConfiguration } from "../configuration/Configuration.ts"
+import type { ListenError } from "../listen/Server.ts"
+import type { SourceError } from "../connector/SourceError.ts"
+import type { SyncCompany } from "../pipeline/Sync.ts"
+import type { Database } from "../postgres/Database.ts"
+import * as Secrets from "../webhook/Secrets.ts"
+import * as Service from "../webhook/Service.ts"
+import * as Subscribe from "../webhook/Subscribe.ts"
+import { failed } from "./DemoWebhook.ts"
+import { CommandFailed, exitCode } from "./Exit.ts"
+import * as Receiving from "./Receiving.ts"
+import { type Demo, type Reference, type ReferenceFailed, Source } from "./Source.ts"
+import { Version } from "./Version.ts"
+
+export interface LivingDemo {
+  readonly demo: Demo
+  readonly reference: Reference
+  /** With the demo's companies, and with a listener whose certificate the reference server trusts. */
+  readonly settings: Configuration
+  readonly page: DashboardConfiguration
+  readonly companies: ReadonlyArray<SyncCompany>
+}
+
+/** Each resource is synced so often: soon enough to watch, and well within the budget. */
+const everyMs = 60_000
+/** Something changes at the source so often. */
+const changeEveryMs = 6_000
+
+const notListening = ({ message }: ListenError) => new CommandFailed({ code: exitCode.configuration, message })
+
+/** Begins to serve; answers the address of the page. Everything ends with the scope. */
+export const begin = Effect.fn("DemoServe.begin")(function* (
+  living: LivingDemo
+): Effect.fn.Return<string, CommandFailed | ReferenceFailed, Source | Scope.Scope | Database | SqlClient.SqlClient> {
+  const { companies } = living
+  const settings: Configuration = {
+    ...living.settings,
+    freshnessOf: () => 2 * everyMs,
+    scheduleOf: () => ({ timing: { kind: "every", everyMs }, missed: "once", jitterMs: null })
+  }
+  const Dashboard = yield* Effect.promise(() => import("../dashboard/Dashboard.ts"))
+  const page = yield* Dashboard.start({
+    ...living.page,
+    datasets: settings.datasets,
+    version: yield* Version
+  }).pipe(Effect.mapError(notListening))
+  const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
+  const options = yield* Receiving.service(settings, [], here, yield* Receiving.besides(settings, page))
+  // The subscriptions are made here, and nobody else changes them.
+  const service = yield* Service.start({ ...options, checkEveryMs: null }).pipe(Effect.mapError(notListening))
+  yield* Effect.raceFirst(service.ready, service.ended).pipe(Effect.mapError(({ message }) => failed(message)))
+
+  const reader = yield* (yield* Source).deliveries
+  for (const company of settings.companies) {
+    const { connector } = companies.find(({ name }) => name === company.name)!
+    yield* Subscribe.ensure(
+      { name: company.name, connector },
+      {
+        url: `https://localhost:${service.port}/hooks/${company.name}`,
+        events: Receiving.eventsOf(company, settings, reader)
+      }
+    ).pipe(
+      Effect.provide(Secrets.layer([Receiving.secretsOf(company)])),
+      Effect.mapError(({ message }) => failed(message))
+    )
+  }
+  yield* Effect.forkScoped(life(living))
+  return page.url
+})
+
+/** What happens at the source: an order is accepted and the event of it delivered, and now and then something else changes. */
+const life = Effect.fnUntraced(function* ({ demo, reference, companies }: LivingDemo) {
+  for (let step = 0; ; step += 1) {
+    yield* Effect.sleep(changeEveryMs)
+    const { connector } = companies[step % companies.length]!
+    // Demo data runs out of what can happen.
+    const changed: Effect.Effect<unknown, SourceError | ReferenceFailed> =
+      step % 4 < 2 ? demo.fire(connector) : demo.change(connector)
+    yield* Effect.andThen(changed, demo.deliver(reference)).pipe(
+      Effect.catch(({ message }) => Effect.logDebug(`nothing changed at the source: ${message}`))
+    )
+  }
+})

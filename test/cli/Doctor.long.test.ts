@@ -1,0 +1,568 @@
+/**
+ * `tributary doctor` on installations in which something is really wrong: what it says, what is to be done about it, and
+ * the code that it ends with.
+ */
+import { chmodSync, readdirSync, writeFileSync } from "node:fs"
+import { type AddressInfo, connect } from "node:net"
+import { join } from "node:path"
+import { createServer } from "node:tls"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { generate } from "selfsigned"
+import type { Finding } from "../../src/cli/doctor/Finding.ts"
+import { hooked } from "../integration/webhook/commandSupport.ts"
+import { makeWorld, type World } from "../support/world.ts"
+
+interface Examined {
+  readonly code: number | null
+  /** The findings of a check that are not well, else all of them. */
+  readonly of: (check: string) => ReadonlyArray<Finding>
+  readonly all: ReadonlyArray<Finding>
+}
+
+/** Runs `tributary doctor`, and sees to it that whatever is wrong has a remedy. */
+const examine = Effect.fnUntraced(function* (
+  world: World,
+  env: Readonly<Record<string, string>> = {},
+  args: ReadonlyArray<string> = []
+) {
+  const run = yield* world.run(["doctor", "--json", ...args], env)
+  assert.notStrictEqual(run.stdout, "", run.stderr)
+  const { findings: all, code } = JSON.parse(run.stdout) as {
+    readonly findings: ReadonlyArray<Finding>
+    readonly code: number
+  }
+  assert.strictEqual(run.code, code)
+  assert.deepStrictEqual(
+    all.filter(({ status, remedy }) => (status === "warning" || status === "failed") !== (remedy !== null)),
+    []
+  )
+  assert.deepStrictEqual(
+    all.filter(({ told }) => told.startsWith("the check itself broke")),
+    []
+  )
+  return { code: run.code, all, of: (check) => all.filter((finding) => finding.check === check) } satisfies Examined
+})
+
+/** Asserts that a check ended like this and says that, and has a remedy that says that. */
+const assertFinding = (
+  examined: Examined,
+  check: string,
+  status: Finding["status"],
+  told: string,
+  remedy: string | null
+) => {
+  const found = examined
+    .of(check)
+    .some(
+      (finding) =>
+        finding.status === status &&
+        finding.told.includes(told) &&
+        (remedy === null ? finding.remedy === null : finding.remedy?.includes(remedy) === true)
+    )
+  assert.isTrue(found, `${check} ${status} "${told}" "${remedy}" in ${JSON.stringify(examined.of(check), null, 1)}`)
+}
+
+const empty = { data: ["--data", "empty"], company: 1 } as const
+
+/** TLS in front of a server on loopback, with this certificate. */
+const tlsFront = (baseUrl: string, pem: { readonly key: string; readonly cert: string }) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const { hostname, port, pathname } = new URL(baseUrl)
+      const server = createServer(pem, (socket) => {
+        const behind = connect(Number(port), hostname)
+        socket.on("error", () => behind.destroy())
+        behind.on("error", () => socket.destroy())
+        socket.pipe(behind).pipe(socket)
+      })
+      server.on("tlsClientError", () => {})
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+      return { server, url: `https://localhost:${(server.address() as AddressInfo).port}${pathname}` }
+    }),
+    ({ server }) => Effect.sync(() => server.close())
+  ).pipe(Effect.map(({ url }) => url))
+
+const dayMs = 24 * 60 * 60 * 1000
+
+/** A certificate for localhost that is good from so many days from now to so many. */
+const madeFor = (fromDays: number, toDays: number) =>
+  Effect.promise(async () => {
+    const now = Date.now()
+    const { private: key, cert } = await generate([{ name: "commonName", value: "localhost" }], {
+      notBeforeDate: new Date(now + fromDays * dayMs),
+      notAfterDate: new Date(now + toDays * dayMs),
+      extensions: [
+        { name: "basicConstraints", cA: true },
+        { name: "subjectAltName", altNames: [{ type: 2, value: "localhost" }] }
+      ]
+    })
+    return { key, cert }
+  })
+
+describe("tributary doctor", () => {
+  it.live(
+    "finds a new installation well, says what it still lacks, and changes nothing",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld(empty)
+          const fresh = yield* examine(world)
+          assert.strictEqual(fresh.code, 0)
+          const well = ["node", "time zones", "configuration", "database", "database version", "encoding", "rights"]
+          const far = ["connections", "address", "clock", "token", "scopes", "budget", "page"]
+          for (const check of [...well, ...far]) {
+            assert.isTrue(fresh.of(check).length > 0 && fresh.of(check).every(({ status }) => status === "ok"), check)
+          }
+          assertFinding(fresh, "migrations", "warning", "nothing was synced into it yet", "npx tributary sync")
+          assertFinding(fresh, "freshness", "skipped", "not up to date", null)
+          assertFinding(fresh, "subscription", "skipped", "webhooks.public_url is not set", null)
+          assert.deepStrictEqual(
+            yield* world.query("select nspname from pg_namespace where nspname in ('tributary', 'erp')"),
+            []
+          )
+          // Where the embedded Postgres was never made, it is not made now.
+          const embedded = yield* examine(world, { DATABASE_URL: "" })
+          assert.strictEqual(embedded.code, 0)
+          assertFinding(embedded, "database", "warning", "does not exist yet", "npx tributary sync makes it")
+          assert.isAbove(embedded.of("disk").length, 0)
+          assert.deepStrictEqual(readdirSync(world.folder), [])
+
+          const shown = yield* world.run(["doctor"])
+          assert.strictEqual(shown.code, 0)
+          assert.match(shown.stdout, /^ok {7}token +main: accepted, company 1/m)
+          assert.match(shown.stdout, /^WARNING {2}migrations .*\n +-> npx tributary sync/m)
+          assert.match(shown.stdout, /\n\n\d+ checks: \d+ ok, 1 warning, \d+ skipped\n$/)
+          const nobody = yield* world.run(["doctor", "--company", "nobody"])
+          assert.strictEqual(nobody.code, 2)
+          assert.include(nobody.stderr, 'there is no company "nobody"; configured: main')
+        })
+      ),
+    { timeout: 120_000 }
+  )
+
+  it.live(
+    "tells of a wrong configuration, token, scope, licence and address",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld(empty)
+          const bare = yield* examine(world, { SERVICE_API_URL: "", SERVICE_API_TOKEN: "" })
+          assert.strictEqual(bare.code, 2)
+          assertFinding(bare, "configuration", "failed", "no source is configured", "npx tributary init")
+          // What is not about the source is looked at all the same.
+          assertFinding(bare, "rights", "ok", "may create and write", null)
+
+          const wrong = yield* examine(world, { SERVICE_API_TOKEN: "a-token-that-nobody-knows" })
+          assert.strictEqual(wrong.code, 3)
+          assertFinding(wrong, "token", "failed", "401", "check that it was copied whole")
+          assertFinding(wrong, "scopes", "skipped", "the token was not accepted", null)
+          assert.notInclude(JSON.stringify(wrong.all), "a-token-that-nobody-knows")
+
+          const revoked = yield* Effect.promise(() => world.reference.token(1))
+          yield* world.control("POST", "/tokens/revoke", { token: revoked })
+          const gone = yield* examine(world, { SERVICE_API_TOKEN: revoked })
+          assert.strictEqual(gone.code, 3)
+          assertFinding(gone, "token", "failed", "token_revoked", "issue a new one")
+
+          const poor = yield* Effect.promise(() => world.reference.token(1, ["customers:read", "payroll:read"]))
+          yield* world.control("PUT", "/companies/1", { features: { payroll: false } })
+          const skipping = yield* examine(world, { SERVICE_API_TOKEN: poor })
+          assert.strictEqual(skipping.code, 0, "what nobody named is skipped by a sync")
+          assertFinding(skipping, "scopes", "warning", "the token lacks the scope orders:read: ", "give the token")
+          assertFinding(skipping, "scopes", "warning", "the module payroll is not licensed: ", "give the token")
+
+          world.configure(
+            [
+              "companies:",
+              "  - name: north",
+              "    token_env: NORTH_TOKEN",
+              "    resources: [customers, orders, orderlines]",
+              "  - name: twin",
+              "    token_env: SERVICE_API_TOKEN",
+              "freshness: { resources: { custommers: 5 } }",
+              "schedule: { resources: { ordders: off } }",
+              "budget: { requests_per_minute: 900 }"
+            ].join("\n")
+          )
+          const named = yield* examine(world, { NORTH_TOKEN: poor })
+          assert.strictEqual(named.code, 3)
+          assertFinding(
+            named,
+            "scopes",
+            "failed",
+            "the token lacks the scope orders:read: orders, orderlines",
+            "leave the resources out"
+          )
+          assertFinding(
+            named,
+            "configuration",
+            "warning",
+            "freshness.resources names custommers",
+            "correct or remove it"
+          )
+          assertFinding(named, "configuration", "warning", "schedule.resources names ordders", "correct or remove it")
+          assertFinding(
+            named,
+            "token",
+            "warning",
+            "north and twin are tokens of the same company, 1",
+            "leave one of them out"
+          )
+          assertFinding(named, "budget", "warning", "900 requests a minute", "600 or less")
+          const one = yield* examine(world, { NORTH_TOKEN: poor }, ["--company", "twin"])
+          assert.strictEqual(one.code, 0)
+          assert.deepStrictEqual(
+            one.of("scopes").map(({ subject }) => subject),
+            ["twin"]
+          )
+
+          world.configure("companies:\n  - { name: a, token_env: NORTH_TOKEN, resources: [nonsense] }\n")
+          const unknown = yield* examine(world, { NORTH_TOKEN: poor })
+          assert.strictEqual(unknown.code, 2)
+          assertFinding(
+            unknown,
+            "configuration",
+            "failed",
+            "company a names resources that there are not: nonsense",
+            "correct"
+          )
+          world.configure("freshnes: {}\n")
+          const misspelt = yield* examine(world)
+          assert.strictEqual(misspelt.code, 2)
+          assertFinding(misspelt, "configuration", "failed", "freshnes: there is no such setting", "npx tributary init")
+          assertFinding(misspelt, "node", "ok", "Node ", null)
+          world.configure("{}\n")
+
+          const closed = yield* examine(world, { SERVICE_API_URL: "http://127.0.0.1:1/!/api/v2" })
+          assert.strictEqual(closed.code, 5)
+          assertFinding(closed, "address", "failed", "ECONNREFUSED", "whether the service is up")
+          const nowhere = yield* examine(world, { SERVICE_API_URL: "https://erp.invalid/!/api/v2" })
+          assert.strictEqual(nowhere.code, 5)
+          assertFinding(nowhere, "address", "failed", "the name erp.invalid is not known", "how the address is spelt")
+          const elsewhere = yield* examine(world, { SERVICE_API_URL: world.reference.baseUrl.replace("/v2", "/v9") })
+          assert.strictEqual(elsewhere.code, 2)
+          assertFinding(elsewhere, "token", "failed", "", "")
+
+          writeFileSync(join(world.folder, ".env"), "A=1\n")
+          chmodSync(join(world.folder, ".env"), 0o644)
+          writeFileSync(join(world.folder, ".gitignore"), "node_modules\n")
+          const open = yield* examine(world)
+          assertFinding(open, ".env", "warning", "mode 644", "chmod 600 .env")
+          assertFinding(open, ".env", "warning", ".gitignore does not name it", "add a line .env")
+        })
+      ),
+    { timeout: 180_000 }
+  )
+
+  it.live(
+    "tells of certificates that are not trusted, have ended or will soon, and of clocks that disagree",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld(empty)
+          const trusted = (pem: string) => {
+            const file = join(world.folder, "ca.pem")
+            writeFileSync(file, pem)
+            return file
+          }
+          const good = yield* madeFor(-10, 400)
+          const url = yield* tlsFront(world.reference.baseUrl, good)
+          const untrusted = yield* examine(world, { SERVICE_API_URL: url })
+          assert.strictEqual(untrusted.code, 5)
+          assertFinding(untrusted, "address", "failed", "DEPTH_ZERO_SELF_SIGNED_CERT", "NODE_EXTRA_CA_CERTS=")
+          const accepted = yield* examine(world, { SERVICE_API_URL: url, NODE_EXTRA_CA_CERTS: trusted(good.cert) })
+          assert.strictEqual(accepted.code, 0)
+          assertFinding(accepted, "certificate", "ok", "good for 399 more days", null)
+          assertFinding(accepted, "token", "ok", "accepted, company 1", null)
+          const other = yield* examine(world, {
+            SERVICE_API_URL: url.replace("localhost", "127.0.0.1"),
+            NODE_EXTRA_CA_CERTS: trusted(good.cert)
+          })
+          assertFinding(
+            other,
+            "address",
+            "failed",
+            "ERR_TLS_CERT_ALTNAME_INVALID",
+            "the name that the certificate is for"
+          )
+
+          const old = yield* madeFor(-20, -3)
+          const ended = yield* examine(world, {
+            SERVICE_API_URL: yield* tlsFront(world.reference.baseUrl, old),
+            NODE_EXTRA_CA_CERTS: trusted(old.cert)
+          })
+          assert.strictEqual(ended.code, 5)
+          assertFinding(ended, "address", "failed", "CERT_HAS_EXPIRED", "renew the certificate")
+          const short = yield* madeFor(-20, 5)
+          const soon = yield* examine(world, {
+            SERVICE_API_URL: yield* tlsFront(world.reference.baseUrl, short),
+            NODE_EXTRA_CA_CERTS: trusted(short.cert)
+          })
+          assert.strictEqual(soon.code, 0)
+          assertFinding(soon, "certificate", "warning", "good for 4 more days", "renew it")
+          const plain = yield* examine(world, { SERVICE_API_URL: world.reference.baseUrl.replace("http:", "https:") })
+          assert.strictEqual(plain.code, 5)
+          assertFinding(plain, "address", "failed", "does not speak TLS", "check the port")
+
+          // Files of a listener of our own.
+          for (const [name, text] of [
+            ["cert.pem", short.cert],
+            ["key.pem", short.key],
+            ["other.pem", good.key]
+          ] as const) {
+            writeFileSync(join(world.folder, name), text)
+          }
+          world.configure(
+            "webhooks: { certificate: cert.pem, key: key.pem }\ndashboard: { certificate: cert.pem, key: other.pem }\n"
+          )
+          const filed = yield* examine(world)
+          assert.strictEqual(filed.code, 2)
+          assertFinding(filed, "webhook certificate", "warning", "good for 4 more days", "renew it")
+          assertFinding(
+            filed,
+            "page certificate",
+            "failed",
+            "other.pem is not the key of",
+            "the two files of one certificate"
+          )
+
+          world.configure("{}\n")
+          yield* world.control("POST", "/clock", { advanceSeconds: 930 })
+          const skewed = yield* examine(world)
+          assert.strictEqual(skewed.code, 0, "nothing is received yet")
+          assertFinding(skewed, "clock", "warning", "the service's clock is 15 min ahead of this machine's", "NTP")
+          world.configure("webhooks: { public_url: 'https://hooks.invalid' }\n")
+          const receiving = yield* examine(world)
+          assertFinding(receiving, "clock", "failed", "webhook deliveries are refused", "NTP")
+          assertFinding(receiving, "webhook address", "failed", "the name hooks.invalid is not known", "spelt")
+        })
+      ),
+    { timeout: 180_000 }
+  )
+
+  it.live(
+    "tells of a database that cannot be reached, is not fit, or was migrated by another version",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld(empty)
+          const at = (change: (url: URL) => void) => {
+            const url = new URL(world.databaseUrl)
+            change(url)
+            return { DATABASE_URL: url.href }
+          }
+          const away = yield* examine(world, { DATABASE_URL: "postgres://a:s3cretword@127.0.0.1:1/x" })
+          assert.strictEqual(away.code, 5)
+          assertFinding(away, "database", "failed", "cannot reach Postgres at 127.0.0.1:1 (ECONNREFUSED)", "start it")
+          assert.notInclude(JSON.stringify(away.all), "s3cretword")
+          // The source is looked at all the same.
+          assertFinding(away, "token", "ok", "accepted", null)
+          const locked = yield* examine(
+            world,
+            at((url) => (url.password = "not-the-password"))
+          )
+          assert.strictEqual(locked.code, 2)
+          assertFinding(locked, "database", "failed", "refused the password", "check DATABASE_URL")
+          const absent = yield* examine(
+            world,
+            at((url) => (url.pathname = "/not_there"))
+          )
+          assert.strictEqual(absent.code, 2)
+          assertFinding(absent, "database", "failed", 'has no database "not_there"', "create it")
+          const odd = yield* examine(world, { DATABASE_URL: "mysql://x/y" })
+          assert.strictEqual(odd.code, 2)
+          assertFinding(odd, "database", "failed", "DATABASE_URL must begin with postgres://", "it has the form")
+
+          // A user who may only look.
+          const role = `doctor_${process.pid}`
+          const latin = `latin_${process.pid}`
+          yield* Effect.acquireRelease(world.query(`create role ${role} login password 'look'`), () =>
+            Effect.ignore(world.query(`drop role if exists ${role}`))
+          )
+          const [database] = yield* world.query<{ name: string }>("select current_database() as name")
+          yield* world.query(`revoke create, temporary on database ${database!.name} from public`)
+          const looking = at((url) => {
+            url.username = role
+            url.password = "look"
+          })
+          const poor = yield* examine(world, looking)
+          assert.strictEqual(poor.code, 2)
+          assertFinding(
+            poor,
+            "rights",
+            "failed",
+            "may not create the datasets erp, erp_history",
+            "grant create on database"
+          )
+          assertFinding(poor, "rights", "failed", "may not make temporary tables", "grant temporary on database")
+          yield* world.query(`alter role ${role} connection limit 3`)
+          const narrow = yield* examine(world, looking)
+          assertFinding(narrow, "connections", "warning", "of 3 are free", "raise max_connections")
+
+          yield* Effect.acquireRelease(
+            world.query(`create database ${latin} encoding 'LATIN1' locale 'C' template template0`),
+            () => Effect.ignore(world.query(`drop database if exists ${latin} with (force)`))
+          )
+          const narrowText = yield* examine(
+            world,
+            at((url) => (url.pathname = `/${latin}`))
+          )
+          assert.strictEqual(narrowText.code, 2)
+          assertFinding(narrowText, "encoding", "failed", "encoded as LATIN1", "encoding 'UTF8' template template0")
+
+          const synced = yield* world.run(["sync", "customers"])
+          assert.strictEqual(synced.code, 0, synced.stderr)
+          const barred = yield* examine(world, looking)
+          assertFinding(
+            barred,
+            "rights",
+            "failed",
+            "may not use the dataset tributary",
+            "grant usage, create on schema"
+          )
+          assertFinding(barred, "rights", "failed", "tables of erp", "npx tributary schema grants")
+          const well = yield* examine(world)
+          assert.strictEqual(well.code, 0)
+          assertFinding(well, "migrations", "ok", "are applied", null)
+
+          const [last] = yield* world.query<{ id: number }>("select max(id) as id from tributary.migrations")
+          yield* world.query("create table public.kept as select * from tributary.migrations")
+          yield* world.query(`delete from tributary.migrations where id = ${last!.id}`)
+          const behind = yield* examine(world)
+          assert.strictEqual(behind.code, 0)
+          assertFinding(behind, "migrations", "warning", "1 of", "applies them")
+          yield* world.query("insert into tributary.migrations select * from public.kept on conflict do nothing")
+          yield* world.query("insert into tributary.migrations (id, name, checksum) values (9999, 'later', 'x')")
+          const ahead = yield* examine(world)
+          assert.strictEqual(ahead.code, 2)
+          assertFinding(ahead, "migrations", "failed", "9999_later.sql was applied by a newer version", "upgrade it")
+          yield* world.query("delete from tributary.migrations where id = 9999")
+          yield* world.query("update tributary.migrations set checksum = 'x' where id = 1")
+          const changed = yield* examine(world)
+          assert.strictEqual(changed.code, 2)
+          assertFinding(changed, "migrations", "failed", "was changed after it was applied", "undo the change")
+        })
+      ),
+    { timeout: 240_000 }
+  )
+
+  it.live(
+    "tells of what is late, held back, left behind, or waits for a person",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld(empty)
+          world.configure(
+            "companies:\n  - { name: main, token_env: SERVICE_API_TOKEN, resources: [customers, orders, invoices] }\n"
+          )
+          const first = yield* world.run(["sync", "customers", "orders"])
+          assert.strictEqual(first.code, 0, first.stderr)
+          yield* world.query(
+            `update tributary.runs set began_at = began_at - interval '3 hours' where resource = 'customers'`
+          )
+          yield* world.query(
+            `insert into tributary.runs (company_id, resource, kind, status, fence, resumed, began_at)
+             values (1, 'orders', 'full', 'running', 1, false, tributary.now() - interval '2 hours')`
+          )
+          yield* world.query(
+            `insert into tributary.quarantine (company_id, resource, reason, bytes, run_id, source, first_seen_at, last_seen_at)
+             select 1, 'customers', 'x', '{}', min(id), 'GET /customers', now(), now() from tributary.runs`
+          )
+          yield* world.query(
+            `insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, reason)
+             values ('main', 'evt_1', 'items.created', now(), '', 'dead', 'x')`
+          )
+          yield* world.query(
+            `insert into tributary.schedule (company, resource, kind, paused_at, failures, error, remedy)
+             values ('main', 'customers', 'sync', tributary.now(), 0, null, null),
+                    ('main', 'orders', 'sync', null, 3, 'it was refused', 'ask somebody')`
+          )
+          const late = yield* examine(world)
+          assert.strictEqual(late.code, 0, "nothing of it stops a sync")
+          assertFinding(
+            late,
+            "freshness",
+            "warning",
+            "1 of 3 resources late: customers (3 h, promised 15 min)",
+            "npx tributary serve"
+          )
+          assertFinding(late, "freshness", "warning", "never read: invoices", "npx tributary sync")
+          assertFinding(late, "runs", "warning", "1 run is called running although", "npx tributary sync goes on")
+          assertFinding(late, "quarantine", "warning", "1 record could not be landed", "tributary.quarantine")
+          assertFinding(late, "events", "warning", "1 event was given up", "webhooks replay")
+          assertFinding(late, "serve", "warning", "no tributary serve runs for main", "npx tributary serve")
+          assertFinding(late, "schedule", "warning", "1 task is paused: main customers", "resume them")
+          assertFinding(late, "schedule", "warning", "main orders 3 times in a row: it was refused", "ask somebody")
+
+          yield* world.query("update tributary.budgets set held_until = tributary.now() + interval '10 minutes'")
+          const held = yield* examine(world)
+          assert.strictEqual(held.code, 0)
+          assertFinding(
+            held,
+            "budget",
+            "warning",
+            "the service asked to wait (Retry-After)",
+            "another program uses the token"
+          )
+          assertFinding(held, "token", "warning", "429", "wait")
+          const asked = (yield* Effect.promise(() => world.reference.control("GET", "/requests"))) as unknown
+          assert.strictEqual(
+            JSON.stringify(asked).match(/\/me/g)?.length,
+            2,
+            "nothing is asked with a token that is held"
+          )
+        })
+      ),
+    { timeout: 120_000 }
+  )
+
+  it.live(
+    "tells how subscriptions stand, tries a delivery when asked to, and opens the secrets",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { world, configure, run, url } = yield* hooked
+          configure(`webhooks:\n  public_url: ${url}\n`)
+          const token = yield* Effect.promise(() => world.reference.token(1))
+          const other = yield* Effect.promise(() => world.reference.token(1))
+          const synced = yield* world.run(["sync"], { MAIN_TOKEN: token })
+          assert.strictEqual(synced.code, 0, synced.stderr)
+          const none = yield* examine(world, { MAIN_TOKEN: token })
+          assertFinding(
+            none,
+            "subscription",
+            "warning",
+            `there is none for ${url}/hooks/main`,
+            "npx tributary webhooks ensure --company main"
+          )
+          assertFinding(
+            none,
+            "signing secrets",
+            "warning",
+            "every delivery is refused",
+            "npx tributary webhooks ensure"
+          )
+          assertFinding(none, "webhook address", "failed", "DEPTH_ZERO_SELF_SIGNED_CERT", "NODE_EXTRA_CA_CERTS")
+
+          yield* run(0, ["ensure"], { MAIN_TOKEN: token })
+          const made = yield* examine(world, { MAIN_TOKEN: token }, ["--send-test"])
+          assertFinding(made, "subscription", "warning", "does not deliver nothings.created", "webhooks ensure")
+          assertFinding(made, "signing secrets", "ok", "1 can be opened", null)
+          assertFinding(made, "test delivery", "ok", "arrived, answered 200", null)
+          const changed = yield* examine(world, { MAIN_TOKEN: other })
+          assert.strictEqual(changed.code, 2)
+          assertFinding(changed, "signing secrets", "failed", "cannot be opened with this token", "makes another")
+
+          yield* run(0, ["pause"], { MAIN_TOKEN: token })
+          const paused = yield* examine(world, { MAIN_TOKEN: token })
+          assertFinding(paused, "subscription", "warning", "is paused", "npx tributary webhooks ensure --company main")
+          const poor = yield* Effect.promise(() => world.reference.token(1, ["customers:read"]))
+          const barred = yield* examine(world, { MAIN_TOKEN: poor })
+          assert.strictEqual(barred.of("subscription")[0]?.status, "failed")
+          assertFinding(barred, "subscription", "failed", "insufficient_scope", "setup:read")
+        })
+      ),
+    { timeout: 180_000 }
+  )
+})

@@ -1,0 +1,40 @@
+/** What the findings of `tributary doctor` come to. Everything that can be wrong is made wrong in `Doctor.long.test.ts`. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/testing/TestClock"
+import { about, bounded, codeOf, lines } from "../../src/cli/doctor/Finding.ts"
+
+describe("findings", () => {
+  it("end with the code of what must be mended first", () => {
+    const { ok, warning, failed, skipped } = about("x")
+    const unreachable = failed("unreachable", "a", "b")
+    const refused = failed("refused", "a", "b")
+    const configuration = failed("configuration", "a", "b")
+    assert.strictEqual(codeOf([ok("a"), warning("a", "b"), skipped("a")]), 0)
+    assert.strictEqual(codeOf([ok("a"), unreachable]), 5)
+    assert.strictEqual(codeOf([unreachable, refused]), 3)
+    assert.strictEqual(codeOf([unreachable, refused, configuration]), 2)
+  })
+
+  it("are told line by line, the remedy below", () => {
+    const [first, second, , sum] = lines([
+      about("token", "north").warning("is odd", "look at it"),
+      about("a longer check").ok("is well")
+    ])
+    assert.strictEqual(first, "WARNING  token           north: is odd")
+    assert.strictEqual(second, "                         -> look at it")
+    assert.strictEqual(sum, "")
+  })
+
+  it.effect("come in time, whatever becomes of the check", () =>
+    Effect.gen(function* () {
+      const waiting = yield* Effect.forkChild(bounded(about("x"), Effect.never))
+      yield* TestClock.adjust("10 seconds")
+      const [late] = yield* Fiber.join(waiting)
+      assert.deepInclude(late, { status: "failed", kind: "unreachable", told: "no answer within 10 s" })
+      const [broken] = yield* bounded(about("x"), Effect.die(new Error("out of order")))
+      assert.deepInclude(broken, { status: "failed", told: "the check itself broke: out of order" })
+    })
+  )
+})

@@ -1,0 +1,138 @@
+/** `tributary init` as scripts run it: what it writes, what it never overwrites, and the codes that it ends with. */
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import Ajv from "ajv/dist/2020.js"
+import * as Effect from "effect/Effect"
+import { parse } from "yaml"
+import { makeWorld } from "../support/world.ts"
+
+interface Done {
+  readonly config: string
+  readonly backup: string | null
+  readonly variables: ReadonlyArray<string>
+  readonly companies: ReadonlyArray<{
+    readonly name: string
+    readonly companyId: number
+    readonly resources: number
+    readonly missing: ReadonlyArray<{ readonly reason: string; readonly resources: ReadonlyArray<string> }>
+  }>
+  readonly warehouse: string
+}
+
+describe("tributary init", () => {
+  it.live(
+    "asks nothing where there is no terminal, writes nothing that was not tried, and what it writes works",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+          const nobody = { DATABASE_URL: "", SERVICE_API_URL: "", SERVICE_API_TOKEN: "" }
+          const north = yield* Effect.promise(() => world.reference.token(1))
+          const south = yield* Effect.promise(() => world.reference.token(2, ["customers:read"]))
+          const init = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
+            world.run(["init", ...args], { ...nobody, ...env })
+          const base = ["--yes", "--url", world.reference.baseUrl]
+
+          const refused: ReadonlyArray<
+            readonly [number, string, ReadonlyArray<string>, Readonly<Record<string, string>>]
+          > = [
+            [1, "--url or SERVICE_API_URL, and there is no terminal to ask on", [], {}],
+            [1, "the token of main is missing: put it in the variable MAIN_TOKEN", base, {}],
+            [1, "the address of the service: over plain http", ["--url", "http://erp.example.com"], {}],
+            [1, "there is no area", [...base, "--area", "nonsense"], { MAIN_TOKEN: north }],
+            [1, "there are more --token-env than --company", [...base, "--token-env", "A", "--token-env", "B"], {}],
+            [3, "401", base, { MAIN_TOKEN: "a-token-that-nobody-knows" }],
+            [5, "ECONNREFUSED", ["--yes", "--url", "http://127.0.0.1:1"], { MAIN_TOKEN: north }],
+            [2, "is not https", [...base, "--webhooks-url", "http://hooks.example.com"], { MAIN_TOKEN: north }],
+            [2, "fewer than 8", [...base, "--page-password-env", "PAGE"], { MAIN_TOKEN: north, PAGE: "short" }],
+            [
+              5,
+              "cannot reach Postgres",
+              [...base, "--database-url-env", "WAREHOUSE"],
+              { MAIN_TOKEN: north, WAREHOUSE: "postgres://a:s3cretword@127.0.0.1:1/x" }
+            ]
+          ]
+          for (const [code, told, args, env] of refused) {
+            const run = yield* init(args, env)
+            assert.strictEqual(run.code, code, `${args.join(" ")}: ${run.stderr}`)
+            assert.include(run.stderr, told)
+            assert.include(run.stderr, "nothing was written")
+            assert.strictEqual(run.stdout, "")
+            for (const secret of [north, "a-token-that", "s3cretword"]) assert.notInclude(run.stderr, secret)
+            assert.deepStrictEqual(readdirSync(world.folder), [])
+          }
+
+          const args = [...base, "--company", "north", "--company", "south", "--freshness", "30", "--json"]
+          const env = { NORTH_TOKEN: north, SOUTH_TOKEN: south, WAREHOUSE: world.databaseUrl }
+          const made = yield* init([...args, "--database-url-env", "WAREHOUSE"], env)
+          assert.strictEqual(made.code, 0, made.stderr)
+          const done = JSON.parse(made.stdout) as Done
+          assert.deepInclude(done, { config: "config/tributary.yaml", backup: null })
+          assert.deepStrictEqual(done.variables, ["NORTH_TOKEN", "SOUTH_TOKEN", "DATABASE_URL"])
+          assert.deepStrictEqual(
+            done.companies.map(({ name, companyId }) => [name, companyId]),
+            [
+              ["north", 1],
+              ["south", 2]
+            ]
+          )
+          assert.isTrue(
+            done.companies[1]!.missing.some(({ reason }) => reason === "the token lacks the scope orders:read")
+          )
+          const { password } = new URL(world.databaseUrl)
+          for (const secret of [north, south, ...(password === "" ? [] : [password])]) {
+            assert.notInclude(made.stdout + made.stderr, secret)
+          }
+          const file = join(world.folder, "config", "tributary.yaml")
+          const yaml = readFileSync(file, "utf8")
+          const reference = /\$schema=(\S+)/.exec(yaml)?.[1] ?? ""
+          const schema = JSON.parse(readFileSync(join(world.folder, "config", reference), "utf8")) as object
+          assert.isTrue(
+            new Ajv({ strict: false }).validate(schema, parse(yaml)),
+            "an editor finds nothing wrong with it"
+          )
+          assert.strictEqual(statSync(join(world.folder, ".env")).mode & 0o777, 0o600)
+
+          // From here on nothing but the folder says where and who.
+          const bare = { DATABASE_URL: "", SERVICE_API_URL: "", SERVICE_API_TOKEN: "" }
+          const synced = yield* world.run(["sync", "customers"], bare)
+          assert.strictEqual(synced.code, 0, synced.stderr)
+          assert.deepStrictEqual(
+            yield* world.query("select distinct _company_id::int as id from erp.customers order by 1"),
+            [{ id: 1 }, { id: 2 }]
+          )
+          const doctor = yield* world.run(["doctor"], bare)
+          assert.strictEqual(doctor.code, 0, doctor.stdout)
+
+          // What is there is not overwritten by accident, and kept where it is replaced.
+          writeFileSync(
+            join(world.folder, ".env"),
+            `# mine\n${readFileSync(join(world.folder, ".env"), "utf8")}OWN=1\n`
+          )
+          const before = readFileSync(join(world.folder, ".env"), "utf8")
+          const again = yield* init(args, env)
+          assert.strictEqual(again.code, 2)
+          assert.include(again.stderr, "config/tributary.yaml exists already: --replace")
+          const fresh = yield* Effect.promise(() => world.reference.token(1))
+          const replaced = yield* init([...args, "--replace"], { ...env, NORTH_TOKEN: fresh })
+          assert.strictEqual(replaced.code, 0, replaced.stderr)
+          const backup = (JSON.parse(replaced.stdout) as Done).backup
+          assert.strictEqual(backup, "config/tributary.yaml.backup-1")
+          assert.strictEqual(readFileSync(join(world.folder, backup ?? ""), "utf8"), yaml)
+          assert.strictEqual(readFileSync(join(world.folder, ".env"), "utf8"), before.replace(north, fresh))
+
+          // Elsewhere, with a value in .env that differs: nothing is replaced unasked.
+          const other = yield* init([...base, "--company", "north", "--config", "other.yaml"], env)
+          assert.strictEqual(other.code, 2, other.stdout)
+          assert.include(other.stderr, ".env has another value of NORTH_TOKEN: --replace")
+          assert.isFalse(existsSync(join(world.folder, "other.yaml")))
+          const kept = yield* init([...base, "--company", "north", "--config", "other.yaml"])
+          assert.strictEqual(kept.code, 0, kept.stderr)
+          assert.include(kept.stdout, "npx tributary doctor --config other.yaml")
+          assert.isTrue(existsSync(join(world.folder, "tributary.schema.json")), "beside the file that names it")
+        })
+      ),
+    { timeout: 180_000 }
+  )
+})

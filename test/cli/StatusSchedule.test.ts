@@ -1,0 +1,57 @@
+/** What `tributary status` tells of what runs by schedule. */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { scheduleLines } from "../../src/cli/status.ts"
+import * as Migrations from "../../src/postgres/Migrations.ts"
+import * as Status from "../../src/schedule/Status.ts"
+import { layerSql } from "../support/postgres.ts"
+
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+
+describe("status", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("of the schedule", (it) => {
+    it.effect("says nothing where nobody has served, and how each company stands where somebody has", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const nothing = yield* Status.read
+        assert.deepStrictEqual(nothing, { processes: 0, tasks: [] })
+        assert.deepStrictEqual(scheduleLines(nothing), [])
+
+        yield* sql`
+          insert into tributary.schedule
+            (company, resource, kind, schedule, next_at, owner, lease_until, paused_at, asked_at, status, failures, error, remedy)
+          select 'main', resource, kind, schedule, tributary.now() + next::interval, owner, tributary.now() + lease::interval,
+                 case when paused then tributary.now() end, case when asked then tributary.now() end, status, failures, error, remedy
+            from (values
+              ('a', 'sync', 'every 10 min', '1 s', 'one', '5 s', false, false, 'done', 0, null, null),
+              ('b', 'sync', 'every 10 min', '150 s', null, null, false, false, 'done', 0, null, null),
+              ('c', 'sync', 'every 10 min', '-1 h', null, null, true, false, 'done', 0, null, null),
+              ('d', 'sync', 'every 10 min', '630 s', 'dead', '-5 s', false, false, 'failed', 3, 'it broke', 'mend it'),
+              ('e', 'sync', 'every 10 min', '630 s', null, null, false, false, 'failed', 1, 'it broke', 'mend it'),
+              ('f', 'sync', null, null, null, null, false, true, 'skipped', 0, 'the token lacks a scope', 'give it'),
+              ('g', 'backfill', null, null, 'one', '5 s', false, false, null, 0, null, null)
+            ) as v(resource, kind, schedule, next, owner, lease, paused, asked, status, failures, error, remedy)`
+        yield* sql`
+          insert into tributary.receivers (instance, companies, alive_at, ended_at) values
+            ('one', ${["main"]}, tributary.now(), null),
+            ('silent', ${["main"]}, tributary.now() - interval '2 min', null),
+            ('ended', ${["main"]}, tributary.now(), tributary.now())`
+        const status = yield* Status.read
+        assert.deepStrictEqual(scheduleLines(status), [
+          "  processes of serve: 1 alive",
+          "  schedule of main: 5 resources, next b in 2 min",
+          "    running: a, backfill of g",
+          "    asked for: f",
+          "    paused: c",
+          "    skipped: f",
+          "    failed: d, e: it broke; again in 10 min",
+          "      what to do: mend it"
+        ])
+        yield* sql`update tributary.receivers set ended_at = tributary.now()`
+        assert.include(scheduleLines(yield* Status.read)[0]!, "none alive")
+      })
+    )
+  })
+})

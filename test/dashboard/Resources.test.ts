@@ -1,0 +1,126 @@
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Status from "../../src/cli/status.ts"
+import * as Resources from "../../src/dashboard/Resources.ts"
+import { datasetsDefault } from "../../src/model/Table.ts"
+import * as Migrations from "../../src/postgres/Migrations.ts"
+import type { Task } from "../../src/schedule/Tasks.ts"
+import { seed, shownCompany } from "../support/pages.ts"
+import { layerSql } from "../support/postgres.ts"
+
+const now = new Date("2026-11-20T12:00:00Z")
+const before = (minutes: number) => new Date(now.getTime() - minutes * 60_000)
+
+const task: Task = {
+  company: "north",
+  resource: "things",
+  kind: "sync",
+  schedule: "every 10 min",
+  promiseMs: 15 * 60_000,
+  nextAt: null,
+  pausedAt: null,
+  pausedBy: null,
+  askedAt: null,
+  askedBy: null,
+  askedFull: false,
+  since: null,
+  until: null,
+  isRunning: false,
+  beganAt: before(5),
+  endedAt: before(5),
+  status: "done",
+  runId: 1n,
+  failures: 0,
+  error: null,
+  remedy: null
+}
+const run: Resources.LastRun = {
+  id: 1n,
+  status: "done",
+  kind: "incremental",
+  beganAt: before(5),
+  endedAt: before(5),
+  error: null,
+  remedy: null,
+  note: null
+}
+const fresh = { task, lastRun: run, freshAt: before(5), quarantined: 0 }
+const judged = (change: Partial<typeof fresh> | Parameters<typeof Resources.judge>[0]) =>
+  Resources.judge({ ...fresh, ...change }, now)
+
+describe("a resource", () => {
+  it("is fresh within its promise, and late beyond it", () => {
+    assert.deepInclude(judged({}), { standing: "fresh", isLate: false, ageMs: 300_000, promiseMs: 900_000 })
+    assert.strictEqual(judged({ freshAt: before(15) }).standing, "fresh")
+    assert.deepInclude(judged({ freshAt: before(16) }), { standing: "late", isLate: true })
+    assert.strictEqual(judged({ freshAt: before(16), quarantined: 1 }).standing, "late")
+    assert.strictEqual(judged({ quarantined: 1 }).standing, "quarantine")
+    // A clock that was set back makes nothing younger than now.
+    assert.strictEqual(judged({ freshAt: before(-5) }).ageMs, 0)
+  })
+
+  it("that nothing was promised of is never late", () => {
+    assert.strictEqual(judged({ ...fresh, task: null, freshAt: before(10_000) }).standing, "fresh")
+    assert.strictEqual(judged({ ...fresh, task: null, lastRun: null, freshAt: null }).standing, "unread")
+  })
+
+  it("that was never read is late, unless it is being read", () => {
+    const never = { ...fresh, task: { ...task, status: null, endedAt: null }, lastRun: null, freshAt: null }
+    assert.deepInclude(judged(never), { standing: "late", ageMs: null })
+    assert.strictEqual(judged({ ...never, task: { ...never.task, isRunning: true } }).standing, "unread")
+  })
+
+  it("fails until something ended well after the failure", () => {
+    const failed = { ...run, status: "failed" as const }
+    assert.deepInclude(judged({ lastRun: failed }), { standing: "failing", isFailing: true, isLate: false })
+    assert.deepInclude(judged({ lastRun: failed, freshAt: before(60) }), { standing: "failing", isLate: true })
+    const task2: Task = { ...task, status: "failed", endedAt: before(1) }
+    assert.strictEqual(judged({ task: task2 }).standing, "failing")
+    assert.strictEqual(judged({ task: { ...task2, endedAt: before(8) } }).standing, "fresh")
+  })
+
+  it("that is paused is late to nobody, and failing all the same", () => {
+    const paused = { ...task, pausedAt: before(60) }
+    assert.deepInclude(judged({ task: paused, freshAt: before(60) }), { standing: "paused", isLate: false })
+    assert.strictEqual(judged({ task: paused, lastRun: { ...run, status: "failed" } }).standing, "failing")
+  })
+
+  it("that the token may not read is neither late nor failing", () => {
+    const skipped: Task = { ...task, status: "skipped" }
+    assert.deepInclude(judged({ ...fresh, task: skipped, lastRun: { ...run, status: "failed" }, freshAt: null }), {
+      standing: "barred",
+      isFailing: false,
+      isLate: false
+    })
+  })
+})
+
+layer(Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql)), {
+  excludeTestServices: true,
+  timeout: "60 seconds"
+})("the resources of a warehouse", (it) => {
+  it.effect("are as fresh as tributary status says", () =>
+    Effect.gen(function* () {
+      const resources = Array.from({ length: 20 }, (_, index) => `widgets${index}`)
+      yield* seed([["north", 1]], resources, 200)
+      const sql = yield* SqlClient.SqlClient
+      // What happens later and brings no freshness.
+      yield* sql`insert into tributary.runs (company_id, resource, kind, lane, status, fence, began_at, ended_at)
+                 select 1, 'widgets1', kind, lane, status, 1, tributary.now(), tributary.now()
+                   from (values ('children', 'live', 'done'), ('full', 'backfill', 'done'), ('records', 'records', 'done'),
+                                ('incremental', 'live', 'abandoned')) as x (kind, lane, status)`
+      const company = shownCompany("north", 1n)
+      const [clock] = yield* sql<{ now: Date }>`select tributary.now() as now`
+      const shown = yield* Resources.read([company, shownCompany("other", 2n)], clock!.now)
+      const told = yield* Status.read(datasetsDefault)
+      assert.strictEqual(told.length, resources.length)
+      assert.deepStrictEqual(
+        shown.map((state) => [state.resource, state.freshAt?.toISOString() ?? null, state.lastRun?.status ?? null]),
+        told.map(({ resource, freshAt, lastRun }) => [resource, freshAt, lastRun])
+      )
+      assert.strictEqual(shown.find(({ resource }) => resource === "widgets1")?.lastRun?.status, "abandoned")
+      assert.strictEqual((yield* Resources.read([company], clock!.now, "widgets3")).length, 1)
+    })
+  )
+})

@@ -1,0 +1,64 @@
+/** A record in quarantine once more, while the source is slow and while somebody else reads records of the resource. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import { routes } from "../../src/dashboard/pages/Quarantine.ts"
+import * as Lander from "../../src/land/Lander.ts"
+import { ask } from "./asking.ts"
+import { makeStand, stand, tables } from "./quarantined.ts"
+
+/** Looks until it holds, for half a minute at most. */
+const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
+  look.pipe(Effect.repeat({ until: holds, schedule: Schedule.spaced("50 millis"), times: 600 }))
+
+layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("a retry", (it) => {
+  it.effect("goes on by itself when the source takes longer than somebody waits", () =>
+    Effect.gen(function* () {
+      const { company, put, post, rows, source } = yield* makeStand()
+      yield* put("salesmen", [{ id: 2, name: "mended" }])
+      const answers = Latch.makeUnsafe(false)
+      source.state.before = answers.await
+      const { said } = yield* ask(routes, [company], "/do/retry", post)
+      assert.match(said!, /^It is still being read, and goes on by itself/)
+      assert.lengthOf(yield* rows, 1)
+      yield* answers.open
+      assert.lengthOf(yield* until(rows, (found) => found.length === 2), 2)
+    })
+  )
+
+  it.effect("waits for its turn", () =>
+    Effect.gen(function* () {
+      const { id, company, put, post, source, sql } = yield* makeStand()
+      yield* put("salesmen", [{ id: 2, name: "mended" }])
+      const other = yield* Scope.make()
+      yield* Lander.open(
+        {
+          table: tables.get("salesmen")!,
+          companyId: BigInt(id),
+          lane: "records",
+          origin: "webhook",
+          authority: "newer",
+          acceptDeletions: true,
+          deletionsShareMax: 0.5,
+          children: []
+        },
+        () => Effect.succeed({ kind: "records", resumed: false, cursorFrom: null, lateness: null } as const)
+      ).pipe(Effect.provideService(Scope.Scope, other))
+      const asked = yield* Effect.forkChild(ask(routes, [company], "/do/retry", post))
+      // Its connection rests between two looks at the lock.
+      const looks = sql<{ n: number }>`
+        select count(*)::int as n from pg_stat_activity
+         where datname = current_database() and state = 'idle' and query like 'select pg_try_advisory_lock%'`
+      const [looked] = yield* until(looks, ([row]) => row!.n > 0)
+      assert.strictEqual(looked!.n, 1)
+      assert.notInclude(source.requests, "GET /salesmen/2")
+      yield* Scope.close(other, Exit.void)
+      const { said } = yield* Fiber.join(asked)
+      assert.strictEqual(said, "It was read again and landed; it has left quarantine.")
+    })
+  )
+})

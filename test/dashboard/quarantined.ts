@@ -1,0 +1,50 @@
+/** A company of the reference server, one of whose records cannot be landed. */
+import { assert } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import { type Table, tableOf } from "../../src/model/Table.ts"
+import * as TablePlan from "../../src/model/TablePlan.ts"
+import { syncResource } from "../../src/pipeline/SyncResource.ts"
+import * as Tasks from "../../src/schedule/Tasks.ts"
+import { makeSource, warehouse } from "./asking.ts"
+
+const paths = ["salesmen", "orderdeposits"]
+export const tables = new Map<string, Table>(paths.map((path) => [path, tableOf(serviceV2.resources.get(path)!)]))
+
+export const stand = Layer.effectDiscard(TablePlan.apply([...tables.values()])).pipe(Layer.provideMerge(warehouse))
+
+let companies = 500
+
+/** A company of its own; the name of salesman 2 is one that no Postgres can hold. */
+export const makeStand = Effect.fnUntraced(function* () {
+  const source = makeSource()
+  const sql = yield* SqlClient.SqlClient
+  const id = (companies += 1)
+  const name = `company ${id}`
+  const company = yield* source.company(name, source.token({ company: id }), { tables: Effect.succeed(tables) })
+  yield* Tasks.identified(name, BigInt(id))
+  const control = (method: string, path: string, body?: unknown) =>
+    Effect.sync(() => assert.isBelow(source.control(method, path, body).status, 300))
+  const put = (resource: string, records: ReadonlyArray<object>) =>
+    control("POST", "/records", { company: id, resource, records })
+  yield* put("salesmen", [
+    { id: 1, name: "Ada" },
+    { id: 2, name: "a NUL \u0000 inside" }
+  ])
+  const { status } = yield* syncResource({
+    companyId: BigInt(id),
+    connector: company.connector,
+    table: tables.get("salesmen")!,
+    full: false,
+    acceptDeletions: false,
+    batchRecordsMax: 2_500
+  })
+  assert.strictEqual(status, "quarantined")
+  const [entry] = yield* sql<{ id: bigint }>`select id from tributary.quarantine where company_id = ${id}`
+  const post = { id: String(entry!.id) }
+  const rows = sql<{ id: bigint; name: string }>`
+    select id, name from erp.salesmen where _company_id = ${id} and _deleted_at is null order by id`
+  return { id, name, sql, company, control, put, entry: entry!.id, post, rows, source }
+})

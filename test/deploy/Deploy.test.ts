@@ -1,0 +1,418 @@
+/**
+ * The files that put the program into service: whatever they name (files, ports, paths, variables, flags, settings) is
+ * what the program has, and what refers to something finds it. Where the tools of their own are installed, those look too.
+ */
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { basename, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { parse, parseAllDocuments } from "yaml"
+import * as Configuration from "../../src/configuration/Configuration.ts"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const textOf = (path: string): string => readFileSync(join(root, path), "utf8")
+const linesOf = (path: string): ReadonlyArray<string> => textOf(path).replaceAll("\\\n", " ").split("\n")
+
+const manifest = Schema.decodeUnknownSync(
+  Schema.Struct({
+    version: Schema.String,
+    description: Schema.String,
+    license: Schema.String,
+    bin: Schema.Struct({ tributary: Schema.String }),
+    scripts: Schema.Record(Schema.String, Schema.String),
+    devDependencies: Schema.Record(Schema.String, Schema.String)
+  })
+)(JSON.parse(textOf("package.json")))
+
+/** How long the program takes at most to stop, from its own word. */
+const stopSeconds =
+  Number(/const stopMaxMs = ([\d_]+)/.exec(textOf("src/cli/serve.ts"))?.[1]?.replaceAll("_", "")) / 1000
+
+/** Variables that the program reads, beside those that a configuration names. */
+const variables = [
+  "DATABASE_URL",
+  "SERVICE_API_URL",
+  "SERVICE_API_TOKEN",
+  "TRIBUTARY_HOME",
+  "TRIBUTARY_DASHBOARD_PASSWORD"
+]
+const configurationText = textOf("src/configuration/Configuration.ts")
+
+/** What the program makes of a configuration file and these variables. */
+const loaded = (
+  yaml: string,
+  environment: Readonly<Record<string, string>>,
+  flags: Configuration.ConfigurationFlags = {}
+) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-deploy-"))),
+    (folder) => {
+      const config = join(folder, "tributary.yaml")
+      writeFileSync(config, yaml)
+      return Configuration.load({ ...flags, config }, environment)
+    },
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+  )
+
+const helps = new Map<string, string>()
+
+/** What a command says of itself; asked once. */
+const helpOf = (command: string): string => {
+  const known = helps.get(command)
+  if (known !== undefined) return known
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [join(root, manifest.bin.tributary), command, "--help"],
+    {
+      encoding: "utf8"
+    }
+  )
+  assert.strictEqual(status, 0, stderr)
+  helps.set(command, stdout)
+  return stdout
+}
+
+const commands = textOf("src/cli/Program.ts")
+
+/** The flags of a command line that the command does not have. */
+const unknownFlags = ([command, ...line]: ReadonlyArray<string>): ReadonlyArray<string> => {
+  assert.match(commands, new RegExp(`^ +"?${command}"?: \\(\\) => import`, "m"))
+  const flags = line.filter((word) => word.startsWith("--"))
+  return flags.length === 0 ? [] : flags.filter((flag) => !helpOf(command!).includes(flag))
+}
+
+const has = (command: string, ...args: ReadonlyArray<string>): boolean => spawnSync(command, args).status === 0
+
+const healthPaths: ReadonlyArray<string> =
+  /path !== "(\/\w+)" && path !== "(\/\w+)" && path !== "(\/\w+)"/.exec(textOf("src/webhook/Listener.ts"))?.slice(1) ??
+  []
+
+describe("what the tests below take from the program", () => {
+  it("is there", () => {
+    assert.isAbove(stopSeconds, 0)
+    assert.deepStrictEqual(healthPaths, ["/healthz", "/readyz", "/metrics"])
+    for (const name of variables) assert.include(configurationText, name)
+  })
+})
+
+describe("the Dockerfile", () => {
+  const lines = linesOf("Dockerfile").filter((line) => !line.startsWith("#"))
+  const of = (instruction: string) =>
+    lines.filter((line) => line.startsWith(`${instruction} `)).map((line) => line.slice(instruction.length + 1).trim())
+
+  it("builds on the Node that the checkout is tested with", () => {
+    const images = of("FROM").map((line) => line.split(" ")[0])
+    assert.strictEqual(new Set(images).size, 1)
+    assert.strictEqual(images[0], `node:${manifest.devDependencies["node"]}-bookworm-slim`)
+    const labels = of("LABEL").join(" ")
+    assert.include(labels, `image.version="${manifest.version}"`)
+    assert.include(labels, `image.licenses="${manifest.license}"`)
+    assert.include(labels, `image.base.name="docker.io/library/${images[0]}"`)
+  })
+
+  it("copies files that there are and that the build context has, and runs scripts that there are", () => {
+    const ignore = linesOf(".dockerignore")
+    assert.include(ignore, "*")
+    const copied = of("COPY")
+      .filter((line) => !line.startsWith("--from"))
+      .flatMap((line) => line.split(/ +/).slice(0, -1))
+      .filter((path) => path !== ".")
+    assert.isAbove(copied.length, 0)
+    for (const path of copied) {
+      assert.isTrue(statSync(join(root, path)).isFile(), path)
+      assert.isTrue(
+        ignore.some((line) => line.startsWith("!") && (path === line.slice(1) || path.startsWith(`${line.slice(1)}/`))),
+        `${path} is not in the build context`
+      )
+    }
+    for (const [, script] of lines.join("\n").matchAll(/npm run (\S+)/g)) assert.property(manifest.scripts, script!)
+    for (const line of ignore.filter((one) => one.startsWith("!"))) statSync(join(root, line.slice(1)))
+  })
+
+  it("ends in an image without rights, without secrets, that says how it is", () => {
+    assert.deepStrictEqual(of("USER"), ["1000:1000"])
+    assert.deepStrictEqual(of("STOPSIGNAL"), ["SIGTERM"])
+    assert.deepStrictEqual(of("ENTRYPOINT"), [`["tributary"]`])
+    assert.deepStrictEqual(of("ENV"), ["NODE_ENV=production"])
+    assert.deepStrictEqual(of("ARG"), [])
+    const [health] = of("HEALTHCHECK")
+    const asked = /http:\/\/127\.0\.0\.1:(\d+)(\/\w+)/.exec(health!)
+    assert.include(healthPaths, asked![2]!)
+    assert.include(of("EXPOSE")[0], asked![1])
+  })
+
+  it.effect("exposes the ports that the program takes when nobody says", () =>
+    Effect.gen(function* () {
+      const settings = yield* loaded("{}", {})
+      assert.deepStrictEqual(of("EXPOSE"), [`${settings.webhooks.port} ${settings.dashboard?.port}`])
+    })
+  )
+})
+
+const Depends = Schema.Record(
+  Schema.String,
+  Schema.Struct({ condition: Schema.String, restart: Schema.optionalKey(Schema.Boolean) })
+)
+const Compose = Schema.Struct({
+  services: Schema.Record(
+    Schema.String,
+    Schema.Struct({
+      command: Schema.Array(Schema.String),
+      entrypoint: Schema.optionalKey(Schema.Array(Schema.String)),
+      environment: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+      depends_on: Schema.optionalKey(Depends),
+      healthcheck: Schema.optionalKey(Schema.Struct({ test: Schema.Array(Schema.String) })),
+      network_mode: Schema.optionalKey(Schema.String),
+      ports: Schema.optionalKey(Schema.Array(Schema.String)),
+      profiles: Schema.optionalKey(Schema.Array(Schema.String)),
+      volumes: Schema.optionalKey(Schema.Array(Schema.String)),
+      stop_grace_period: Schema.optionalKey(Schema.String)
+    })
+  ),
+  volumes: Schema.Record(Schema.String, Schema.Null)
+})
+
+describe("docker-compose.yml", () => {
+  const file = "docker-compose.yml"
+  const { services, volumes } = Schema.decodeUnknownSync(Compose)(parse(textOf(file), { merge: true }))
+  const all = Object.entries(services)
+
+  it("is what docker itself takes, where docker is", () => {
+    if (has("docker", "compose", "version")) {
+      const { status, stderr } = spawnSync("docker", ["compose", "--file", file, "config", "--quiet"], {
+        cwd: root,
+        encoding: "utf8"
+      })
+      assert.strictEqual(status, 0, stderr)
+    }
+    assert.sameMembers(Object.keys(services), ["demo-warehouse", "reference-server", "demo", "postgres", "tributary"])
+  })
+
+  it("refers to what it has, and waits only for what says that it is well", () => {
+    for (const [name, one] of all) {
+      for (const [other, { condition }] of Object.entries(one.depends_on ?? {})) {
+        assert.strictEqual(condition, "service_healthy", name)
+        assert.isDefined(services[other]?.healthcheck, `${name} waits for ${other}`)
+        // Whoever starts a service by its name starts what it waits for.
+        assert.deepStrictEqual(services[other]?.profiles, one.profiles)
+      }
+      if (one.network_mode !== undefined) assert.property(services, one.network_mode.replace("service:", ""))
+      for (const volume of one.volumes ?? []) {
+        if (!volume.startsWith(".")) assert.property(volumes, volume.split(":")[0]!)
+      }
+      for (const variable of Object.keys(one.environment ?? {})) {
+        if (!variable.startsWith("POSTGRES_")) assert.include(variables, variable)
+      }
+      const host = /@([\w-]+):5432/.exec(one.environment?.["DATABASE_URL"] ?? "")?.[1]
+      if (host !== undefined) assert.property(one.depends_on, host)
+    }
+  })
+
+  it("publishes on loopback only, no port twice for those that run together", () => {
+    const published = all.flatMap(([, { ports, profiles }]) =>
+      (ports ?? []).map((port) => [profiles?.[0] ?? "demo", port] as const)
+    )
+    for (const [, port] of published) assert.match(port, /^127\.0\.0\.1:\d+:\d+$/)
+    const keys = published.map(([profile, port]) => `${profile} ${port.split(":")[1]}`)
+    assert.strictEqual(new Set(keys).size, keys.length)
+  })
+
+  it("gives the program flags that it has, and time to stop", () => {
+    const script = services["demo"]!.command[0]!
+    const served = /exec tributary (serve .*)$/m.exec(script)![1]!.split(" ")
+    for (const line of [services["reference-server"]!.command, services["tributary"]!.command, served]) {
+      assert.deepStrictEqual(unknownFlags(line), [])
+    }
+    for (const name of ["reference-server", "demo", "tributary"]) {
+      assert.isAbove(Number.parseInt(services[name]!.stop_grace_period!), stopSeconds)
+    }
+    const [port, controlPort] = ["--port", "--control-port"].map((flag) => {
+      const { command } = services["reference-server"]!
+      return command[command.indexOf(flag) + 1]
+    })
+    assert.include(services["demo"]!.environment!["SERVICE_API_URL"], `http://127.0.0.1:${port}/`)
+    assert.include(script, `http://127.0.0.1:${controlPort}/tokens`)
+    assert.include(services["reference-server"]!.healthcheck!.test.join(" "), `http://127.0.0.1:${controlPort}/clock`)
+  })
+
+  it.effect("configures a demo that starts, and nothing that starts without a password", () =>
+    Effect.gen(function* () {
+      const yaml = /<<END\n([^]*)\nEND\n/.exec(services["demo"]!.command[0]!)![1]!
+      const dashboard = "0.0.0.0:8086"
+      const environment = {
+        SERVICE_API_URL: services["demo"]!.environment!["SERVICE_API_URL"]!,
+        ...Object.fromEntries(
+          [...services["demo"]!.command[0]!.matchAll(/(\w+_TOKEN)=/g)].map((match) => [match[1]!, "x"])
+        )
+      }
+      const password = /:-(.+)\}$/.exec(services["demo"]!.environment!["TRIBUTARY_DASHBOARD_PASSWORD"]!)![1]!
+      const settings = yield* loaded(yaml, { ...environment, TRIBUTARY_DASHBOARD_PASSWORD: password }, { dashboard })
+      assert.strictEqual(settings.companies.length, 2)
+      const refused = yield* Effect.flip(loaded(yaml, environment, { dashboard }))
+      assert.include(refused.message, "set a password")
+    })
+  )
+})
+
+describe("config/systemd", () => {
+  const units = ["tributary.service", "tributary-sync.service", "tributary-sync.timer"]
+  const path = (unit: string) => join("config/systemd", unit)
+  const valueOf = (unit: string, key: string) =>
+    linesOf(path(unit)).flatMap((line) => (line.startsWith(`${key}=`) ? [line.slice(key.length + 1)] : []))
+
+  it("starts commands that there are, with variables that are read, and gives them time to stop", () => {
+    for (const unit of units.slice(0, 2)) {
+      const [start] = valueOf(unit, "ExecStart")
+      const [program, ...line] = start!.split(" ")
+      assert.strictEqual(basename(program!), "tributary")
+      assert.deepStrictEqual(unknownFlags(line), [])
+      assert.isAbove(Number.parseInt(valueOf(unit, "TimeoutStopSec")[0]!), stopSeconds)
+      for (const [, name] of valueOf(unit, "Environment")
+        .join(" ")
+        .matchAll(/(\w+)=/g)) {
+        assert.include([...variables, "NODE_ENV"], name)
+      }
+      assert.deepStrictEqual(valueOf(unit, "NoNewPrivileges"), ["yes"])
+      assert.deepStrictEqual(valueOf(unit, "ProtectSystem"), ["strict"])
+      // Both have one state, which must not change hands while the other one runs.
+      assert.deepStrictEqual(valueOf(unit, "User"), ["tributary"])
+      assert.deepStrictEqual(valueOf(unit, "StateDirectory"), ["tributary"])
+    }
+  })
+
+  it("is what systemd itself takes, where it is", () => {
+    if (has("systemd-analyze", "--version")) {
+      const folder = mkdtempSync(join(tmpdir(), "tributary-units-"))
+      // The program is not installed where this runs.
+      for (const unit of units) {
+        writeFileSync(join(folder, unit), textOf(path(unit)).replace(/^ExecStart=\S+.*$/m, "ExecStart=/bin/true"))
+      }
+      const { status, stderr } = spawnSync("systemd-analyze", ["verify", ...units.map((unit) => join(folder, unit))], {
+        encoding: "utf8"
+      })
+      rmSync(folder, { recursive: true })
+      assert.strictEqual(status, 0, stderr)
+      assert.notInclude(stderr, "tributary")
+    }
+    assert.strictEqual(valueOf("tributary-sync.timer", "OnCalendar").length, 1)
+  })
+})
+
+const Labels = Schema.Record(Schema.String, Schema.String)
+const Probe = Schema.Struct({ httpGet: Schema.Struct({ path: Schema.String, port: Schema.String }) })
+const ConfigMap = Schema.Struct({ kind: Schema.Literal("ConfigMap"), data: Labels })
+const Deployment = Schema.Struct({
+  kind: Schema.Literal("Deployment"),
+  spec: Schema.Struct({
+    selector: Schema.Struct({ matchLabels: Labels }),
+    template: Schema.Struct({
+      metadata: Schema.Struct({ labels: Labels, annotations: Labels }),
+      spec: Schema.Struct({
+        terminationGracePeriodSeconds: Schema.Int,
+        containers: Schema.Tuple([
+          Schema.Struct({
+            image: Schema.String,
+            args: Schema.Array(Schema.String),
+            ports: Schema.Array(Schema.Struct({ name: Schema.String, containerPort: Schema.Int })),
+            startupProbe: Probe,
+            livenessProbe: Probe,
+            readinessProbe: Probe,
+            volumeMounts: Schema.Array(Schema.Struct({ name: Schema.String, mountPath: Schema.String }))
+          })
+        ]),
+        volumes: Schema.Array(Schema.Struct({ name: Schema.String }))
+      })
+    })
+  })
+})
+const Service = Schema.Struct({
+  kind: Schema.Literal("Service"),
+  spec: Schema.Struct({
+    selector: Labels,
+    ports: Schema.Array(Schema.Struct({ name: Schema.String, targetPort: Schema.String }))
+  })
+})
+const Budget = Schema.Struct({
+  kind: Schema.Literal("PodDisruptionBudget"),
+  spec: Schema.Struct({ selector: Schema.Struct({ matchLabels: Labels }) })
+})
+
+describe("config/kubernetes/tributary.yaml", () => {
+  const file = "config/kubernetes/tributary.yaml"
+  const documents = parseAllDocuments(textOf(file)).map((document) => {
+    assert.deepStrictEqual(document.errors, [])
+    return document.toJS() as unknown
+  })
+  const one = <S extends Schema.ConstraintDecoder<unknown>>(schema: S): S["Type"] => {
+    const found = documents.filter(Schema.is(schema))
+    assert.strictEqual(found.length, 1)
+    return found[0]!
+  }
+  const { template, selector } = one(Deployment).spec
+  const [container] = template.spec.containers
+
+  it("asks the paths that the program answers, on ports that the container has", () => {
+    const names = container.ports.map(({ name }) => name)
+    assert.deepStrictEqual(
+      [container.startupProbe, container.livenessProbe, container.readinessProbe].map(({ httpGet }) => httpGet.path),
+      ["/healthz", "/healthz", "/readyz"]
+    )
+    for (const { httpGet } of [container.startupProbe, container.livenessProbe, container.readinessProbe]) {
+      assert.include(names, httpGet.port)
+      assert.include(healthPaths, httpGet.path)
+    }
+    assert.include(healthPaths, template.metadata.annotations["prometheus.io/path"]!)
+    assert.strictEqual(template.metadata.annotations["prometheus.io/port"], String(container.ports[0]!.containerPort))
+    assert.sameMembers(
+      one(Service).spec.ports.map(({ targetPort }) => targetPort),
+      names
+    )
+    assert.isAbove(template.spec.terminationGracePeriodSeconds, stopSeconds)
+    assert.deepStrictEqual(unknownFlags(container.args), [])
+    assert.match(container.image, new RegExp(`:${manifest.version.replaceAll(".", "\\.")}$`))
+  })
+
+  it("selects its own pods, and mounts what it has where the image looks", () => {
+    for (const labels of [selector.matchLabels, one(Service).spec.selector, one(Budget).spec.selector.matchLabels]) {
+      assert.deepStrictEqual(labels, template.metadata.labels)
+    }
+    assert.sameMembers(
+      container.volumeMounts.map(({ name }) => name),
+      template.spec.volumes.map(({ name }) => name)
+    )
+    const workdir = linesOf("Dockerfile")
+      .findLast((line) => line.startsWith("WORKDIR "))!
+      .split(" ")[1]!
+    assert.includeMembers(
+      container.volumeMounts.map(({ mountPath }) => mountPath),
+      [`${workdir}/config`, `${workdir}/.tributary`]
+    )
+  })
+
+  it.effect("configures the program with the variables that its comment has in the Secret", () =>
+    Effect.gen(function* () {
+      const secret = [...textOf(file).matchAll(/--from-literal=(\w+)=/g)].map((match) => match[1]!)
+      const yaml = one(ConfigMap).data["tributary.yaml"]!
+      const settings = yield* loaded(yaml, Object.fromEntries(secret.map((name) => [name, "long enough"])))
+      assert.deepStrictEqual(
+        [settings.webhooks.port, settings.dashboard?.port],
+        container.ports.map(({ containerPort }) => containerPort)
+      )
+      for (const name of secret) {
+        assert.isTrue(variables.includes(name) || yaml.includes(`token_env: ${name}`), name)
+        if (name === "DATABASE_URL") continue
+        const refused = yield* Effect.flip(
+          loaded(
+            yaml,
+            Object.fromEntries(secret.filter((other) => other !== name).map((other) => [other, "long enough"]))
+          )
+        )
+        assert.include(refused.message, name)
+      }
+    })
+  )
+})

@@ -1,0 +1,146 @@
+/** Figures of schedules, runs and budgets: what they call late, due and failed, and what retention does to counters. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as TestClock from "effect/testing/TestClock"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import * as Figures from "../../../src/schedule/Figures.ts"
+import { layerSql } from "../../support/postgres.ts"
+
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+const fingerprint = "f".repeat(64)
+const minutes = (count: number) => `(tributary.now() - make_interval(mins => ${count}))`
+
+const tell = (text: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.forEach(text.split(";"), (statement) => sql.unsafe(statement, []), { discard: true })
+  )
+
+const run = (resource: string, kind: string, status: string, minutesAgo: number, lane = "live") =>
+  `insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at, ended_at, inserted, unchanged)
+   values (7, '${resource}', '${lane}', '${kind}', '${status}', 1, ${minutes(minutesAgo)}, ${minutes(minutesAgo)}, 3, 4)`
+
+const usage = Effect.succeed({ requests: 5, retries: 2, rateLimited: 1, bytes: 900 })
+
+const told = (figures: Effect.Success<Effect.Success<ReturnType<typeof Figures.make>>>, name: string) => {
+  const figure = figures.find((one) => one.name === `tributary_${name}`)
+  return Object.fromEntries(
+    (figure?.samples ?? []).map(({ labels = {}, value }) => [
+      Object.entries(labels)
+        .filter(([key]) => key !== "company")
+        .map(([, text]) => text)
+        .join(" "),
+      Math.round(value)
+    ])
+  )
+}
+
+layer(warehouse, { timeout: "30 seconds" })("figures", (it) => {
+  it.effect("tell what is late, due, paused, failed, held and counted", () =>
+    Effect.gen(function* () {
+      const schedule = (resource: string, columns: string, values: string) =>
+        `insert into tributary.schedule (company, resource, kind${columns}) values ('north', '${resource}', 'sync'${values})`
+      yield* tell(
+        [
+          "insert into tributary.companies (company, company_id) values ('north', 7), ('south', 8)",
+          schedule("fresh", ", next_at", `, ${minutes(-5)}`),
+          schedule("old", ", next_at, failures", `, ${minutes(10)}, 3`),
+          schedule("never", ", next_at, asked_at", `, ${minutes(-5)}, ${minutes(2)}`),
+          schedule("barred", ", status, next_at", `, 'skipped', ${minutes(-5)}`),
+          schedule("resting", ", paused_at, next_at", `, ${minutes(60)}, ${minutes(60)}`),
+          schedule("busy", ", lease_until, next_at", `, ${minutes(-1)}, ${minutes(30)}`),
+          // Of another company, and a backfill: neither is told by resource.
+          "insert into tributary.schedule (company, resource, kind) values ('west', 'fresh', 'sync'), ('north', 'fresh', 'backfill')",
+          run("fresh", "full", "done", 4),
+          // What came with a parent, or one by one, says nothing of the other records.
+          run("old", "full", "done", 120),
+          run("old", "children", "done", 3),
+          run("old", "records", "done", 2, "records"),
+          run("old", "incremental", "failed", 1),
+          run("resting", "incremental", "done", 5),
+          run("busy", "incremental", "done", 5),
+          `insert into tributary.quarantine
+             (company_id, resource, reason, bytes, run_id, source, first_seen_at, last_seen_at, resolved_at)
+           values (7, 'old', 'odd', 'a', 1, '', now(), now(), null), (7, 'old', 'odd', 'b', 1, '', now(), now(), now())`,
+          "insert into tributary.row_counts (company_id, resource, rows, deleted) values (7, 'fresh', 90, 10)",
+          `insert into tributary.budgets
+             (fingerprint, requests_per_minute, effective_per_minute, refusals, held_until, updated_at)
+           values ('${fingerprint}', 500, 375, 4, ${minutes(-2)}, tributary.now())`,
+          `insert into tributary.budget_leases (fingerprint, permits, backfill, granted_at, counted_until)
+           values ('${fingerprint}', 30, 0, now(), ${minutes(-1)}), ('${fingerprint}', 9, 0, now(), ${minutes(1)})`,
+          `insert into tributary.receivers (instance, companies, alive_at, ended_at)
+           values ('a', '{north}', tributary.now(), null), ('b', '{north}', ${minutes(2)}, null), ('c', '{north}', now(), now())`
+        ].join(";")
+      )
+      const figures = yield* yield* Figures.make({
+        companies: [{ name: "north", fingerprint, usage }],
+        freshnessOf: (resource) => (resource === "fresh" ? 300_000 : 900_000)
+      })
+      assert.deepStrictEqual(told(figures, "freshness_late"), {
+        barred: 0,
+        busy: 0,
+        fresh: 0,
+        never: 1,
+        old: 1,
+        resting: 0
+      })
+      const ages = told(figures, "freshness_age_seconds")
+      assert.sameMembers(Object.keys(ages), ["busy", "fresh", "old", "resting"])
+      assert.closeTo(ages["old"]!, 7_200, 30)
+      assert.strictEqual(told(figures, "freshness_promise_seconds")["fresh"], 300)
+      assert.deepStrictEqual(told(figures, "run_last_status"), {
+        "busy done": 1,
+        "fresh done": 1,
+        "old failed": 1,
+        "resting done": 1
+      })
+      assert.strictEqual(told(figures, "task_failures")["old"], 3)
+      assert.deepStrictEqual(told(figures, "rows"), { fresh: 90 })
+      assert.strictEqual(told(figures, "quarantine_open")["old"], 1)
+      assert.deepStrictEqual(told(figures, "tasks"), { running: 1, paused: 1, due: 2, waiting: 3 })
+      assert.closeTo(told(figures, "tasks_oldest_due_seconds")[""]!, 600, 30)
+      assert.deepStrictEqual(told(figures, "serve_alive"), { "": 1 })
+      assert.deepStrictEqual(told(figures, "budget_used_requests"), { "": 30 })
+      assert.deepStrictEqual(told(figures, "budget_allowed_requests"), { "": 375 })
+      assert.deepStrictEqual(told(figures, "budget_refusals_total"), { "": 4 })
+      assert.closeTo(told(figures, "budget_held_seconds")[""]!, 120, 30)
+      assert.deepStrictEqual(told(figures, "source_requests_total"), { "": 5 })
+    })
+  )
+
+  it.effect("count each run once as it ends, whatever is removed meanwhile, and ask once in five seconds", () =>
+    Effect.gen(function* () {
+      const clock = (at: string) =>
+        tell(
+          `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as
+             $f$ select timestamptz '${at}' $f$`
+        )
+      yield* clock("2026-05-01T00:00:10Z")
+      const ask = yield* Figures.make({ companies: [{ name: "north", fingerprint, usage }], freshnessOf: () => 1 })
+      const runs = Effect.map(ask, (figures) => told(figures, "runs_ended_total"))
+      const nothing = { done: 0, quarantined: 0, failed: 0, abandoned: 0 }
+      assert.deepStrictEqual(yield* runs, nothing, "what ended before is not counted")
+      yield* tell([run("fresh", "incremental", "done", 0), run("old", "incremental", "failed", 0)].join(";"))
+      yield* clock("2026-05-01T00:00:11Z")
+      assert.deepStrictEqual(yield* runs, nothing, "the last answer is not old yet")
+      yield* TestClock.adjust("6 seconds")
+      assert.deepStrictEqual(yield* runs, nothing, "it ended less than two seconds ago")
+      yield* clock("2026-05-01T00:00:16Z")
+      yield* TestClock.adjust("6 seconds")
+      assert.deepStrictEqual(yield* runs, { ...nothing, done: 1, failed: 1 })
+      yield* tell("delete from tributary.runs")
+      yield* clock("2026-05-01T00:00:30Z")
+      yield* TestClock.adjust("6 seconds")
+      const figures = yield* ask
+      assert.deepStrictEqual(told(figures, "runs_ended_total"), { ...nothing, done: 1, failed: 1 })
+      assert.deepStrictEqual(told(figures, "records_total"), {
+        inserted: 6,
+        updated: 0,
+        unchanged: 8,
+        deleted: 0,
+        quarantined: 0
+      })
+    })
+  )
+})

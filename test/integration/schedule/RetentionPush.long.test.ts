@@ -1,0 +1,79 @@
+/** A push whose rows have been removed is given again: nothing is doubled at the source. */
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
+import * as Retention from "../../../src/schedule/Retention.ts"
+import { attributesOf, collector } from "../../support/collector.ts"
+import { makeWorld } from "../../support/world.ts"
+
+const dayMs = 86_400_000
+const count = 60
+
+interface Told {
+  readonly given: number
+  readonly known: number
+  readonly counts: Readonly<Record<string, number>>
+}
+
+describe("retention of what was pushed", () => {
+  it.live(
+    "the same file is adopted from the source, not created a second time",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+          const { url, spans } = yield* collector
+          const warehouse = sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(world.databaseUrl))))
+          const line = (at: number) =>
+            JSON.stringify({ externalid: `K-${at}`, customercode: `K${at}`, name: `Number ${at}` })
+          writeFileSync(join(world.folder, "new.ndjson"), Array.from({ length: count }, (_, at) => line(at)).join("\n"))
+          const push = Effect.map(
+            world.run(["push", "customers", "--from", "new.ndjson", "--json"], {
+              OTEL_EXPORTER_OTLP_ENDPOINT: url,
+              OTEL_EXPORTER_OTLP_PROTOCOL: "http/json"
+            }),
+            ({ code, stdout, stderr }) => {
+              assert.strictEqual(code, 0, stderr)
+              return JSON.parse(stdout) as Told
+            }
+          )
+          const held = Effect.map(
+            Effect.promise(() => world.reference.lines("/state?company=1&resource=customers")),
+            (lines) => lines.filter((text) => text.includes('"K-')).length
+          )
+          assert.strictEqual((yield* push).counts["created"], count)
+          const call = spans().find(({ name }) => name === "push.call")
+          assert.include(attributesOf(call!), {
+            "tributary.company": "main",
+            "tributary.resource": "customers",
+            "tributary.operation": "batch",
+            "tributary.records": String(count)
+          })
+          const sent = spans().find(({ parentSpanId }) => parentSpanId === call!.spanId)
+          assert.strictEqual(attributesOf(sent!)["http.request.method"], "POST")
+          assert.strictEqual((yield* push).known, count, "while its rows stand it is known")
+
+          yield* world.query(
+            "update tributary.outbox set created_at = created_at - interval '100 days', settled_at = settled_at - interval '100 days'"
+          )
+          yield* world.query("update tributary.pushes set finished_at = finished_at - interval '100 days'")
+          const settings = { runsMs: 90 * dayMs, quarantineMs: 90 * dayMs, outboxMs: 90 * dayMs }
+          const removed = yield* Retention.pass(settings).pipe(Effect.provide(warehouse), Effect.orDie)
+          assert.strictEqual(removed.outbox, count)
+          assert.isAbove(removed.pushes, 0)
+
+          const again = yield* push
+          assert.deepStrictEqual(
+            { given: again.given, known: again.known, created: again.counts["created"], adopted: again.counts["adopted"] },
+            { given: count, known: 0, created: 0, adopted: count }
+          )
+          assert.strictEqual(yield* held, count)
+        })
+      ),
+    { timeout: 120_000 }
+  )
+})
