@@ -110,7 +110,7 @@ export const besides = Effect.fnUntraced(function* (
         run: Samples.keep([...new Set(shown(companies).map(({ fingerprint }) => fingerprint))])
       },
       { what: "the removal of what is old", run: Retention.keep(retention) },
-      ...(dashboard === null ? [] : [{ what: "the page", run: dashboard.within(shown(companies)) }])
+      ...(dashboard === null ? [] : [{ what: "the page", run: dashboard.within(shown(companies)), isEarly: true }])
     ],
     figures: (companies) =>
       ScheduleFigures.make({

@@ -99,7 +99,6 @@ const quiet: Layer.Layer<never> = Layer.effect(
   Tracer.Tracer,
   Effect.map(Tracer.Tracer, (tracer) =>
     Tracer.make({
-      ...tracer,
       span: (options) => tracer.span(isNoise(options) ? { ...options, sampled: false } : options)
     })
   )

@@ -449,6 +449,6 @@ const dbtCommand = Command.make(
 )
 
 export const command = Command.make("schema").pipe(
-  Command.withDescription("Plan and apply the warehouse's tables, columns and views"),
+  Command.withDescription("Plan and apply the warehouse's tables, columns and views; print rights and dbt sources"),
   Command.withSubcommands([planCommand, applyCommand, grantsCommand, dbtCommand])
 )

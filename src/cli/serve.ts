@@ -10,6 +10,7 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import type { Resource } from "../catalogue/Resource.ts"
 import type { DashboardConfiguration } from "../configuration/Configuration.ts"
 import * as Configuration from "../configuration/Configuration.ts"
 import type { Datasets } from "../model/Table.ts"
@@ -38,6 +39,18 @@ const subscriptionLine = (name: string, seen: ReadonlyArray<Seen.Seen>): string 
     return `company ${name}: subscription ${id} to ${url} is ${state}; to deliver again: ${remedy}`
   const delivers = `company ${name}: subscription ${id} delivers ${events.join(", ")} to ${url}`
   return Seen.isSound(one) ? delivers : `${delivers}; it lacks ${lacks.join(", ")}: ${remedy}`
+}
+
+/** What is synced by schedule, for a person. */
+const scheduleLine = (
+  { scheduleOf }: Configuration.Configuration,
+  company: string,
+  resources: ReadonlyArray<Resource>
+): string => {
+  const scheduled = resources.filter(({ path }) => scheduleOf(path).timing.kind !== "off").length
+  const others = resources.length - scheduled
+  const asked = others === 0 ? "" : `, ${Output.count(others)} only if asked`
+  return `Syncing ${Output.count(scheduled)} resources of company ${company} by schedule${asked}`
 }
 
 /** How the service's deliveries get to the listener, for a person. */
@@ -86,7 +99,8 @@ export const command = Command.make(
       )
       const wish = { resources: [], companies: flags.company, full: false, acceptDeletions: false }
       // A mistake in the configuration is told before anything is started.
-      const names = (yield* Effect.scoped(Sync.targets(settings, wish))).map(({ name }) => name)
+      const targets = yield* Effect.scoped(Sync.targets(settings, wish))
+      const names = targets.map(({ name }) => name)
       const reader = yield* (yield* Source).deliveries
       const warehouse = Warehouse.layer(settings)
       const version = yield* Version
@@ -108,6 +122,7 @@ export const command = Command.make(
         const context = yield* service.ready
         if (flags.json) return yield* Output.print(Output.toJson({ ready: true, listening: service.url, dashboard }))
         if (dashboard !== null) yield* say(`See how everything stands at ${dashboard}`)
+        for (const { name, resources } of targets) yield* say(scheduleLine(settings, name, resources))
         yield* say(`Receiving events at ${service.url}/hooks/<company>`)
         for (const one of settings.companies.filter(({ name }) => names.includes(name))) {
           const events = Receiving.eventsOf(one, settings, reader)

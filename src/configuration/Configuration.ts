@@ -266,10 +266,11 @@ const webhooksOf = (
   const { certificate, key, public_url: publicUrl } = webhooks
   if (certificate !== undefined && key === undefined) wrong("certificate", "set key too, or neither of the two")
   if (key !== undefined && certificate === undefined) wrong("key", "set certificate too, or neither of the two")
-  if (certificate === undefined && key === undefined && !isLoopback(host) && settings.allow_http !== true) {
+  const acceptsHttp = settings.allow_http === true || webhooks.allow_http === true
+  if (certificate === undefined && key === undefined && !isLoopback(host) && !acceptsHttp) {
     wrongListen(
       `${host} is reachable from other machines, which would talk plain http to it; ` +
-        "set certificate and key, or listen on 127.0.0.1 behind a proxy, or set allow_http if you accept that"
+        "set certificate and key, or listen on 127.0.0.1 behind a proxy, or set webhooks.allow_http if you accept that"
     )
   }
   const problem = publicUrl === undefined ? undefined : wrongPublicUrl(publicUrl)
@@ -383,11 +384,11 @@ const dashboardOf = (
           `${dashboardDefault.passwordVariable}), or listen on 127.0.0.1`
       )
     }
-    if (certificate === undefined && settings.allow_http !== true) {
+    if (certificate === undefined && settings.allow_http !== true && dashboard.allow_http !== true) {
       wrong(
         "listen",
         `${host} is reachable from other machines, to which the password would go in clear; set certificate and key, ` +
-          "or listen on 127.0.0.1 behind a proxy, or set allow_http if you accept that"
+          "or listen on 127.0.0.1 behind a proxy, or set dashboard.allow_http if you accept that"
       )
     }
   }

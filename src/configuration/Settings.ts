@@ -83,6 +83,11 @@ export const Webhooks = Schema.Struct({
   ),
   certificate: described(Schema.String, "file of the TLS certificate and its chain, PEM; without it a proxy ends TLS"),
   key: described(Schema.String, "file of the certificate's private key, PEM"),
+  allow_http: described(
+    Schema.Boolean,
+    "whether listen may be plain http where other machines reach it, as in a container whose port a proxy guards; " +
+      "default false"
+  ),
   events: described(
     Schema.Array(eventName),
     "the events that companies subscribe to; default: those that the service documents by name"
@@ -197,7 +202,8 @@ export const Retention = Schema.Struct({
   quarantine_days: described(positive, "how long quarantine entries are kept after they were resolved; default 90"),
   outbox_days: described(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(7, { message: "Expected at least 7" })),
-    "how long pushed records are kept after they were settled; refused ones stay; default 90"
+    "how long pushed records are kept after they were settled; refused ones stay with all of the push they came in. What is " +
+      "given again after that is compared with the service first, and nothing is created twice; default 90"
   )
 })
 
@@ -221,7 +227,12 @@ export const Dashboard = Schema.Struct({
     "the address under which people reach the page where a proxy stands in front of it"
   ),
   certificate: described(Schema.String, "file of the TLS certificate and its chain, PEM; without it a proxy ends TLS"),
-  key: described(Schema.String, "file of the certificate's private key, PEM")
+  key: described(Schema.String, "file of the certificate's private key, PEM"),
+  allow_http: described(
+    Schema.Boolean,
+    "whether the page may be plain http where other machines reach it, as in a container whose port a proxy guards; " +
+      "default false"
+  )
 })
 
 export const Settings = Schema.Struct({
@@ -319,7 +330,11 @@ export const Settings = Schema.Struct({
   schedule: described(Schedules, "when tributary serve syncs which resource"),
   retention: described(Retention, "how long what has been dealt with is kept in the dataset tributary"),
   dashboard: described(Dashboard, "the page for people that tributary serve shows"),
-  allow_http: described(Schema.Boolean, "whether a plain http address that is not loopback is accepted; default false")
+  allow_http: described(
+    Schema.Boolean,
+    "whether plain http is accepted everywhere, to the service too; webhooks.allow_http and dashboard.allow_http accept " +
+      "it for what listens here; default false"
+  )
 })
 
 export type Settings = typeof Settings.Type

@@ -2,9 +2,9 @@
  * The page for people that `tributary serve` shows.
  *
  * Promise: it listens from the first moment to the last. Without the warehouse it says that it is away, and shows the
- * pages again as soon as it is back; a page that fails says so and tells nothing of the inside. Every page is one
- * read-only transaction that ends within bounded time, so that looking never changes or holds up anything. Who may look,
- * and whose forms are believed, is decided in Access.ts before anything else is done.
+ * pages again as soon as it is back; a page that fails says so and tells nothing of the inside. Every page that does not ask
+ * the source is one read-only transaction that ends within bounded time, so that looking never changes or holds up
+ * anything. Who may look, and whose forms are believed, is decided in Access.ts before anything else is done.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { getRequestListener } from "@hono/node-server"
@@ -352,17 +352,17 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
     const back = behind()
     if (back === null) return Effect.succeed(isAction ? notDone : away)
     const { companies, background, context } = back
+    const isReading = !isAction && route.asksSource !== true
     const handled = Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const [row] =
-        route.method === "GET"
-          ? yield* sql<{ now: Date }>`
+      const [row] = isReading
+        ? yield* sql<{ now: Date }>`
               select tributary.now() as now, set_config('transaction_read_only', 'on', true),
                      set_config('statement_timeout', ${String(statementMaxMs)}, true)`
-          : yield* sql<{ now: Date }>`select tributary.now() as now`
+        : yield* sql<{ now: Date }>`select tributary.now() as now`
       return yield* route.handle({ ...request, now: row!.now, companies, background })
     })
-    return (isAction ? handled : slots.withPermit(transaction(handled))).pipe(
+    return (isReading ? slots.withPermit(transaction(handled)) : handled).pipe(
       Effect.timeoutOrElse({
         duration: isAction ? actionMaxMs : pageMaxMs,
         orElse: () => Effect.succeed(isAction ? notCertain : slow)

@@ -80,6 +80,11 @@ export interface Route {
   readonly method: "GET" | "POST"
   /** As hono writes it: `/runs/:id`. */
   readonly path: string
+  /**
+   * Whether a page asks the source, which is written down in the warehouse as every request is. Any other page is one
+   * read-only transaction.
+   */
+  readonly asksSource?: boolean
   readonly handle: (
     request: PageRequest
   ) => Effect.Effect<Answer, PageError | SqlError | DatabaseError, Database | SqlClient.SqlClient>

@@ -2,7 +2,8 @@
  * A record in quarantine once more.
  *
  * Promise: exactly this record is read from the source and landed by the rules of every landing, so that it leaves
- * quarantine only by having been landed, or by being gone. What came of it is told in a sentence.
+ * quarantine only by having been landed, or by being gone; where it cannot be read alone, a full scan says so. What came
+ * of it is told in a sentence.
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -81,10 +82,16 @@ export const retry = Effect.fn("Retry.retry")(function* (
   }
   const { recordId } = entry
   if (recordId === null || !table.resource.operations.includes("R")) {
+    if (yield* Quarantine.letGo(entry.id)) {
+      return "The last full scan began after it was last seen and has not met it any more; it has left quarantine."
+    }
     yield* Tasks.ask({ company: company.name, resource: entry.resource, full: true, by })
     const why =
       recordId === null ? "Its number cannot be read" : "The source does not offer single records of this resource"
-    return `${why}, so a sync of ${visible(entry.resource)} that reads every record was asked for; it leaves quarantine when that lands it.`
+    return (
+      `${why}, so a sync of ${visible(entry.resource)} that reads every record was asked for. ` +
+      "Once that has not met it any more, a retry lets it go."
+    )
   }
   const outcome = yield* readRecords({
     companyId: entry.companyId,
@@ -93,6 +100,6 @@ export const retry = Effect.fn("Retry.retry")(function* (
     ids: [recordId],
     authority: "newer",
     children: childrenOf(tables, entry.resource)
-  }).pipe(Effect.repeat({ until: (outcome) => !isTaken(outcome), times: turnsWaitedFor - 1 }))
+  }).pipe(Effect.repeat({ until: (one) => !isTaken(one), times: turnsWaitedFor - 1 }))
   return yield* told(entry, recordId, outcome)
 }, urgently)

@@ -113,7 +113,9 @@ export const take = Effect.fn("Turn.take")(function* (
       `select pg_terminate_backend(pid) from pg_locks
         where locktype = 'advisory' and objsubid = 1 and granted and pid <> pg_backend_pid()
           and database = (select oid from pg_database where datname = current_database())
-          and (classid::bigint << 32 | objid::bigint) = hashtextextended($1, 0)`,
+          and (classid::bigint << 32 | objid::bigint) = hashtextextended($1, 0)
+          -- Nobody may end the sessions of another role: those are waited for.
+          and pid in (select pid from pg_stat_activity where usename = current_user)`,
       [lock]
     )
   }

@@ -109,8 +109,8 @@ const ofResources = (rows: ReadonlyArray<ResourceRow>, freshnessOf: FiguresOptio
     ),
     gauge(
       "tributary_task_failures",
-      "Failures of the scheduled sync in a row.",
-      each(({ failures }) => failures)
+      "Failures of the scheduled sync in a row; absent where the token may not read the resource.",
+      each(({ failures, isSkipped }) => (isSkipped ? null : failures))
     ),
     gauge(
       "tributary_rows",

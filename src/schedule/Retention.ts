@@ -115,7 +115,8 @@ const removeQuarantine = `
 const oldPushes = `
   select p.id::text as id from tributary.pushes p
    where p.finished_at < $1::timestamptz
-     and not exists (select from tributary.outbox o where o.push_id = p.id and o.state <> 'done') order by p.id`
+     and not exists (select from tributary.outbox o where o.push_id = p.id
+                        and o.state in ('waiting', 'sending', 'refused')) order by p.id`
 
 const removePushed = `
   delete from tributary.outbox where id = any(array(

@@ -123,7 +123,10 @@ const estimate = Effect.fnUntraced(function* (resource: string, datasets: Datase
   const [now] = yield* sql<{ at: string }>`select tributary.now()::text as at`
   const counts = yield* sql<Counted>`
     with held as (
-      select greatest(c.reltuples, pg_stat_get_live_tuples(c.oid), 0)::float8 as tuples,
+      -- As the planner has it: rows in a page when it was last analyzed, and how many pages there are now.
+      select case when c.reltuples >= 0 and c.relpages > 0
+                  then c.reltuples / c.relpages * (pg_relation_size(c.oid) / current_setting('block_size')::float8)
+                  else pg_stat_get_live_tuples(c.oid) end::float8 as tuples,
              coalesce((select s.null_frac from pg_stats s where s.schemaname = ${datasets.current}
                           and s.tablename = ${table} and s.attname = '_deleted_at'), 1)::float8 as live
         from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -202,7 +205,7 @@ export const keep = Effect.fnUntraced(function* (
       since === null ? yield* sql.unsafe<Changed>(uncounted) : yield* sql.unsafe<Changed>(changedSince, [since])
     since = now!.at
     for (const { resource, at } of changed) wanted.set(resource, at)
-    for (const [resource, at] of [...wanted]) {
+    for (const [resource, at] of wanted) {
       if ((rests.get(resource) ?? 0) > nowMs()) continue
       const beganAt = nowMs()
       yield* count({ resource, at }, datasets, maxMs)

@@ -6,7 +6,7 @@
  * taken up by another within {@link Tasks.leaseMs} and a look. What fails is tried again after a pause that grows, and
  * says why and what to do; a token that is no longer good rests its company and nothing else. A run that somebody else
  * made counts. When it is interrupted, what was landed stays, the runs are closed and the tasks are let go of, so that
- * others go on at once. It fails for nothing: a warehouse that is away is waited for.
+ * others go on at once. A warehouse that is away is waited for.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -116,6 +116,10 @@ const sentenceOf = (cause: Cause.Cause<{ readonly message: string }>): string =>
   return error instanceof Error ? error.message : String(error)
 }
 
+/** A last word to the database. */
+const bounded = <A, R>(effect: Effect.Effect<A, SqlError, R>): Effect.Effect<void, never, R> =>
+  effect.pipe(Effect.interruptible, Effect.timeoutOption(farewellMaxMs), Effect.ignore)
+
 /** What a run tells, for the log. */
 const progress: ProgressShape = {
   began: () => Effect.void,
@@ -139,10 +143,10 @@ const persistently = Effect.fnUntraced(function* <A, R>(
   }
 })
 
-const standingOf = (row: KnownRow | undefined): Known => ({
+const knownFrom = (row: KnownRow | undefined): Known => ({
   syncedMs: Math.max(row?.cursorMs ?? 0, row?.fullScanMs ?? 0),
   last:
-    row?.runId == null
+    row === undefined || row.runId === null
       ? null
       : {
           runId: row.runId,
@@ -180,7 +184,7 @@ const knownOf = Effect.fnUntraced(function* (companyId: bigint, resource: string
                            order by id desc limit 1) r on true`,
     [companyId, resource, lane, leftAt]
   )
-  return standingOf(row)
+  return knownFrom(row)
 })
 
 const placeOf = ({ company, resource }: Pick<Tasks.Held, "company" | "resource">): string =>
@@ -409,17 +413,16 @@ const schedule = Effect.fnUntraced(function* (options: SchedulerOptions) {
       : Effect.void
   }
 
+  const forget = (claim: Tasks.Claim) => {
+    if (claims.get(keyOf(claim)) === claim) claims.delete(keyOf(claim))
+  }
+
   const perform = (claim: Tasks.Claim) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         const ended = yield* Effect.exit(restore(work(claim)))
-        if (Exit.isFailure(ended) && Cause.hasInterruptsOnly(ended.cause)) {
-          return yield* Tasks.release(claim, why).pipe(
-            Effect.interruptible,
-            Effect.timeoutOption(farewellMaxMs),
-            Effect.ignore
-          )
-        }
+        if (Exit.isFailure(ended) && Cause.hasInterruptsOnly(ended.cause))
+          return yield* bounded(Tasks.release(claim, why))
         const verdict = Exit.isSuccess(ended)
           ? ended.value
           : Cause.hasDies(ended.cause)
@@ -432,8 +435,12 @@ const schedule = Effect.fnUntraced(function* (options: SchedulerOptions) {
               )
         const written =
           verdict.status === "postponed" ? Tasks.postpone(claim, verdict.nextMs) : Tasks.finish(claim, verdict)
-        // Where it cannot be written, the lease runs out and somebody looks again.
-        yield* Effect.ignore(restore(patiently(written)))
+        // From here on nobody has to be told that it is held. Where this cannot be written, the lease runs out.
+        forget(claim)
+        yield* restore(patiently(written)).pipe(
+          Effect.ignore,
+          Effect.onInterrupt(() => bounded(written))
+        )
         if (verdict.status !== "postponed") return yield* tell(claim, verdict)
         busyUntilMs.set(placeOf(claim), monotonicMs() + soonMs)
       })
@@ -441,7 +448,7 @@ const schedule = Effect.fnUntraced(function* (options: SchedulerOptions) {
       Effect.provideService(Progress, progress),
       Effect.ensuring(
         Effect.sync(() => {
-          if (claims.get(keyOf(claim)) === claim) claims.delete(keyOf(claim))
+          forget(claim)
           freed.openUnsafe()
         })
       )
@@ -476,14 +483,14 @@ const schedule = Effect.fnUntraced(function* (options: SchedulerOptions) {
   })
 
   const look = Effect.gen(function* () {
-    const { nowMs, isDue, asked } = yield* Tasks.glance(names)
+    const { nowMs, due, asked } = yield* Tasks.glance(names)
     aheadMs = nowMs - monotonicMs()
     for (const standing of standings.values()) {
       const isResting = standing.restsUntilMs > monotonicMs() && !asked.includes(standing.company.name)
       if (standing.identity === null && !standing.isAsking && !isResting) yield* Effect.forkScoped(asking(standing))
     }
-    const ready = [...standings.values()].filter(({ identity }) => identity !== null)
-    if (isDue && ready.length > 0) yield* take(ready)
+    const ready = due.flatMap((name) => standings.get(name) ?? []).filter(({ identity }) => identity !== null)
+    if (ready.length > 0) yield* take(ready)
   })
 
   const keepLeases = Effect.gen(function* () {
@@ -496,7 +503,7 @@ const schedule = Effect.fnUntraced(function* (options: SchedulerOptions) {
       }
       const kept = new Set(renewed.value.map(keyOf))
       for (const claim of held) {
-        // One that has just ended is not among them either, and nothing runs under its key.
+        // One that has just ended is not among them either.
         if (kept.has(keyOf(claim)) || claims.get(keyOf(claim)) !== claim) continue
         yield* Effect.logWarning(`${claim.company}: ${claim.resource}: another process has taken it over`)
         yield* Effect.forkScoped(FiberMap.remove(running, keyOf(claim)))

@@ -319,8 +319,8 @@ export interface Claim extends Held {
 /** What a look shows, for a moment's cost. */
 export interface Glance {
   readonly nowMs: number
-  /** Whether it is worth while to take something. */
-  readonly isDue: boolean
+  /** Companies of which it is worth while to take something. */
+  readonly due: ReadonlyArray<string>
   /** Companies of which somebody wants something. */
   readonly asked: ReadonlyArray<string>
 }
@@ -333,15 +333,16 @@ const isDue = (alias: string, now: string) =>
 /** Whether anything of these companies is to be run. */
 export const glance = (companies: ReadonlyArray<string>): Sql<Glance> =>
   Effect.map(
-    select<{ nowMs: number; due: number; asked: ReadonlyArray<string> | null }>(
+    select<{ nowMs: number; due: ReadonlyArray<string> | null; asked: ReadonlyArray<string> | null }>(
       `with clock as materialized (select tributary.now() as now)
-       select ${epochMs("(select now from clock)")} as "nowMs", count(s.company)::int as due,
+       select ${epochMs("(select now from clock)")} as "nowMs", array_agg(distinct s.company) as due,
               array_agg(distinct s.company) filter (where s.asked_at is not null) as asked
-         from clock, tributary.schedule s
-        where s.company = any($1::text[]) and ${isFree("s", "clock.now")} and ${isDue("s", "clock.now")}`,
+         from tributary.schedule s
+        where s.company = any($1::text[]) and ${isFree("s", "(select now from clock)")}
+          and ${isDue("s", "(select now from clock)")}`,
       [companies]
     ),
-    ([row]) => ({ nowMs: row!.nowMs, isDue: row!.due > 0, asked: row!.asked ?? [] })
+    ([row]) => ({ nowMs: row!.nowMs, due: row!.due ?? [], asked: row!.asked ?? [] })
   )
 
 /** A resource that this process can run. */

@@ -37,6 +37,8 @@ export interface Part {
   /** Begins the line that tells of a failure. */
   readonly what: string
   readonly run: Effect.Effect<unknown, unknown, Database | SqlClient.SqlClient>
+  /** Whether it does not wait for the tables of the companies; default false. */
+  readonly isEarly?: boolean
 }
 
 export interface ServiceOptions<E> {
@@ -55,7 +57,7 @@ export interface ServiceOptions<E> {
   /** Connected within the warehouse; asks nothing of the source. */
   readonly companies: Effect.Effect<ReadonlyArray<Company>, E, Database | SqlClient.SqlClient | Scope.Scope>
   readonly warehouse: Layer.Layer<Database | SqlClient.SqlClient, E>
-  /** What else runs, from when the tables of the companies are there. */
+  /** What else runs, from when the tables of the companies are there unless it says otherwise. */
   readonly parts?: (companies: ReadonlyArray<Company>) => ReadonlyArray<Part>
   /** What else `/metrics` says of these companies; cheap, and it never fails. */
   readonly figures?: (
@@ -186,8 +188,8 @@ export const start = Effect.fnUntraced(function* <E extends { readonly message: 
                 )
               )
             )),
-        ...(options.parts?.(companies) ?? []).map(({ what, run }) =>
-          Supervisor.keep(what, Effect.andThen(Deferred.await(prepared), run))
+        ...(options.parts?.(companies) ?? []).map(({ what, run, isEarly }) =>
+          Supervisor.keep(what, isEarly === true ? run : Effect.andThen(Deferred.await(prepared), run))
         )
       ],
       { concurrency: "unbounded", discard: true }

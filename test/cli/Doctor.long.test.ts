@@ -3,10 +3,11 @@
  * the code that it ends with.
  */
 import { chmodSync, readdirSync, writeFileSync } from "node:fs"
-import { type AddressInfo, connect } from "node:net"
+import { type AddressInfo, connect, createServer as createSilent, type Socket } from "node:net"
 import { join } from "node:path"
 import { createServer } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { generate } from "selfsigned"
 import type { Finding } from "../../src/cli/doctor/Finding.ts"
@@ -82,6 +83,24 @@ const tlsFront = (baseUrl: string, pem: { readonly key: string; readonly cert: s
     }),
     ({ server }) => Effect.sync(() => server.close())
   ).pipe(Effect.map(({ url }) => url))
+
+/** A server that takes connections and says nothing. */
+const silent = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const sockets = new Set<Socket>()
+    const server = createSilent((socket) => {
+      sockets.add(socket)
+      socket.on("error", () => {})
+    })
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    return { server, sockets, at: `127.0.0.1:${(server.address() as AddressInfo).port}` }
+  }),
+  ({ server, sockets }) =>
+    Effect.sync(() => {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    })
+).pipe(Effect.map(({ at }) => at))
 
 const dayMs = 24 * 60 * 60 * 1000
 
@@ -448,6 +467,30 @@ describe("tributary doctor", () => {
   )
 
   it.live(
+    "comes to an end where a service and a database say nothing at all",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld(empty)
+          const at = yield* silent
+          const began = yield* Clock.currentTimeMillis
+          const examined = yield* examine(world, {
+            SERVICE_API_URL: `http://${at}/!/api/v2`,
+            DATABASE_URL: `postgres://a:b@${at}/x`
+          })
+          const tookMs = (yield* Clock.currentTimeMillis) - began
+          assert.strictEqual(examined.code, 5)
+          assertFinding(examined, "address", "failed", "no answer within 10 s", "run this again")
+          assertFinding(examined, "token", "failed", "no ", "")
+          assert.strictEqual(examined.of("database")[0]?.status, "failed")
+          assertFinding(examined, "freshness", "skipped", "", null)
+          assert.isBelow(tookMs, 45_000, "two rounds of checks of ten seconds each, on a busy machine")
+        })
+      ),
+    { timeout: 90_000 }
+  )
+
+  it.live(
     "tells of what is late, held back, left behind, or waits for a person",
     () =>
       Effect.scoped(
@@ -506,7 +549,7 @@ describe("tributary doctor", () => {
             "another program uses the token"
           )
           assertFinding(held, "token", "warning", "429", "wait")
-          const asked = (yield* Effect.promise(() => world.reference.control("GET", "/requests"))) as unknown
+          const asked = yield* world.control("GET", "/requests")
           assert.strictEqual(
             JSON.stringify(asked).match(/\/me/g)?.length,
             2,

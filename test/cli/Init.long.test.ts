@@ -2,9 +2,10 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import Ajv from "ajv/dist/2020.js"
+import { Ajv2020 } from "ajv/dist/2020.js"
 import * as Effect from "effect/Effect"
 import { parse } from "yaml"
+import { startCommand } from "../support/reference.ts"
 import { makeWorld } from "../support/world.ts"
 
 interface Done {
@@ -27,11 +28,13 @@ describe("tributary init", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-          const nobody = { DATABASE_URL: "", SERVICE_API_URL: "", SERVICE_API_TOKEN: "" }
+          /** Nothing but the folder and these variables says where and who. */
+          const run = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
+            Effect.promise(() => startCommand(args, { cwd: world.folder, env }).done)
           const north = yield* Effect.promise(() => world.reference.token(1))
           const south = yield* Effect.promise(() => world.reference.token(2, ["customers:read"]))
           const init = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
-            world.run(["init", ...args], { ...nobody, ...env })
+            run(["init", ...args], env)
           const base = ["--yes", "--url", world.reference.baseUrl]
 
           const refused: ReadonlyArray<
@@ -54,12 +57,12 @@ describe("tributary init", () => {
             ]
           ]
           for (const [code, told, args, env] of refused) {
-            const run = yield* init(args, env)
-            assert.strictEqual(run.code, code, `${args.join(" ")}: ${run.stderr}`)
-            assert.include(run.stderr, told)
-            assert.include(run.stderr, "nothing was written")
-            assert.strictEqual(run.stdout, "")
-            for (const secret of [north, "a-token-that", "s3cretword"]) assert.notInclude(run.stderr, secret)
+            const ended = yield* init(args, env)
+            assert.strictEqual(ended.code, code, `${args.join(" ")}: ${ended.stderr}`)
+            assert.include(ended.stderr, told)
+            assert.include(ended.stderr, "nothing was written")
+            assert.strictEqual(ended.stdout, "")
+            for (const secret of [north, "a-token-that", "s3cretword"]) assert.notInclude(ended.stderr, secret)
             assert.deepStrictEqual(readdirSync(world.folder), [])
           }
 
@@ -89,20 +92,18 @@ describe("tributary init", () => {
           const reference = /\$schema=(\S+)/.exec(yaml)?.[1] ?? ""
           const schema = JSON.parse(readFileSync(join(world.folder, "config", reference), "utf8")) as object
           assert.isTrue(
-            new Ajv({ strict: false }).validate(schema, parse(yaml)),
+            new Ajv2020({ strict: false }).validate(schema, parse(yaml)),
             "an editor finds nothing wrong with it"
           )
           assert.strictEqual(statSync(join(world.folder, ".env")).mode & 0o777, 0o600)
 
-          // From here on nothing but the folder says where and who.
-          const bare = { DATABASE_URL: "", SERVICE_API_URL: "", SERVICE_API_TOKEN: "" }
-          const synced = yield* world.run(["sync", "customers"], bare)
+          const synced = yield* run(["sync", "customers"])
           assert.strictEqual(synced.code, 0, synced.stderr)
           assert.deepStrictEqual(
             yield* world.query("select distinct _company_id::int as id from erp.customers order by 1"),
             [{ id: 1 }, { id: 2 }]
           )
-          const doctor = yield* world.run(["doctor"], bare)
+          const doctor = yield* run(["doctor"])
           assert.strictEqual(doctor.code, 0, doctor.stdout)
 
           // What is there is not overwritten by accident, and kept where it is replaced.

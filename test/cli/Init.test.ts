@@ -170,7 +170,7 @@ const key = (name: string, more: { readonly input?: string; readonly ctrl?: bool
   input: Option.fromUndefinedOr(more.input),
   key: { name, ctrl: more.ctrl ?? false, meta: false, shift: false }
 })
-const typed = (text: string) => [...text].map((input) => key(input, { input }))
+const typed = (text: string) => Array.from(text, (input) => key(input, { input }))
 const enter = key("return")
 const down = key("down")
 const space = key("space", { input: " " })

@@ -111,7 +111,7 @@ describe("the page", () => {
       assert.lengthOf(open, 2)
       assert.match(open[0]!, /set a password/)
       assert.match(open[1]!, /set certificate and key/)
-      const listen = "dashboard: { listen: 0.0.0.0:8086, password_env: PAGE }\nallow_http: true\n"
+      const listen = "dashboard: { listen: 0.0.0.0:8086, password_env: PAGE, allow_http: true }\n"
       assert.match(wrong(yield* read(listen)).join("\n"), /PAGE is not set in the environment/)
       assert.match(wrong(yield* read(listen, { PAGE: "short" })).join("\n"), /fewer than 8/)
       const { dashboard } = good(yield* read(listen, { PAGE: password }))

@@ -6,7 +6,7 @@ import { createServer, request as httpRequest } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { Browser } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
-import { openBrowser, until, visit } from "../support/browser.ts"
+import { desk, openBrowser, overflow, picture, smallPhone, until, violations, visit } from "../support/browser.ts"
 import { openOperator, type Operator, type Served } from "../support/operator.ts"
 
 const password = "correct horse <battery> & staple"
@@ -136,6 +136,15 @@ describe("with a password", () => {
     const field = page.getByLabel(/password/i)
     assert.strictEqual(await field.getAttribute("type"), "password")
     assert.strictEqual(await field.getAttribute("autocomplete"), "current-password")
+
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme })
+      assert.deepStrictEqual(await violations(page), [], colorScheme)
+      await picture(page, `login-${colorScheme}`)
+    }
+    await page.setViewportSize(smallPhone)
+    assert.deepStrictEqual(await overflow(page), [])
+    await page.setViewportSize(desk)
 
     await field.fill("not the one")
     await page.keyboard.press("Enter")

@@ -36,7 +36,7 @@ describe("a page that is looked at", () => {
     await go("/")
     await mark(look)
     const row = page.getByRole("row").filter({ hasText: "invoicelines" }).first()
-    const link = row.getByRole("link", { name: "invoicelines" })
+    const link = row.getByRole("link", { name: "invoicelines", exact: true })
     await link.focus()
     await page.evaluate("window.scrollTo(0, 150)")
     const scrolled = await page.evaluate<number>("window.scrollY")
@@ -90,6 +90,34 @@ describe("a page that is looked at", () => {
         text.includes(`customers ${before!.record_id}`) ||
         text.includes(before!.record_id),
       10
+    )
+    assert.isTrue(await isMarked(look))
+    await look.close()
+  })
+
+  it("follows a run to its end", async () => {
+    const look = await visit(browser, served.url)
+    const newest = async () => {
+      const [row] = await operator.query<{ id: string; status: string }>(
+        "select r.id::text, r.status from tributary.runs r where company_id = 1 and resource = 'orders' and lane = 'live' order by r.id desc limit 1"
+      )
+      return row!
+    }
+    const before = await newest()
+    await operator.slowly("orders", 3_000)
+    await operator.query(
+      "update tributary.schedule set asked_at = tributary.now(), asked_by = 'a test' where company = 'north' and resource = 'orders' and kind = 'sync'"
+    )
+    const { id } = await until("it begins", newest, (run) => run.id !== before.id)
+    await look.go(`/runs/${id}`)
+    await mark(look)
+    const main = look.page.getByRole("main")
+    assert.match(await main.innerText(), /running/i)
+    await until(
+      "it ends",
+      () => main.innerText(),
+      (text) => /\bdone\b/i.test(text) && !/running/i.test(text),
+      15
     )
     assert.isTrue(await isMarked(look))
     await look.close()
@@ -154,7 +182,7 @@ describe("a page that is looked at", () => {
     const banner = page
       .getByRole("status")
       .or(page.getByRole("alert"))
-      .filter({ hasText: /away|reach|lost|no answer|not answer/i })
+      .filter({ hasText: /not answer|cannot be brought up to date/i })
     await banner.first().waitFor({ timeout: 15_000 })
     // What was there stays to be read.
     assert.include(await page.getByRole("main").innerText(), "customers")

@@ -5,6 +5,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/pages/Quarantine.ts"
 import { address } from "../../src/dashboard/Text.ts"
 import * as Tasks from "../../src/schedule/Tasks.ts"
+import * as Pages from "../support/pages.ts"
 import { ask, holdsHostile, hostile, unconnected } from "./asking.ts"
 import { makeStand, stand } from "./quarantined.ts"
 
@@ -42,6 +43,26 @@ describe("quarantine", () => {
       })
     )
 
+    it.effect("does so over HTTP, and says once what came of it", () =>
+      Effect.gen(function* () {
+        const { company, put, entry, post, rows } = yield* makeStand()
+        yield* put("salesmen", [{ id: 2, name: "mended" }])
+        const url = yield* Pages.showing([company])
+        const confirm = yield* Pages.ask(`${url}/confirm/retry?id=${entry}`)
+        assert.strictEqual(confirm.status, 200)
+        const forged = yield* Pages.post(`${url}/do/retry`, { ...post, form_token: "forged" })
+        assert.strictEqual(forged.status, 403)
+        assert.lengthOf(yield* rows, 1)
+        const done = yield* Pages.post(`${url}/do/retry`, { ...post, form_token: Pages.tokenOf(confirm.text) })
+        assert.deepStrictEqual([done.status, done.headers.location], [303, `/quarantine/${entry}`])
+        assert.lengthOf(yield* rows, 2)
+        const cookie = (done.headers["set-cookie"] ?? []).map((one) => one.split(";")[0]).join("; ")
+        const said = yield* Pages.ask(`${url}/quarantine/${entry}`, { headers: { cookie } })
+        assert.include(said.text, "It was read again and landed; it has left quarantine.")
+        assert.notInclude((yield* Pages.ask(`${url}/quarantine/${entry}`)).text, "It was read again")
+      })
+    )
+
     it.effect("tells that a record is gone, that it changed, and what to do when the source does not answer", () =>
       Effect.gen(function* () {
         const { id, company, put, control, post, sql } = yield* makeStand()
@@ -65,17 +86,18 @@ describe("quarantine", () => {
 
     it.effect("asks for a sync where there is no number, or no single record to be had", () =>
       Effect.gen(function* () {
-        const { id, name, company, sql } = yield* makeStand()
-        const add = (resource: string, record: string | null) =>
+        const { id, name, company, sql, sync } = yield* makeStand()
+        const add = (resource: string, record: string | null, bytes = "{}") =>
           Effect.map(
             sql<{ id: bigint }>`
               insert into tributary.quarantine (company_id, resource, record_id, field, reason, bytes, run_id, source,
                 first_seen_at, last_seen_at)
-              values (${id}, ${resource}, ${record}, 'id', 'no number', ${`{"r":"${resource}"}`}, 1, 'GET /x', tributary.now(), tributary.now())
+              values (${id}, ${resource}, ${record}, 'id', 'no number', ${bytes}, 1, 'GET /x', tributary.now(), tributary.now())
               returning id`,
             (rows) => ({ id: String(rows[0]!.id) })
           )
-        const without = yield* ask(routes, [company], "/do/retry", yield* add("salesmen", null))
+        const numberless = yield* add("salesmen", null)
+        const without = yield* ask(routes, [company], "/do/retry", numberless)
         assert.match(
           without.said!,
           /^Its number cannot be read, so a sync of salesmen that reads every record was asked for/
@@ -92,6 +114,13 @@ describe("quarantine", () => {
             ["salesmen", true, "the page"]
           ]
         )
+        // What a full scan has not met any more is let go, and nothing that came after it.
+        const { status } = yield* sync(true)
+        assert.strictEqual(status, "quarantined")
+        const after = yield* add("salesmen", null, "another")
+        const gone = yield* ask(routes, [company], "/do/retry", numberless)
+        assert.match(gone.said!, /has not met it any more; it has left quarantine\.$/)
+        assert.match((yield* ask(routes, [company], "/do/retry", after)).said!, /^Its number cannot be read, so a sync/)
         const nobody = yield* ask(routes, [], "/do/retry", yield* add("salesmen", "9"))
         assert.match(nobody.said!, /^No configured company is known to have the number/)
       })

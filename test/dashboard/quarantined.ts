@@ -33,18 +33,19 @@ export const makeStand = Effect.fnUntraced(function* () {
     { id: 1, name: "Ada" },
     { id: 2, name: "a NUL \u0000 inside" }
   ])
-  const { status } = yield* syncResource({
-    companyId: BigInt(id),
-    connector: company.connector,
-    table: tables.get("salesmen")!,
-    full: false,
-    acceptDeletions: false,
-    batchRecordsMax: 2_500
-  })
-  assert.strictEqual(status, "quarantined")
+  const sync = (full: boolean) =>
+    syncResource({
+      companyId: BigInt(id),
+      connector: company.connector,
+      table: tables.get("salesmen")!,
+      full,
+      acceptDeletions: false,
+      batchRecordsMax: 2_500
+    })
+  assert.strictEqual((yield* sync(false)).status, "quarantined")
   const [entry] = yield* sql<{ id: bigint }>`select id from tributary.quarantine where company_id = ${id}`
   const post = { id: String(entry!.id) }
   const rows = sql<{ id: bigint; name: string }>`
     select id, name from erp.salesmen where _company_id = ${id} and _deleted_at is null order by id`
-  return { id, name, sql, company, control, put, entry: entry!.id, post, rows, source }
+  return { id, name, sql, company, control, put, entry: entry!.id, post, rows, sync, source }
 })

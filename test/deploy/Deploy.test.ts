@@ -58,31 +58,19 @@ const loaded = (
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
   )
 
-const helps = new Map<string, string>()
-
-/** What a command says of itself; asked once. */
-const helpOf = (command: string): string => {
-  const known = helps.get(command)
-  if (known !== undefined) return known
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    [join(root, manifest.bin.tributary), command, "--help"],
-    {
-      encoding: "utf8"
-    }
+/** The file of a command, as the program finds it. */
+const fileOf = (command: string): string => {
+  const found = new RegExp(`^ +"?${command}"?: \\(\\) => import\\("\\./(\\w+\\.ts)"\\)`, "m").exec(
+    textOf("src/cli/Program.ts")
   )
-  assert.strictEqual(status, 0, stderr)
-  helps.set(command, stdout)
-  return stdout
+  assert.isNotNull(found, `there is no command ${command}`)
+  return `src/cli/${found?.[1]}`
 }
-
-const commands = textOf("src/cli/Program.ts")
 
 /** The flags of a command line that the command does not have. */
 const unknownFlags = ([command, ...line]: ReadonlyArray<string>): ReadonlyArray<string> => {
-  assert.match(commands, new RegExp(`^ +"?${command}"?: \\(\\) => import`, "m"))
-  const flags = line.filter((word) => word.startsWith("--"))
-  return flags.length === 0 ? [] : flags.filter((flag) => !helpOf(command!).includes(flag))
+  const stated = `${textOf(fileOf(command!))}${textOf("src/cli/Command.ts")}`
+  return line.filter((word) => word.startsWith("--") && !stated.includes(`("${word.slice(2)}"`))
 }
 
 const has = (command: string, ...args: ReadonlyArray<string>): boolean => spawnSync(command, args).status === 0

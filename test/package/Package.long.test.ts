@@ -9,6 +9,7 @@ import { join } from "node:path"
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { root } from "../support/reference.ts"
 import { commandOf, ended, ending, firstLine, install, type Installed, nodeOf, nodeOfTests } from "./Package.ts"
+import { boundAt, fastest, told } from "./Start.ts"
 
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
   readonly version: string
@@ -36,6 +37,17 @@ const secrets = /whsec_[0-9a-f]{16}|-----BEGIN [A-Z ]*PRIVATE KEY-----\n[A-Za-z0
 const imports =
   /^(?:import|export)\b[^"'()=;]*\bfrom "([^".][^"]*)"|^import "([^".][^"]*)"|\bimport\("([^".][^"]*)"\)/gm
 
+/** The first answer that is one, within a minute. */
+const until = async <A>(question: () => Promise<A | null>): Promise<A> => {
+  const began = performance.now()
+  for (;;) {
+    const answer = await question()
+    if (answer !== null) return answer
+    if (performance.now() - began > 60_000) throw new Error("not within a minute")
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
+
 describe("the package", () => {
   let installed: Installed
   let nodes: Readonly<Record<string, string>>
@@ -47,8 +59,8 @@ describe("the package", () => {
     console.log(`the package: ${packed} bytes, ${unpacked} unpacked, ${installed.files.length} files`)
   }, 300_000)
   const started: Array<ChildProcess> = []
-  afterEach(() => ending(started.splice(0)))
-  afterAll(() => installed.remove())
+  afterEach(() => ending(started.splice(0)), 60_000)
+  afterAll(() => installed.remove(), 120_000)
 
   it("holds what runs and what explains it, and nothing else", () => {
     const odd = installed.files.map(({ path }) => path).filter((path) => !expected.some((one) => one.test(path)))
@@ -57,8 +69,8 @@ describe("the package", () => {
     for (const path of ["dist/src/main.js", "dist/migrations/0001_control_plane.sql", "config/tributary.schema.json"]) {
       assert.isTrue(paths.has(path), path)
     }
-    const told = installed.files.filter(({ path }) => secrets.test(readFileSync(join(installed.home, path), "latin1")))
-    assert.deepStrictEqual(told, [])
+    const found = installed.files.filter(({ path }) => secrets.test(readFileSync(join(installed.home, path), "latin1")))
+    assert.deepStrictEqual(found, [])
     assert.isBelow(installed.bytes.packed, 3_000_000)
   })
 
@@ -87,16 +99,24 @@ describe("the package", () => {
   })
 
   for (const which of ["oldest", "tests"]) {
-    const told = which === "oldest" ? oldest : process.versions.node
-    it(`runs on Node ${told}: version, help, demo`, { timeout: 240_000 }, async () => {
+    const version = which === "oldest" ? oldest : process.versions.node
+    it(`runs on Node ${version}: version, help, demo`, { timeout: 240_000 }, async () => {
       const cwd = join(installed.folder, `demo-${which}`)
       mkdirSync(cwd)
-      const { run } = commandOf(installed, nodes[which]!, cwd)
-      const version = await run(["--version"])
-      assert.strictEqual(version.stdout.trim(), `tributary v${manifest.version}`, version.stderr)
+      const { program, options, run } = commandOf(installed, nodes[which]!, cwd)
+      const one = await run(["--version"])
+      assert.strictEqual(one.stdout.trim(), `tributary v${manifest.version}`, one.stderr)
       const help = await run(["--help"])
       assert.strictEqual(help.code, 0)
       for (const name of ["sync", "serve", "push", "reference-server"]) assert.include(help.stdout, name)
+
+      const bound = boundAt(join(nodes[which]!, "node"), options)
+      for (const line of [["--version"], ["--help"], ["status", "--help"], ["sync", "--help"]]) {
+        const start = fastest(program, line, options)
+        const words = `installed, Node ${version}, tributary ${line.join(" ")}: ${told(start, bound)}`
+        console.log(words)
+        assert.isAtMost(start.ms, bound, words)
+      }
 
       const demo = await run(["demo", "--json"])
       assert.strictEqual(demo.code, 0, demo.stderr)
@@ -107,7 +127,7 @@ describe("the package", () => {
     })
 
     it(
-      `runs on Node ${told}: reference server, sync, status, query, serve and its page`,
+      `runs on Node ${version}: reference server, sync, status, query, serve and its page`,
       { timeout: 240_000 },
       async () => {
         const cwd = join(installed.folder, `serve-${which}`)
@@ -136,10 +156,12 @@ describe("the package", () => {
         const serveEnded = ended(serve)
         const ready = JSON.parse(await firstLine(serve)) as Record<"listening" | "dashboard", string>
         assert.strictEqual((await fetch(new URL("/readyz", ready.listening))).status, 200)
-        const page = await fetch(ready.dashboard)
-        const html = await page.text()
-        assert.strictEqual(page.status, 200)
-        assert.include(html, "customers")
+        // It shows what the scheduler has taken on, a moment after the start.
+        const html = await until(async () => {
+          const page = await fetch(ready.dashboard)
+          const text = await page.text()
+          return page.status === 200 && text.includes("customers") ? text : null
+        })
         const assets = [...html.matchAll(/<(?:script|link)\b[^>]*?\b(?:src|href)="(\/[^"]+)"/g)].map(
           (match) => match[1]!
         )

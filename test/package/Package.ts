@@ -74,14 +74,12 @@ export interface Ended {
 
 /** The installed command, run by the Node of a folder, in a working folder of its own. */
 export const commandOf = (installed: Installed, node: string, cwd: string) => {
+  const program = join(installed.folder, "prefix", "bin", "tributary")
+  const own = { PATH: [node, "/usr/bin", "/bin"].join(delimiter), HOME: process.env["HOME"], CI: "true" }
   const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): ChildProcess =>
-    spawn(join(installed.folder, "prefix", "bin", "tributary"), args, {
-      cwd,
-      env: { PATH: [node, "/usr/bin", "/bin"].join(delimiter), HOME: process.env["HOME"], CI: "true", ...env },
-      stdio: ["ignore", "pipe", "pipe"]
-    })
+    spawn(program, args, { cwd, env: { ...own, ...env }, stdio: ["ignore", "pipe", "pipe"] })
   const run = (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) => ended(start(args, env))
-  return { start, run }
+  return { program, options: { cwd, env: own }, start, run }
 }
 
 /** Has what still runs of these end by SIGTERM, the newest first. */

@@ -28,7 +28,7 @@ const instead: ReadonlyArray<readonly [RegExp, string]> = [[/^npm ci && npm star
 const serving: ReadonlyArray<readonly [RegExp, RegExp]> = [
   [/tributary serve\b(?!.*--help)/, /Receiving events at|"ready":true/],
   [/tributary reference-server\b(?!.*--help)/, /"ready":true/],
-  [/tributary demo --serve\b/, /\bpage\b.*http:\/\/127\.0\.0\.1:\d+/i]
+  [/tributary demo --serve\b/, /stands at http:\/\/127\.0\.0\.1:\d+/]
 ]
 
 /** Exit codes other than 0 that are right in a folder like this one. */

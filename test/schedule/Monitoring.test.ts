@@ -13,6 +13,9 @@ const always = ["instance", "job"]
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null
 
+/** Empty where there is none. */
+const textIn = (of: Record<string, unknown>, key: string): string => (typeof of[key] === "string" ? of[key] : "")
+
 /** Every value under this key, wherever it stands. */
 const under = (key: string, value: unknown): ReadonlyArray<unknown> =>
   !isObject(value)
@@ -25,7 +28,9 @@ const words = /[a-zA-Z_:][a-zA-Z0-9_:]*/g
 const wrongIn = (expression: string): ReadonlyArray<string> => {
   const metrics = listed()
   const bare = expression.replace(/"(?:[^"\\]|\\.)*"/g, '""')
-  const names = [...bare.matchAll(words)].map(([word]) => word).filter((word) => /^(?:tributary|process|nodejs)_/.test(word))
+  const names = [...bare.matchAll(words)]
+    .map(([word]) => word)
+    .filter((word) => /^(?:tributary|process|nodejs)_/.test(word))
   const known = names.filter((name) => metrics.has(name))
   const labels = new Set([...always, ...known.flatMap((name) => metrics.get(name)!.labels)])
   const selectors = [...bare.matchAll(/([a-z_0-9]+)\{([^}]*)\}/g)].flatMap(([, name = "", inner = ""]) =>
@@ -66,10 +71,10 @@ describe("monitoring", () => {
     for (const rule of rules) {
       assert.isTrue(isObject(rule) && isObject(rule["annotations"]) && isObject(rule["labels"]))
       if (!isObject(rule) || !isObject(rule["annotations"]) || !isObject(rule["labels"])) continue
-      assert.match(String(rule["alert"]), /^Tributary[A-Z]/)
-      assert.deepStrictEqual(wrongIn(String(rule["expr"])), [])
-      assert.isAbove(String(rule["annotations"]["summary"] ?? "").length, 20)
-      assert.isAbove(String(rule["annotations"]["what_to_do"] ?? "").length, 20)
+      assert.match(textIn(rule, "alert"), /^Tributary[A-Z]/)
+      assert.deepStrictEqual(wrongIn(textIn(rule, "expr")), [])
+      assert.isAbove(textIn(rule["annotations"], "summary").length, 20)
+      assert.isAbove(textIn(rule["annotations"], "what_to_do").length, 20)
       assert.include(["page", "ticket"], rule["labels"]["severity"])
     }
     const names = rules.map((rule) => (isObject(rule) ? rule["alert"] : null))

@@ -5,8 +5,9 @@
  * breach of its content security policy is kept, and {@link Visit.problems} tells of it; a test that forgets to ask is
  * reminded by {@link Visit.close}, which fails for what nobody expected.
  */
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
+import { join } from "node:path"
 import { type Browser, type BrowserContextOptions, type BrowserContext, chromium, type Page } from "playwright-core"
 
 const places = [process.env["CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
@@ -128,6 +129,14 @@ const tooWide = `(() => {
 
 /** What reaches beyond the width of the window, so that the page itself would scroll sideways. */
 export const overflow = (page: Page): Promise<ReadonlyArray<string>> => page.evaluate<ReadonlyArray<string>>(tooWide)
+
+/** A picture of the whole page in the folder that `SCREENSHOTS` names; nothing where it names none. */
+export const picture = async (page: Page, name: string): Promise<void> => {
+  const folder = process.env["SCREENSHOTS"]
+  if (folder === undefined) return
+  mkdirSync(folder, { recursive: true })
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
+}
 
 /** Asks until the answer is as wanted; the last answer is in the failure. */
 export const until = async <A>(

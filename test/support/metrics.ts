@@ -12,7 +12,7 @@ const file = new URL("../../config/metrics.md", import.meta.url)
 export const listed = (): ReadonlyMap<string, ListedMetric> => {
   const all = new Map<string, ListedMetric>()
   for (const line of readFileSync(file, "utf8").split("\n")) {
-    if (!line.startsWith("| `")) continue
+    if (!/^\| `[a-z]/.test(line)) continue
     const [name = "", type = "", labels = "", meaning = ""] = line
       .slice(1)
       .split("|")

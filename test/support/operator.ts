@@ -44,6 +44,8 @@ export interface Operator {
     readonly env?: Readonly<Record<string, string>>
     readonly nodeOptions?: string
   }) => Promise<Served>
+  /** The source takes so long for each of the next two requests of a resource. */
+  readonly slowly: (resource: string, ms: number) => Promise<void>
   /** A new customer at the source; answers its number. */
   readonly customer: (name: string) => Promise<number>
   readonly close: () => Promise<void>
@@ -68,6 +70,12 @@ export const barred = "employees"
 export const late = "zones"
 /** Signed with a secret that is configured; about a resource that the token may not read. */
 export const deadEvent = "evt_dead_1"
+
+const broken = { kind: "status", status: 500, path: `/${failing}`, body: "<script>alert('no')</script> is broken" }
+
+/** Refused at the source: one was pushed from a file, the other inserted by SQL. */
+export const pushedExternalId = "T-2"
+export const insertedExternalId = "S-1"
 
 const southSecret = "whsec_operator_south"
 
@@ -219,7 +227,12 @@ const open = async (postgresUrl: string, ends: Array<() => Promise<unknown>>): P
     if (!response.ok) throw new Error(`POST /customers: ${response.status} ${text}`)
     return (JSON.parse(text) as { readonly id: number }).id
   }
-  return { reference, databaseUrl, folder, query, run, serve, customer }
+  const slowly: Operator["slowly"] = async (resource, ms) => {
+    await reference.control("POST", "/faults", {
+      rules: [broken, { kind: "delay", path: `/${resource}`, ms, times: 2 }]
+    })
+  }
+  return { reference, databaseUrl, folder, query, run, serve, slowly, customer }
 }
 
 // --------------------------------------------------------------------------------------------------- what has happened
@@ -227,9 +240,7 @@ const open = async (postgresUrl: string, ends: Array<() => Promise<unknown>>): P
 /** Runs before `serve` does: everything was synced once, with a failure and with a record that could not be landed. */
 export const past = async ({ reference, run, query }: Operator): Promise<void> => {
   await reference.control("POST", "/records", { company: 1, resource: "customers", records: [oddCustomer] })
-  await reference.control("POST", "/faults", {
-    rules: [{ kind: "status", status: 500, path: `/${failing}`, body: "<script>alert('no')</script> is broken" }]
-  })
+  await reference.control("POST", "/faults", { rules: [broken] })
   const { code, stderr } = await run(["sync"])
   if (code === null || code === 1 || code === 2) throw new Error(`sync ended with ${code}: ${stderr}`)
   for (const table of ["runs", "checkpoints"]) {
@@ -274,6 +285,20 @@ export const present = async (
   )
   const pushed = await run(["push", "customers", "--from", "new.csv", "--company", "north"])
   if (pushed.code !== 4) throw new Error(`push: ${pushed.code} ${pushed.stderr}`)
+  // Nobody pushes this one: serve finds it.
+  await query("insert into tributary.outbox (company, resource, record) values ('north', 'customers', $1)", [
+    json({ externalid: insertedExternalId, customercode: "TEST03", name: "Three", invoiceterm: "Net 3O" })
+  ])
+  // An hour of a budget in use: a busy quarter of an hour, a refusal with a hold, and minutes that nobody measured.
+  await query(
+    `insert into tributary.budget_samples (fingerprint, at, used, allowed, configured, refusals, held)
+     select fingerprint, to_timestamp(floor(extract(epoch from tributary.now()) / 15) * 15) - tick * interval '15 seconds',
+            case when tick between 100 and 160 then 2200 + (tick * 37) % 700 else 300 + (tick * 53) % 500 end,
+            case when tick between 90 and 100 then 2250 else 3000 end, 3000, case when tick > 100 then 0 else 1 end,
+            tick between 96 and 100
+       from tributary.budgets, generate_series(4, 239) tick where tick not between 180 and 200
+     on conflict do nothing`
+  )
   await query(
     `update tributary.schedule set paused_at = tributary.now(), paused_by = 'an operator'
       where company = 'north' and resource = 'payments'`
@@ -281,13 +306,14 @@ export const present = async (
   await until(
     "everything has come in",
     () =>
-      query<{ waiting: number; dead: number; gaps: number; running: number }>(
+      query<{ waiting: number; dead: number; gaps: number; refused: number; running: number }>(
         `select (select count(*) from tributary.inbox where state = 'waiting')::int as waiting,
                 (select count(*) from tributary.inbox where state = 'dead')::int as dead,
                 (select count(*) from tributary.gaps where closed_at is null and company = 'south')::int as gaps,
+                (select count(*) from tributary.outbox where state = 'refused')::int as refused,
                 (select count(*) from tributary.schedule where ended_at is null and schedule <> 'off')::int as running`
       ),
-    ([row]) => row?.waiting === 0 && row.dead === 1 && row.gaps > 0 && row.running === 0
+    ([row]) => row?.waiting === 0 && row.dead === 1 && row.gaps > 0 && row.refused === 2 && row.running === 0
   )
 }
 

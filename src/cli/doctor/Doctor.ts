@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import { Priority } from "../../budget/Budget.ts"
 import { layerPostgres } from "../../budget/Budgets.ts"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import * as Configuration from "../../configuration/Configuration.ts"
@@ -362,7 +363,11 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
       companies,
       (one) => company(one, settings, catalogue, { isCurrent, opened }, options.sendTest),
       { concurrency: "unbounded" }
-    ).pipe(Effect.provideContext(shared))
+    ).pipe(
+      Effect.provideContext(shared),
+      // Somebody waits for it, while a backfill may be using all that the budget has.
+      Effect.provideService(Priority, { class: "urgent", dueAt: 0 })
+    )
     const identities = new Map(
       companies.flatMap(({ name }, index) => {
         const identity = asked[index]?.identity ?? null

@@ -90,7 +90,7 @@ export const configurationText = (chosen: Chosen): string =>
         ]
       : [
           "dashboard: # the page for people that tributary serve shows",
-          "  listen: 127.0.0.1:8086 # default; another address needs a certificate, or allow_http",
+          "  listen: 127.0.0.1:8086 # default; another address needs a certificate",
           `  password_env: ${scalar(chosen.passwordVariable)} # the password itself stands in .env`
         ]),
     ""

@@ -5,29 +5,15 @@
  * by the loader that reads it later. Whoever stops before that leaves the folder as it was. A token is `Redacted`, is not
  * shown while it is typed, and stands in `.env` alone, which nobody but its owner can read.
  */
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync
-} from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
-import { isDeepStrictEqual } from "node:util"
+import { join } from "node:path"
 import { parse as parseDotEnv } from "dotenv"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Terminal from "effect/Terminal"
 import * as Prompt from "effect/cli/Prompt"
 import * as Configuration from "../../configuration/Configuration.ts"
-import { jsonSchema } from "../../configuration/Settings.ts"
 import type { Identity } from "../../connector/Connector.ts"
 import type { SourceError } from "../../connector/SourceError.ts"
 import { barred } from "../../pipeline/Sync.ts"
@@ -38,6 +24,7 @@ import * as Output from "../Output.ts"
 import { Source } from "../Source.ts"
 import * as Address from "./Address.ts"
 import * as Files from "./Files.ts"
+import { environmentFile, write } from "./Write.ts"
 
 /** What the command line said; null where it said nothing. */
 export interface Given {
@@ -87,7 +74,6 @@ export interface Done {
 }
 
 const configDefault = "config/tributary.yaml"
-const environmentFile = ".env"
 const freshnessMinutesDefault = 15
 const freshnessMinutesMax = 7 * 24 * 60
 const databaseUrlName = "DATABASE_URL"
@@ -392,8 +378,8 @@ export const initialise = Effect.fn("initialise")(function* (
 
   // -- the warehouse
 
-  const tryDatabase = Effect.fnUntraced(function* (url: string) {
-    const found = yield* tried(Redacted.make(url, { label: databaseUrlName }))
+  const tryDatabase = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+    const found = yield* tried(url)
     if (!found.mayCreate) {
       notes.push(
         `the database user may not create datasets: grant create on database, or see npx tributary schema grants`
@@ -403,11 +389,12 @@ export const initialise = Effect.fn("initialise")(function* (
   })
   const warehouse = yield* Effect.gen(function* () {
     const name = given.databaseUrlVariable ?? databaseUrlName
-    const known = variable(name)
-    if (given.databaseUrlVariable !== null && known === undefined) {
+    const text = variable(name)
+    if (given.databaseUrlVariable !== null && text === undefined) {
       return yield* failWith(exitCode.usage, `--database-url-env: the variable ${name} is not set`)
     }
-    if (known !== undefined) {
+    if (text !== undefined) {
+      const known = Redacted.make(text, { label: databaseUrlName })
       const told = yield* tryDatabase(known).pipe(
         Effect.catchTag("DatabaseError", (error) =>
           failWith(
@@ -437,7 +424,7 @@ export const initialise = Effect.fn("initialise")(function* (
             ? Effect.fail("expected an address that begins with postgres://")
             : Effect.succeed(value.trim())
       })
-      const url = Redacted.value(typed)
+      const url = Redacted.make(Redacted.value(typed), { label: databaseUrlName })
       const asked = yield* Effect.result(tryDatabase(url))
       if (asked._tag === "Success") {
         yield* say(`  ✔ ${asked.success}`)
@@ -449,7 +436,7 @@ export const initialise = Effect.fn("initialise")(function* (
   if (
     warehouse.url !== null &&
     environment[databaseUrlName] !== undefined &&
-    environment[databaseUrlName] !== warehouse.url
+    environment[databaseUrlName] !== Redacted.value(warehouse.url)
   ) {
     notes.push(`${databaseUrlName} is set to something else in the environment, which goes before .env: unset it there`)
   }
@@ -548,9 +535,7 @@ export const initialise = Effect.fn("initialise")(function* (
 
   const secrets = new Map([
     ...companies.map(({ tokenVariable, token }) => [tokenVariable, token] as const),
-    ...(warehouse.url === null
-      ? []
-      : [[databaseUrlName, Redacted.make(warehouse.url, { label: databaseUrlName })] as const]),
+    ...(warehouse.url === null ? [] : [[databaseUrlName, warehouse.url] as const]),
     ...(password === null ? [] : [[password.name, password.value] as const])
   ])
   const draft = draftOf(withResources, {
@@ -561,7 +546,7 @@ export const initialise = Effect.fn("initialise")(function* (
     secrets
   })
   yield* loaded(draft, environment, file).pipe(
-    Effect.catch((error) => failWith(exitCode.configuration, `${problemsOf(error)}`))
+    Effect.catch((error) => failWith(exitCode.configuration, problemsOf(error)))
   )
   const replaced = [...secrets.keys()].filter(
     (name) => dotEnv[name] !== undefined && dotEnv[name].trim() !== Redacted.value(secrets.get(name)!)
@@ -637,65 +622,6 @@ function stopped<A, R>(
     Effect.onInterrupt(() => Output.note("\nStopped; nothing was written."))
   )
 }
-
-// ------------------------------------------------------------------------------------------------------------- writing
-
-/** In one step, so that nobody reads half a file. */
-const replaceFile = (path: string, text: string, mode: number) => {
-  const target = existsSync(path) ? realpathSync(path) : path
-  const draft = `${target}.${process.pid}.tmp`
-  try {
-    writeFileSync(draft, text, { mode, flag: "wx" })
-    chmodSync(draft, mode)
-    renameSync(draft, target)
-  } finally {
-    rmSync(draft, { force: true })
-  }
-}
-
-const backupName = (file: string): string => {
-  for (let number = 1; ; number += 1) {
-    const name = `${file}.backup-${number}`
-    if (!existsSync(name)) return name
-  }
-}
-
-/** Whether the file is a schema of this configuration, so that it may be brought up to date. */
-const isSchema = (path: string): boolean => {
-  try {
-    const found: unknown = JSON.parse(readFileSync(path, "utf8"))
-    return typeof found === "object" && found !== null && "title" in found && found.title === "Tributary configuration"
-  } catch {
-    return false
-  }
-}
-
-const isSameJson = (path: string, value: object): boolean => {
-  try {
-    return isDeepStrictEqual(JSON.parse(readFileSync(path, "utf8")), JSON.parse(JSON.stringify(value)))
-  } catch {
-    return false
-  }
-}
-
-const write = (file: string, text: string, environment: string) =>
-  Effect.try({
-    try: () => {
-      mkdirSync(dirname(file), { recursive: true })
-      const wasOpen = existsSync(environmentFile) && (statSync(environmentFile).mode & 0o077) !== 0
-      replaceFile(environmentFile, environment, 0o600)
-      const schema = join(dirname(file), Files.schemaName)
-      const content = jsonSchema()
-      if (!existsSync(schema) || (isSchema(schema) && !isSameJson(schema, content))) {
-        replaceFile(schema, `${JSON.stringify(content, null, 2)}\n`, 0o644)
-      }
-      const backup = existsSync(file) ? backupName(file) : null
-      if (backup !== null) copyFileSync(file, backup)
-      replaceFile(file, text, 0o644)
-      return { schema, backup, wasOpen: wasOpen && process.platform !== "win32" }
-    },
-    catch: (error) => (error instanceof Error ? error.message : String(error))
-  })
 
 /** What was done, for people. */
 export const lines = (done: Done): ReadonlyArray<string> => [

@@ -32,12 +32,23 @@
   document.addEventListener("htmx:configRequest", ({ detail }) => {
     if (etag !== null) detail.headers["If-None-Match"] = etag
   })
+  // What was seen last says more than that nothing can be said now.
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    if (detail.xhr.status >= 500) detail.shouldSwap = false
+  })
   document.addEventListener("htmx:afterRequest", ({ detail: { xhr } }) => {
     isAsking = false
     if (xhr.status === 0) {
       etag = null
       notice(
         `Tributary does not answer. What you see is as of ${answeredAt.toLocaleTimeString()}; this page goes on by itself.`
+      )
+      return
+    }
+    if (xhr.status >= 500) {
+      etag = null
+      notice(
+        `This page cannot be brought up to date now. What you see is as of ${answeredAt.toLocaleTimeString()}; it goes on by itself.`
       )
       return
     }

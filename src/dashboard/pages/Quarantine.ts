@@ -270,7 +270,7 @@ const confirmRetry = Effect.fn("page.confirm.retry")(function* (request: PageReq
       consequences: [
         entry.recordId === null
           ? "Its number cannot be read, so that every record of the resource is read again as soon as a process is free to."
-          : "It is asked of the source now, before everything else that waits for the request budget.",
+          : "It is asked of the source now, before everything else that waits for the request budget; where the source offers no single records, every record of the resource is read again.",
         "Where it fits now it is landed and leaves quarantine; where it does not, nothing changes but the time when it was last seen.",
         "This helps once the record was mended at the source."
       ],

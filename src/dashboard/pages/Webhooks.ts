@@ -569,7 +569,7 @@ const subscriptionRoutes = subscriptionActions.flatMap(
 
 export const routes: ReadonlyArray<Route> = [
   { method: "GET", path: "/webhooks", handle: overview },
-  { method: "GET", path: "/webhooks/:company/:subscription/deliveries", handle: log },
+  { method: "GET", path: "/webhooks/:company/:subscription/deliveries", asksSource: true, handle: log },
   { method: "GET", path: "/confirm/replay", handle: confirmReplay },
   { method: "POST", path: "/do/replay", handle: doReplay },
   ...subscriptionRoutes

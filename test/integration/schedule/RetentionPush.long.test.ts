@@ -68,7 +68,12 @@ describe("retention of what was pushed", () => {
 
           const again = yield* push
           assert.deepStrictEqual(
-            { given: again.given, known: again.known, created: again.counts["created"], adopted: again.counts["adopted"] },
+            {
+              given: again.given,
+              known: again.known,
+              created: again.counts["created"],
+              adopted: again.counts["adopted"]
+            },
             { given: count, known: 0, created: 0, adopted: count }
           )
           assert.strictEqual(yield* held, count)

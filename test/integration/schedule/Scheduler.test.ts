@@ -10,6 +10,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape, Identity } from "../../../src/connector/Connector.ts"
 import { Forbidden, ServerFault, type SourceError, Unauthorized } from "../../../src/connector/SourceError.ts"
 import * as Turn from "../../../src/land/Turn.ts"
+import * as Overlay from "../../../src/model/Overlay.ts"
 import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
@@ -18,7 +19,7 @@ import * as Scheduler from "../../../src/schedule/Scheduler.ts"
 import * as Tasks from "../../../src/schedule/Tasks.ts"
 import type { ResourceSchedule } from "../../../src/schedule/Timetable.ts"
 import { layerSql } from "../../support/postgres.ts"
-import { failing, pages, plain, record, scripted, things } from "../../support/tiny.ts"
+import { failing, pages, plain, record, scripted, things, tiny } from "../../support/tiny.ts"
 
 const tables = new Map([things, plain].map((resource) => [resource.path, tableOf(resource)]))
 const warehouse = Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([...tables.values()]))).pipe(
@@ -92,7 +93,7 @@ const until = <A, E, R>(question: Effect.Effect<A, E, R>, wanted: (answer: A) =>
 const becomes = (company: string, resource: string, status: Tasks.TaskStatus, kind: Tasks.TaskKind = "sync") =>
   Effect.map(
     until(taskOf(company, resource, kind), (task) => task?.status === status && !task.isRunning),
-    (task) => task!
+    (task) => task
   )
 
 interface RunRow {
@@ -309,6 +310,32 @@ describe("a scheduler", () => {
         )
         assert.strictEqual((yield* runsOf(one.companyId))[0]!.status, "done")
       })
+    )
+
+    // Last, since the others do not know the column.
+    it.effect("makes columns of fields that it met, and knows them from then on", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const one = makeCompany()
+        one.source.script = pages({
+          records: [record(things, { id: "1", name: "one" }, { extra: '{"colour":"red"}' })],
+          syncedThrough: "2026-01-01T00:00:10Z"
+        })
+        const company: Scheduler.ScheduledCompany = {
+          ...one.company,
+          tables: Overlay.resources(tiny, [things]).pipe(
+            Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource)]))),
+            Effect.provideService(SqlClient.SqlClient, sql)
+          )
+        }
+        yield* Effect.forkScoped(Scheduler.run(options([{ company }])))
+        const first = yield* becomes(one.name, "things", "done")
+        const rows = yield* sql`select colour, _extra from erp.things where _company_id = ${one.companyId}`
+        assert.deepStrictEqual(rows, [{ colour: "red", _extra: null }])
+        yield* Tasks.ask({ company: one.name, resource: "things", full: true, by: "Ann" })
+        yield* until(taskOf(one.name, "things"), (task) => task?.runId !== first.runId && task?.isRunning === false)
+        assert.deepInclude(yield* becomes(one.name, "things", "done"), { failures: 0 })
+      }).pipe(Effect.scoped)
     )
   })
 })

@@ -1,6 +1,6 @@
 /**
- * Two `tributary serve` on one warehouse, as they are run: one is killed, one is stopped and goes on, one is told to end, a
- * `sync` runs beside them. What one leaves the other takes up within fifteen seconds, and the warehouse is equal.
+ * Two `tributary serve` on one warehouse, as they are run: one is killed, one is stopped and goes on, one is told to end,
+ * one loses its connections, a `sync` runs beside them. What one leaves the other takes up within fifteen seconds, and the warehouse is equal.
  */
 import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
@@ -259,6 +259,32 @@ describe("two serve", () => {
           )
           assert.strictEqual((yield* Effect.promise(() => second.done)).code, 130)
           assert.isBelow(performance.now() - told, 1_500)
+        })
+      ),
+    { timeout: 120_000 }
+  )
+
+  it.live(
+    "go on when the warehouse drops every connection in the middle of a run",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { world, serve, task, runs, slowly, quickly, isReading, isDone, isEqual } = yield* makeInstallation
+          yield* slowly(250)
+          const one = yield* serve
+          for (let times = 1; times <= 3; times += 1) {
+            yield* isReading("it reads")
+            yield* world.query(
+              `select pg_terminate_backend(pid) from pg_stat_activity
+                where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`
+            )
+            yield* until("it begins again", runs, (all) => all.length > times, 20)
+          }
+          yield* quickly
+          yield* isDone
+          assert.strictEqual((yield* task)!.failures, 0)
+          yield* isEqual
+          assert.strictEqual(one.child.exitCode, null)
         })
       ),
     { timeout: 120_000 }

@@ -49,21 +49,44 @@ describe("tasks", () => {
       Effect.gen(function* () {
         const company = newCompany()
         yield* Tasks.adopt([plan(company, "a"), plan(company, "b"), plan(company, "off", { schedule: null })])
-        assert.isTrue((yield* Tasks.glance([company])).isDue)
+        assert.deepStrictEqual((yield* Tasks.glance([company])).due, [company])
         const known = runnable(company, "a", "b", "off")
         const [mine, yours] = yield* Effect.all(
           [Tasks.claim("me", known, 4), Tasks.claim("you", known, 4), Tasks.claim("she", known, 4)],
           { concurrency: "unbounded" }
         ).pipe(Effect.map((all) => all.flat()))
         assert.sameMembers([mine!.resource, yours!.resource], ["a", "b"])
-        assert.isFalse((yield* Tasks.glance([company])).isDue)
+        assert.deepStrictEqual((yield* Tasks.glance([company])).due, [])
         const running = yield* taskOf(company, "a")
         assert.isTrue(running.isRunning)
         assert.isNotNull(running.beganAt)
         assert.isTrue(yield* Tasks.finish(mine!, { ...done, nextMs: (yield* nowMs) + minute }))
         const ended = yield* taskOf(company, mine!.resource)
         assert.deepInclude(ended, { isRunning: false, status: "done", runId: 7n })
-        assert.isFalse((yield* Tasks.glance([company])).isDue)
+        assert.deepStrictEqual((yield* Tasks.glance([company])).due, [])
+      })
+    )
+
+    it.effect("wait for their time once something was synced, whoever did it", () =>
+      Effect.gen(function* () {
+        const company = newCompany()
+        const sql = yield* SqlClient.SqlClient
+        const later = { schedule: "0 3 * * * (UTC)", next: (afterMs: number) => afterMs + 60 * minute }
+        yield* Tasks.identified(company, 4711n)
+        yield* sql`insert into tributary.checkpoints (company_id, resource, lane, fence, cursor, updated_at)
+          values (4711, 'synced', 'live', 1, '2026-01-01T00:00:00Z', tributary.now()),
+                 (4711, 'touched', 'live', 1, null, tributary.now())`
+        yield* Tasks.adopt([
+          plan(company, "synced", later),
+          plan(company, "touched", later),
+          plan(company, "new", later)
+        ])
+        const now = yield* nowMs
+        const dueIn = (resource: string) =>
+          Effect.map(taskOf(company, resource), ({ nextAt }) => Math.round((nextAt!.getTime() - now) / minute))
+        assert.strictEqual(yield* dueIn("synced"), 60)
+        assert.strictEqual(yield* dueIn("touched"), 0)
+        assert.strictEqual(yield* dueIn("new"), 0)
       })
     )
 
@@ -132,12 +155,12 @@ describe("tasks", () => {
         assert.strictEqual(yield* Tasks.pause({ company, resource: null, by: "Ann" }), 2)
         assert.strictEqual(yield* Tasks.pause({ company, resource: "a", by: "Ben" }), 0)
         assert.strictEqual((yield* taskOf(company, "a")).pausedBy, "Ann")
-        assert.isFalse((yield* Tasks.glance([company])).isDue)
+        assert.deepStrictEqual((yield* Tasks.glance([company])).due, [])
         yield* Tasks.ask({ company, resource: "b", full: false, by: "Ann" })
         const asked = yield* Tasks.claim("me", runnable(company, "a", "b"), 4)
         assert.deepStrictEqual(namesOf(asked), ["sync b"])
         yield* Tasks.finish(asked[0]!, { ...done, nextMs: yield* nowMs })
-        assert.isFalse((yield* Tasks.glance([company])).isDue)
+        assert.deepStrictEqual((yield* Tasks.glance([company])).due, [])
         assert.strictEqual(yield* Tasks.resume({ company, resource: "a", by: "Ann" }), 1)
         assert.deepStrictEqual(namesOf(yield* Tasks.claim("me", runnable(company, "a", "b"), 4)), ["sync a"])
       })

@@ -1,0 +1,91 @@
+/**
+ * The files of `tributary init`.
+ *
+ * Promise: nobody ever reads half of one; what holds secrets is its owner's alone; a configuration that is replaced is
+ * kept, and so is a schema that is not ours.
+ */
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
+import { dirname, join } from "node:path"
+import { isDeepStrictEqual } from "node:util"
+import * as Effect from "effect/Effect"
+import { jsonSchema } from "../../configuration/Settings.ts"
+import * as Files from "./Files.ts"
+
+export const environmentFile = ".env"
+
+/** In one step, so that nobody reads half a file. */
+const replaceFile = (path: string, text: string, mode: number) => {
+  const target = existsSync(path) ? realpathSync(path) : path
+  const draft = `${target}.${process.pid}.tmp`
+  try {
+    writeFileSync(draft, text, { mode, flag: "wx" })
+    chmodSync(draft, mode)
+    renameSync(draft, target)
+  } finally {
+    rmSync(draft, { force: true })
+  }
+}
+
+const backupName = (file: string): string => {
+  for (let number = 1; ; number += 1) {
+    const name = `${file}.backup-${number}`
+    if (!existsSync(name)) return name
+  }
+}
+
+/** Whether the file is a schema of this configuration, so that it may be brought up to date. */
+const isSchema = (path: string): boolean => {
+  try {
+    const found: unknown = JSON.parse(readFileSync(path, "utf8"))
+    return typeof found === "object" && found !== null && "title" in found && found.title === "Tributary configuration"
+  } catch {
+    return false
+  }
+}
+
+const isSameJson = (path: string, value: object): boolean => {
+  try {
+    return isDeepStrictEqual(JSON.parse(readFileSync(path, "utf8")), JSON.parse(JSON.stringify(value)))
+  } catch {
+    return false
+  }
+}
+
+export interface Written {
+  readonly schema: string
+  /** Where the configuration before is kept; null when there was none. */
+  readonly backup: string | null
+  /** Whether others could read the environment's file before. */
+  readonly wasOpen: boolean
+}
+
+/** Writes the configuration to `file` and the environment beside it; fails with the file system's own words. */
+export const write = (file: string, text: string, environment: string): Effect.Effect<Written, string> =>
+  Effect.try({
+    try: () => {
+      mkdirSync(dirname(file), { recursive: true })
+      const wasOpen = existsSync(environmentFile) && (statSync(environmentFile).mode & 0o077) !== 0
+      replaceFile(environmentFile, environment, 0o600)
+      const schema = join(dirname(file), Files.schemaName)
+      const content = jsonSchema()
+      if (!existsSync(schema) || (isSchema(schema) && !isSameJson(schema, content))) {
+        replaceFile(schema, `${JSON.stringify(content, null, 2)}\n`, 0o644)
+      }
+      const backup = existsSync(file) ? backupName(file) : null
+      if (backup !== null) copyFileSync(file, backup)
+      replaceFile(file, text, 0o644)
+      return { schema, backup, wasOpen: wasOpen && process.platform !== "win32" }
+    },
+    catch: (error) => (error instanceof Error ? error.message : String(error))
+  })

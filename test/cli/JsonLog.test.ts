@@ -1,0 +1,89 @@
+/** The log in JSON: one object a line, whatever is logged, and no secret in it. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as Redacted from "effect/Redacted"
+import * as Tracer from "effect/Tracer"
+import * as Output from "../../src/cli/Output.ts"
+
+/** What the effect writes to standard error. */
+const written = <A>(effect: Effect.Effect<A>) =>
+  Effect.suspend(() => {
+    const { stderr } = process
+    const write = stderr.write.bind(stderr)
+    let text = ""
+    stderr.write = (chunk: Uint8Array | string, ...rest: ReadonlyArray<unknown>) => {
+      text += typeof chunk === "string" ? chunk : Buffer.from(chunk).toString()
+      const done = rest.find((one) => typeof one === "function")
+      if (typeof done === "function") done()
+      return true
+    }
+    return effect.pipe(
+      Effect.ensuring(
+        Effect.sync(() => {
+          stderr.write = write
+        })
+      ),
+      Effect.map(() => text)
+    )
+  }).pipe(
+    Effect.provide(Logger.layer([Output.jsonLogger])),
+    Effect.provideService(Output.LogFormat, "json"),
+    Effect.map((text) =>
+      text
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line) as Record<string, unknown>)
+    )
+  )
+
+const secret = Redacted.make("canary-7f3-token")
+
+describe("the log in JSON", () => {
+  it.live("keeps what it is told in one object a line, secrets redacted", () =>
+    Effect.gen(function* () {
+      const entries = yield* written(
+        Effect.gen(function* () {
+          yield* Effect.logWarning("two\nlines", { run: 12n, token: secret })
+          yield* Effect.logError("it failed", Cause.fail(new Error("no answer"))).pipe(
+            Effect.annotateLogs({ company: "north", token: secret })
+          )
+          yield* Output.note("  told beside the result  ")
+          yield* Output.note("tributary: the warehouse is away", "Error")
+        })
+      )
+      assert.deepStrictEqual(
+        entries.map(({ level, message }) => [level, message]),
+        [
+          ["WARN", 'two\nlines {"run":12,"token":"<redacted>"}'],
+          ["ERROR", "it failed"],
+          ["INFO", "told beside the result"],
+          ["ERROR", "tributary: the warehouse is away"]
+        ]
+      )
+      assert.deepStrictEqual(entries[1]!["annotations"], { company: "north", token: "<redacted>" })
+      assert.include(String(entries[1]!["cause"]), "no answer")
+      for (const entry of entries) assert.strictEqual(String(entry["time"]).length, 24)
+      assert.notInclude(JSON.stringify(entries), "canary")
+    })
+  )
+
+  it.live("names trace and span while they are exported, and otherwise not", () =>
+    Effect.gen(function* () {
+      const log = Effect.withSpan(Effect.logInfo("within"), "work")
+      const [plain] = yield* written(log)
+      assert.notProperty(plain, "trace_id")
+      const spans: Array<Tracer.Span> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          const span = Tracer.nativeTracer.span(options)
+          spans.push(span)
+          return span
+        }
+      })
+      const [traced] = yield* written(Effect.withTracer(log, tracer))
+      assert.deepStrictEqual([traced!["trace_id"], traced!["span_id"]], [spans[0]!.traceId, spans[0]!.spanId])
+    })
+  )
+})
