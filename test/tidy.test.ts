@@ -153,8 +153,9 @@ describe("the tree", () => {
       /\bDate\.now\s*\(|\bnew Date\s*\(\s*\)|\bMath\.random\b|\bperformance\.now\b|\bset(?:Timeout|Interval)\s*\(|\brandomUUID\b|\bhrtime\b|\brandomBytes\b|\bgetRandomValues\b/
     // The embedded server's password is a secret, which no simulation may choose.
     // The signing secrets take theirs from a service of that name, and so does the key of the pages' forms. A script of
-    // the pages runs in a browser.
+    // the pages runs in a browser. The launcher waits before there is a program.
     const allowed = new Set([
+      "src/cli/launch.js",
       "src/postgres/embedded/Place.ts",
       "src/webhook/Secrets.ts",
       "src/dashboard/Access.ts",

@@ -31,15 +31,39 @@ const commands = {
 
 type Name = keyof typeof commands
 
+/** What the help of the program says of each, as each says of itself: to list them, none needs to be loaded. */
+const descriptions: Readonly<Record<Name, string>> = {
+  demo: "See it work end to end on this machine: no account, nothing to install",
+  init: "Ask for the service, its token and the warehouse, try them, and write the configuration",
+  doctor:
+    "Check everything that a sync and serve need, each with its remedy; code 2 is for the configuration or the database, " +
+    "3 for what the source refuses, 5 for what cannot be reached",
+  plan: "Say beforehand how many requests and minutes a sync or a backfill takes at the budget",
+  sync: "Bring the warehouse up to date: what changed since the last sync, of every resource",
+  backfill: "Read a past range, or everything, again beside live syncing; resumable, safe to repeat",
+  status: "Show what the warehouse holds, how fresh it is, and what went wrong last",
+  verify: "Compare the warehouse with the source, row by row and value by value; code 0 is equal, 4 is unequal",
+  explain: "Tell every version of a record, with the run and the request or event that brought it",
+  query: "Ask the warehouse in SQL (the datasets are erp, erp_history and tributary)",
+  schema: "Plan and apply the warehouse's tables, columns and views; print rights and dbt sources",
+  serve: "Sync by schedule, receive webhook deliveries, push, and show a page about it, until stopped",
+  webhooks: "See and change the webhook subscriptions at the source, and replay events",
+  push: "Write records to the source: each at most once, whatever is interrupted or repeated",
+  "reference-server": "Serve the API on loopback for tests and demos; prints one JSON line when it is ready",
+  completions: "Print what a shell needs to complete commands, flags, resources and companies"
+}
+
 const isName = (word: string | undefined): word is Name => word !== undefined && Object.hasOwn(commands, word)
 
 /** What answers about every command, wherever it stands on the line. */
 const asksAboutAll = /^--(?:completions|wizard)\b/
 
-/** The command that the line begins with, none for the version; else all, as help and a misspelt name need them. */
+/** What answers about the program alone: its version, or the list of its commands. */
+const asksForLittle = /^(?:--version|-v|--help|-h)$/
+
+/** The command that the line begins with; else all, as a misspelt name needs them. */
 const namesFor = (args: ReadonlyArray<string>): ReadonlyArray<Name> => {
   const first = args[0]
-  if (args.length === 1 && (first === "--version" || first === "-v")) return []
   return isName(first) && !args.some((word) => asksAboutAll.test(word))
     ? [first]
     : (Object.keys(commands) as Array<Name>)
@@ -47,11 +71,15 @@ const namesFor = (args: ReadonlyArray<string>): ReadonlyArray<Name> => {
 
 /** The program with the commands that the line may mean; without a line, with all of them. */
 export const rootFor = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
+  const root = Command.make("tributary").pipe(Command.withDescription("Keeps a Postgres warehouse equal to an ERP"))
+  if (args.length === 1 && asksForLittle.test(args[0]!)) {
+    const listed = Object.entries(descriptions).map(([name, told]) =>
+      Command.make(name).pipe(Command.withDescription(told))
+    )
+    return root.pipe(Command.withSubcommands(listed))
+  }
   const loaded = yield* Effect.promise(() => Promise.all(namesFor(args).map((name) => commands[name]())))
-  return Command.make("tributary").pipe(
-    Command.withDescription("Keeps a Postgres warehouse equal to an ERP"),
-    Command.withSubcommands(loaded.map(({ command }) => command))
-  )
+  return root.pipe(Command.withSubcommands(loaded.map(({ command }) => command)))
 })
 
 /** Runs a command line. Help goes to standard output; the help that comes with a mistake goes to standard error. */

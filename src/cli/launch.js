@@ -27,10 +27,10 @@ if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
   // A second Ctrl-C ends at once, whatever the first one is still waiting for. The terminal sends one to every process of
   // the command, and npx, npm and an older Node (below) pass theirs on: what comes right after the first is the same one.
   for (const signal of ["SIGINT", "SIGTERM"]) {
-    let firstAt = null
+    let isSecond = false
     process.on(signal, () => {
-      if (firstAt === null) firstAt = performance.now()
-      else if (performance.now() - firstAt > 300) process.exit(130)
+      if (isSecond) process.exit(130)
+      setTimeout(() => (isSecond = true), 300).unref()
     })
   }
   // V8 lets the space for young objects grow to 48 MB and more, and keeps what it once took. What a sync makes is bytes

@@ -208,8 +208,14 @@ export const outboxLines = (companies: ReadonlyArray<PushStatus.OutboxStatus>): 
     return `  outbox of ${company}: ${open}, ${Output.count(refused)} refused; see them with npx tributary push status`
   })
 
-const named = (tasks: ReadonlyArray<ScheduleStatus.TaskStanding>): string =>
-  tasks.map(({ resource, kind }) => (kind === "sync" ? resource : `backfill of ${resource}`)).join(", ")
+/** Of so many tasks the names are told; the others are counted. */
+const namesMax = 8
+
+const named = (tasks: ReadonlyArray<ScheduleStatus.TaskStanding>): string => {
+  const names = tasks.map(({ resource, kind }) => (kind === "sync" ? resource : `backfill of ${resource}`))
+  const told = names.slice(0, namesMax).join(", ")
+  return names.length > namesMax ? `${told} and ${Output.count(names.length - namesMax)} more` : told
+}
 
 /** What runs by schedule, runs now, rests and fails, in lines; nothing where nobody has ever served. */
 export const scheduleLines = ({ processes, tasks }: ScheduleStatus.ScheduleStatus): ReadonlyArray<string> => {
@@ -237,7 +243,7 @@ export const scheduleLines = ({ processes, tasks }: ScheduleStatus.ScheduleStatu
       ...(running.length === 0 ? [] : [`    running: ${named(running)}`]),
       ...(asked.length === 0 ? [] : [`    asked for: ${named(asked)}`]),
       ...(paused.length === 0 ? [] : [`    paused: ${named(paused)}`]),
-      ...(skipped.length === 0 ? [] : [`    skipped: ${named(skipped)}`]),
+      ...(skipped.length === 0 ? [] : [`    skipped, since the token may not read them: ${named(skipped)}`]),
       // What stops a company is the same sentence for all of its resources.
       ...[...new Set(failing.map(({ error }) => error))].flatMap((error) => {
         const same = failing.filter((task) => task.error === error)

@@ -394,6 +394,8 @@ const dashboardOf = (
   }
   if (publicUrl !== undefined && (!URL.canParse(publicUrl) || !/^https?:$/.test(new URL(publicUrl).protocol))) {
     wrong("public_url", "expected an address, for example https://tributary.example.com")
+  } else if (publicUrl !== undefined && new URL(publicUrl).pathname !== "/") {
+    wrong("public_url", "the page has to be at the root of its address; give it a name of its own")
   } else if (publicUrl !== undefined && password === undefined) {
     wrong("public_url", `set a password too (dashboard.password_env, or ${dashboardDefault.passwordVariable})`)
   }
@@ -420,8 +422,10 @@ export const load = Effect.fn("Configuration.load")(function* (
 ): Effect.fn.Return<Configuration, ConfigurationError> {
   const dotEnv = existsSync(".env") ? parseDotEnv(readFileSync(".env")) : {}
   const variable = (name: string): string | undefined => {
-    const value = environment[name] ?? dotEnv[name]
-    return value === undefined || value.trim() === "" ? undefined : value.trim()
+    // An empty one counts as unset, and hides nothing.
+    return [environment[name], dotEnv[name]]
+      .map((value) => value?.trim())
+      .find((value) => value !== undefined && value !== "")
   }
   const file = flags.config ?? settingsFileDefault
   if (flags.config !== undefined && !existsSync(file)) {

@@ -172,6 +172,12 @@ export const make = Effect.fnUntraced(function* (
         `Without a password these pages are only answered as http://127.0.0.1:${port} or http://localhost:${port}.`
       )
     }
+    // A link on another site may lead here; nothing else there may ask for a page, which may ask the source in turn.
+    const site = asked.header("sec-fetch-site")
+    const isLed = asked.header("sec-fetch-mode") === "navigate" && asked.header("sec-fetch-dest") === "document"
+    if ((site === "cross-site" || site === "same-site") && !isLed) {
+      return refused(403, "Another site asked for this page, and is not answered.")
+    }
     return { _tag: "Granted", by: "loopback", session: "" }
   }
 

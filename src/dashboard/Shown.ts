@@ -60,7 +60,7 @@ export const next = ({ task, judged: { isRunning } }: ResourceState, now: Date):
 /** Rows that there are, and how that is known. */
 export const rows = ({ rows: counted }: ResourceState): Html =>
   counted === null
-    ? html`<span class="none">not counted</span>`
+    ? html`<span class="none whole">not counted</span>`
     : html`${counted.isExact ? "" : "about "}${count(counted.rows)}`
 
 export const lastRun = ({ lastRun: run }: ResourceState, now: Date): Html =>
@@ -115,14 +115,25 @@ export const bytes = (value: number): string => {
   return index === 0 ? `${count(value)} bytes` : `${(value / 1000 ** index).toFixed(1)} ${units[index]}`
 }
 
-/** What went wrong last; the task's own word where it failed later than the run. Null where nothing is wrong. */
+/** Why it fails or is late, as far as that is known; null where nothing is wrong. */
 export const troubleOf = ({
   task,
   lastRun: run,
-  judged
+  judged: { isFailing, isBarred, isLate }
 }: ResourceState): { readonly error: string; readonly remedy: string | null } | null => {
-  if (!judged.isFailing && !judged.isBarred) return null
-  if (run !== null && run.status === "failed" && run.error !== null) return { error: run.error, remedy: run.remedy }
-  if (task !== null && task.error !== null) return { error: task.error, remedy: task.remedy }
-  return { error: "The last run failed; nothing is known of why.", remedy: null }
+  if (isFailing || isBarred) {
+    if (run !== null && run.status === "failed" && run.error !== null) return { error: run.error, remedy: run.remedy }
+    if (task !== null && task.error !== null) return { error: task.error, remedy: task.remedy }
+    return { error: "The last run failed; nothing is known of why.", remedy: null }
+  }
+  if (!isLate) return null
+  if (run !== null && run.status === "quarantined") {
+    return {
+      error: "The last run left records in quarantine, so that not everything is as fresh as promised.",
+      remedy: "look at its quarantine; it is fresh again as soon as a run ends without"
+    }
+  }
+  return task !== null && task.nextAt === null
+    ? { error: "No schedule runs it.", remedy: "sync it now, or give it a schedule in the configuration" }
+    : null
 }

@@ -398,111 +398,113 @@ export const open = Effect.fn("Lander.open")(function* (
     return { ...buried, fullWanted }
   })
 
-  const land = Effect.fnUntraced(
-    function* (landing: Landing) {
-      const { scan, complete } = landing
-      const { pages } = landing
-      return yield* turn.transaction(
-        Effect.gen(function* () {
-          const set: Array<{ rejected: Rejected; source: string }> = pages.flatMap(({ page }) =>
-            page.rejected.map((rejected) => ({ rejected, source: page.source }))
-          )
-          let records = 0
-          const carried = function* (): Generator<Load.Carried> {
-            for (const { page, observedAt } of pages) {
-              const at = instantText(observedAt)
-              for (const record of page.records) {
-                records += 1
-                yield { record, observedAt: at, source: page.source }
-              }
+  const landAll = Effect.fnUntraced(function* (landing: Landing) {
+    const { scan, complete } = landing
+    const { pages } = landing
+    return yield* turn.transaction(
+      Effect.gen(function* () {
+        const set: Array<{ rejected: Rejected; source: string }> = pages.flatMap(({ page }) =>
+          page.rejected.map((rejected) => ({ rejected, source: page.source }))
+        )
+        let records = 0
+        const carried = function* (): Generator<Load.Carried> {
+          for (const { page, observedAt } of pages) {
+            const at = instantText(observedAt)
+            for (const record of page.records) {
+              records += 1
+              yield { record, observedAt: at, source: page.source }
             }
           }
-          const loaded = yield* loader.load(carried())
-          const refusedIds = new Set<string>()
-          for (const { carried: one, error } of loaded.refused) {
-            refusedIds.add(one.record.id)
-            set.push({ rejected: refusal(table, one.record, error), source: one.source })
-          }
-          const extras = pages.flatMap(({ page }) => page.records.map(({ extra }) => extra))
-          const noted = yield* drift.note(extras, complete || scan === null)
-          const absent = landing.absent ?? []
-          const deletedOne = yield* buryAbsent(absent)
-          yield* release([
-            ...pages.flatMap(({ page }) => page.records.map(({ id }) => id)).filter((id) => !refusedIds.has(id)),
-            ...absent.map(({ id }) => id)
+        }
+        const loaded = yield* loader.load(carried())
+        const refusedIds = new Set<string>()
+        for (const { carried: one, error } of loaded.refused) {
+          refusedIds.add(one.record.id)
+          set.push({ rejected: refusal(table, one.record, error), source: one.source })
+        }
+        const extras = pages.flatMap(({ page }) => page.records.map(({ extra }) => extra))
+        const noted = yield* drift.note(extras, complete || scan === null)
+        const absent = landing.absent ?? []
+        const deletedOne = yield* buryAbsent(absent)
+        yield* release([
+          ...pages.flatMap(({ page }) => page.records.map(({ id }) => id)).filter((id) => !refusedIds.has(id)),
+          ...absent.map(({ id }) => id)
+        ])
+        yield* quarantine(set)
+        const evaluatesAbsence = scan !== null && scan.kind === "full" && scan.until === null
+        if (evaluatesAbsence && pages.length > 0) {
+          const ids = pages.flatMap(({ page }) => [
+            ...page.records.map(({ id }) => id),
+            ...page.rejected.flatMap(({ id }) => (id === null || !/^-?\d{1,18}$/.test(id) ? [] : [id]))
           ])
-          yield* quarantine(set)
-          const evaluatesAbsence = scan !== null && scan.kind === "full" && scan.until === null
-          if (evaluatesAbsence && pages.length > 0) {
-            const ids = pages.flatMap(({ page }) => [
-              ...page.records.map(({ id }) => id),
-              ...page.rejected.flatMap(({ id }) => (id === null || !/^-?\d{1,18}$/.test(id) ? [] : [id]))
-            ])
-            yield* run(
-              "remember ids of",
-              `insert into tributary.scan_seen (company_id, resource, lane, page, ids) values ($1, $2, $3, $4, $5::bigint[])
+          yield* run(
+            "remember ids of",
+            `insert into tributary.scan_seen (company_id, resource, lane, page, ids) values ($1, $2, $3, $4, $5::bigint[])
              on conflict (company_id, resource, lane, page) do update set ids = excluded.ids`,
-              [companyId, resource, lane, scan.pages, ids]
-            )
-          }
-          let completed: { deleted: number; disbelieved: DisbelievedDeletions | null; fullWanted?: string | null } = {
-            deleted: 0,
-            disbelieved: null
-          }
-          if (complete && evaluatesAbsence) completed = yield* completeFull(scan)
-          for (const { field, value, asks } of landing.answered ?? []) {
-            yield* run(
-              "forget an answered question of",
-              `delete from tributary.rereads where company_id = $1 and resource = $2 and field = $3 and value = $4 and asks = $5`,
-              [companyId, resource, field, value, asks]
-            )
-          }
-          const lateMs =
-            loaded.late > 0 && loaded.earliestMs !== null && lateness !== null
-              ? Math.max(0, lateness.cursorMs - loaded.earliestMs)
-              : 0
-          const landed: Landed = {
-            records,
-            inserted: loaded.inserted,
-            updated: loaded.updated,
-            unchanged: records - loaded.inserted - loaded.updated - refusedIds.size,
-            deleted: completed.deleted + deletedOne,
-            quarantined: set.length,
-            late: loaded.late,
-            lateMs,
-            wentBack: loaded.wentBack,
-            drift: Drift.told(resource, noted),
-            disbelieved: completed.disbelieved
-          }
-          yield* Effect.annotateCurrentSpan({
-            "tributary.records": records,
-            "tributary.inserted": landed.inserted,
-            "tributary.updated": landed.updated,
-            "tributary.quarantined": landed.quarantined
-          })
-          if (landed.wentBack > 0) wentBack = "the source showed older versions than the warehouse holds"
-          yield* count(landed, landing)
-          if (landing.also !== undefined) {
-            const quarantined = new Set(set.flatMap(({ rejected }) => (rejected.id === null ? [] : [rejected.id])))
-            yield* landing.also({ run, runId, quarantined })
-          }
-          yield* saveCheckpoint({
-            scan: complete ? null : scan,
-            completed: complete ? scan : null,
-            lateMs,
-            // A source that went back is read in full until a person has decided.
-            ...(wentBack !== null
-              ? { fullWanted: wentBack }
-              : completed.fullWanted === undefined
-                ? {}
-                : { fullWanted: completed.fullWanted })
-          })
-          return landed
+            [companyId, resource, lane, scan.pages, ids]
+          )
+        }
+        let completed: { deleted: number; disbelieved: DisbelievedDeletions | null; fullWanted?: string | null } = {
+          deleted: 0,
+          disbelieved: null
+        }
+        if (complete && evaluatesAbsence) completed = yield* completeFull(scan)
+        for (const { field, value, asks } of landing.answered ?? []) {
+          yield* run(
+            "forget an answered question of",
+            `delete from tributary.rereads where company_id = $1 and resource = $2 and field = $3 and value = $4 and asks = $5`,
+            [companyId, resource, field, value, asks]
+          )
+        }
+        const lateMs =
+          loaded.late > 0 && loaded.earliestMs !== null && lateness !== null
+            ? Math.max(0, lateness.cursorMs - loaded.earliestMs)
+            : 0
+        const landed: Landed = {
+          records,
+          inserted: loaded.inserted,
+          updated: loaded.updated,
+          unchanged: records - loaded.inserted - loaded.updated - refusedIds.size,
+          deleted: completed.deleted + deletedOne,
+          quarantined: set.length,
+          late: loaded.late,
+          lateMs,
+          wentBack: loaded.wentBack,
+          drift: Drift.told(resource, noted),
+          disbelieved: completed.disbelieved
+        }
+        yield* Effect.annotateCurrentSpan({
+          "tributary.records": records,
+          "tributary.inserted": landed.inserted,
+          "tributary.updated": landed.updated,
+          "tributary.quarantined": landed.quarantined
         })
-      )
-    },
-    Effect.withSpan("land", { attributes: { "tributary.resource": resource } }, { captureStackTrace: false })
-  )
+        if (landed.wentBack > 0) wentBack = "the source showed older versions than the warehouse holds"
+        yield* count(landed, landing)
+        if (landing.also !== undefined) {
+          const quarantined = new Set(set.flatMap(({ rejected }) => (rejected.id === null ? [] : [rejected.id])))
+          yield* landing.also({ run, runId, quarantined })
+        }
+        yield* saveCheckpoint({
+          scan: complete ? null : scan,
+          completed: complete ? scan : null,
+          lateMs,
+          // A source that went back is read in full until a person has decided.
+          ...(wentBack !== null
+            ? { fullWanted: wentBack }
+            : completed.fullWanted === undefined
+              ? {}
+              : { fullWanted: completed.fullWanted })
+        })
+        return landed
+      })
+    )
+  })
+
+  const land: Lander["land"] = (landing) =>
+    landAll(landing).pipe(
+      Effect.withSpan("land", { attributes: { "tributary.resource": resource } }, { captureStackTrace: false })
+    )
 
   const count = (landed: Landed, { pages, scan, complete }: Landing) => {
     const requests = pages.reduce((sum, { page }) => sum + page.attempts, 0)

@@ -323,7 +323,9 @@ const schedule = Effect.fnUntraced(function* (options: SchedulerOptions) {
           ]
         : totals.quarantined > 0
           ? [
-              `${totals.quarantined} records are in quarantine`,
+              totals.quarantined === 1
+                ? "1 record is in quarantine"
+                : `${totals.quarantined} records are in quarantine`,
               "see why on the page of the quarantine, or in tributary.quarantine"
             ]
           : outcome.status === "quarantined"

@@ -45,10 +45,13 @@ describe("status", () => {
           "    running: a, backfill of g",
           "    asked for: f",
           "    paused: c",
-          "    skipped: f",
+          "    skipped, since the token may not read them: f",
           "    failed: d, e: it broke; again in 10 min",
           "      what to do: mend it"
         ])
+        yield* sql`insert into tributary.schedule (company, resource, kind, paused_at)
+          select 'many', 'r' || n, 'sync', tributary.now() from generate_series(1, 9) n`
+        assert.include(scheduleLines(yield* Status.read), "    paused: r1, r2, r3, r4, r5, r6, r7, r8 and 1 more")
         yield* sql`update tributary.receivers set ended_at = tributary.now()`
         assert.include(scheduleLines(yield* Status.read)[0]!, "none alive")
       })

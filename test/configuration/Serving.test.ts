@@ -118,6 +118,10 @@ describe("the page", () => {
       assert.strictEqual(Redacted.value(dashboard!.password!), password)
       assert.notInclude(JSON.stringify(dashboard), password)
       assert.match(wrong(yield* read("dashboard: { public_url: https://x.example }")).join("\n"), /set a password too/)
+      assert.match(
+        wrong(yield* read("dashboard: { public_url: https://x.example/tributary }")).join("\n"),
+        /at the root/
+      )
     })
   )
 

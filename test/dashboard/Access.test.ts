@@ -86,6 +86,29 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
       })
     )
 
+    it.effect("is followed from another site, and nothing else there is answered", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies)
+        const as = (headers: Record<string, string>) => Effect.map(ask(url, { headers }), ({ status }) => status)
+        const link = { "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" }
+        for (const site of ["cross-site", "same-site"]) {
+          assert.strictEqual(yield* as({ "sec-fetch-site": site, ...link }), 200, site)
+          for (const other of [
+            { "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image" },
+            { "sec-fetch-mode": "cors", "sec-fetch-dest": "empty" },
+            { "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe" }
+          ]) {
+            assert.strictEqual(
+              yield* as({ "sec-fetch-site": site, ...other }),
+              403,
+              `${site} ${other["sec-fetch-dest"]}`
+            )
+          }
+        }
+        assert.strictEqual(yield* as({ "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors" }), 200)
+      })
+    )
+
     it.effect("has nothing to log in to, and believes only forms of this process", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies)

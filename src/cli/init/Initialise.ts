@@ -190,8 +190,10 @@ export const initialise = Effect.fn("initialise")(function* (
   const file = given.config ?? configDefault
   const dotEnv = existsSync(environmentFile) ? parseDotEnv(readFileSync(environmentFile)) : {}
   const variable = (name: string): string | undefined => {
-    const value = environment[name] ?? dotEnv[name]
-    return value === undefined || value.trim() === "" ? undefined : value.trim()
+    // An empty one counts as unset, and hides nothing.
+    return [environment[name], dotEnv[name]]
+      .map((value) => value?.trim())
+      .find((value) => value !== undefined && value !== "")
   }
   const notes: Array<string> = []
   const say = (line: string) => (isInteractive ? Output.note(line) : Effect.void)

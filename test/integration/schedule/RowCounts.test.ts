@@ -65,7 +65,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("row coun
           ["2 things", 0, 0, true]
         ]
         const first = yield* Effect.raceFirst(RowCounts.keep(datasetsDefault), until(4))
-        assert.deepStrictEqual(first, expected)
+        assert.deepStrictEqual<unknown>(first, expected)
         const before = yield* RowCounts.read
 
         // Who begins later counts only what was changed since.

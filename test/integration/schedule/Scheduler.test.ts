@@ -312,29 +312,33 @@ describe("a scheduler", () => {
       })
     )
 
-    // Last, since the others do not know the column.
     it.effect("makes columns of fields that it met, and knows them from then on", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const one = makeCompany()
-        one.source.script = pages({
-          records: [record(things, { id: "1", name: "one" }, { extra: '{"colour":"red"}' })],
-          syncedThrough: "2026-01-01T00:00:10Z"
-        })
+        const configured = { path: "widgets", area: null, modifiedSince: false, cancel: false, key: null }
+        const catalogue = yield* Overlay.named(tiny, [configured])
+        const widgets = catalogue.resources.get("widgets")!
+        yield* TablePlan.apply([tableOf(widgets)])
+        one.source.script = (request) => {
+          const { resource } = request
+          const isKnown = resource.field.has("colour")
+          const values = isKnown ? { id: "1", colour: "red" } : { id: "1" }
+          return pages({ records: [record(resource, values, isKnown ? {} : { extra: '{"colour":"red"}' })] })(request)
+        }
         const company: Scheduler.ScheduledCompany = {
           ...one.company,
-          tables: Overlay.resources(tiny, [things]).pipe(
+          tables: Overlay.resources(catalogue, [widgets]).pipe(
             Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource)]))),
             Effect.provideService(SqlClient.SqlClient, sql)
           )
         }
         yield* Effect.forkScoped(Scheduler.run(options([{ company }])))
-        const first = yield* becomes(one.name, "things", "done")
-        const rows = yield* sql`select colour, _extra from erp.things where _company_id = ${one.companyId}`
-        assert.deepStrictEqual(rows, [{ colour: "red", _extra: null }])
-        yield* Tasks.ask({ company: one.name, resource: "things", full: true, by: "Ann" })
-        yield* until(taskOf(one.name, "things"), (task) => task?.runId !== first.runId && task?.isRunning === false)
-        assert.deepInclude(yield* becomes(one.name, "things", "done"), { failures: 0 })
+        const first = yield* becomes(one.name, "widgets", "done")
+        assert.deepStrictEqual(yield* sql`select colour from erp.widgets where _extra is null`, [{ colour: "red" }])
+        yield* Tasks.ask({ company: one.name, resource: "widgets", full: true, by: "Ann" })
+        yield* until(taskOf(one.name, "widgets"), (task) => task?.runId !== first.runId && task?.isRunning === false)
+        assert.deepInclude(yield* becomes(one.name, "widgets", "done"), { failures: 0 })
       }).pipe(Effect.scoped)
     )
   })
