@@ -21,7 +21,7 @@ export interface ChartOptions {
 // In units of the drawing, which is scaled to the width that there is.
 const width = 720
 const height = 260
-const margin = { top: 34, right: 34, bottom: 44, left: 58 }
+const margin = { top: 34, right: 34, bottom: 44, left: 80 }
 const [left, right] = [margin.left, width - margin.right]
 const [top, bottom] = [margin.top, height - margin.bottom]
 /** An axis that ends at a handful of requests would make one request look like much. */

@@ -113,20 +113,3 @@ export const newestOpen = (
       ([row]) => row ?? null
     )
   )
-
-/**
- * Lets one go that the last full scan has not met any more, for all that it was believed; answers whether it did. A record
- * that can be read by its number is let go by whoever reads it.
- */
-export const letGo = (id: bigint): Effect.Effect<boolean, SqlError, SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.map(
-      sql`update tributary.quarantine q set resolved_at = tributary.now()
-           where q.id = ${id} and q.resolved_at is null and exists (
-             select 1 from tributary.checkpoints c
-              where c.company_id = q.company_id and c.resource = q.resource and c.lane = 'live'
-                and c.full_scan_at > q.last_seen_at and c.full_wanted is null)
-          returning q.id`,
-      (rows) => rows.length > 0
-    )
-  )

@@ -82,15 +82,12 @@ export const retry = Effect.fn("Retry.retry")(function* (
   }
   const { recordId } = entry
   if (recordId === null || !table.resource.operations.includes("R")) {
-    if (yield* Quarantine.letGo(entry.id)) {
-      return "The last full scan began after it was last seen and has not met it any more; it has left quarantine."
-    }
     yield* Tasks.ask({ company: company.name, resource: entry.resource, full: true, by })
     const why =
       recordId === null ? "Its number cannot be read" : "The source does not offer single records of this resource"
     return (
       `${why}, so a sync of ${visible(entry.resource)} that reads every record was asked for. ` +
-      "Once that has not met it any more, a retry lets it go."
+      "Once that has landed it, or not met it any more, it leaves quarantine by itself."
     )
   }
   const outcome = yield* readRecords({

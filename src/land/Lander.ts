@@ -359,6 +359,14 @@ export const open = Effect.fn("Lander.open")(function* (
   /** What a completed full scan settles: absence, questions that it has answered, and whether the next may be short. */
   const completeFull = Effect.fnUntraced(function* (scan: OpenScan) {
     const buried = yield* bury(scan)
+    if (hasQuarantine && buried.disbelieved === null && scan.until === null) {
+      yield* run(
+        "release what the scan did not meet of the quarantine of",
+        `update tributary.quarantine set resolved_at = tributary.now()
+          where company_id = $1 and resource = $2 and resolved_at is null and last_seen_at < $3`,
+        [companyId, resource, instantText(scan.beganAt)]
+      )
+    }
     yield* forgetSeen
     yield* run(
       "forget answered questions of",

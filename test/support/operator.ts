@@ -300,6 +300,9 @@ export const present = async (
      on conflict do nothing`
   )
   await query(
+    "update tributary.budgets set refusals = 1, last_429_at = tributary.now() - interval '25 minutes' where refusals = 0"
+  )
+  await query(
     `update tributary.schedule set paused_at = tributary.now(), paused_by = 'an operator'
       where company = 'north' and resource = 'payments'`
   )

@@ -42,7 +42,7 @@ const columns = [
   { heading: "Lane" },
   { heading: "Kind" },
   { heading: "Began" },
-  { heading: "Took" },
+  { heading: "Took", isNumber: true },
   { heading: "Requests", isNumber: true },
   { heading: "Records", isNumber: true },
   { heading: "Changes" }

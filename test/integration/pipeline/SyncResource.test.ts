@@ -447,6 +447,33 @@ describe("a run", () => {
         })
         assert.strictEqual((yield* run(source, companyId, { table })).totals.deleted, 0)
         assert.lengthOf(yield* live(companyId, "plains"), 2)
+        // Once a full scan has not met it any more, it is open no longer, and absence means deleted again.
+        source.script = pages({ records: [record(plain, { id: "1" })] })
+        const outcome = yield* run(source, companyId, { table })
+        assert.deepStrictEqual([outcome.status, outcome.totals.deleted], ["done", 1])
+        const sql = yield* SqlClient.SqlClient
+        const open = yield* sql`
+          select 1 from tributary.quarantine where company_id = ${companyId} and resolved_at is null`
+        assert.lengthOf(open, 0)
+      })
+    )
+
+    it.effect("keeps in quarantine what was not met by a scan that is not believed", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const table = tables.plain
+        const all = Array.from({ length: 40 }, (_, index) => record(plain, { id: String(index + 1) }))
+        const rejected = [{ id: "99", field: "name", reason: "does not fit", bytes: "{}" }]
+        const source = scripted(companyId, pages({ records: all, rejected }))
+        yield* run(source, companyId, { table })
+        source.script = pages({ records: all.slice(0, 4) })
+        assert.isNotNull((yield* run(source, companyId, { table })).disbelieved)
+        const sql = yield* SqlClient.SqlClient
+        const open = sql`select 1 from tributary.quarantine where company_id = ${companyId} and resolved_at is null`
+        assert.lengthOf(yield* open, 1)
+        source.script = pages({ records: all })
+        yield* run(source, companyId, { table })
+        assert.lengthOf(yield* open, 0)
       })
     )
 
