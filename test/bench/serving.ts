@@ -122,6 +122,7 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
   // ------------------------------------------------------------------------------------------------------------- views
   const took: Array<number> = []
   let bytes = 0
+  const cpuBefore = cpuOf(serve.pid)
   for (let round = 0; round <= views; round += 1) {
     const from = now()
     const response = await fetch(dashboard)
@@ -133,6 +134,7 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
     bytes = text.length
     took.push(now() - from)
   }
+  const viewCpuMs = cpuBefore === null ? null : (1000 * ((cpuOf(serve.pid) ?? 0) - cpuBefore)) / took.length
   const [first = 0, ...later] = took
   figures.push({
     what: "page: first view over HTTP, p95",
@@ -140,7 +142,7 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
     baseline: null,
     unit: "ms",
     bound: { kind: "at most", limit: 300 },
-    note: `${companies.length} x ${resources.length} resources, ${runs.toLocaleString("en-US")} runs; p50 ${percentile(later, 0.5).toFixed(0)} ms, the very first ${first.toFixed(0)} ms, ${(bytes / 1024).toFixed(0)} KB`
+    note: `${companies.length} x ${resources.length} resources, ${runs.toLocaleString("en-US")} runs; p50 ${percentile(later, 0.5).toFixed(0)} ms, the very first ${first.toFixed(0)} ms, ${(bytes / 1024).toFixed(0)} KB, ${viewCpuMs?.toFixed(0) ?? "?"} ms of CPU each`
   })
   const browser = await openBrowser()
   try {

@@ -188,6 +188,27 @@ describe("a resource", () => {
 })
 
 describe("a company", () => {
+  it("is synced as a whole", async () => {
+    const began = async () =>
+      (
+        await operator.query<{ at: Date | null }>(
+          `select began_at as at from tributary.schedule
+            where company = 'south' and kind = 'sync' and resource in ('customers', 'items', 'orders')`
+        )
+      ).map(({ at }) => at?.getTime() ?? 0)
+    const before = Math.max(...(await began()))
+    const { page, go } = look
+    await go("/")
+    await page
+      .getByRole("main")
+      .getByRole("link", { name: /^sync all.*south/i })
+      .click()
+    await page.waitForURL(/confirm/)
+    assert.include(await page.getByRole("main").innerText(), "south")
+    await page.getByRole("main").getByRole("button", { name: /sync/i }).click()
+    await until("each of them runs", began, (all) => all.length === 3 && all.every((at) => at > before))
+  })
+
   it("rests and goes on as a whole", async () => {
     const paused = async () =>
       (

@@ -290,17 +290,16 @@ export const present = async (
     json({ externalid: insertedExternalId, customercode: "TEST03", name: "Three", invoiceterm: "Net 3O" })
   ])
   // An hour of a budget in use: a busy quarter of an hour, a refusal with a hold, and minutes that nobody measured.
+  await query("update tributary.budgets set refusals = 1, last_429_at = tributary.now() - interval '25 minutes'")
+  await query("delete from tributary.budget_samples")
   await query(
     `insert into tributary.budget_samples (fingerprint, at, used, allowed, configured, refusals, held)
      select fingerprint, to_timestamp(floor(extract(epoch from tributary.now()) / 15) * 15) - tick * interval '15 seconds',
             case when tick between 100 and 160 then 2200 + (tick * 37) % 700 else 300 + (tick * 53) % 500 end,
             case when tick between 90 and 100 then 2250 else 3000 end, 3000, case when tick > 100 then 0 else 1 end,
             tick between 96 and 100
-       from tributary.budgets, generate_series(4, 239) tick where tick not between 180 and 200
+       from tributary.budgets, generate_series(0, 239) tick where tick not between 180 and 200
      on conflict do nothing`
-  )
-  await query(
-    "update tributary.budgets set refusals = 1, last_429_at = tributary.now() - interval '25 minutes' where refusals = 0"
   )
   await query(
     `update tributary.schedule set paused_at = tributary.now(), paused_by = 'an operator'

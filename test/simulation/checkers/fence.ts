@@ -9,7 +9,7 @@ export const fence: CheckerOf = () => {
   return {
     name: "fence",
     holds:
-      "I6: no run lands after a later one has taken the resource over; the fence never goes back; a run is called abandoned only when a later one has taken over",
+      "I6: no run lands after a later one has taken the resource over; the fence never goes back; a run is called abandoned only when a later one has taken over, or by itself when it was stopped",
     landed: ({ subject: { company, resource, marks }, runs }) => {
       for (const mark of marks) {
         const lane = `${company}/${resource.path}/${mark.lane}`
@@ -26,7 +26,8 @@ export const fence: CheckerOf = () => {
             newest.set(lane, { id: BigInt(id), fence: held })
         }
         for (const run of own) {
-          if (run.status === "abandoned" && BigInt(run.id) === newest.get(lane)!.id) {
+          const saysSoItself = run.error?.startsWith("stopped: ") === true
+          if (run.status === "abandoned" && !saysSoItself && BigInt(run.id) === newest.get(lane)!.id) {
             return `${lane}: run ${run.id} is called abandoned, and nobody has taken over from its fence ${run.fence}`
           }
         }
