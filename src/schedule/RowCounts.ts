@@ -56,7 +56,9 @@ interface Changed {
   readonly at: string
 }
 
-const didChange = "r.inserted + r.updated + r.deleted > 0"
+/** It changed rows, or read a resource that was never counted: that may have none. */
+const didChange = `(r.inserted + r.updated + r.deleted > 0 or r.status in ('done', 'quarantined') and not exists (
+  select from tributary.row_counts k where k.company_id = r.company_id and k.resource = r.resource))`
 
 /** Resources that runs changed and that were not counted since. */
 const uncounted = `
