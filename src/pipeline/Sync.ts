@@ -114,7 +114,8 @@ export const barred = (resource: Resource, { scopes, features }: Identity): Barr
 }
 
 /** A refusal that shows only when the resource is asked for means the same. */
-export const isBarrier = ({ failure }: Outcome): boolean => failure?.kind === "Forbidden" && failure.stops === "resource"
+export const isBarrier = ({ failure }: Outcome): boolean =>
+  failure?.kind === "Forbidden" && failure.stops === "resource"
 
 /** When each resource was last brought up to date, in milliseconds since 1970. */
 const lastSynced = Effect.fnUntraced(function* (companyId: bigint) {
@@ -205,10 +206,7 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
 })
 
 /** Brings the views up to date. What cannot be done is told and holds nothing up: the records are what a sync is for. */
-export const applyViews = Effect.fnUntraced(function* ({
-  models,
-  datasets
-}: Pick<SyncOptions, "models" | "datasets">) {
+export const applyViews = Effect.fnUntraced(function* ({ models, datasets }: Pick<SyncOptions, "models" | "datasets">) {
   if (models === undefined || models.length === 0) return
   const progress = yield* Progress
   yield* Views.apply(models, { current: datasets.current, models: modelsDatasetDefault }).pipe(

@@ -64,6 +64,13 @@ const control = (page: Page, name: RegExp) => {
   return main.getByRole("link", { name }).or(main.getByRole("button", { name })).first()
 }
 
+/** What the page says once of what was just done. */
+const said = async (page: Page): Promise<string> => {
+  const place = page.getByRole("status").filter({ hasText: /\w/ })
+  await place.first().waitFor()
+  return place.first().innerText()
+}
+
 /** Opens the confirmation of an action, tells what it says, calls it off, opens it again and confirms. */
 const act = async (
   { page, go }: Visit,
@@ -92,10 +99,7 @@ describe("a resource", () => {
     const told = await act(look, "/companies/north/customers", /^sync now/i, /sync/i)
     assert.include(told, "customers")
     assert.include(told, "north")
-    await look.page
-      .getByText(/asked|will run|begins|soon/i)
-      .first()
-      .waitFor()
+    assert.match(await said(look.page), /^Asked for: customers of north/)
     await until(
       "the record lands",
       () => operator.query(`select 1 from erp.customers where _company_id = 1 and id = ${id}`),
@@ -295,10 +299,7 @@ describe("what came in", () => {
     await press("resume", /resume/i)
     await until("it delivers", state, (now) => now === "active")
     await press("test", /test|send/i)
-    await page
-      .getByText(/204|delivered|arrived/i)
-      .first()
-      .waitFor()
+    assert.match(await said(page), /delivered: the receiver answered 204/)
   })
 
   it("shows the source's own log of deliveries when it is asked for", async () => {
@@ -321,10 +322,7 @@ describe("what could not be landed", () => {
     const [entry] = await open()
     const path = `/quarantine/${entry!.id}`
     await act(look, path, /retry|read (?:it )?again/i, /retry|read/i)
-    await page
-      .getByText(/still|again|NUL/i)
-      .first()
-      .waitFor()
+    assert.match(await said(page), /still refused: name: .*NUL/)
     assert.lengthOf(await open(), 1)
 
     await operator.reference.control("POST", "/records", {
@@ -336,10 +334,7 @@ describe("what could not be landed", () => {
     await until("it left quarantine", open, (rows) => rows.length === 0)
     const [row] = await operator.query<{ name: string }>(`select name from erp.customers where id = ${oddCustomer.id}`)
     assert.strictEqual(row?.name, "Mended Ltd.")
-    await page
-      .getByText(/landed|resolved/i)
-      .first()
-      .waitFor()
+    assert.match(await said(page), /landed.*left quarantine/)
   })
 })
 

@@ -1,11 +1,17 @@
 /**
- * Keeps the main part of a page as it stands now: asks for it every two seconds while somebody can see it, and morphs
- * what changed into place. Focus, selection, scroll, open details and forms that are being filled in stay as they are.
- * While nobody answers, the page says so, and goes on by itself.
+ * Keeps the main part of a page as it stands now: asks for it every two seconds while somebody can see it, every six where
+ * nothing has changed for a while and nobody does anything, and morphs what changed into place. Focus, selection, scroll,
+ * open details and forms that are being filled in stay as they are. While nobody answers, the page says so, and goes on
+ * by itself.
  */
 ;(() => {
   "use strict"
   const everyMs = 2000
+  const restingMs = 6000
+  /** After so many answers that brought nothing new. */
+  const restsAfter = 10
+  let unchanged = 0
+  let askedAt = 0
   let etag = null
   let isAsking = false
   let answeredAt = new Date()
@@ -26,6 +32,9 @@
   const ask = () => {
     const place = main()
     if (place === null || isAsking || document.visibilityState !== "visible") return
+    const now = performance.now()
+    if (unchanged >= restsAfter && now - askedAt < restingMs - everyMs / 2) return
+    askedAt = now
     isAsking = true
     htmx.trigger(place, "again")
   }
@@ -38,6 +47,7 @@
   })
   document.addEventListener("htmx:afterRequest", ({ detail: { xhr } }) => {
     isAsking = false
+    unchanged = xhr.status === 304 ? unchanged + 1 : 0
     if (xhr.status === 0) {
       etag = null
       notice(
@@ -58,6 +68,10 @@
     const version = xhr.getResponseHeader("Tributary-Assets")
     if (version !== null && version !== document.querySelector("meta[name=assets]")?.content) location.reload()
   })
+  const wake = () => {
+    unchanged = 0
+  }
+  for (const sign of ["pointerdown", "keydown", "visibilitychange"]) document.addEventListener(sign, wake)
   document.addEventListener("visibilitychange", ask)
   setInterval(ask, everyMs)
 })()
