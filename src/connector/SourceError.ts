@@ -202,6 +202,8 @@ export interface RequestSummary {
   /** Path and query below the base address. */
   readonly path: string
   readonly requestId: string | null
+  /** How often it was sent; absent where nobody counted. */
+  readonly attempts?: number
 }
 
 const told = (reason: SourceReason): string => {

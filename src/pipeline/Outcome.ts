@@ -25,6 +25,8 @@ export interface Failure {
   readonly stops: "resource" | "company"
   /** Whether the source said no (a token, a scope, a licence), so that only a person can help. */
   readonly refused: boolean
+  /** Requests that were sent and brought nothing to land. */
+  readonly requests?: number
 }
 
 export interface RunTotals extends Omit<Landed, "disbelieved" | "drift"> {
@@ -98,7 +100,8 @@ export const failureOf = (
       message: error.message,
       remedy: error.remedy,
       stops: error.stops === "company" ? "company" : "resource",
-      refused: tag === "Unauthorized" || tag === "Forbidden"
+      refused: tag === "Unauthorized" || tag === "Forbidden",
+      requests: error.request.attempts ?? 0
     }
   }
   if (error instanceof TableChanged) {

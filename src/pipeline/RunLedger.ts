@@ -19,6 +19,7 @@ export const close = Effect.fnUntraced(function* (
     outcome.disbelieved === null
       ? null
       : `${outcome.disbelieved.gone} of ${outcome.disbelieved.live} rows were absent from a full scan and not believed deleted`
+  const inVain = outcome.failure?.requests ?? 0
   const sql = yield* SqlClient.SqlClient
   // Written by hand: a sync does not load the query builder.
   yield* sql`
@@ -27,7 +28,8 @@ export const close = Effect.fnUntraced(function* (
            error_kind = ${outcome.failure?.kind ?? (disbelieved === null ? null : "DeletionsNotBelieved")},
            error = ${outcome.failure?.message ?? disbelieved},
            note = ${outcome.notes.length === 0 ? null : outcome.notes.join("; ")},
-           remedy = ${outcome.failure?.remedy ?? null}
+           remedy = ${outcome.failure?.remedy ?? null},
+           requests = requests + ${inVain}, retries = retries + ${Math.max(0, inVain - 1)}
      where id = ${runId} and status = 'running'`.pipe(Effect.ignore)
 })
 

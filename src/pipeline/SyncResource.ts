@@ -306,7 +306,7 @@ export const outcomeOf = (
     runId: state.runId,
     cursor: state.cursor,
     durationMs,
-    totals: state.totals,
+    totals: { ...state.totals, requests: state.totals.requests + (failure?.requests ?? 0) },
     disbelieved: state.disbelieved,
     notes: notesOf(state),
     failure

@@ -19,7 +19,7 @@ const views = 40
 const paints = 10
 const commandStarts = 7
 const idleMs = 60_000
-/** From the last run to where counting of rows and the like has come to rest. */
+/** From the last run, or from the opening of the page, to where everything has come to rest. */
 const settleMs = 20_000
 
 const launcher = fileURLToPath(new URL("../../src/cli/launch.js", import.meta.url))
@@ -119,6 +119,33 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
   )
   await sleep(settleMs)
 
+  // ------------------------------------------------------------------------------------------------------------ idle
+  const idle = async (what: string) => {
+    const [cpuBefore, postgresBefore, from] = [cpuOf(serve.pid), stand.postgresCpu(), now()]
+    await sleep(idleMs)
+    const [cpu, postgres, seconds] = [cpuOf(serve.pid), stand.postgresCpu(), (now() - from) / 1000]
+    const ofPostgres = postgres === null || postgresBefore === null ? null : (postgres - postgresBefore) / seconds
+    figures.push(
+      {
+        what: `serve idle, ${what}: CPU of a core`,
+        value: cpu === null || cpuBefore === null ? null : (cpu - cpuBefore) / seconds,
+        baseline: null,
+        unit: "share",
+        bound: { kind: "at most", limit: 0.01 },
+        note: `over ${seconds.toFixed(0)} s; Postgres ${ofPostgres === null ? "?" : (ofPostgres * 100).toFixed(1)} %`
+      },
+      {
+        what: `serve idle, ${what}: memory`,
+        value: rssMbOf(serve.pid),
+        baseline: null,
+        unit: "MB",
+        bound: { kind: "at most", limit: 200 },
+        note: "resident, after the first syncs of everything"
+      }
+    )
+  }
+  await idle("page closed")
+
   // ------------------------------------------------------------------------------------------------------------- views
   const took: Array<number> = []
   let bytes = 0
@@ -171,34 +198,9 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
       note: `from the beginning of the navigation, nothing cached; p50 ${percentile(painted, 0.5).toFixed(0)} ms`
     })
 
-    // ------------------------------------------------------------------------------------------------------------ idle
-    const idle = async (what: string) => {
-      const [cpuBefore, postgresBefore, from] = [cpuOf(serve.pid), stand.postgresCpu(), now()]
-      await sleep(idleMs)
-      const [cpu, postgres, seconds] = [cpuOf(serve.pid), stand.postgresCpu(), (now() - from) / 1000]
-      const ofPostgres = postgres === null || postgresBefore === null ? null : (postgres - postgresBefore) / seconds
-      figures.push(
-        {
-          what: `serve idle, ${what}: CPU of a core`,
-          value: cpu === null || cpuBefore === null ? null : (cpu - cpuBefore) / seconds,
-          baseline: null,
-          unit: "share",
-          bound: { kind: "at most", limit: 0.01 },
-          note: `over ${seconds.toFixed(0)} s; Postgres ${ofPostgres === null ? "?" : (ofPostgres * 100).toFixed(1)} %`
-        },
-        {
-          what: `serve idle, ${what}: memory`,
-          value: rssMbOf(serve.pid),
-          baseline: null,
-          unit: "MB",
-          bound: { kind: "at most", limit: 200 },
-          note: "resident, after the first syncs of everything"
-        }
-      )
-    }
-    await idle("page closed")
     const look = await visit(browser, dashboard)
     await look.go("/")
+    await sleep(settleMs)
     await idle("page open")
     await look.close()
   } finally {

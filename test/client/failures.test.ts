@@ -284,10 +284,11 @@ describe("what is tried again", () => {
     )
     it.effect(`${name}: for ever`, () =>
       Effect.gen(function* () {
-        const { reason, sent } = yield* failing(times(4, step), undefined, { retry: { attemptsMax: 4 } })
+        const { error, reason, sent } = yield* failing(times(4, step), undefined, { retry: { attemptsMax: 4 } })
         assert.strictEqual(reason._tag, expected)
         assert.isTrue(reason.isRetryable)
         assert.strictEqual(sent.length, 4)
+        assert.strictEqual(error.request.attempts, 4)
       })
     )
   }

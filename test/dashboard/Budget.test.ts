@@ -29,8 +29,8 @@ describe("the chart", () => {
       const svg = yield* drawn(points)
       assert.lengthOf(pathOf(svg, "used")!.match(/M/g)!, 2)
       assert.lengthOf(pathOf(svg, "allowed")!.match(/M/g)!, 2)
-      // 100 of an axis that ends at 105, which is 182 high and stands at 216; 12:01 of an hour that is 628 wide from 58 on.
-      assert.match(pathOf(svg, "allowed")!, /^M68\.5,42\.7L/)
+      // 100 of an axis that ends at 105, which is 182 high and stands at 216; 12:01 of an hour that is 606 wide from 80 on.
+      assert.match(pathOf(svg, "allowed")!, /^M90\.1,42\.7L/)
     })
   )
 

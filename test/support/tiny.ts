@@ -136,8 +136,8 @@ export const scripted = (companyId: bigint, script: Script): ScriptedSource => {
 }
 
 /** To be thrown by a script. */
-export const failing = (reason: SourceReason): SourceError =>
-  new SourceError({ reason, request: { method: "GET", path: "/things", requestId: "r0" } })
+export const failing = (reason: SourceReason, attempts = 1): SourceError =>
+  new SourceError({ reason, request: { method: "GET", path: "/things", requestId: "r0", attempts } })
 
 /** Pages of fixed records, marked `p1`, `p2`, … */
 export const pages =

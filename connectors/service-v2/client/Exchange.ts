@@ -244,7 +244,11 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
       ...(call.body === null ? {} : { body: HttpBody.uint8Array(call.body, "application/json") })
     })
     const fail = (reason: SourceError.SourceReason, requestId: string | null) =>
-      new SourceError.SourceError({ reason, request: { method: call.method, path: call.path, requestId } })
+      new SourceError.SourceError({
+        reason,
+        request: { method: call.method, path: call.path, requestId, attempts: sent }
+      })
+    let sent = 0
     let failures = 0
     let limited = 0
     let limitedWaitMs = 0
@@ -258,6 +262,7 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
         return yield* fail(new SourceError.TooLate({ attempts: failures + limited }), null)
       }
       usage.requests++
+      sent++
       const attempts = failures + limited + 1
       const answer = yield* traced(call, attempts)(attempt(request, elapsedMs(clock), attempts))
       const nowMs = clock.currentTimeMillisUnsafe()

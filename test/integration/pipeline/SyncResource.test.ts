@@ -329,11 +329,17 @@ describe("a run", () => {
         const all = [1, 2, 3, 4].map((n) => ({ records: [thing(n, `n${n}`, n)], syncedThrough: at(10 + n) }))
         const source = scripted(companyId, (request) => {
           if (request.token === "p2" && source.requests.length < 4) {
-            throw failing(new ServerFault({ status: 500, code: "server_error", retryAfterMs: null }))
+            throw failing(new ServerFault({ status: 500, code: "server_error", retryAfterMs: null }), 8)
           }
           return request.since === null ? pages(...all)(request) : { records: [thing(1, "n1 later", 20)], next: null }
         })
         const first = yield* run(source, companyId)
+        // What was sent in vain is counted too.
+        const sql = yield* SqlClient.SqlClient
+        const [counted] = yield* sql<{ requests: bigint; retries: bigint }>`
+          select requests, retries from tributary.runs where company_id = ${companyId} order by id limit 1`
+        assert.deepStrictEqual(counted, { requests: 10n, retries: 7n })
+        assert.strictEqual(first.totals.requests, 10)
         assert.deepStrictEqual([first.status, first.totals.records, first.failure?.kind], ["failed", 2, "ServerFault"])
         const half = yield* checkpointOf(companyId)
         assert.deepStrictEqual([half.cursor, half.scan_token], [null, "p2"])
