@@ -205,7 +205,7 @@ const deadTable = (company: string, events: ReadonlyArray<EventTold>, all: numbe
           recordOf(event),
           ago(event.receivedAt, now),
           html`${event.reason === null ? "" : beginning(event.reason, reasonMax)}
-            <span class="detail">after ${many(event.attempts, "attempt")}</span>`,
+          ${event.attempts === 0 ? "" : html`<span class="detail">after ${many(event.attempts, "failed attempt")}</span>`}`,
           replayLink(event)
         ])
       )}`
@@ -227,7 +227,7 @@ const eventTable = (events: ReadonlyArray<EventTold>, company: string | null, no
           { heading: "Company" },
           { heading: "Record" },
           { heading: "State" },
-          { heading: "Attempts", isNumber: true },
+          { heading: "Failed attempts", isNumber: true },
           { heading: "Settled after", isNumber: true },
           { heading: "Fired" }
         ],
