@@ -28,11 +28,12 @@ const ago = (days: number | string) => `(tributary.now() - make_interval(days =>
 layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retention", (it) => {
   it.effect("leaves of 100,000 runs what status, explain and open quarantine need", () =>
     Effect.gen(function* () {
-      // Resource a: 90,000 incremental runs, every day a thousand; every 10,000th is a full scan. Resource b fails always.
+      // Resource a: 90,000 incremental runs, every day a thousand, none near the limit; every 10,000th is a full scan.
+      // Resource b fails always.
       yield* tell(
         `insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at, ended_at)
          select 1, 'a', 'live', case when n % 10000 = 0 then 'full' else 'incremental' end, 'done', n,
-                ${ago("100")} + make_interval(secs => n * 86.4), ${ago("100")} + make_interval(secs => n * 86.4 + 1)
+                ${ago("100")} + make_interval(secs => n * 86.4 + 42), ${ago("100")} + make_interval(secs => n * 86.4 + 43)
            from generate_series(1, 90000) n;
          insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at, ended_at)
          select 1, 'b', 'live', case when n = 1 then 'full' else 'incremental' end, case when n <= 2 then 'done' else 'failed' end,
