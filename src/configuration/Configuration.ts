@@ -320,28 +320,29 @@ const schedulesOf = (
   problems: Array<string>
 ): Configuration["scheduleOf"] => {
   type Wish = NonNullable<typeof schedule.default>
-  const of = (wish: Wish, where: ReadonlyArray<string>): ResourceSchedule => {
-    const own = wish === "off" ? undefined : wish
+  /** What holds of a time, whenever it is: as said beside it, else for all. */
+  const manner = (own: Exclude<Wish, "off"> | undefined): Omit<ResourceSchedule, "timing"> => {
     const jitterSeconds = own?.jitter_seconds ?? schedule.jitter_seconds
-    const shared = {
+    return {
       missed: own?.missed ?? schedule.missed ?? "once",
       jitterMs: jitterSeconds === undefined ? null : jitterSeconds * 1000
-    } as const
-    if (wish === "off") return { ...shared, timing: { kind: "off" } }
-    if ("every" in wish) return { ...shared, timing: { kind: "every", everyMs: durationOf(wish.every) } }
+    }
+  }
+  const of = (wish: Wish, where: ReadonlyArray<string>): ResourceSchedule => {
+    if (wish === "off") return { ...manner(undefined), timing: { kind: "off" } }
+    if ("every" in wish) return { ...manner(wish), timing: { kind: "every", everyMs: durationOf(wish.every) } }
     const timeZone = wish.time_zone ?? schedule.time_zone ?? "UTC"
     const wrong = Timetable.wrongCron(wish.cron)
     if (wrong !== undefined) problems.push(`${place("schedule", ...where, "cron")}: ${wrong}`)
-    return { ...shared, timing: { kind: "cron", expression: wish.cron, timeZone } }
+    return { ...manner(wish), timing: { kind: "cron", expression: wish.cron, timeZone } }
   }
   const byResource = new Map(
     Object.entries(schedule.resources ?? {}).map(([resource, wish]) => [resource, of(wish, ["resources", resource])])
   )
   const fallback = schedule.default === undefined ? undefined : of(schedule.default, ["default"])
-  const auto = (resource: string) => of({ every: "1s" }, [resource])
   return (resource) =>
     byResource.get(resource) ??
-    fallback ?? { ...auto(resource), timing: { kind: "every", everyMs: autoMs(freshnessOf(resource)) } }
+    fallback ?? { ...manner(undefined), timing: { kind: "every", everyMs: autoMs(freshnessOf(resource)) } }
 }
 
 const dashboardDefault = { listen: "127.0.0.1:8086", passwordVariable: "TRIBUTARY_DASHBOARD_PASSWORD" } as const

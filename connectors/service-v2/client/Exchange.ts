@@ -259,12 +259,11 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
       const meanwhile = refusedAt(elapsedMs(clock))
       if (meanwhile !== null) return yield* fail(meanwhile, null)
       if (call.mayBeSent !== undefined && !(yield* call.mayBeSent)) {
-        return yield* fail(new SourceError.TooLate({ attempts: failures + limited }), null)
+        return yield* fail(new SourceError.TooLate({ attempts: sent }), null)
       }
       usage.requests++
       sent++
-      const attempts = failures + limited + 1
-      const answer = yield* traced(call, attempts)(attempt(request, elapsedMs(clock), attempts))
+      const answer = yield* traced(call, sent)(attempt(request, elapsedMs(clock), sent))
       const nowMs = clock.currentTimeMillisUnsafe()
       const asking: Asking = { pageParameters: call.pageParameters, scrub, nowMs }
       const outcome = answer instanceof Failed ? answer : read(answer, asking)

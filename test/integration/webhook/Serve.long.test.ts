@@ -9,27 +9,10 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import { certificate } from "../../support/certificate.ts"
 import type { CommandRun } from "../../support/reference.ts"
+import { until } from "../../support/until.ts"
 import { makeWorld } from "../../support/world.ts"
-
-/** Asks until the answer is as wanted; the last answer is in the failure. */
-const until = <A>(what: string, question: Effect.Effect<A>, wanted: (answer: A) => boolean, seconds = 30) => {
-  let last: A | undefined
-  return question.pipe(
-    Effect.tap((answer) =>
-      Effect.sync(() => {
-        last = answer
-      })
-    ),
-    Effect.repeat({ until: wanted, schedule: Schedule.spaced("50 millis") }),
-    Effect.timeoutOrElse({
-      duration: seconds * 1000,
-      orElse: () => Effect.die(new Error(`${what}: not within ${seconds} s; last: ${JSON.stringify(last)}`))
-    })
-  )
-}
 
 const listening = (server: Server, port: number) =>
   Effect.callback<number>((resume) => {
