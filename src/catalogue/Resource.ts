@@ -113,6 +113,8 @@ export interface Resource {
   readonly modifiedSince: boolean
   /** Whether `cancel=true` shows cancelled records only, or includes them. */
   readonly cancelFilter: "only" | "includes"
+  /** Whether cancelling removes the record: no list shows any more that it was there. */
+  readonly removes: boolean
   readonly key: HumanKey | null
   /** Fields that a create needs when the body is the record itself. */
   readonly required: ReadonlyArray<string>
@@ -149,6 +151,7 @@ export interface ResourceSpec {
   readonly filters?: ReadonlyArray<Filter | ReadonlyArray<Filter>>
   readonly modifiedSince?: boolean
   readonly cancelFilter?: "only" | "includes"
+  readonly removes?: boolean
   readonly key?: { readonly field: string; readonly caseSensitive?: boolean; readonly unique?: boolean }
   readonly required?: ReadonlyArray<string>
   readonly create?: ReadonlyArray<WriteField>
@@ -176,6 +179,7 @@ export const resource = (spec: ResourceSpec): Resource => {
     filters: flat<Filter>(spec.filters ?? []),
     modifiedSince: spec.modifiedSince ?? false,
     cancelFilter: spec.cancelFilter ?? "includes",
+    removes: spec.removes ?? false,
     key:
       spec.key === undefined
         ? null

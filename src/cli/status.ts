@@ -145,9 +145,10 @@ const at = (instant: string): string => `${instant.slice(0, 19)}Z`
 const staleLogMs = 60_000
 
 const subscriptionLines = (subscription: WebhookStatus.SubscriptionStatus): ReadonlyArray<string> => {
-  const { id, url, state, failCount, lastDeliveryAt, disabledAt, checkedMs, logReadMs } = subscription
+  const { id, url, state, paused, failCount, lastDeliveryAt, disabledAt, checkedMs, logReadMs, problem } = subscription
   const told = [
     disabledAt === null ? state : `${state} since ${at(disabledAt)}`,
+    ...(paused && state === "disabled" ? ["paused as well"] : []),
     ...(failCount === null || failCount === 0 ? [] : [`${Output.count(failCount)} failed in a row`]),
     lastDeliveryAt === null ? "nothing delivered yet" : `last delivery ${at(lastDeliveryAt)}`,
     `looked at ${age(checkedMs)}`,
@@ -158,13 +159,21 @@ const subscriptionLines = (subscription: WebhookStatus.SubscriptionStatus): Read
   const remedy = {
     active: null,
     paused: `npx tributary webhooks resume ${id}`,
-    disabled: "it is enabled again by npx tributary serve as soon as a test delivery arrives",
+    disabled: paused
+      ? `npx tributary webhooks resume ${id}`
+      : "it is enabled again by npx tributary serve as soon as a test delivery arrives",
     gone: "npx tributary webhooks ensure"
   }[state]
   return [
     `    subscription ${id}: ${told.join(", ")}`,
     `      ${url}`,
-    ...(remedy === null ? [] : [`      what to do: ${remedy}`])
+    ...(remedy === null ? [] : [`      what to do: ${remedy}`]),
+    ...(problem === null
+      ? []
+      : [
+          `      the last look at it failed: ${problem}`,
+          ...(subscription.remedy === null ? [] : [`      what to do: ${subscription.remedy}`])
+        ])
   ]
 }
 

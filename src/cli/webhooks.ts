@@ -11,9 +11,9 @@ import * as Schema from "effect/Schema"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import type { Configuration } from "../configuration/Configuration.ts"
+import { type Configuration, variableTold, variables } from "../configuration/Configuration.ts"
 import type { SourceError } from "../connector/SourceError.ts"
-import type { Attempt, Subscription } from "../connector/Subscriptions.ts"
+import { answerTold, type Attempt, type Subscription } from "../connector/Subscriptions.ts"
 import * as Queue from "../webhook/Queue.ts"
 import * as Secrets from "../webhook/Secrets.ts"
 import { addressOf } from "../webhook/Service.ts"
@@ -35,9 +35,17 @@ interface Target {
   readonly wanted: Subscribe.Wanted
 }
 
+/** A command of `tributary webhooks` as it is to be typed for a company. */
+type Typed = (command: string) => string
+
+const typedFor =
+  ({ companies }: Configuration, name: string): Typed =>
+  (command) =>
+    `npx tributary webhooks ${command}${companies.length > 1 ? ` --company ${name}` : ""}`
+
 /** What was done for a company, or why it was not. */
 type Done<A> =
-  | { readonly company: string; readonly answer: A }
+  | { readonly company: string; readonly answer: A; readonly typed: Typed }
   | {
       readonly company: string
       readonly failure: { readonly message: string; readonly remedy: string; readonly code: ExitCode }
@@ -47,6 +55,7 @@ const problemCodes: Readonly<Record<Subscribe.ProblemKind, ExitCode>> = {
   unsupported: exitCode.configuration,
   address: exitCode.configuration,
   events: exitCode.configuration,
+  field: exitCode.configuration,
   unknown: exitCode.usage,
   ambiguous: exitCode.usage,
   foreign: exitCode.usage,
@@ -104,7 +113,7 @@ const each = Effect.fnUntraced(function* <A>(
         )
       )
       return body({ company: { name, connector }, wanted }).pipe(
-        Effect.map((answer): Done<A> => ({ company: name, answer })),
+        Effect.map((answer): Done<A> => ({ company: name, answer, typed: typedFor(settings, name) })),
         Effect.catchTags({
           SubscribeProblem: (error) => Effect.succeed<Done<A>>({ company: name, failure: failureOf(error) }),
           SourceError: (error) => Effect.succeed<Done<A>>({ company: name, failure: failureOf(error) })
@@ -125,7 +134,7 @@ const wantedOf = ({ webhooks }: Configuration, name: string, events: ReadonlyArr
 const tell = Effect.fnUntraced(function* <A>(
   flags: Flags,
   done: ReadonlyArray<Done<A>>,
-  lines: (answer: A, company: string) => ReadonlyArray<string>,
+  lines: (answer: A, typed: Typed, company: string) => ReadonlyArray<string>,
   codeOf: (answer: A) => ExitCode = () => exitCode.ok
 ) {
   if (flags.json) {
@@ -148,7 +157,7 @@ const tell = Effect.fnUntraced(function* <A>(
       yield* Output.note(`  what to do: ${one.failure.remedy}`)
     } else if (!flags.json) {
       if (done.length > 1) yield* Output.print(`company ${one.company}`)
-      for (const line of lines(one.answer, one.company)) yield* Output.print(line)
+      for (const line of lines(one.answer, one.typed, one.company)) yield* Output.print(line)
     }
   }
   if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
@@ -164,7 +173,7 @@ const when = (instant: string | null): string =>
 const subscriptionLine = ({ id, url, events }: Subscription): string =>
   `subscription ${shown(id)} delivers ${events.map(shown).join(", ")} to ${shown(url)}`
 
-const secretLines = ({ id }: Subscription, ours: boolean): ReadonlyArray<string> => [
+const secretLines = ({ id }: Subscription, ours: boolean, typed: Typed): ReadonlyArray<string> => [
   ...(ours
     ? [
         "  Its signing secret is stored in the warehouse, sealed, and shown nowhere: tributary serve accepts its deliveries.",
@@ -174,7 +183,7 @@ const secretLines = ({ id }: Subscription, ours: boolean): ReadonlyArray<string>
         "  Its signing secret is shown nowhere and not kept, since it does not deliver to tributary serve.",
         "  Give it one that its receiver knows, 16 to 255 characters in an environment variable:"
       ]),
-  `    npx tributary webhooks rotate ${shown(id)} --secret-env NAME`
+  `    ${typed(`rotate ${shown(id)} --secret-env NAME`)}`
 ]
 
 const secretTold: Readonly<Record<Subscribe.Listing["secret"], string>> = {
@@ -184,8 +193,8 @@ const secretTold: Readonly<Record<Subscribe.Listing["secret"], string>> = {
   none: "not held"
 }
 
-const listLines = (listings: ReadonlyArray<Subscribe.Listing>): ReadonlyArray<string> => {
-  if (listings.length === 0) return ["There is no subscription. Make ours with: npx tributary webhooks ensure"]
+const listLines = (listings: ReadonlyArray<Subscribe.Listing>, typed: Typed): ReadonlyArray<string> => {
+  if (listings.length === 0) return [`There is no subscription. Make ours with: ${typed("ensure")}`]
   return [
     Output.table(
       ["id", "state", "ours", "secret", "failures", "last delivery", "sound until", "address"],
@@ -204,14 +213,13 @@ const listLines = (listings: ReadonlyArray<Subscribe.Listing>): ReadonlyArray<st
     "",
     ...listings.flatMap(({ subscription, state, ours, lacks, secret }) => {
       const { id, events, disabledAt } = subscription
-      const mend = "npx tributary webhooks ensure"
+      const mend = typed("ensure")
+      const resume = typed(`resume ${shown(id)}`)
       return [
         `  ${shown(id)} delivers ${events.map(shown).join(", ")}`,
         ...(lacks.length === 0 ? [] : [`    it lacks ${lacks.map(shown).join(", ")}: ${mend}`]),
-        ...(disabledAt === null ? [] : [`    the source gave it up at ${when(disabledAt)}: ${mend}`]),
-        ...(state === "paused"
-          ? [`    events are dropped while it is paused: npx tributary webhooks resume ${shown(id)}`]
-          : []),
+        ...(disabledAt === null ? [] : [`    the source gave it up at ${when(disabledAt)}: ${ours ? mend : resume}`]),
+        ...(state === "paused" ? [`    events are dropped while it is paused: ${resume}`] : []),
         ...(ours && (secret === "none" || secret === "unreadable")
           ? [`    its deliveries are refused, since its secret is not known: ${mend}`]
           : [])
@@ -269,7 +277,7 @@ const simple = (
     target: Target,
     id: string | null
   ) => Effect.Effect<Subscription, Subscribe.SubscribeError, Subscribe.SubscribeNeeds>,
-  told: (one: Subscription) => string
+  told: (one: Subscription, typed: Typed) => string
 ) =>
   Command.make(
     name,
@@ -280,7 +288,7 @@ const simple = (
           Effect.map(act(target, Option.getOrNull(flags.subscription)), (one) => ({ subscription: one }))
         )
       )
-      yield* tell(flags, done, (answer) => [told(answer.subscription)])
+      yield* tell(flags, done, (answer, typed) => [told(answer.subscription, typed)])
     })
   ).pipe(
     Command.withDescription(description),
@@ -339,13 +347,13 @@ const createCommand = Command.make(
           url: Option.getOrElse(flags.url, () => wanted.url),
           events: flags.event.length === 0 ? wanted.events : [...new Set(flags.event)],
           description: Option.getOrElse(flags.description, () => Subscribe.descriptionOf(company.name))
-        }).pipe(Effect.map((made) => ({ ...made, ours: Subscribe.isOurs(wanted, made.subscription) })))
+        })
       )
     )
-    yield* tell(flags, done, ({ subscription: made, refused, ours }) => [
+    yield* tell(flags, done, ({ subscription: made, refused, ours }, typed) => [
       subscriptionLine(made),
       ...(refused.length === 0 ? [] : [`  The source does not know ${refused.map(shown).join(", ")}: left out.`]),
-      ...secretLines(made, ours)
+      ...secretLines(made, ours, typed)
     ])
   })
 ).pipe(
@@ -367,7 +375,7 @@ const listCommand = Command.make(
         Effect.map(Subscribe.list(company, wanted), (subscriptions) => ({ subscriptions }))
       )
     )
-    yield* tell(flags, done, ({ subscriptions }) => listLines(subscriptions))
+    yield* tell(flags, done, ({ subscriptions }, typed) => listLines(subscriptions, typed))
   })
 ).pipe(
   Command.withDescription("Show the subscriptions at the source, and whether their deliveries can be accepted"),
@@ -390,10 +398,10 @@ const testCommand = Command.make(
       flags,
       done,
       ({ subscription: one, result }) => {
-        const { delivered, responseCode, durationMs, responseBody, eventId } = result
-        const status = responseCode === null ? "no answer arrived" : `the receiver answered ${responseCode}`
+        const { delivered, durationMs, responseBody, eventId } = result
         return [
-          `subscription ${shown(one.id)}, ${shown(one.url)}: ${delivered ? "delivered" : "not delivered"}, ${status}` +
+          `subscription ${shown(one.id)}, ${shown(one.url)}: ${delivered ? "delivered" : "not delivered"}, ` +
+            shown(answerTold(result)) +
             (durationMs === null ? "" : ` after ${Output.duration(durationMs)}`) +
             (eventId === null ? "" : `, event ${shown(eventId)}`),
           ...(responseBody === null || responseBody === ""
@@ -417,7 +425,7 @@ const rotateCommand = Command.make(
   {
     subscription,
     secretEnv: Flag.String("secret-env").pipe(
-      Flag.withDescription("Use the secret in this environment variable (default: a new random one)"),
+      Flag.withDescription("Use the secret in this environment variable or .env entry (default: a new random one)"),
       Flag.withMetavar("NAME"),
       Flag.optional
     ),
@@ -428,22 +436,21 @@ const rotateCommand = Command.make(
       Effect.gen(function* () {
         let given: Redacted.Redacted | null = null
         if (Option.isSome(flags.secretEnv)) {
-          const variable = flags.secretEnv.value
-          const value = process.env[variable] ?? ""
+          const variable = variableTold(flags.secretEnv.value)
+          const value = variables(process.env)(flags.secretEnv.value)
+          if (value === undefined) return yield* usage(`${variable} is not set in the environment or .env`)
           if (value.length < secretMin || value.length > secretMax) {
-            return yield* usage(
-              value === ""
-                ? `${variable} is not set in the environment`
-                : `${variable} must hold ${secretMin} to ${secretMax} characters`
-            )
+            return yield* usage(`${variable} must hold ${secretMin} to ${secretMax} characters`)
           }
           given = Redacted.make(value, { label: variable })
         }
-        return yield* each(flags, onlyFor(flags.subscription), ({ company, wanted }) =>
-          Effect.map(Subscribe.rotate(company, wanted, Option.getOrNull(flags.subscription), given), (one) => ({
-            subscription: one,
-            acceptedHours: Subscribe.isOurs(wanted, one) ? Secrets.acceptedHours : null
-          }))
+        // A secret that is given is for one.
+        const only = given === null ? onlyFor(flags.subscription) : "one"
+        return yield* each(flags, only, ({ company, wanted }) =>
+          Effect.map(
+            Subscribe.rotate(company, wanted, Option.getOrNull(flags.subscription), given),
+            ({ subscription: one, ours }) => ({ subscription: one, acceptedHours: ours ? Secrets.acceptedHours : null })
+          )
         )
       })
     )
@@ -464,12 +471,12 @@ const pauseCommand = simple(
   "pause",
   "Stop deliveries; events that fire meanwhile are dropped by the source, and syncing brings over what they told of",
   ({ company, wanted }, id) => Subscribe.pause(company, wanted, id),
-  (one) => `subscription ${shown(one.id)} is paused; go on with: npx tributary webhooks resume`
+  (one, typed) => `subscription ${shown(one.id)} is paused; go on with: ${typed(`resume ${shown(one.id)}`)}`
 )
 
 const resumeCommand = simple(
   "resume",
-  "Deliver again, whether it was paused or the source had given it up",
+  "Deliver again, whether it was paused or the source had given it up; send a test first where it may not arrive",
   ({ company, wanted }, id) => Subscribe.resume(company, wanted, id),
   subscriptionLine
 )
@@ -505,7 +512,7 @@ const deliveriesCommand = Command.make(
   {
     subscription,
     delivered: on("delivered", "Only events that were delivered"),
-    failed: on("failed", "Only events that were not delivered, abandoned ones included"),
+    failed: on("failed", "Only events that were not delivered: given up by the source, or being tried still"),
     abandoned: on("abandoned", "Only events that the source has given up"),
     type: Flag.String("type").pipe(
       Flag.withDescription("Only events of this name"),
@@ -535,6 +542,13 @@ const deliveriesCommand = Command.make(
         )
       })
     )
+    for (const one of done) {
+      if ("answer" in one && !one.answer.isWhole) {
+        yield* Output.note(
+          `tributary: company ${one.company}: the log goes on further than was read; --type NAME narrows it`
+        )
+      }
+    }
     yield* tell(flags, done, ({ attempts }) => logLines(attempts))
   })
 ).pipe(
@@ -591,12 +605,12 @@ const replayCommand = Command.make(
                 : {})
             })
           }
-          return { company: name, answer: { events } }
+          return { company: name, answer: { events }, typed: typedFor(settings, name) }
         })
         return yield* Warehouse.provide(Effect.forEach(names, replayed), settings)
       })
     )
-    yield* tell(flags, done, ({ events }, name) => [
+    yield* tell(flags, done, ({ events }, _, name) => [
       `company ${name}: ${Output.count(events)} ${events === 1 ? "event waits" : "events wait"} to be acted on again` +
         (events === 0 ? "" : ", which tributary serve does")
     ])

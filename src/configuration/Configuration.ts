@@ -283,7 +283,8 @@ const webhooksOf = (
   return {
     host,
     port,
-    publicUrl: publicUrl === undefined ? null : publicUrl.replace(/\/+$/, ""),
+    // As the source may write it, too: the host in lower case, no port that goes without saying.
+    publicUrl: publicUrl === undefined || problem !== undefined ? null : new URL(publicUrl).href.replace(/\/+$/, ""),
     tls:
       certificate === undefined || key === undefined ? null : { certificate: resolve(certificate), key: resolve(key) },
     events: webhooks.events ?? null,
@@ -417,17 +418,24 @@ const retentionOf = ({ retention = {} }: Settings): RetentionConfiguration => ({
 })
 
 /** Reads all the places that configure a run. Empty variables count as unset. */
+/** What stands in the environment, or else in `.env`. An empty one counts as unset, and hides nothing. */
+export const variables = (
+  environment: Readonly<Record<string, string | undefined>>
+): ((name: string) => string | undefined) => {
+  const dotEnv = existsSync(".env") ? parseDotEnv(readFileSync(".env")) : {}
+  return (name) =>
+    [environment[name], dotEnv[name]].map((value) => value?.trim()).find((value) => value !== undefined && value !== "")
+}
+
+/** A variable's name for messages; what may be a secret that somebody put in its place is not repeated. */
+export const variableTold = (name: string): string =>
+  /^[A-Za-z_]\w*$/.test(name) && !name.startsWith("whsec_") ? name : "the variable that is named"
+
 export const load = Effect.fn("Configuration.load")(function* (
   flags: ConfigurationFlags,
   environment: Readonly<Record<string, string | undefined>>
 ): Effect.fn.Return<Configuration, ConfigurationError> {
-  const dotEnv = existsSync(".env") ? parseDotEnv(readFileSync(".env")) : {}
-  const variable = (name: string): string | undefined => {
-    // An empty one counts as unset, and hides nothing.
-    return [environment[name], dotEnv[name]]
-      .map((value) => value?.trim())
-      .find((value) => value !== undefined && value !== "")
-  }
+  const variable = variables(environment)
   const file = flags.config ?? settingsFileDefault
   if (flags.config !== undefined && !existsSync(file)) {
     return yield* new ConfigurationError({ problems: [`${file}: there is no such file`] })
@@ -453,7 +461,7 @@ export const load = Effect.fn("Configuration.load")(function* (
       const secret = variable(name)
       if (secret !== undefined) return [Redacted.make(secret, { label: `signing secret of ${one.name}` })]
       problems.push(
-        `${place("companies", index, "webhook_secrets_env", position)}: ${name} is not set in the environment or .env`
+        `${place("companies", index, "webhook_secrets_env", position)}: ${variableTold(name)} is not set in the environment or .env`
       )
       return []
     })

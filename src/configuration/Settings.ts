@@ -89,7 +89,9 @@ export const Webhooks = Schema.Struct({
       "default false"
   ),
   events: described(
-    Schema.Array(eventName),
+    Schema.Array(eventName).check(
+      Schema.isMinLength(1, { message: "Expected at least one event; leave the setting out for its default" })
+    ),
     "the events that companies subscribe to; default: those that the service documents by name"
   ),
   tolerance_seconds: described(

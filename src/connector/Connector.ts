@@ -143,6 +143,14 @@ export interface WriteAnswer {
   readonly source: string
 }
 
+/**
+ * Told that a request of the fiber has gone to the source (true), and that it has ended or waits for a permit or a pause
+ * before it is sent again (false): for whoever wants to know how long the source takes.
+ */
+export const OnItsWay = Context.Reference<(isOnItsWay: boolean) => void>("tributary/connector/OnItsWay", {
+  defaultValue: () => () => {}
+})
+
 /** Counts of what the connector did since it was made. */
 export interface ConnectorUsage {
   readonly requests: number

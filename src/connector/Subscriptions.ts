@@ -50,9 +50,21 @@ export interface TestResult {
   readonly responseBody: string | null
   readonly durationMs: number | null
   readonly delivered: boolean
+  /** The source says that no answer arrived; where it is false, a status that is missing is not known. */
+  readonly isSilent: boolean
   /** The answer as it was sent, for people. */
   readonly raw: string
 }
+
+const rawMax = 500
+
+/** What became of a test delivery, for people: in the source's own words where it names no status. */
+export const answerTold = ({ responseCode, isSilent, raw }: TestResult): string =>
+  responseCode !== null
+    ? `the receiver answered ${responseCode}`
+    : isSilent
+      ? "no answer arrived"
+      : `the source names no status: ${raw.slice(0, rawMax)}`
 
 /** One entry of the delivery log. */
 export interface Attempt {
@@ -86,6 +98,8 @@ export interface LogPage {
 }
 
 export interface Subscriptions {
+  /** Whether an event of the type may tell of a record that is removed without trace: only reading every record shows it. */
+  readonly mayRemove: (eventType: string) => boolean
   /** Those of the token that are not cancelled. */
   readonly list: Effect.Effect<ReadonlyArray<Subscription>, SourceError>
   /** Null when the token has none of that number. */

@@ -104,6 +104,7 @@ export const start = Effect.fnUntraced(function* (
     port: options.port,
     tls: options.tls,
     bodyBytesMax,
+    silenceMaxMs: actionMaxMs + pageMaxMs,
     handle: (request, response) => {
       request.on("error", () => {})
       response.on("error", () => {})

@@ -13,6 +13,7 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type pg from "pg"
 import type { QueryResultRow } from "pg"
+import * as LaneLock from "../model/LaneLock.ts"
 import * as Overlay from "../model/Overlay.ts"
 import { execute } from "../postgres/Connection.ts"
 import { Database } from "../postgres/Database.ts"
@@ -106,14 +107,12 @@ export const take = Effect.fn("Turn.take")(function* (
   const run = <Row extends QueryResultRow>(operation: string, text: string, values?: ReadonlyArray<unknown>) =>
     execute<Row>(client, `${operation} ${resource}`, text, values)
 
-  const lock = `tributary:${companyId}:${resource}${lane === "live" ? "" : `:${lane}`}`
+  const lock = LaneLock.nameOf(companyId, resource, lane)
   if (options.takesOver === true) {
     yield* run(
       "take over",
-      `select pg_terminate_backend(pid) from pg_locks
-        where locktype = 'advisory' and objsubid = 1 and granted and pid <> pg_backend_pid()
-          and database = (select oid from pg_database where datname = current_database())
-          and (classid::bigint << 32 | objid::bigint) = hashtextextended($1, 0)
+      `select pg_terminate_backend(pid) from (${LaneLock.holdersSql("hashtextextended($1, 0)")}) holders
+        where pid <> pg_backend_pid()
           -- Nobody may end the sessions of another role: those are waited for.
           and pid in (select pid from pg_stat_activity where usename = current_user)`,
       [lock]

@@ -1,8 +1,9 @@
 /**
  * An HTTP server of this process: what every listener needs, whatever it answers.
  *
- * Promise: a peer that sends slowly or not at all is cut within bounded time, and there are never more connections than
- * it can hold. Certificates are followed as they are renewed. When it stops, it takes no more requests and finishes those
+ * Promise: a peer that sends slowly or not at all, or does not read what it is answered, is cut within bounded time,
+ * whether it speaks TLS or not. There are never more connections than it can hold: where all places are taken, those who
+ * only keep a connection make room for the next who comes. Certificates are followed as they are renewed. When it stops, it takes no more requests and finishes those
  * in hand first. What it cannot listen as is said in a sentence, with what to do.
  */
 import { readFileSync } from "node:fs"
@@ -12,6 +13,7 @@ import type { AddressInfo, Socket } from "node:net"
 import { createSecureContext } from "node:tls"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 
@@ -44,6 +46,17 @@ export interface ServerOptions {
   readonly bodyBytesMax: number
   /** How long a peer may take for a request, headers and body; default 10 s. */
   readonly requestMaxMs?: number | undefined
+  /** How long a connection may lie still while an answer is made or taken; default a minute. */
+  readonly silenceMaxMs?: number | undefined
+  /**
+   * Whether a peer that ends its side behind its request is answered all the same (not over TLS, where nobody does that);
+   * otherwise it counts as gone. Default false.
+   */
+  readonly answersHalfOpen?: boolean | undefined
+  /** Default 1,024. */
+  readonly connectionsMax?: number | undefined
+  /** Somebody was turned away, since there are {@link connectionsMax} connections already. */
+  readonly onFull?: (() => void) | undefined
   /** How often the certificate's files are looked at; default a minute. */
   readonly certificateEveryMs?: number | undefined
   /** Where half of an answer has been written already, so that no other one may follow. */
@@ -61,10 +74,13 @@ export interface Server {
 }
 
 const requestMaxMsDefault = 10_000
+const silenceMaxMsDefault = 60_000
 const checkEveryMs = 1_000
 /** Longer than a load balancer keeps an idle connection, so that it is never this side that closes first. */
 const keepAliveMs = 65_000
-const connectionsMax = 1_024
+const connectionsMaxDefault = 1_024
+/** What is said to a peer that is cut must leave within this time. */
+const lastWordMaxMs = 1_000
 const stopMaxMs = 5_000
 const certificateEveryMsDefault = 60_000
 
@@ -74,6 +90,7 @@ export const listen = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Server, ListenError, Scope.Scope> {
   const { purpose, tls, bodyBytesMax, handle } = options
   const requestMaxMs = options.requestMaxMs ?? requestMaxMsDefault
+  const run = yield* FiberSet.makeRuntime()
   let isStopping = false
   const settings: http.ServerOptions = {
     headersTimeout: requestMaxMs,
@@ -87,19 +104,31 @@ export const listen = Effect.fnUntraced(function* (
     pem === null
       ? http.createServer(settings, handle)
       : https.createServer({ ...settings, ...pem, minVersion: "TLSv1.2", handshakeTimeout: requestMaxMs }, handle)
-  server.maxConnections = connectionsMax
+  server.timeout = options.silenceMaxMs ?? silenceMaxMsDefault
+  Object.assign(server, { httpAllowHalfOpen: options.answersHalfOpen === true })
+  server.maxConnections = options.connectionsMax ?? connectionsMaxDefault
+  server.on("drop", () => {
+    server.closeIdleConnections()
+    options.onFull?.()
+  })
   // Whoever asks before sending is told before sending.
   server.on("checkContinue", (request: http.IncomingMessage, response: http.ServerResponse) => {
     if (Number(request.headers["content-length"] ?? 0) <= bodyBytesMax) response.writeContinue()
     handle(request, response)
   })
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (error.code === "ECONNRESET" || !socket.writable || options.isAnswered?.(socket) === true) {
+    const status = statusOf(error.code)
+    if (status === null || !socket.writable || options.isAnswered?.(socket) === true) {
       socket.destroy()
       return
     }
-    const status = statusOf(error.code)
     socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () => socket.destroy())
+    run(
+      Effect.delay(
+        Effect.sync(() => socket.destroy()),
+        lastWordMaxMs
+      )
+    )
   })
 
   yield* Effect.acquireRelease(
@@ -130,7 +159,8 @@ export const listen = Effect.fnUntraced(function* (
 const isAddress = (address: AddressInfo | string | null): address is AddressInfo =>
   typeof address === "object" && address !== null
 
-const statusOf = (code: string | undefined): string => {
+/** What a request is answered that is none; null where there is nobody to be answered, as before a handshake is done. */
+const statusOf = (code: string | undefined): string | null => {
   switch (code) {
     case "ERR_HTTP_REQUEST_TIMEOUT":
       return "408 Request Timeout"
@@ -139,7 +169,7 @@ const statusOf = (code: string | undefined): string => {
     case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
       return "413 Payload Too Large"
     default:
-      return "400 Bad Request"
+      return code?.startsWith("HPE_") === true ? "400 Bad Request" : null
   }
 }
 

@@ -13,6 +13,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Field, LearntType } from "../catalogue/Field.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import { literal } from "./Identifier.ts"
+import * as LaneLock from "./LaneLock.ts"
 import { columnName, type LearntField, withLearnt } from "./Overlay.ts"
 import { type Datasets, type Table, tableOf } from "./Table.ts"
 import * as TablePlan from "./TablePlan.ts"
@@ -200,9 +201,8 @@ const alone = Effect.fnUntraced(function* (table: Table) {
   const sql = yield* SqlClient.SqlClient
   const { path } = table.resource
   const [row] = yield* sql<{ alone: boolean | null }>`
-    select bool_and(pg_try_advisory_xact_lock(hashtextextended(
-             'tributary:' || company_id || ':' || resource || case lane when 'live' then '' else ':' || lane end, 0))) as alone
-      from tributary.checkpoints where resource = ${path}`
+    select bool_and(pg_try_advisory_xact_lock(${sql.literal(LaneLock.keySql("c"))})) as alone
+      from tributary.checkpoints c where resource = ${path}`
   if (row?.alone === false) {
     return yield* new Busy({
       table: path,

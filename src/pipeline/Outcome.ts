@@ -50,6 +50,22 @@ export const noTotals: RunTotals = {
   wentBack: 0
 }
 
+/** The work of both. */
+export const sum = (one: RunTotals, other: RunTotals): RunTotals => ({
+  pages: one.pages + other.pages,
+  requests: one.requests + other.requests,
+  bytes: one.bytes + other.bytes,
+  records: one.records + other.records,
+  inserted: one.inserted + other.inserted,
+  updated: one.updated + other.updated,
+  unchanged: one.unchanged + other.unchanged,
+  deleted: one.deleted + other.deleted,
+  quarantined: one.quarantined + other.quarantined,
+  late: one.late + other.late,
+  lateMs: Math.max(one.lateMs, other.lateMs),
+  wentBack: one.wentBack + other.wentBack
+})
+
 export interface Outcome {
   readonly companyId: bigint
   readonly resource: string

@@ -2,18 +2,20 @@
  * Reading single records by their numbers: what was found to differ, or what an event named.
  *
  * Promise: exactly these records are read and merged, under the rules of every landing; one that the source does not
- * have becomes a tombstone. A resource whose records cannot be asked for one by one is scanned instead, and the outcome
- * says so by its kind.
+ * have becomes a tombstone. The resource is held only while records land, a run for each hundred of them: however long
+ * the source or the request budget takes, nobody else waits for it. A resource whose records cannot be asked for one by
+ * one is scanned instead, and the outcome says so by its kind.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape, Page, Reading } from "../connector/Connector.ts"
 import * as Lander from "../land/Lander.ts"
 import type { Authority } from "../land/MergeSql.ts"
 import type { Table } from "../model/Table.ts"
 import type { Database } from "../postgres/Database.ts"
-import type { Outcome } from "./Outcome.ts"
+import { type failureOf, type Outcome, sum } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
 import * as RunLedger from "./RunLedger.ts"
 import {
@@ -43,6 +45,8 @@ export interface ReadRecordsOptions {
 /** Records read and landed together. */
 const recordsPerLanding = 100
 const concurrency = 4
+/** Whoever has begun waits so often, some seconds each time, for somebody else who reads records of the resource. */
+const turnsWaitedFor = 12
 
 /** A record that was read alone, as a page of one, so that it lands like any other. */
 export const pageOf = (reading: Reading): Page => ({
@@ -56,41 +60,86 @@ export const pageOf = (reading: Reading): Page => ({
   attempts: 1
 })
 
-const attempt = Effect.fnUntraced(function* (options: ReadRecordsOptions, left: Array<string>, state: RunState) {
+/** Reads some records, and lands them together. */
+const readAndLand = Effect.fnUntraced(function* (
+  options: ReadRecordsOptions,
+  ids: ReadonlyArray<string>,
+  isPatient: boolean,
+  state: RunState
+) {
   const { companyId, connector, table, authority } = options
-  const lander = yield* Lander.open(
-    {
-      table,
-      companyId,
-      lane: "records",
-      origin: options.origin ?? "scan",
-      authority,
-      acceptDeletions: true,
-      deletionsShareMax: engineDefault.deletionsShareMax,
-      children: options.children ?? []
-    },
-    () => Effect.succeed({ kind: "records", resumed: false, cursorFrom: null, lateness: null } as const)
+  const progress = yield* Progress
+  const readings = yield* Effect.forEach(
+    ids,
+    (id) => Effect.map(connector.get(table.resource, id), (reading) => ({ id, reading })),
+    { concurrency }
   )
-  state.runId = lander.runId
-  state.began = { companyId, resource: table.resource.path, kind: "records", resumed: false }
-  yield* (yield* Progress).began(state.began)
-  while (left.length > 0) {
-    const ids = left.slice(0, recordsPerLanding)
-    const readings = yield* Effect.forEach(
-      ids,
-      (id) => Effect.map(connector.get(table.resource, id), (reading) => ({ id, reading })),
-      { concurrency }
+  const land = Effect.gen(function* () {
+    const lander = yield* Lander.open(
+      {
+        table,
+        companyId,
+        lane: "records",
+        origin: options.origin ?? "scan",
+        authority,
+        acceptDeletions: true,
+        deletionsShareMax: engineDefault.deletionsShareMax,
+        children: options.children ?? []
+      },
+      () => Effect.succeed({ kind: "records", resumed: false, cursorFrom: null, lateness: null } as const)
     )
+    state.runId = lander.runId
+    state.began = { companyId, resource: table.resource.path, kind: "records", resumed: false }
+    yield* progress.began(state.began)
     const pages = readings.map(({ reading }) => ({ page: pageOf(reading), observedAt: lander.timeOf(reading.beganAt) }))
     const absent = readings
       .filter(({ reading }) => reading.record === null && reading.rejected === null)
       .map(({ id, reading }) => ({ id, observedAt: lander.timeOf(reading.beganAt), source: reading.source }))
     const landed = yield* lander.land({ pages, scan: null, complete: false, absent })
     yield* counted(state, landed, pages)
-    // Only what is durable is done: a fault of the database sends the rest to the next attempt.
-    left.splice(0, ids.length)
-  }
-}, Effect.scoped)
+  }).pipe(Effect.scoped)
+  yield* isPatient
+    ? Effect.retry(land, { while: ({ _tag }) => _tag === "AlreadyRunning", times: turnsWaitedFor - 1 })
+    : land
+})
+
+/**
+ * Brings a run of the lane to its end, again and again while it is the database that fails, and closes it in the ledger.
+ * Answers how it went.
+ */
+export const toItsEnd = Effect.fnUntraced(function* (
+  { companyId, table }: Pick<ReadRecordsOptions, "companyId" | "table">,
+  work: (state: RunState) => Effect.Effect<void, Parameters<typeof failureOf>[0], Database | SqlClient.SqlClient>
+): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
+  const clock = yield* Clock.Clock
+  const beganAt = clock.monotonicTimeNanosUnsafe()
+  const state = newState()
+  const working = Effect.gen(function* () {
+    const again = Effect.suspend(() => work(state))
+    const result = yield* Effect.result(retried(table.resource.path, again))
+    const error = Result.isSuccess(result) ? null : result.failure
+    const durationMs = Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n)
+    const ended: Outcome = { ...outcomeOf({ companyId, table }, state, error, false, durationMs), lane: "records" }
+    if (ended.runId !== null) yield* RunLedger.close(ended.runId, ended)
+    return ended
+  })
+  const ended = yield* Effect.onInterrupt(working, () =>
+    Effect.suspend(() => (state.runId === null ? Effect.void : RunLedger.abandon(state.runId)))
+  )
+  yield* (yield* Progress).ended(ended)
+  return ended
+})
+
+/** Two runs in a row, told as one. */
+const both = (before: Outcome, after: Outcome): Outcome => ({
+  ...after,
+  status: after.status === "done" ? before.status : after.status,
+  kind: after.kind ?? before.kind,
+  runId: after.runId ?? before.runId,
+  durationMs: before.durationMs + after.durationMs,
+  totals: sum(before.totals, after.totals),
+  notes: [...new Set([...before.notes, ...after.notes])]
+})
 
 /** Reads records again. Never fails: how it went is in the outcome. */
 export const readRecords = Effect.fn("readRecords")(function* (
@@ -109,15 +158,12 @@ export const readRecords = Effect.fn("readRecords")(function* (
       ...(options.children === undefined ? {} : { children: options.children })
     })
   }
-  const clock = yield* Clock.Clock
-  const beganAt = clock.monotonicTimeNanosUnsafe()
-  const state = newState()
-  const left = [...new Set(options.ids)]
-  const result = yield* Effect.result(retried(table.resource.path, attempt(options, left, state)))
-  const error = result._tag === "Success" ? null : result.failure
-  const durationMs = Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n)
-  const outcome: Outcome = { ...outcomeOf({ companyId, table }, state, error, false, durationMs), lane: "records" }
-  if (outcome.runId !== null) yield* RunLedger.close(outcome.runId, outcome)
-  yield* (yield* Progress).ended(outcome)
+  const ids = [...new Set(options.ids)]
+  const read = (some: ReadonlyArray<string>, isPatient: boolean) =>
+    toItsEnd(options, (state) => readAndLand(options, some, isPatient, state))
+  let outcome = yield* read(ids.slice(0, recordsPerLanding), false)
+  for (let at = recordsPerLanding; at < ids.length && outcome.failure === null; at += recordsPerLanding) {
+    outcome = both(outcome, yield* read(ids.slice(at, at + recordsPerLanding), true))
+  }
   return outcome
 })

@@ -3,11 +3,17 @@
  *
  * Promise: a run's counts are written with the pages that they count (see land/Lander.ts); here a run is closed, and
  * only while it is still open, so that a process that was taken over cannot call its run done. A run that is told to stop
- * does not stay open either, unless the database is away for long.
+ * does not stay open either. What was killed, or could not say so because the database was away, is ended by whoever
+ * comes across it: the next run of its lane (see land/Lander.ts), and every sync and service beside it.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import * as LaneLock from "../model/LaneLock.ts"
 import type { Outcome } from "./Outcome.ts"
+
+/** The kind of a run that nobody goes on with, and that nobody has ended. What itself it says later is believed. */
+const vanished = "Vanished"
 
 /** Writes how a run ended. Best effort: a database that is gone is told by the outcome itself. */
 export const close = Effect.fnUntraced(function* (
@@ -30,7 +36,7 @@ export const close = Effect.fnUntraced(function* (
            note = ${outcome.notes.length === 0 ? null : outcome.notes.join("; ")},
            remedy = ${outcome.failure?.remedy ?? null},
            requests = requests + ${inVain}, retries = retries + ${Math.max(0, inVain - 1)}
-     where id = ${runId} and status = 'running'`.pipe(Effect.ignore)
+     where id = ${runId} and (status = 'running' or error_kind = ${vanished})`.pipe(Effect.ignore)
 })
 
 /** Whoever is told to stop waits no longer than this for the database. */
@@ -46,3 +52,28 @@ export const abandon = (runId: bigint): Effect.Effect<void, never, SqlClient.Sql
              error = 'stopped: the process was told to end', remedy = 'nothing is lost: the next run goes on from here'
        where id = ${runId} and status = 'running'`
   ).pipe(Effect.interruptible, Effect.timeoutOption(farewellMaxMs), Effect.ignore)
+
+/**
+ * Ends the runs whose process is gone: those that stand as running although nobody holds the lock of their lane. One that
+ * just ends, and has given its lock back, may be among them: it writes how it ended all the same. Answers how many.
+ */
+export const endVanished: Effect.Effect<number, SqlError, SqlClient.SqlClient> = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const ended = yield* sql.unsafe(
+    `update tributary.runs r
+        set status = 'abandoned', ended_at = tributary.now(), error_kind = $1,
+            error = 'it ended without a word: its process was killed, or lost the warehouse',
+            remedy = 'nothing is lost: the next run goes on from here'
+      where r.status = 'running' and not exists (${LaneLock.holdersSql(LaneLock.keySql("r"))})
+      returning 1`,
+    [vanished]
+  )
+  return ended.length
+})
+
+const vanishedEveryMs = 15_000
+
+/** Looks for such runs at once and then every fifteen seconds, for ever. */
+export const keep: Effect.Effect<never, SqlError, SqlClient.SqlClient> = Effect.forever(
+  Effect.andThen(endVanished, Effect.sleep(vanishedEveryMs))
+)

@@ -23,6 +23,7 @@ import type { Database } from "../postgres/Database.ts"
 import { patiently } from "../postgres/Transaction.ts"
 import { type Failure, failureOf, noTotals, type Outcome } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
+import * as RunLedger from "./RunLedger.ts"
 import { engineDefault, type EngineSettings, syncResource } from "./SyncResource.ts"
 
 /** A company to sync: one token of one source. */
@@ -227,6 +228,7 @@ export const sync = Effect.fn("sync")(function* (
   const beganAt = clock.monotonicTimeNanosUnsafe()
   const resources = new Map(options.companies.flatMap(({ resources }) => resources.map((one) => [one.path, one])))
   yield* patiently(TablePlan.apply([...resources.values()].map((resource) => tableOf(resource, options.datasets))))
+  yield* Effect.ignore(RunLedger.endVanished)
   const [companies] = yield* Effect.all(
     [
       Effect.forEach(options.companies, (company) => syncCompany(options, company), { concurrency: "unbounded" }),

@@ -23,7 +23,7 @@ import * as Lander from "../land/Lander.ts"
 import type { Table } from "../model/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
-import { attributesOf, failureOf, noTotals, type Outcome, type RunTotals } from "./Outcome.ts"
+import { attributesOf, failureOf, noTotals, type Outcome, type RunTotals, sum } from "./Outcome.ts"
 import { Progress, type RunBegan } from "./Progress.ts"
 import * as RunLedger from "./RunLedger.ts"
 
@@ -74,20 +74,13 @@ const childrenConcurrency = 4
 /** More parents than this, and than a hundredth of the rows, are dearer than a full scan. */
 export const parentsMax = 50
 
-const add = (totals: RunTotals, landed: Lander.Landed, pages: ReadonlyArray<Lander.ObservedPage>): RunTotals => ({
-  pages: totals.pages + pages.length,
-  requests: totals.requests + pages.reduce((sum, { page }) => sum + page.attempts, 0),
-  bytes: totals.bytes + pages.reduce((sum, { page }) => sum + page.bytes, 0),
-  records: totals.records + landed.records,
-  inserted: totals.inserted + landed.inserted,
-  updated: totals.updated + landed.updated,
-  unchanged: totals.unchanged + landed.unchanged,
-  deleted: totals.deleted + landed.deleted,
-  quarantined: totals.quarantined + landed.quarantined,
-  late: totals.late + landed.late,
-  lateMs: Math.max(totals.lateMs, landed.lateMs),
-  wentBack: totals.wentBack + landed.wentBack
-})
+const add = (totals: RunTotals, landed: Lander.Landed, pages: ReadonlyArray<Lander.ObservedPage>): RunTotals =>
+  sum(totals, {
+    ...landed,
+    pages: pages.length,
+    requests: pages.reduce((count, { page }) => count + page.attempts, 0),
+    bytes: pages.reduce((count, { page }) => count + page.bytes, 0)
+  })
 
 /** What the attempts of one run share. */
 export interface RunState {

@@ -3,7 +3,8 @@
  *
  * Promise: a lost connection never becomes an uncaught exception (whoever uses the client sees the failure of the query
  * in hand); a connection ends with its scope, cleanly when the scope succeeded and at once when it failed, so that the
- * server rolls back what was open; and a session speaks UTC and dies on the server too when this process is gone.
+ * server rolls back what was open; and a session speaks UTC and dies on the server too when this process is gone, or its
+ * machine.
  */
 import type { ConnectionOptions } from "node:tls"
 import * as Effect from "effect/Effect"
@@ -90,18 +91,29 @@ export const open = (server: Server): Effect.Effect<Client, DatabaseError> =>
   })
 
 /**
- * UTC, and: look every other second whether this client is still there while a statement runs. Otherwise a statement
- * (and its locks) would outlive a killed process until it has something to say.
+ * What the server is asked for, where it knows the setting: to look every other second whether this client is still there
+ * while a statement runs (otherwise a statement, and its locks, would outlive a killed process until it has something to
+ * say), and to ask a silent client after half a minute whether its machine still stands (otherwise the locks of one that
+ * lost its power, or its network, would stand for two hours).
  */
+const sessionSettings = {
+  client_connection_check_interval: "2s",
+  tcp_keepalives_idle: "30s",
+  tcp_keepalives_interval: "10s",
+  tcp_keepalives_count: "3"
+}
+
 const session = (client: Client) =>
   Effect.tryPromise({
     try: () =>
       client
         .query(
-          `select set_config('TimeZone', 'UTC', false),
-                  (select set_config(name, '2s', false) from pg_settings where name = 'client_connection_check_interval')`
+          `select set_config('TimeZone', 'UTC', false), (
+             select count(set_config(name, wished.value, false))
+               from jsonb_each_text($1::text::jsonb) as wished(name, value) join pg_settings using (name))`,
+          [JSON.stringify(sessionSettings)]
         )
-        // A server on Windows knows the second setting and refuses it.
+        // A server on Windows knows settings that it refuses.
         .catch(() => client.query("set time zone 'UTC'")),
     catch: DatabaseError.from("connect")
   })

@@ -113,7 +113,10 @@ export const next = (
     const following = times.after(timeMs) ?? Number.POSITIVE_INFINITY
     return timeMs + Math.floor(Math.min(times.jitterMs, following - timeMs) * fraction(`${key} ${timeMs}`))
   }
-  const first = times.after(lastBeganMs ?? afterMs)
+  // What never ran is due at the time whose turn it is: it may be this very instant, or begin by its jitter still.
+  const current = lastBeganMs === null ? times.before(afterMs) : null
+  if (current !== null && spread(current) >= afterMs) return spread(current)
+  const first = times.after(lastBeganMs ?? afterMs - 1)
   if (first === null) return null
   const firstMs = spread(first)
   if (firstMs >= afterMs) return firstMs

@@ -3,17 +3,19 @@
  *
  * Promise: a gap is written down in the transaction that forgets what it was known by, so that a process that is killed
  * leaves it to be found again. It is closed by nothing but a run of the live lane that read the resource to its end and
- * began after the gap had ended, by the warehouse's clock; whoever made that run. Writing the same gap down again changes
- * nothing, or makes it longer.
+ * began when everything that the gap may hide had to be visible: after it had ended, by the warehouse's clock, and where
+ * what fired last may be new, by the engine's overlap later; a gap that may hide a removal takes a run that read every
+ * record. Whoever made that run. Writing the same gap down again changes nothing, or makes it longer.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Subscription } from "../connector/Subscriptions.ts"
 import { transaction } from "../postgres/Transaction.ts"
+import * as Address from "./Address.ts"
 import * as Seen from "./Seen.ts"
 
-export type Cause = "abandoned" | "lost" | "disabled" | "paused" | "missing" | "down"
+export type Cause = "abandoned" | "lost" | "disabled" | "paused" | "missing" | "down" | "dropped" | "overflow"
 
 /** A gap to be written down. */
 export interface Found {
@@ -27,6 +29,10 @@ export interface Found {
   /** Whether it goes on; else it ends as it is written down. */
   readonly lasts: boolean
   readonly events: ReadonlyArray<string>
+  /** Whether it may hide a removal, which only reading every record shows; absent: no. */
+  readonly needsFull?: boolean
+  /** How long nothing need be read for it, since others may read meanwhile; absent: not at all. */
+  readonly dueInMs?: number
 }
 
 /** A gap that a read proved closed. */
@@ -42,6 +48,12 @@ const ask = <Row extends object>(text: string, values: ReadonlyArray<unknown>): 
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, values))
 
 const tell = (text: string, values: ReadonlyArray<unknown>): Sql<void> => Effect.asVoid(ask(text, values))
+
+/** Whoever changes several gaps of a company takes turns with the others who do, as one transaction. */
+const inTurn = <A, E, R>(company: string, change: Effect.Effect<A, E, R>) =>
+  transaction(
+    Effect.andThen(tell("select pg_advisory_xact_lock(hashtextextended($1, 0))", [`tributary:gaps:${company}`]), change)
+  )
 
 // ------------------------------------------------------------------------------------------------- what is wanted
 
@@ -66,38 +78,58 @@ export const resourcesOf = (events: ReadonlyArray<string>, wanted: ReadonlyMap<s
 
 // ------------------------------------------------------------------------------------------------- opening and ending
 
-/** Writes gaps down; an open one of the same resource, cause and subscription grows. Answers how many are new. */
+/** Whether a gap that lasted ends, or one that had ended goes on. */
+const turned = "((g.ended_at is null) <> (excluded.ended_at is null))"
+
+/** What is read because of an overflow is not read again for so long. */
+const overflowPause = "interval '1 hour'"
+
+/**
+ * Writes gaps down; an open one of the same resource, cause and subscription grows, and what was tried for it counts on:
+ * a gap that grows all the time must not be read for all the time. Answers how many are new.
+ */
 export const open = (company: string, found: ReadonlyArray<Found>): Sql<number> =>
+  found.length === 0 ? Effect.succeed(0) : inTurn(company, opened(company, found))
+
+const opened = (company: string, found: ReadonlyArray<Found>): Sql<number> =>
   found.length === 0
     ? Effect.succeed(0)
     : Effect.map(
         ask<{ opened: boolean }>(
           `insert into tributary.gaps as g
-             (company, subscription_id, resource, cause, detail, began_at, ended_at, events)
+             (company, subscription_id, resource, cause, detail, began_at, ended_at, events, needs_full, due_at)
            select $1, "subscriptionId", resource, cause, detail, "beganAt",
-                  case when not lasts then tributary.now() end, events
+                  case when not lasts then tributary.now() end, events, coalesce("needsFull", false),
+                  greatest(tributary.now() + coalesce("dueInMs", 0) * interval '1 millisecond',
+                    case when cause = 'overflow' then (
+                      select max(p.closed_at) + ${overflowPause} from tributary.gaps p
+                       where p.company = $1 and p.resource = f.resource and p.cause = 'overflow') end)
              from jsonb_to_recordset($2::jsonb) as f("subscriptionId" text, resource text, cause text, detail text,
-               "beganAt" timestamptz, lasts boolean, events text[])
+               "beganAt" timestamptz, lasts boolean, events text[], "needsFull" boolean, "dueInMs" float8)
            on conflict (company, resource, cause, coalesce(subscription_id, '')) where closed_at is null do update
               set ended_at = excluded.ended_at, detail = excluded.detail, events = g.events || excluded.events,
-                  tries = 0, due_at = tributary.now(), reason = null
-            where g.ended_at is distinct from excluded.ended_at
+                  needs_full = g.needs_full or excluded.needs_full,
+                  tries = case when ${turned} then 0 else g.tries end,
+                  due_at = case when ${turned} then excluded.due_at else g.due_at end,
+                  reason = case when not ${turned} then g.reason end
+            where g.ended_at is distinct from excluded.ended_at or excluded.needs_full and not g.needs_full
            returning xmax = 0 as opened`,
           [company, JSON.stringify(found)]
         ),
         (rows) => rows.filter(({ opened }) => opened).length
       )
 
-/** Ends what lasted and is not among these any more. */
-const endOthers = (company: string, lasting: ReadonlyArray<Found>): Sql<void> =>
+/** Ends what lasted and is not among these any more; that nobody can look at one of these subscriptions lasts. */
+const endOthers = (company: string, lasting: ReadonlyArray<Found>, ours: ReadonlyArray<string>): Sql<void> =>
   tell(
     `update tributary.gaps g set ended_at = tributary.now(), tries = 0, due_at = tributary.now(), reason = null
       where g.company = $1 and g.closed_at is null and g.ended_at is null
+        and not (g.cause = 'down' and g.subscription_id in (select jsonb_array_elements_text($3::jsonb)))
         and not exists (
           select 1 from jsonb_to_recordset($2::jsonb) as f("subscriptionId" text, resource text, cause text)
            where f.resource = g.resource and f.cause = g.cause
              and f."subscriptionId" is not distinct from g.subscription_id)`,
-    [company, JSON.stringify(lasting)]
+    [company, JSON.stringify(lasting), JSON.stringify(ours)]
   )
 
 // ------------------------------------------------------------------------------------------------- a look at the source
@@ -111,6 +143,10 @@ export interface Look {
   readonly events: ReadonlyArray<string>
   /** From {@link wantedOf}. */
   readonly wanted: ReadonlyMap<string, string>
+  /** The resources whose wanted events may tell of a removal that no cursor shows; absent: none. */
+  readonly removing?: ReadonlySet<string>
+  /** Wanted events that the source does not deliver, since the token may not read them, and the scope that it lacks. */
+  readonly unreadable?: ReadonlyMap<string, string>
   /** The source's whole list. */
   readonly subscriptions: ReadonlyArray<Subscription>
   /** From `Seen.now`, taken before the source was asked. */
@@ -146,7 +182,7 @@ const why: Readonly<Record<"disabled" | "paused" | "missing", string>> = {
  * Writes down what a look at the source showed, and what it means: gaps that last open or go on, those whose cause is
  * over end, and what was mended between two looks leaves one that has ended. One transaction.
  */
-export const observe = (look: Look): Sql<Observed> => transaction(judge(look))
+export const observe = (look: Look): Sql<Observed> => inTurn(look.company, judge(look))
 
 /** It delivers again, and not everything: what it does not is told by what is missing. */
 const stillLacks = (company: string, subscriptionId: string): Sql<void> =>
@@ -165,8 +201,8 @@ const judge = Effect.fnUntraced(function* (look: Look) {
     [company]
   )
   const rows = yield* Seen.recordSeen(company, look.subscriptions, look.url, look.events, at)
-  // Where nobody said what our address is, those of other receivers are listed too.
-  const ever = rows.filter((row) => look.url !== null || row.url.endsWith(`/hooks/${company}`))
+  // Where nobody said what our address is, earlier looks may have written down those of other receivers.
+  const ever = rows.filter((row) => look.url !== null || Address.isOurs(company, null, row.url))
   const ours = ever.filter(({ state }) => state !== "gone")
   const active = ours.filter(({ state }) => state === "active")
   const soundAt = ever.reduce<string | null>(
@@ -188,12 +224,19 @@ const judge = Effect.fnUntraced(function* (look: Look) {
       detail,
       beganAt,
       lasts: to === lasting,
-      events: []
+      events: [],
+      needsFull: look.removing?.has(resource) === true
     })
 
   const isWanted = look.url !== null || ever.length > 0
   for (const [event, resource] of isWanted ? wanted : []) {
     const listing = ours.filter((row) => row.events.includes(event))
+    const scope = look.unreadable?.get(event)
+    if (scope !== undefined) {
+      const detail = `the token lacks the scope ${scope}, and the source delivers only what it may read`
+      add(lasting, "missing", resource, { subscriptionId: null, detail, beganAt: soundAt })
+      continue
+    }
     if (listing.some(({ state }) => state === "active")) continue
     // The source says that it knows no such event.
     if (ours.some(({ events, lacks }) => !events.includes(event) && !lacks.includes(event))) continue
@@ -218,7 +261,7 @@ const judge = Effect.fnUntraced(function* (look: Look) {
   const mended: Array<Seen.Seen> = []
   for (const row of active) {
     const delivered = resourcesOf(
-      row.events.filter((event) => !steady.has(event)),
+      row.events.filter((event) => !steady.has(event) && look.unreadable?.has(event) !== true),
       wanted
     )
     const known = previous.get(row.id)
@@ -250,8 +293,12 @@ const judge = Effect.fnUntraced(function* (look: Look) {
   for (const key of lasting.keys()) over.delete(key)
 
   const found = [...over.values(), ...lasting.values()]
-  const opened = yield* open(company, found)
-  yield* endOthers(company, [...lasting.values()])
+  const news = yield* opened(company, found)
+  yield* endOthers(
+    company,
+    [...lasting.values()],
+    ours.map(({ id }) => id)
+  )
   for (const row of mended) {
     if (Seen.isSound(row)) yield* Seen.mend(company, row.id, at)
     else yield* stillLacks(company, row.id)
@@ -260,7 +307,7 @@ const judge = Effect.fnUntraced(function* (look: Look) {
     "update tributary.subscriptions set judged_at = checked_at where company = $1 and judged_at is distinct from checked_at",
     [company]
   )
-  return { ours, isWanted, opened } satisfies Observed
+  return { ours, isWanted, opened: news } satisfies Observed
 })
 
 // ------------------------------------------------------------------------------------------------- the delivery log
@@ -273,12 +320,17 @@ export interface LogRead {
   readonly ageMs: number
   /** When that was; null when it was never read. */
   readonly at: string | null
+  /** The event of that entry; null where that is not known. */
+  readonly event: string | null
+  /** For how long that has been the newest entry, of an event whose attempts have not ended; null when it was not. */
+  readonly waitsMs: number | null
 }
 
 export const logRead = (company: string, subscriptionId: string): Sql<LogRead | null> =>
   Effect.map(
     ask<LogRead>(
-      `select log_read_to as "to", log_read_at::text as at,
+      `select log_read_to as "to", log_read_event as event, log_read_at::text as at,
+              (extract(epoch from tributary.now() - log_waits_at) * 1000)::float8 as "waitsMs",
               (extract(epoch from tributary.now() - coalesce(log_read_at, first_seen_at)) * 1000)::float8 as "ageMs"
          from tributary.subscriptions where company = $1 and subscription_id = $2`,
       [company, subscriptionId]
@@ -286,41 +338,70 @@ export const logRead = (company: string, subscriptionId: string): Sql<LogRead | 
     (rows) => rows[0] ?? null
   )
 
-/** Those of the events that are neither in the inbox nor known to be lost. */
-export const unknownAmong = (company: string, events: ReadonlyArray<string>): Sql<ReadonlySet<string>> =>
+/** What the warehouse knows of an event that the log shows. */
+export interface Standing {
+  /** Whether it is in the inbox. */
+  readonly isStored: boolean
+  /** Whether a gap tells of it. */
+  readonly isTold: boolean
+}
+
+export const standingOf = (company: string, events: ReadonlyArray<string>): Sql<ReadonlyMap<string, Standing>> =>
   events.length === 0
-    ? Effect.succeed(new Set())
+    ? Effect.succeed(new Map())
     : Effect.map(
-        ask<{ id: string }>(
-          `select asked.id from jsonb_array_elements_text($2::jsonb) as asked(id)
-            where not exists (select 1 from tributary.inbox i where i.company = $1 and i.event_id = asked.id)
-              and not exists (
-                select 1 from (select unnest(g.events) as id from tributary.gaps g where g.company = $1) lost
-                 where lost.id = asked.id)`,
+        ask<Standing & { id: string }>(
+          `select asked.id, i.event_id is not null as "isStored", told.id is not null as "isTold"
+             from jsonb_array_elements_text($2::jsonb) as asked(id)
+             left join tributary.inbox i on i.company = $1 and i.event_id = asked.id
+             left join (select distinct unnest(events) as id from tributary.gaps where company = $1) told
+               on told.id = asked.id`,
           [company, JSON.stringify(events)]
         ),
-        (rows) => new Set(rows.map(({ id }) => id))
+        (rows) => new Map(rows.map(({ id, ...standing }) => [id, standing]))
       )
 
+/** The newest entry of a delivery log. */
+export interface Newest {
+  readonly at: string
+  readonly event: string
+  /** Whether the attempts of its event have not ended. */
+  readonly isWaiting: boolean
+}
+
 /**
- * Writes down what the log showed together with how far it was read. A database that comes back without its latest
- * commits has lost this with every event that it lost: it stands after them in the log of Postgres.
+ * Writes down what the log showed together with how far it was read: the subscription can be looked at. A database that
+ * comes back without its latest commits has lost this with every event that it lost: it stands after them in the log of
+ * Postgres.
  */
 export const logWasRead = (
   company: string,
   subscriptionId: string,
-  newest: string | null,
+  newest: Newest | null,
   at: string,
   found: ReadonlyArray<Found>
 ): Sql<number> =>
-  transaction(
-    Effect.tap(open(company, found), () =>
-      tell(
-        `update tributary.subscriptions set log_read_to = coalesce($3, log_read_to), log_read_at = $4::timestamptz
-          where company = $1 and subscription_id = $2 and (log_read_at is null or log_read_at <= $4::timestamptz)`,
-        [company, subscriptionId, newest, at]
+  inTurn(
+    company,
+    Effect.gen(function* () {
+      const news = yield* opened(company, found)
+      yield* tell(
+        `update tributary.gaps set ended_at = tributary.now(), tries = 0, due_at = tributary.now(), reason = null
+          where company = $1 and subscription_id = $2 and cause = 'down' and closed_at is null and ended_at is null`,
+        [company, subscriptionId]
       )
-    )
+      yield* tell(
+        `update tributary.subscriptions
+            set log_waits_at = case when not $6::boolean then null
+                                    when (log_read_to, log_read_event) = ($3, $4) then coalesce(log_waits_at, $5::timestamptz)
+                                    else $5::timestamptz end,
+                log_read_to = coalesce($3, log_read_to), log_read_event = coalesce($4, log_read_event),
+                log_read_at = $5::timestamptz, problem = null, remedy = null
+          where company = $1 and subscription_id = $2 and (log_read_at is null or log_read_at <= $5::timestamptz)`,
+        [company, subscriptionId, newest?.at ?? null, newest?.event ?? null, at, newest?.isWaiting ?? false]
+      )
+      return news
+    })
   )
 
 /** Whether the event, or where its id is not known any event since, is in the inbox. */
@@ -339,20 +420,17 @@ export const arrived = (company: string, eventId: string | null, since: string):
 /** What is to be tried again after growing pauses, in minutes. */
 const pauses = { revive: { first: 5, most: 60 }, repair: { first: 1, most: 60 } } as const
 
-const pause = ({ first, most }: (typeof pauses)["revive" | "repair"]) =>
-  `make_interval(mins => least(${most}, ${first} * power(2, least(tries, 10))::int))`
+const pause = ({ first, most }: (typeof pauses)["revive" | "repair"], tries: string) =>
+  `make_interval(mins => least(${most}, ${first} * power(2, least(${tries}, 10))::int))`
 
 /** Whether it is time to try to revive the subscription: a receiver that began since the last try is a reason too. */
 export const reviveDue = (company: string, subscriptionId: string): Sql<boolean> =>
   Effect.map(
-    ask<{ due: boolean | null }>(
-      `select bool_or(g.due_at <= tributary.now() or (g.tries > 0 and exists (
+    ask<{ due: boolean }>(
+      `select s.revive_due_at is null or s.revive_due_at <= tributary.now() or exists (
                 select 1 from tributary.receivers r
-                 where $1 = any(r.companies) and r.ended_at is null
-                   and r.began_at > g.tried_at))) as due
-         from tributary.gaps g
-        where g.company = $1 and g.subscription_id = $2 and g.cause = 'disabled' and g.closed_at is null
-          and g.ended_at is null`,
+                 where $1 = any(r.companies) and r.ended_at is null and r.began_at > s.revive_tried_at) as due
+         from tributary.subscriptions s where s.company = $1 and s.subscription_id = $2`,
       [company, subscriptionId]
     ),
     (rows) => rows[0]?.due === true
@@ -360,47 +438,125 @@ export const reviveDue = (company: string, subscriptionId: string): Sql<boolean>
 
 export const notRevived = (company: string, subscriptionId: string, reason: string): Sql<void> =>
   tell(
-    `update tributary.gaps
-        set reason = $3, tries = tries + 1, tried_at = tributary.now(), due_at = tributary.now() + ${pause(pauses.revive)}
+    `with tried as (
+       update tributary.subscriptions
+          set revive_tries = revive_tries + 1, revive_tried_at = tributary.now(),
+              revive_due_at = tributary.now() + ${pause(pauses.revive, "revive_tries")}
+        where company = $1 and subscription_id = $2
+       returning revive_tries, revive_tried_at, revive_due_at)
+     update tributary.gaps
+        set reason = $3, tries = tried.revive_tries, tried_at = tried.revive_tried_at, due_at = tried.revive_due_at
+       from tried
       where company = $1 and subscription_id = $2 and cause = 'disabled' and closed_at is null and ended_at is null`,
     [company, subscriptionId, reason]
   )
 
+/**
+ * From when on everything that a gap may hide is visible, with the overlap in milliseconds as that parameter: what was
+ * given up had been tried for longer than that; of the rest the last may have fired just before the gap ended.
+ */
+const visibleAt = (overlap: string) =>
+  `(g.ended_at + case when g.cause = 'abandoned' then 0 else ${overlap}::float8 end * interval '1 millisecond')`
+
 /** A resource with gaps that have ended and are not closed. */
 export interface Unrepaired {
   readonly resource: string
-  readonly isDue: boolean
+  /** How long nothing is to be read for it; 0 is now. */
+  readonly dueInMs: number
+  /** Whether any of them takes a run that reads every record, and whether one that is due does. */
+  readonly needsFull: boolean
+  readonly isFullDue: boolean
 }
 
 export const unrepaired = (company: string): Sql<ReadonlyArray<Unrepaired>> =>
   ask<Unrepaired>(
-    `select resource, bool_or(due_at <= tributary.now()) as "isDue" from tributary.gaps
+    `select resource, greatest(0, extract(epoch from min(due_at) - tributary.now()) * 1000)::float8 as "dueInMs",
+            bool_or(needs_full) as "needsFull", bool_or(needs_full and due_at <= tributary.now()) as "isFullDue"
+       from tributary.gaps
       where company = $1 and closed_at is null and ended_at is not null group by resource order by min(id)`,
     [company]
   )
 
+/** Whether what a full scan did not show was taken for gone: not so much of it, nor beside a record without number. */
+const showsAbsence = `error_kind is distinct from 'DeletionsNotBelieved' and not exists (
+                     select 1 from tributary.quarantine q
+                      where q.company_id = $2 and q.resource = g.resource and q.resolved_at is null
+                        and q.record_id is null)`
+
 /**
  * Closes every gap that a read proved closed: a run of the live lane that read the resource to its end, and that began
- * after the gap had ended. A scan that was resumed shows the source as it was before, and one that was shown older
- * versions than the warehouse holds (a stale replica) proves nothing.
+ * when all that the gap may hide was visible. A scan that was resumed shows the source as it was before, and one that was
+ * shown older versions than the warehouse holds (a stale replica) proves nothing; of a removal only a run that read every
+ * record, and was believed.
  */
-export const closeProven = (company: string, companyId: bigint): Sql<ReadonlyArray<Closed>> =>
-  ask<Closed>(
-    `with proven as (
-       select g.id, r.id as run, r.began_at
+export const closeProven = (company: string, companyId: bigint, overlapMs: number): Sql<ReadonlyArray<Closed>> =>
+  inTurn(
+    company,
+    ask<Closed>(
+      `with proven as (
+       select g.id, r.id as run
          from tributary.gaps g
          cross join lateral (
-           select id, began_at from tributary.runs
-            where company_id = $2 and resource = g.resource and lane = 'live' and kind in ('full', 'incremental')
-              and status in ('done', 'quarantined') and not resumed and went_back = 0 and began_at >= g.ended_at
+           select id from tributary.runs
+            where company_id = $2 and resource = g.resource and lane = 'live'
+              and (kind = 'full' and (not g.needs_full or ${showsAbsence}) or kind = 'incremental' and not g.needs_full)
+              and status in ('done', 'quarantined') and not resumed and went_back = 0 and began_at >= ${visibleAt("$3")}
             order by id limit 1) r
         where g.company = $1 and g.closed_at is null and g.ended_at is not null
      )
      update tributary.gaps g set closed_at = tributary.now(), closed_by = 'run ' || proven.run, reason = null
        from proven
-      where proven.id = g.id and g.closed_at is null and g.ended_at <= proven.began_at
+      where proven.id = g.id
      returning g.resource, g.cause, g.closed_by as "closedBy"`,
-    [company, companyId]
+      [company, companyId, overlapMs]
+    )
+  )
+
+/**
+ * The gaps of a resource that was read just now, and of which something may not have been visible yet, wait for a second
+ * read, or for a run that anybody makes by then.
+ */
+export const readOnce = (company: string, resource: string, runId: bigint | null, overlapMs: number): Sql<void> =>
+  tell(
+    `update tributary.gaps g
+        set tries = 0, tried_at = tributary.now(), due_at = ${visibleAt("$3")},
+            reason = 'run ' || $4::text || ' has read it; it is read once more when the source must show all of it'
+      where company = $1 and resource = $2 and closed_at is null and ended_at is not null
+        and ${visibleAt("$3")} > tributary.now()`,
+    [company, resource, overlapMs, runId]
+  )
+
+/** Nothing is read for the gaps of a resource for so long; `onlyFull`: for those that need every record. */
+export const putOff = (company: string, resource: string, waitMs: number, onlyFull: boolean): Sql<void> =>
+  tell(
+    `update tributary.gaps
+        set due_at = greatest(due_at, tributary.now() + $3::float8 * interval '1 millisecond')
+      where company = $1 and resource = $2 and closed_at is null and ended_at is not null
+        and (needs_full or not $4::boolean)`,
+    [company, resource, waitMs, onlyFull]
+  )
+
+/**
+ * How long the whole of a resource is not to be read, so that reading it takes at most this share of the time and of the
+ * request budget, whoever reads it.
+ */
+export const wholeWaitMs = (
+  companyId: bigint,
+  resource: string,
+  share: number,
+  requestsPerMinute: number | null
+): Sql<number> =>
+  Effect.map(
+    ask<{ waitMs: number }>(
+      `select greatest(0, extract(epoch from began_at - tributary.now()) * 1000
+                + greatest(extract(epoch from ended_at - began_at) * 1000,
+                           coalesce(requests * 60000 / $4::float8, 0)) / $3::float8)::float8 as "waitMs"
+         from tributary.runs
+        where company_id = $1 and resource = $2 and lane = 'live' and kind = 'full' and ended_at is not null
+        order by id desc limit 1`,
+      [companyId, resource, share, requestsPerMinute]
+    ),
+    (rows) => rows[0]?.waitMs ?? 0
   )
 
 /** Closes the ended gaps of a resource that nobody keeps equal any more. */
@@ -411,13 +567,13 @@ export const closeUnsynced = (company: string, resource: string): Sql<void> =>
     [company, resource]
   )
 
-/** Why the ended gaps of a resource stay open; answers whether any does. */
+/** Why the ended gaps of a resource that are due stay open; answers whether any does. */
 export const notRepaired = (company: string, resource: string, reason: string): Sql<boolean> =>
   Effect.map(
     ask<object>(
       `update tributary.gaps
-        set reason = $3, tries = tries + 1, tried_at = tributary.now(), due_at = tributary.now() + ${pause(pauses.repair)}
-      where company = $1 and resource = $2 and closed_at is null and ended_at is not null
+        set reason = $3, tries = tries + 1, tried_at = tributary.now(), due_at = tributary.now() + ${pause(pauses.repair, "tries")}
+      where company = $1 and resource = $2 and closed_at is null and ended_at is not null and due_at <= tributary.now()
      returning id`,
       [company, resource, reason]
     ),
@@ -435,12 +591,15 @@ export const isLoaded = (companyId: bigint, resource: string): Sql<boolean> =>
     (rows) => rows.length > 0
   )
 
-export const countOpen = (company: string): Sql<number> =>
+/** How many gaps are open, and how many of them last. */
+export const countOpen = (company: string): Sql<{ readonly open: number; readonly lasting: number }> =>
   Effect.map(
-    ask<{ open: number }>("select count(*)::int as open from tributary.gaps where company = $1 and closed_at is null", [
-      company
-    ]),
-    (rows) => rows[0]!.open
+    ask<{ open: number; lasting: number }>(
+      `select count(*)::int as open, (count(*) filter (where ended_at is null))::int as lasting
+         from tributary.gaps where company = $1 and closed_at is null`,
+      [company]
+    ),
+    (rows) => rows[0]!
   )
 
 // ------------------------------------------------------------------------------------------------- receivers

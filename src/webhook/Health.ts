@@ -6,10 +6,12 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import { type Failure, failureOf } from "../pipeline/Outcome.ts"
+import * as Patience from "./Patience.ts"
 
 /**
  * `away`: nothing can be read now; `barred`: a person must act before the resource can be read; `busy`: somebody else is
@@ -30,13 +32,19 @@ export interface Health {
 
 const pauseMinMs = 5_000
 const pauseMaxMs = 5 * 60_000
+/** A source that does not even say for so long who we are is away. */
+const identifyMaxMsDefault = 20_000
 
 const barring: ReadonlySet<string> = new Set(["Forbidden", "NotBuilt"])
 const passing: ReadonlySet<string> = new Set(["AlreadyRunning", "FencedOff", "TableChanged", "SourceWentBack"])
 /** What may be the source's own trouble. */
 const doubtful: ReadonlySet<string> = new Set(["Unreachable", "TimedOut", "ServerFault", "Malformed", "InProgress"])
 
-export const make = Effect.fnUntraced(function* (name: string, connector: ConnectorShape) {
+export const make = Effect.fnUntraced(function* (
+  name: string,
+  connector: ConnectorShape,
+  identifyMaxMs = identifyMaxMsDefault
+) {
   const clock = yield* Clock.Clock
   const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
   const alone = yield* Semaphore.make(1)
@@ -77,12 +85,14 @@ export const make = Effect.fnUntraced(function* (name: string, connector: Connec
       Effect.suspend((): Effect.Effect<Blame> => {
         if (now() < until) return Effect.succeed("away")
         if (answeredAt > beganAt) return Effect.succeed("one")
-        return connector.identify.pipe(
-          Effect.matchEffect({
-            onSuccess: () => Effect.as(answered, "one" as const),
-            onFailure: (error) => away(failureOf(error))
-          })
-        )
+        return Patience.make(clock)
+          .within(identifyMaxMs, connector.identify)
+          .pipe(
+            Effect.matchEffect({
+              onSuccess: (identity) => (Option.isSome(identity) ? Effect.as(answered, "one" as const) : away(failure)),
+              onFailure: (error) => away(failureOf(error))
+            })
+          )
       })
     )
   })

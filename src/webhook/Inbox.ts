@@ -2,10 +2,10 @@
  * Events on their way into `tributary.inbox`.
  *
  * Promise: whoever is told `stored` or `known` can rely on it: the event is committed, and with `synchronous_commit`,
- * whatever the operator set. Everything that waits goes in one statement, so that one commit serves many, and nobody
- * waits for others to come. While it cannot be stored, those who wait are told so well within the sender's 15 s
- * (DLV-01), and it recovers by itself. What waits is bounded in number and in bytes. An event whose values Postgres
- * refuses is refused alone.
+ * whatever the operator set. Everything that waits goes in one statement, so that one commit serves many; whoever
+ * comes alone waits for nobody, and in a stream for some milliseconds at most. While it cannot be stored, those who wait
+ * are told so well within the sender's 15 s (DLV-01), and it recovers by itself. What waits is bounded in number and in
+ * bytes. An event whose values Postgres refuses is refused alone.
  */
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
@@ -79,7 +79,10 @@ export interface Inbox {
   readonly put: (event: AcceptedEvent, done: (outcome: Outcome) => void) => void
   /** {@link put} as an effect. */
   readonly store: (event: AcceptedEvent) => Effect.Effect<Stored, InboxUnavailable>
-  /** Proves that events can be stored now, by storing none; a proof of less than a second ago will do. */
+  /**
+   * Proves that events can be stored now, by storing none; a proof of less than a second ago will do. However many ask,
+   * one of them takes the place of an event.
+   */
   readonly probe: Effect.Effect<void, InboxUnavailable>
   readonly stats: () => InboxStats
   /** Opened when something new was stored; whoever looks at the inbox closes it before looking. */
@@ -91,18 +94,29 @@ export interface InboxOptions {
   readonly writers?: number | undefined
   /** How long a statement may take before its connection is given up; default 8 s. */
   readonly answerMaxMs?: number | undefined
+  /** How long a connection may take to be made; default 4 s. */
+  readonly connectMaxMs?: number | undefined
+  /** How long an event may have waited when a statement begins; default 5 s. */
+  readonly waitMaxMs?: number | undefined
   /** What may wait; default 20,000 events and 64 MiB. */
   readonly waitingMax?: number | undefined
   readonly waitingBytesMax?: number | undefined
 }
 
 const writersDefault = 2
+/** Whoever waited as long as he may and then hangs for as long as a statement may is told 2 s before the sender gives up. */
 const answerMaxMsDefault = 8_000
+const waitMaxMsDefault = 5_000
+const connectMaxMsDefault = 4_000
 const waitingMaxDefault = 20_000
 const waitingBytesMaxDefault = 64 * 1024 * 1024
-/** With the longest statement this is still well below the sender's patience. */
-const connectMaxMs = 4_000
 const batchMax = 1_000
+/**
+ * A statement begins at once when the last one began so long ago; else when somebody has waited for so long, or when so
+ * many wait: a third of the statements do for a steady stream, and where many come, one gathers while the other writes.
+ */
+const gatherMs = 10
+const gatherMax = 16
 const batchBytesMax = 8 * 1024 * 1024
 /** What an event takes beside its body, about. */
 const eventBytes = 512
@@ -118,6 +132,8 @@ export const make = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   const notices = yield* Notices.make
   const answerMaxMs = options.answerMaxMs ?? answerMaxMsDefault
+  const connectMaxMs = options.connectMaxMs ?? connectMaxMsDefault
+  const waitMaxMs = options.waitMaxMs ?? waitMaxMsDefault
   const waitingMax = options.waitingMax ?? waitingMaxDefault
   const waitingBytesMax = options.waitingBytesMax ?? waitingBytesMaxDefault
   const monotonicMs = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
@@ -129,6 +145,10 @@ export const make = Effect.fnUntraced(function* (
   const counts = { stored: 0, known: 0, refused: 0, unavailable: 0, batches: 0 }
   let proved: { readonly monotonicMs: number; readonly at: number } | null = null
   let failing: string | null = null
+  /** A writer failed and pauses; false again as soon as one has a connection, or replaces one that it merely lost. */
+  let hasFailed = false
+  /** Who waits for the proof that is under way. */
+  let probing: Array<(outcome: Outcome) => void> | null = null
   /** Somebody was told that nothing can be stored, and nobody yet that it can be again. */
   let isTroubled = false
   let isEnded = false
@@ -152,7 +172,16 @@ export const make = Effect.fnUntraced(function* (
     waitingBytes = 0
     return all
   }
+  const isLate = ({ since }: Waiter) => monotonicMs() - since > waitMaxMs
+  /** A statement might not end within the patience of those who have waited for long already: they are told now. */
+  const dismissLate = () => {
+    const count = waiting.findIndex((one) => !isLate(one))
+    const late = waiting.splice(0, count < 0 ? waiting.length : count)
+    for (const { size } of late) waitingBytes -= size
+    tellAll(late, new InboxUnavailable({ reason: "away", detail: failing ?? "the warehouse is too slow" }))
+  }
   const takeBatch = () => {
+    dismissLate()
     if (waiting.length <= batchMax && waitingBytes <= batchBytesMax) return takeAll()
     let count = 0
     let bytes = 0
@@ -166,16 +195,16 @@ export const make = Effect.fnUntraced(function* (
     return waiting.splice(0, count)
   }
 
-  const wakeOne = () => writers.find(({ wake }) => wake !== null)?.wake?.()
-  const isDown = () => writers.every(({ state }) => state === "down")
+  const wakeOne = () => writers.find(({ wake, wakesAt }) => wake !== null && waiting.length >= wakesAt)?.wake?.()
+  const isUp = () => writers.some((writer) => writer.isUp)
   const away = () => new InboxUnavailable({ reason: "away", detail: failing ?? "no connection to the warehouse" })
   const ended = () => new InboxUnavailable({ reason: "ended", detail: "this process is stopping" })
 
   const offer = (event: AcceptedEvent | null, done: (outcome: Outcome) => void) => {
     const size = event === null ? 0 : event.body.length + eventBytes
-    const waiter: Waiter = { event, size, done, isTold: false, tries: 0 }
+    const waiter: Waiter = { event, size, since: monotonicMs(), done, isTold: false, tries: 0 }
     if (isEnded) return tell(waiter, ended())
-    if (isDown()) return tell(waiter, away())
+    if (hasFailed && !isUp()) return tell(waiter, away())
     if (waiting.length >= waitingMax || (waitingBytes > 0 && waitingBytes + size > waitingBytesMax)) {
       return tell(waiter, new InboxUnavailable({ reason: "full", detail: `${waiting.length} events wait already` }))
     }
@@ -213,8 +242,8 @@ export const make = Effect.fnUntraced(function* (
     })
 
   /**
-   * Whoever is told nothing stands in line again where another connection may help, as often as every connection may
-   * have been lost; otherwise he is told so.
+   * Whoever is told nothing stands in line again where another connection may help and there is time for it, as often as
+   * every connection may have been lost; otherwise he is told so.
    */
   const write = (client: pg.Client, batch: ReadonlyArray<Waiter>): Effect.Effect<void, DatabaseError> =>
     store(client, batch).pipe(
@@ -223,7 +252,9 @@ export const make = Effect.fnUntraced(function* (
       Effect.tapError((error) =>
         Effect.sync(() => {
           failing = error.message
-          const again = error.isRetryable ? batch.filter((one) => !one.isTold && one.tries < writers.length) : []
+          const again = error.isRetryable
+            ? batch.filter((one) => !one.isTold && one.tries < writers.length && !isLate(one))
+            : []
           for (const waiter of again) {
             waiter.tries += 1
             waitingBytes += waiter.size
@@ -245,9 +276,11 @@ export const make = Effect.fnUntraced(function* (
     return client
   }).pipe(Effect.timeoutOrElse({ duration: connectMaxMs, orElse: () => Effect.fail(hung(connectMaxMs)) }))
 
-  const somebodyWaits = (writer: Writer) =>
+  /** Until so many wait. */
+  const untilWaiting = (writer: Writer, count: number) =>
     Effect.callback<void>((resume) => {
-      if (waiting.length > 0) return resume(Effect.void)
+      if (waiting.length >= count) return resume(Effect.void)
+      writer.wakesAt = count
       writer.wake = () => {
         writer.wake = null
         resume(Effect.void)
@@ -257,18 +290,37 @@ export const make = Effect.fnUntraced(function* (
       })
     })
 
+  /** When the last statement of any of them began. */
+  let wroteAt = Number.NEGATIVE_INFINITY
+  /** How long more are waited for. */
+  const gathersMs = () => {
+    const from = writers.some(({ isWriting }) => isWriting) ? (waiting[0]?.since ?? wroteAt) : wroteAt
+    return from + gatherMs - monotonicMs()
+  }
+
   /** Stores until its connection fails. */
   const session = (writer: Writer): Effect.Effect<never, DatabaseError> =>
     Effect.scoped(
       Effect.gen(function* () {
         const client = yield* connected
-        writer.state = "up"
+        writer.isUp = true
+        hasFailed = false
         for (;;) {
-          yield* somebodyWaits(writer)
+          yield* untilWaiting(writer, 1)
+          const restMs = gathersMs()
+          if (restMs > 0) yield* Effect.timeoutOption(untilWaiting(writer, gatherMax), restMs)
           const batch = takeBatch()
           if (batch.length === 0) continue
-          yield* write(client, batch)
-          writer.failures = 0
+          wroteAt = monotonicMs()
+          writer.isWriting = true
+          yield* Effect.ensuring(
+            write(client, batch),
+            Effect.sync(() => {
+              writer.isWriting = false
+            })
+          )
+          // The warehouse is there: what another one has lost before is not held against it either.
+          for (const one of writers) one.failures = 0
           if (isTroubled) yield* Effect.logInfo("Events can be stored again")
           isTroubled = false
         }
@@ -280,21 +332,21 @@ export const make = Effect.fnUntraced(function* (
       for (;;) {
         const error = yield* Effect.flip(session(writer))
         // A connection that was lost, perhaps while nobody used it, is simply replaced; those who wait go with the new one.
-        const isReplaced = writer.state === "up" && writer.failures === 0 && error.isRetryable
+        const isReplaced = writer.isUp && writer.failures === 0 && error.isRetryable
         writer.failures += 1
-        writer.state = isReplaced ? "connecting" : "down"
+        writer.isUp = false
+        hasFailed = !isReplaced
         if (isReplaced) continue
         failing = error.message
         isTroubled = true
         notices.note("inbox", `Events cannot be stored: ${error.message}; senders are asked to come again`)
-        if (isDown()) tellAll(takeAll(), away())
+        if (!isUp()) tellAll(takeAll(), away())
         yield* Effect.sleep(Math.min(pauseMaxMs, pauseMinMs * 2 ** Math.min(writer.failures - 1, 10)))
-        writer.state = "connecting"
       }
     })
 
   for (let number = 0; number < (options.writers ?? writersDefault); number++) {
-    writers.push({ state: "connecting", failures: 0, wake: null })
+    writers.push({ isUp: false, isWriting: false, failures: 0, wakesAt: 1, wake: null })
   }
   yield* Effect.addFinalizer(() => Effect.sync(() => tellAll(takeAll(), ended())))
   for (const writer of writers) yield* Effect.forkScoped(serve(writer))
@@ -314,12 +366,22 @@ export const make = Effect.fnUntraced(function* (
       if (proved !== null && failing === null && monotonicMs() - proved.monotonicMs < provedForMs) {
         return resume(Effect.void)
       }
-      offer(null, (outcome) => resume(typeof outcome === "string" ? Effect.void : Effect.fail(outcome)))
+      const told = (outcome: Outcome) => resume(typeof outcome === "string" ? Effect.void : Effect.fail(outcome))
+      if (probing !== null) {
+        probing.push(told)
+        return
+      }
+      const sharing = [told]
+      probing = sharing
+      offer(null, (outcome) => {
+        probing = null
+        for (const one of sharing) one(outcome)
+      })
     }),
     stats: () => ({
       waiting: waiting.length,
       waitingBytes,
-      writersUp: writers.filter(({ state }) => state === "up").length,
+      writersUp: writers.filter((writer) => writer.isUp).length,
       ...counts,
       provedAt: proved?.at ?? null,
       failing
@@ -332,6 +394,8 @@ export const make = Effect.fnUntraced(function* (
 interface Waiter {
   readonly event: AcceptedEvent | null
   readonly size: number
+  /** When it came, by a clock that only goes on. */
+  readonly since: number
   readonly done: (outcome: Outcome) => void
   isTold: boolean
   /** Statements with it that failed: after one of them it may stand in the inbox already. */
@@ -339,10 +403,14 @@ interface Waiter {
 }
 
 interface Writer {
-  /** connecting: it soon knows; down: the last attempt failed, and the next is not yet due. */
-  state: "connecting" | "up" | "down"
+  /** Whether it has a connection. */
+  isUp: boolean
+  /** Whether a statement of it is under way. */
+  isWriting: boolean
   /** In a row. */
   failures: number
+  /** How many must wait for it to go on. */
+  wakesAt: number
   /** There while it has nothing to do. */
   wake: (() => void) | null
 }
@@ -412,50 +480,69 @@ export interface PurgeOptions {
   readonly keepMs: number
   /** How many settled events are kept at most; default 2,000,000. */
   readonly settledMax?: number | undefined
+  /** How many dead events are kept at most; default 100,000. */
+  readonly deadMax?: number | undefined
 }
 
 export interface Purged {
+  /** Settled events. */
   readonly events: number
+  readonly dead: number
   readonly gaps: number
   readonly receivers: number
 }
 
 const settledMaxDefault = 2_000_000
+/** Longer than anybody would still replay them, and longer than the source keeps what it gave up (DLV-15). */
+export const deadDays = 90
+const deadMaxDefault = 100_000
 const purgeBatch = 5_000
 
 /**
- * Removes what is settled and old: never an event that waits or is dead, never an open gap, and of the receivers always
- * the last of its companies. A delivery of an event that is gone is stored and acted on again, which does no harm.
+ * Removes what is settled and old: never an event that waits, one that is dead (a person may replay it) only after
+ * {@link deadDays} or when there are all too many, the oldest first; never an open gap, and of the receivers always the
+ * last of its companies. A delivery of an event that is gone is stored and acted on again, which does no harm.
  */
 export const purge = Effect.fnUntraced(function* (
   options: PurgeOptions
 ): Effect.fn.Return<Purged, SqlError, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
-  const before = sql`tributary.now() - ${options.keepMs}::float8 * interval '1 millisecond'`
+  const agedMs = (ms: number) => sql`tributary.now() - ${ms}::float8 * interval '1 millisecond'`
+  const before = agedMs(options.keepMs)
 
-  let events = 0
-  for (;;) {
-    const removed = yield* sql`delete from tributary.inbox where id = any(array(
-      select id from tributary.inbox
-       where state in ('done', 'ignored') and settled_at < ${before}
-       order by settled_at limit ${purgeBatch} for update skip locked)) returning 1`
-    events += removed.length
-    if (removed.length < purgeBatch) break
-  }
+  const settled = sql`state in ('done', 'ignored')`
+  const isDead = sql`state = 'dead'`
+  const remove = (which: typeof settled, limit: number) =>
+    sql`delete from tributary.inbox where id = any(array(
+      select id from tributary.inbox where ${which} order by settled_at limit ${limit} for update skip locked)) returning 1`
+  const aged = Effect.fnUntraced(function* (which: typeof settled, oldest: typeof before) {
+    for (let events = 0; ;) {
+      const removed = yield* remove(sql`${which} and settled_at < ${oldest}`, purgeBatch)
+      events += removed.length
+      if (removed.length < purgeBatch) return events
+    }
+  })
+  const beyond = Effect.fnUntraced(function* (which: typeof settled, most: number) {
+    const [counted] = yield* sql<{
+      readonly count: bigint
+    }>`select count(*) as count from tributary.inbox where ${which}`
+    const surplus = Number(counted?.count ?? 0n) - most
+    for (let events = 0; ;) {
+      const limit = Math.min(surplus - events, purgeBatch)
+      const removed = limit <= 0 ? [] : yield* remove(which, limit)
+      events += removed.length
+      if (removed.length === 0) return events
+    }
+  })
+  const events = (yield* aged(settled, before)) + (yield* beyond(settled, options.settledMax ?? settledMaxDefault))
+  const dead =
+    (yield* aged(isDead, agedMs(Math.max(options.keepMs, deadDays * 86_400_000)))) +
+    (yield* beyond(isDead, options.deadMax ?? deadMaxDefault))
 
-  const settledMax = options.settledMax ?? settledMaxDefault
-  const [counted] = yield* sql<{ readonly count: bigint }>`
-    select count(*) as count from tributary.inbox where state in ('done', 'ignored')`
-  let surplus = Number(counted?.count ?? 0n) - settledMax
-  while (surplus > 0) {
-    const removed = yield* sql`delete from tributary.inbox where id = any(array(
-      select id from tributary.inbox where state in ('done', 'ignored')
-       order by settled_at limit ${Math.min(surplus, purgeBatch)} for update skip locked)) returning 1`
-    events += removed.length
-    surplus = removed.length === 0 ? 0 : surplus - removed.length
-  }
-
-  const gaps = yield* sql`delete from tributary.gaps where closed_at < ${before} returning 1`
+  // The source's log shows an event that was given up for 30 days (DLV-15): until then it must not be news again.
+  const gaps = yield* sql`
+    delete from tributary.gaps
+     where closed_at < ${before} and (events = '{}' or closed_at < tributary.now() - interval '31 days') returning 1`
   const receivers = yield* sql`
     delete from tributary.receivers old
      where greatest(ended_at, alive_at) < ${before}
@@ -463,5 +550,5 @@ export const purge = Effect.fnUntraced(function* (
                     where later.companies @> old.companies and later.began_at > old.began_at
                       and greatest(later.ended_at, later.alive_at) > greatest(old.ended_at, old.alive_at))
     returning 1`
-  return { events, gaps: gaps.length, receivers: receivers.length }
+  return { events, dead, gaps: gaps.length, receivers: receivers.length }
 })

@@ -2,8 +2,9 @@
  * The HTTP side of the receiver.
  *
  * Promise: a delivery is judged by its raw bytes, as they came: nothing is decompressed (415) and nothing is re-encoded.
- * Whatever a peer sends, it is answered or cut within bounded time, and holds bounded memory meanwhile. Certificates are
- * followed as they are renewed. When it stops, what is in hand is finished first.
+ * Whatever a peer sends, it is answered or cut within bounded time, and holds bounded memory meanwhile; many who send
+ * large bodies and do not end them keep no event of the usual size from being received. Certificates are followed as they
+ * are renewed. When it stops, what is in hand is finished first.
  *
  * `POST /hooks/{company}` deliveries · `GET /healthz` the process is there · `GET /readyz` events can be stored ·
  * `GET /metrics`.
@@ -16,13 +17,16 @@ import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
 import type * as Scope from "effect/Scope"
 import * as Server from "../listen/Server.ts"
+import * as Body from "./Body.ts"
 import type { Answer, Receiver } from "./Receiver.ts"
 
 export interface ListenOptions extends Pick<
   Server.ServerOptions,
-  "host" | "port" | "tls" | "bodyBytesMax" | "requestMaxMs" | "certificateEveryMs"
+  "host" | "port" | "tls" | "bodyBytesMax" | "requestMaxMs" | "connectionsMax" | "certificateEveryMs"
 > {
-  readonly receiver: Pick<Receiver, "receive" | "refuseTooLarge" | "signatureHeader">
+  readonly receiver: Pick<Receiver, "receive" | "refuseTooLarge" | "refuseBusy" | "signatureHeader">
+  /** What the bodies that are being read may take together; default 64 MiB. */
+  readonly readingBytesMax?: number | undefined
   /** Proves that events can be stored now. */
   readonly ready: Effect.Effect<unknown, { readonly message: string }>
   /** The page of `/metrics`. */
@@ -33,8 +37,9 @@ export interface ListenOptions extends Pick<
 
 export type Listener = Pick<Server.Server, "port" | "url">
 
-/** Of all requests that are being read. */
-const readingBytesMax = 64 * 1024 * 1024
+const readingBytesMaxDefault = 64 * 1024 * 1024
+/** A body of this size is read however much is being read: with as many as there are connections, 64 MiB more. */
+const smallBytes = 64 * 1024
 const readyMaxMs = 5_000
 
 const hooks = /^\/hooks\/([^/]{1,192})$/
@@ -72,7 +77,6 @@ interface Reply {
 const replies = {
   notFound: plain(404, "There is nothing here.\n"),
   encoded: plain(415, "The body must not be compressed: it is judged as it is sent.\n"),
-  busy: { ...plain(503, "Too much is being received. Send it again.\n"), headers: ["Retry-After", "10"] },
   onlyPost: { ...plain(405, "Only POST.\n"), headers: ["Allow", "POST"] },
   onlyGet: { ...plain(405, "Only GET.\n"), headers: ["Allow", "GET, HEAD"] },
   failed: plain(500, "Something went wrong here. Send it again.\n")
@@ -89,6 +93,7 @@ export const listen = Effect.fnUntraced(function* (
   options: ListenOptions
 ): Effect.fn.Return<Listener, Server.ListenError, Scope.Scope> {
   const { receiver, bodyBytesMax, more } = options
+  const readingBytesMax = options.readingBytesMax ?? readingBytesMaxDefault
   const run = yield* FiberSet.makeRuntime()
   /** Where half of an answer has been written, so that no other one may follow. */
   const answered = new WeakSet<Socket>()
@@ -152,31 +157,33 @@ export const listen = Effect.fnUntraced(function* (
     if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
       return turnAway(request, response, replies.encoded)
     }
+    const announced = Number(headers["content-length"] ?? bodyBytesMax)
     const tooLarge = () => refuse(request, response, replyOf(receiver.refuseTooLarge(company)))
-    if (Number(headers["content-length"] ?? 0) > bodyBytesMax) return tooLarge()
-    const chunks: Array<Buffer> = []
-    let size = 0
+    if (announced > bodyBytesMax) return tooLarge()
+    const body = Body.make(announced)
+    let held = 0
+    const hold = (bytes: number) => {
+      readingBytes += bytes - held
+      held = bytes
+    }
     const forget = () => {
-      readingBytes -= size
-      size = 0
-      chunks.length = 0
+      hold(0)
       request.off("data", take).off("end", complete).off("close", forget)
     }
     const take = (chunk: Buffer) => {
-      size += chunk.length
-      readingBytes += chunk.length
-      chunks.push(chunk)
-      if (size <= bodyBytesMax && readingBytes <= readingBytesMax) return
-      const isTooLarge = size > bodyBytesMax
+      if (body.size + chunk.length > bodyBytesMax) {
+        forget()
+        return tooLarge()
+      }
+      body.add(chunk)
+      hold(body.held)
+      if (body.size <= smallBytes || readingBytes <= readingBytesMax) return
       forget()
-      if (isTooLarge) tooLarge()
-      else refuse(request, response, replies.busy)
+      refuse(request, response, replyOf(receiver.refuseBusy(company)))
     }
     const complete = () => {
-      const [first] = chunks
-      const body = first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)
       forget()
-      receiver.receive({ company, signatures: signaturesOf(request), body }, (answer) =>
+      receiver.receive({ company, signatures: signaturesOf(request), body: body.handOver() }, (answer) =>
         reply(response, replyOf(answer))
       )
     }
@@ -231,7 +238,9 @@ export const listen = Effect.fnUntraced(function* (
   const server = yield* Server.listen({
     ...options,
     purpose: "receive deliveries",
+    answersHalfOpen: true,
     isAnswered: (socket) => answered.has(socket),
+    onFull: () => void receiver.refuseBusy(null),
     handle
   })
   isStopping = server.isStopping

@@ -31,7 +31,7 @@ export const render = (metrics: ReadonlyArray<Metric>): string =>
 export const ofReceiving = (receiver: ReceiverStats, inbox: InboxStats): ReadonlyArray<Metric> => [
   {
     name: "tributary_webhook_deliveries_total",
-    help: "Deliveries by what became of them.",
+    help: "Deliveries by what became of them; busy: also connections that were not taken.",
     type: "counter",
     samples: Object.entries(receiver.outcomes).map(([outcome, value]) => ({ labels: { outcome }, value }))
   },

@@ -2,28 +2,32 @@
  * Answering events by reading their records one by one.
  *
  * Promise: all events of a record that are in hand are answered by one read that began after they had come, and are
- * settled in the transaction that lands it. A record that fails, or takes its time, holds no other up. What is
- * interrupted anywhere leaves the events as they were.
+ * settled in the transaction that lands it. A record that fails, or takes its time, holds no other up, and one that is
+ * not answered at all is given up for now; a turn ends soon after its time whatever is being read for the first time.
+ * What is interrupted anywhere, or not begun by then, leaves the events as they were; what is tried again is brought to
+ * its end, so that a record that never can be read is found out.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
+import * as Option from "effect/Option"
 import * as EffectQueue from "effect/Queue"
 import * as Result from "effect/Result"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { Reading, SourceRecord } from "../connector/Connector.ts"
+import { SourceError, TimedOut } from "../connector/SourceError.ts"
 import * as Lander from "../land/Lander.ts"
 import type { Table } from "../model/Table.ts"
 import { attributesOf, type Outcome } from "../pipeline/Outcome.ts"
 import { Progress } from "../pipeline/Progress.ts"
-import { pageOf } from "../pipeline/ReadRecords.ts"
-import * as RunLedger from "../pipeline/RunLedger.ts"
-import { counted, newState, outcomeOf, retried, type RunState } from "../pipeline/SyncResource.ts"
+import { pageOf, toItsEnd } from "../pipeline/ReadRecords.ts"
+import { counted, type RunState } from "../pipeline/SyncResource.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { childrenOf, type Company } from "./Company.ts"
 import { type Blame, blameOf, type Health } from "./Health.ts"
+import * as Patience from "./Patience.ts"
 import * as Queue from "./Queue.ts"
 
 /** A record to read, and the events that ask for it. */
@@ -46,24 +50,44 @@ export interface OneByOneOptions {
   ) => Effect.Effect<ReadonlyArray<Item> | null, DatabaseError, SqlClient.SqlClient>
   /** How long it waits for more before it gives the resource back. */
   readonly lingerMs: number
+  /** Whether it is to give the resource back before its time, since others wait for their turn; default: never. */
+  readonly isWanted?: () => boolean
+  /** Another process that was at it has given no sign of life for long: what it holds is taken from it. */
+  readonly takesOver?: boolean
+  readonly limits?: Partial<Limits>
   /** Told of what was settled. */
   readonly told: (verdicts: ReadonlyArray<Queue.Verdict>, landed: Lander.Landed | null) => void
 }
 
-/** Requests in flight. */
+/** How long things may take, in milliseconds. Of a read only the time counts in which the source has the request. */
+export interface Limits {
+  /** A turn does not end while a read takes longer than this, or is tried again, unless the turn takes much longer. */
+  readonly slowMs: number
+  /** A read that takes longer than this no longer counts among those in flight: another one may begin beside it. */
+  readonly stuckMs: number
+  /** A read that takes longer than this is given up, and has failed. */
+  readonly readMaxMs: number
+  /** Once a turn ends, what is being read for the first time is waited for as long as this, also for a permit. */
+  readonly graceMs: number
+}
+
+const limitsDefault: Limits = { slowMs: 2_000, stuckMs: 5_000, readMaxMs: 90_000, graceMs: 2_000 }
+
+/** Requests in flight… */
 const concurrency = 4
+/** … and with those that are stuck. */
+const readersMax = 16
 /** Records landed together at most. */
 const recordsPerLanding = 100
 /** While more is being read, a landing waits for so long for company. */
-const gatherMs = 50
+const gatherMs = 400
 /** Below this, more is taken from the inbox. */
 const handLow = 100
-const lookEveryMs = 50
+const lookEveryMs = 200
 /** A run ends after this, so that the ledger tells of it and others who wait for the resource have their turn… */
 export const turnMs = 8_000
 const turnRecordsMax = 5_000
-/** … but not while a read takes longer than this, unless it takes much longer. */
-const slowMs = 2_000
+/** … but not while a read is slow, unless it takes much longer. */
 const turnMaxMs = 120_000
 
 /** After so many failed attempts an event is given up. */
@@ -102,6 +126,7 @@ interface Concluded {
 const attempt = Effect.fnUntraced(function* (options: OneByOneOptions, state: RunState) {
   const { company, companyId, table, tables, health } = options
   const { resource } = table
+  const { slowMs, stuckMs, readMaxMs, graceMs } = { ...limitsDefault, ...options.limits }
   const clock = yield* Clock.Clock
   const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
   const beganAt = now()
@@ -114,7 +139,8 @@ const attempt = Effect.fnUntraced(function* (options: OneByOneOptions, state: Ru
       authority: "newer",
       acceptDeletions: true,
       deletionsShareMax: company.engine.deletionsShareMax,
-      children: childrenOf(tables, resource.path)
+      children: childrenOf(tables, resource.path),
+      takesOver: options.takesOver ?? false
     },
     () => Effect.succeed({ kind: "records", resumed: false, cursorFrom: null, lateness: null } as const)
   )
@@ -125,17 +151,35 @@ const attempt = Effect.fnUntraced(function* (options: OneByOneOptions, state: Ru
   const toRead = yield* EffectQueue.unbounded<Item>()
   const answers: Array<Answered> = []
   const answered = Latch.makeUnsafe(false)
-  /** What is being read or waits for it, and since when. */
-  const hand = new Map<string, number>()
+  /** The records that are being read, wait for it, or are to be landed. */
+  const hand = new Set<string>()
+  const reading = new Set<Patience.Patience>()
+  let readers = 0
   /** Why nothing of the resource can be read. */
   let barred: string | null = null
 
-  const read = Effect.fnUntraced(function* (item: Item): Effect.fn.Return<Answer> {
-    if (health.awayMs() > 0) return { _tag: "Dropped" }
-    if (barred !== null) return { _tag: "Failed", blame: "barred", reason: barred }
+  const longerThan = (ms: number) => {
+    let count = 0
+    for (const { spentMs } of reading) if (spentMs() > ms) count += 1
+    return count
+  }
+
+  /** Whether a read is tried again: cut off each time, it would never come to what it has failed with. */
+  const isTrying = () => [...reading].some(({ isTriedAgain }) => isTriedAgain())
+
+  /** The record, unless the source takes too long. */
+  const ask = (recordId: string, patience: Patience.Patience) =>
+    Effect.flatMap(patience.within(readMaxMs, company.connector.get(resource, recordId)), (found) => {
+      if (Option.isSome(found)) return Effect.succeed(found.value)
+      const request = { method: "GET", path: `/${resource.path}/${recordId}`, requestId: null } as const
+      return Effect.fail(new SourceError({ reason: new TimedOut({ afterMs: readMaxMs }), request }))
+    })
+  const answerOf = Effect.fnUntraced(function* (
+    { recordId }: Item,
+    patience: Patience.Patience
+  ): Effect.fn.Return<Answer> {
     const askedAt = now()
-    hand.set(item.recordId, askedAt)
-    const result = yield* Effect.result(company.connector.get(resource, item.recordId))
+    const result = yield* Effect.result(ask(recordId, patience))
     if (Result.isSuccess(result)) {
       yield* health.answered
       return { _tag: "Read", reading: result.success }
@@ -145,7 +189,20 @@ const attempt = Effect.fnUntraced(function* (options: OneByOneOptions, state: Ru
     if (blame === "barred") barred = reason
     return { _tag: "Failed", blame, reason }
   })
-  const reader = Effect.gen(function* () {
+  const read = (item: Item): Effect.Effect<Answer> =>
+    Effect.suspend(() => {
+      if (health.awayMs() > 0) return Effect.succeed({ _tag: "Dropped" })
+      if (barred !== null) return Effect.succeed({ _tag: "Failed", blame: "barred", reason: barred })
+      const patience = Patience.make(clock)
+      reading.add(patience)
+      return Effect.ensuring(
+        answerOf(item, patience),
+        Effect.sync(() => {
+          reading.delete(patience)
+        })
+      )
+    })
+  const next = Effect.gen(function* () {
     const item = yield* EffectQueue.take(toRead)
     const answer = yield* read(item).pipe(
       // A record that the program cannot cope with is as good as one that cannot be read.
@@ -161,7 +218,19 @@ const attempt = Effect.fnUntraced(function* (options: OneByOneOptions, state: Ru
     answers.push({ item, answer })
     answered.openUnsafe()
   })
-  for (let at = 0; at < concurrency; at += 1) yield* Effect.forkScoped(Effect.forever(reader))
+  /** Whether so many readers are too few, those left out that are stuck. */
+  const isShort = (count: number) => count - longerThan(stuckMs) < concurrency
+  /** Ends when it was called in for one that was stuck, and is no longer needed. */
+  const reader = Effect.gen(function* () {
+    do yield* next
+    while (isShort(readers - 1))
+  }).pipe(
+    Effect.ensuring(
+      Effect.sync(() => {
+        readers -= 1
+      })
+    )
+  )
 
   const stampAt = resource.fields.findIndex(({ name }) => name === "lastchangedate")
   const shown = ({ columns }: SourceRecord) => (stampAt === -1 ? null : (columns[stampAt] ?? null))
@@ -257,26 +326,34 @@ const attempt = Effect.fnUntraced(function* (options: OneByOneOptions, state: Ru
   let { first } = options
   /** Set when something else is to be done first, or it is time to end. */
   let isEnding = false
+  let endingAt: number | null = null
   let lookedAt = Number.NEGATIVE_INFINITY
   let workedAt = now()
   for (;;) {
     const elapsed = now() - beganAt
     if (elapsed >= turnMs || state.totals.records >= turnRecordsMax) {
       // What waits behind a slow read would wait with it if nothing more were taken.
-      const isSlow = [...hand.values()].some((since) => now() - since > slowMs)
-      isEnding ||= !isSlow || elapsed >= turnMaxMs
+      isEnding ||= (longerThan(slowMs) === 0 && !isTrying()) || elapsed >= turnMaxMs
     }
-    if (!isEnding && health.awayMs() > 0) isEnding = true
+    if (!isEnding && (health.awayMs() > 0 || options.isWanted?.() === true)) isEnding = true
     if (!isEnding && hand.size < handLow && now() - lookedAt >= lookEveryMs) {
-      const items: ReadonlyArray<Item> | null = first ?? (yield* options.more(new Set(hand.keys())))
+      const items: ReadonlyArray<Item> | null = first ?? (yield* options.more(hand))
       first = null
-      // Nothing more to come by waiting for a moment: the inbox is looked at again at once only while it gives something.
-      lookedAt = items !== null && items.length > 0 ? Number.NEGATIVE_INFINITY : now()
+      // What was not taken with these comes a moment later: it is looked for at once only while there is much.
+      lookedAt = items !== null && items.length >= handLow ? Number.NEGATIVE_INFINITY : now()
       if (items === null) isEnding = true
       for (const item of items ?? []) {
-        hand.set(item.recordId, Number.POSITIVE_INFINITY)
+        hand.add(item.recordId)
         yield* EffectQueue.offer(toRead, item)
       }
+    }
+    while (EffectQueue.sizeUnsafe(toRead) > 0 && readers < readersMax && isShort(readers)) {
+      readers += 1
+      yield* Effect.forkScoped(reader)
+    }
+    if (isEnding && endingAt === null) {
+      endingAt = now()
+      for (const { recordId } of yield* EffectQueue.clear(toRead)) hand.delete(recordId)
     }
     if (hand.size === 0) {
       if (isEnding || now() - workedAt >= options.lingerMs) return
@@ -285,6 +362,8 @@ const attempt = Effect.fnUntraced(function* (options: OneByOneOptions, state: Ru
     }
     workedAt = now()
     if (answers.length === 0) {
+      const isOver = endingAt !== null && now() - endingAt >= graceMs
+      if (isOver && (!isTrying() || elapsed >= turnMaxMs)) return
       yield* answered.close
       yield* Effect.timeoutOption(answered.await, lookEveryMs)
       if (answers.length === 0) continue
@@ -303,23 +382,13 @@ const attempt = Effect.fnUntraced(function* (options: OneByOneOptions, state: Ru
 export const oneByOne = Effect.fn("oneByOne")(function* (
   options: OneByOneOptions
 ): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
-  const { companyId, table } = options
-  const clock = yield* Clock.Clock
-  const beganAt = clock.monotonicTimeNanosUnsafe()
-  const state = newState()
   let isFirst = true
-  const again = Effect.suspend(() => {
+  const outcome = yield* toItsEnd(options, (state) => {
     // After a fault of the database only what it holds is to be relied upon.
-    const given = isFirst ? options : { ...options, first: null }
+    const given = isFirst ? options : { ...options, first: null, takesOver: false }
     isFirst = false
     return attempt(given, state)
   })
-  const result = yield* Effect.result(retried(table.resource.path, again))
-  const durationMs = Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n)
-  const error = Result.isFailure(result) ? result.failure : null
-  const outcome: Outcome = { ...outcomeOf({ companyId, table }, state, error, false, durationMs), lane: "records" }
-  if (outcome.runId !== null) yield* RunLedger.close(outcome.runId, outcome)
-  yield* (yield* Progress).ended(outcome)
   yield* Effect.annotateCurrentSpan(attributesOf(outcome))
   return outcome
 })

@@ -2,11 +2,13 @@
  * The events that wait in the inbox: which are due, who works on them, and what became of them.
  *
  * Promise: an event leaves `waiting` only by a verdict that says why, and a verdict changes none that has left already.
- * A claim is a courtesy between processes, so that they do not get in each other's way; nothing depends on it.
+ * What was put off and is not due yet may be settled meanwhile, and is not counted against again before its time. A claim
+ * is a courtesy between processes, so that they do not get in each other's way; nothing depends on it.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Table } from "../model/Table.ts"
+import { parentsMax } from "../pipeline/SyncResource.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 
 /** An event that waits. */
@@ -19,8 +21,20 @@ export interface Asked {
   readonly attempts: number
   /** How long ago it was accepted. */
   readonly ageMs: number
+}
+
+/** As it is taken; whoever has looked at the body keeps the rest. */
+export interface Taken extends Asked {
   readonly body: Uint8Array
 }
+
+export const withoutBody = ({ id, recordId, stamp, attempts, ageMs }: Taken): Asked => ({
+  id,
+  recordId,
+  stamp,
+  attempts,
+  ageMs
+})
 
 /** What becomes of an event. */
 export interface Verdict {
@@ -35,6 +49,12 @@ export interface Verdict {
 }
 
 const reasonLengthMax = 1_000
+/** Events of one record that are taken along with a due one of it. */
+const joinedMax = 100
+/** A scan in which so much was absent that it is not believed (a list that is empty by mistake) covers only what is older. */
+const unbelievedMaxMs = 5 * 60_000
+/** Bytes of bodies that are taken together, about. */
+const takenBytesMax = 8 * 1024 * 1024
 /** How long a process that says nothing is believed to be at work. */
 export const leaseMs = 10_000
 const maxBigint = 9_223_372_036_854_775_807n
@@ -65,6 +85,9 @@ export const isBefore = (changed: string | null, stamp: string | null): boolean 
   return has.length === shows.length ? has < shows : has.slice(0, 19) < shows.slice(0, 19)
 }
 
+/** One of the last digit that the stamp shows, in seconds: within it, the change was at any time. */
+const unitOf = (stamp: string): number => 10 ** -Math.max(0, stamp.length - "0000-00-00T00:00:00.Z".length)
+
 /** The resources with events that are due and that no other process is working on; null for events about none. */
 export const due = (
   company: string,
@@ -76,26 +99,36 @@ export const due = (
 > =>
   asking<{ resource: string | null; claimed: boolean }>(
     "look into",
-    `select w.resource, exists (
+    // From one resource to the next in the index, however many events wait.
+    `with recursive oldest as (
+       (select resource, due_at from tributary.inbox
+         where company = $1 and state = 'waiting' and resource is not null order by resource, due_at limit 1)
+       union all
+       select n.resource, n.due_at from oldest o cross join lateral (
+         select resource, due_at from tributary.inbox
+          where company = $1 and state = 'waiting' and resource > o.resource order by resource, due_at limit 1) n
+     ), first as (
+       select resource, due_at from oldest union all
+       (select resource, due_at from tributary.inbox
+         where company = $1 and state = 'waiting' and resource is null order by due_at limit 1)
+     )
+     select w.resource, exists (
          select 1 from tributary.inbox_claims c
           where c.company = $1 and c.resource = w.resource and c.owner <> $2 and c.until > tributary.now()) as claimed
-       from (select resource, min(id) as first from tributary.inbox
-              where company = $1 and state = 'waiting' and due_at <= (select tributary.now())
-              group by resource) w
-      order by w.first`,
+       from first w where w.due_at <= tributary.now() order by w.due_at`,
     [company, owner]
   ).pipe(Effect.map((rows) => rows.map(({ resource, claimed }) => ({ resource, isClaimed: claimed }))))
 
 /**
- * The oldest due events of a resource, and with them those of the same records that were put off; in their order.
- * Leaves out the records in hand.
+ * The events of a resource that have been due for longest, and with them some of those of the same records that were put
+ * off; in the order in which they came. Leaves out the records in hand. However large the bodies, one event comes.
  */
 export const take = Effect.fnUntraced(function* (given: {
   readonly company: string
   readonly resource: string
   readonly inHand: Iterable<string>
   readonly atMost: number
-}): Effect.fn.Return<ReadonlyArray<Asked>, DatabaseError, SqlClient.SqlClient> {
+}): Effect.fn.Return<ReadonlyArray<Taken>, DatabaseError, SqlClient.SqlClient> {
   const rows = yield* asking<{
     id: bigint
     record_id: string | null
@@ -109,16 +142,22 @@ export const take = Effect.fnUntraced(function* (given: {
        select id, record_id from tributary.inbox
         where company = $1 and resource = $2 and state = 'waiting' and due_at <= (select tributary.now())
           and (record_id is null or record_id <> all ((select string_to_array($3::text, ','))::text[]))
-        order by id limit $4
-     ), picked as (
-       select id from due union
-       select p.id from tributary.inbox p
-        where p.company = $1 and p.resource = $2 and p.state = 'waiting' and p.reason is not null
-          and p.record_id in (select record_id from due)
+        order by due_at, id limit $4
+     ), put_off as (
+       select p.id from (select distinct record_id from due) d cross join lateral (
+         select id from tributary.inbox
+          where company = $1 and resource = $2 and state = 'waiting' and reason is not null
+            and record_id = d.record_id and due_at > (select tributary.now()) limit ${joinedMax}) p
+        limit $4
+     ), sized as (
+       select i.id, i.record_id, i.stamp, i.attempts, i.body, i.received_at,
+              sum(octet_length(i.body)) over (order by picked.rank, i.id) - octet_length(i.body) as bytes_before
+         from tributary.inbox i
+         join (select id, 1 as rank from due union all select id, 2 from put_off) picked using (id)
      )
-     select i.id, i.record_id, i.stamp, i.attempts, i.body,
-            (extract(epoch from tributary.now() - i.received_at) * 1000)::float8 as age_ms
-       from tributary.inbox i join picked using (id) order by i.id`,
+     select id, record_id, stamp, attempts, body,
+            (extract(epoch from tributary.now() - received_at) * 1000)::float8 as age_ms
+       from sized where bytes_before < ${takenBytesMax} order by id`,
     [given.company, given.resource, [...given.inHand].join(","), given.atMost]
   )
   return rows.map((row) => ({
@@ -168,23 +207,37 @@ export const compare = Effect.fnUntraced(function* (
     "compare",
     `select e.id, t."id" is not null and t."_deleted_at" is null as live,
             (extract(epoch from tributary.now() - t."_observed_at") * 1000)::float8 as observed_ms_ago,
-            coalesce(${stamp} > e.stamp, false) as newer,
+            coalesce(${stamp} >= e.stamp + e.unit * interval '1 second', false) as newer,
             coalesce(${stamp} >= e.stamp, true) as current,
             coalesce(t."_observed_at" > i.due_at, false) as read_since,
-            coalesce(greatest(c.cursor_at, c.full_scan_at) > i.due_at, false) as covered
-       from jsonb_to_recordset($2::text::jsonb) as e(id bigint, record bigint, stamp timestamptz)
+            coalesce(greatest(c.cursor_at, c.full_scan_at) > i.due_at, false)
+              and (coalesce(believed.began_at > i.due_at, false)
+                   or greatest(c.cursor_at, c.full_scan_at) > i.due_at + $4::float8 * interval '1 millisecond') as covered
+       from jsonb_to_recordset($2::text::jsonb) as e(id bigint, record bigint, stamp timestamptz, unit float8)
        join tributary.inbox i on i.id = e.id
        left join lateral (
          select * from ${table.current} k where k."_company_id" = $1 and k."id" = e.record
          -- Looked up one by one, whatever is known of a table that was just loaded.
          offset 0 limit 1) t on true
-       left join tributary.checkpoints c on c.company_id = $1 and c.resource = $3 and c.lane = 'live'`,
+       left join tributary.checkpoints c on c.company_id = $1 and c.resource = $3 and c.lane = 'live'
+       left join lateral (
+         select r.began_at from tributary.runs r
+          where r.company_id = $1 and r.resource = $3 and r.lane = 'live' and r.kind in ('full', 'incremental')
+            and not r.resumed and r.status in ('done', 'quarantined')
+            and r.error_kind is distinct from 'DeletionsNotBelieved'
+          order by r.id desc limit 1) believed on true`,
     [
       companyId,
       JSON.stringify(
-        events.map(({ id, recordId, stamp: shown }) => ({ id: String(id), record: recordId, stamp: shown }))
+        events.map(({ id, recordId, stamp: shown }) => ({
+          id: String(id),
+          record: recordId,
+          stamp: shown,
+          unit: shown === null ? null : unitOf(shown)
+        }))
       ),
-      table.resource.path
+      table.resource.path,
+      unbelievedMaxMs
     ]
   )
   const stamped = new Set(events.filter((event) => event.stamp !== null).map(({ id }) => id))
@@ -220,7 +273,7 @@ const verdictSql = `update tributary.inbox i set
    due_at = case when v.state = 'waiting' then tributary.now() + v.pause_ms * interval '1 millisecond' else i.due_at end,
    settled_at = case when v.state = 'waiting' then null else tributary.now() end
  from jsonb_to_recordset($1::text::jsonb) as v(id bigint, state text, reason text, attempt boolean, pause_ms float8)
- where i.id = v.id and i.state = 'waiting'`
+ where i.id = v.id and i.state = 'waiting' and (v.state = 'done' or i.due_at <= tributary.now())`
 
 const verdictValues = (verdicts: ReadonlyArray<Verdict>, runId: bigint | null) => [
   JSON.stringify(
@@ -269,21 +322,29 @@ export const ignoreOthers = (
     [company, JSON.stringify([...paths])]
   ).pipe(Effect.map((rows) => rows.length))
 
-/** Says that a process works on the events of a resource, for a while; false when another one said so. */
+/** What came of a claim. */
+export interface Claimed {
+  readonly isOurs: boolean
+  /** Whether it was another process's until now, which has let its time pass without a word. */
+  readonly wasLeft: boolean
+}
+
+/** Says that a process works on the events of a resource, for a while, unless another one said so. */
 export const claim = (
   company: string,
   resource: string,
   owner: string
-): Effect.Effect<boolean, DatabaseError, SqlClient.SqlClient> =>
-  asking<{ owner: string }>(
+): Effect.Effect<Claimed, DatabaseError, SqlClient.SqlClient> =>
+  asking<{ was_left: boolean }>(
     "claim a resource of",
-    `insert into tributary.inbox_claims as c (company, resource, owner, until)
+    `with held as (select owner from tributary.inbox_claims where company = $1 and resource = $2)
+     insert into tributary.inbox_claims as c (company, resource, owner, until)
      values ($1, $2, $3, tributary.now() + $4::float8 * interval '1 millisecond')
      on conflict (company, resource) do update set owner = excluded.owner, until = excluded.until
        where c.owner = excluded.owner or c.until <= tributary.now()
-     returning owner`,
+     returning coalesce((select owner from held) <> c.owner, false) as was_left`,
     [company, resource, owner, leaseMs]
-  ).pipe(Effect.map((rows) => rows.length > 0))
+  ).pipe(Effect.map(([row]) => ({ isOurs: row !== undefined, wasLeft: row?.was_left ?? false })))
 
 export const release = (
   company: string,
@@ -330,23 +391,75 @@ export const replay = (company: string, wish: ReplayWish): Effect.Effect<number,
 
 /** How the live lane of a resource stands. */
 export interface Followed {
-  /** Whether an incremental scan is possible now. */
+  /** Whether an incremental scan is possible now: there is a cursor, and no full scan is wanted or under way. */
   readonly byCursor: boolean
+  /** Whether the children of some parents can be read now: it was read in full, and need not be once more. */
+  readonly byParent: boolean
   /** How long ago the last completed full scan began; null when there was none. */
   readonly fullMsAgo: number | null
+  /** How far before the cursor an incremental scan begins, beyond what is configured. */
+  readonly overlapMs: number
+  /** The last completed scan, where it was an incremental one. */
+  readonly lastScan: { readonly msAgo: number; readonly records: number } | null
+  /** Of how many parents the children are to be read; not counted far beyond {@link parentsMax}. */
+  readonly parentsAsked: number
+}
+
+const followedNever: Followed = {
+  byCursor: false,
+  byParent: false,
+  fullMsAgo: null,
+  overlapMs: 0,
+  lastScan: null,
+  parentsAsked: 0
 }
 
 export const followed = (
   companyId: bigint,
   resource: string
 ): Effect.Effect<Followed, DatabaseError, SqlClient.SqlClient> =>
-  asking<{ by_cursor: boolean; full_ms_ago: number | null }>(
+  asking<{
+    by_cursor: boolean
+    by_parent: boolean
+    full_ms_ago: number | null
+    overlap_ms: number
+    scan_ms_ago: number | null
+    scan_records: number | null
+    parents_asked: number
+  }>(
     "look at what is followed for",
-    `select cursor is not null and full_wanted is null as by_cursor,
-            (extract(epoch from tributary.now() - full_scan_at) * 1000)::float8 as full_ms_ago
-       from tributary.checkpoints where company_id = $1 and resource = $2 and lane = 'live'`,
-    [companyId, resource]
-  ).pipe(Effect.map(([row]) => ({ byCursor: row?.by_cursor ?? false, fullMsAgo: row?.full_ms_ago ?? null })))
+    `select c.cursor is not null and c.full_wanted is null and c.scan_kind is distinct from 'full' as by_cursor,
+            c.full_scan_at is not null and c.full_wanted is null and c.scan_kind is distinct from 'full' as by_parent,
+            (extract(epoch from tributary.now() - c.full_scan_at) * 1000)::float8 as full_ms_ago,
+            c.overlap_ms::float8 as overlap_ms, r.records::float8 as scan_records,
+            (extract(epoch from tributary.now() - r.began_at) * 1000)::float8 as scan_ms_ago,
+            (select count(*)::int from (
+               select 1 from tributary.rereads a where a.company_id = $1 and a.resource = $2 limit $3) asked) as parents_asked
+       from tributary.checkpoints c
+       left join lateral (
+         select kind, began_at, records from tributary.runs
+          where company_id = $1 and resource = $2 and lane = 'live' and kind in ('full', 'incremental')
+            and status in ('done', 'quarantined')
+          order by id desc limit 1) r on r.kind = 'incremental'
+      where c.company_id = $1 and c.resource = $2 and c.lane = 'live'`,
+    [companyId, resource, parentsMax + 1]
+  ).pipe(
+    Effect.map(([row]) =>
+      row === undefined
+        ? followedNever
+        : {
+            byCursor: row.by_cursor,
+            byParent: row.by_parent,
+            fullMsAgo: row.full_ms_ago,
+            overlapMs: row.overlap_ms,
+            lastScan:
+              row.scan_ms_ago === null || row.scan_records === null
+                ? null
+                : { msAgo: row.scan_ms_ago, records: row.scan_records },
+            parentsAsked: row.parents_asked
+          }
+    )
+  )
 
 /** Resources of the company with children to be read again. */
 export const asksForChildren = (

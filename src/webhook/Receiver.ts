@@ -2,13 +2,15 @@
  * What is answered to a delivery.
  *
  * Promise: 2xx is answered only for an event that is committed to the inbox; whatever is not signed with a secret that is
- * held, and recently, changes nothing (SIG-01 to SIG-06). A company that nobody knows costs the same work and is answered
- * with the same words as a bad signature. A secret that another process has stored meanwhile is looked for before a
- * delivery is called forged (H-08).
+ * held, and recently, changes nothing (SIG-01 to SIG-06). Every company costs the same work, and one that nobody knows is
+ * answered with the same words as a bad signature. A secret that another process has stored meanwhile is looked for before
+ * a delivery is called forged (H-08); while nobody can look, it is put off and not called so.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { type DeliveryReader, isEvent, type Verdict } from "../connector/Delivery.ts"
@@ -39,6 +41,8 @@ export type Outcome =
   | "stale"
   | "forged"
   | "tooLarge"
+  /** Not read, since too much is being received at once; also each connection that there was no place for. */
+  | "busy"
   | "unavailable"
 
 export interface Answer {
@@ -64,6 +68,8 @@ export interface Receiver {
   readonly answer: (arrival: Arrival) => Effect.Effect<Answer>
   /** Counts a delivery whose body was not read, since it is too large. */
   readonly refuseTooLarge: (company: string) => Answer
+  /** Counts a delivery that was not read since too much is being received; null: a connection that was not taken. */
+  readonly refuseBusy: (company: string | null) => Answer
   readonly signatureHeader: string
   readonly stats: () => ReceiverStats
 }
@@ -85,11 +91,12 @@ const answers = {
   noEvent: { status: 400, text: "The signature is good, but the body is no event.\n", retryAfterSeconds: null },
   refused: { status: 401, text: "The signature is missing, bad or too old.\n", retryAfterSeconds: null },
   tooLarge: { status: 413, text: "The body is larger than an event may be.\n", retryAfterSeconds: null },
+  busy: { status: 503, text: "Too much is being received. Send it again.\n", retryAfterSeconds: 10 },
   unavailable: { status: 503, text: "Events cannot be stored now. Send it again.\n", retryAfterSeconds: 10 }
 } as const satisfies Record<string, Answer>
 
-/** No secret that anybody holds: with it, an unknown company costs the same work. */
-const dummy: ReadonlyArray<Redacted.Redacted> = [Redacted.make("no company has this secret, and nobody signs with it")]
+/** No secret that anybody holds: with as many as there are to the most, every company costs the same work. */
+const dummy = Redacted.make("no company has this secret, and nobody signs with it")
 
 /** Deliveries that wait until it is known whether there are new secrets. Beyond these a forgery is called one at once. */
 const suspectsMax = 256
@@ -122,6 +129,7 @@ export const make = Effect.fnUntraced(function* (
     stale: 0,
     forged: 0,
     tooLarge: 0,
+    busy: 0,
     unavailable: 0
   }
   const acceptedAt = new Map<string, number>()
@@ -129,11 +137,14 @@ export const make = Effect.fnUntraced(function* (
   let suspects: Array<Suspect> = []
   let suspectBytes = 0
   let isEnded = false
+  /** Whether new secrets could be looked for when it was last tried. */
+  let isAsked = true
   const suspected = Latch.makeUnsafe(false)
 
   const secretsOf = (company: string) => {
     const secrets = held.of(company)
-    return secrets.length === 0 ? dummy : secrets
+    const missing = Math.max(1, held.most()) - secrets.length
+    return missing <= 0 ? secrets : [...secrets, ...Array.from({ length: missing }, () => dummy)]
   }
   const verify = (arrival: Arrival, secrets: ReadonlyArray<Redacted.Redacted>, receivedAt: number): Verdict => {
     const [signature, ...others] = arrival.signatures
@@ -146,14 +157,25 @@ export const make = Effect.fnUntraced(function* (
     notices.note(outcome, `A delivery to "${company}" was refused: ${why}`)
     return answers.refused
   }
-  const forged = ({ company }: Arrival) =>
-    refuse(
+  const putOff = (message: string): Answer => {
+    outcomes.unavailable += 1
+    notices.note("unavailable", message)
+    return answers.unavailable
+  }
+  const forged = ({ company }: Arrival) => {
+    if (isEnded || !isAsked) {
+      return putOff(
+        `A delivery to "${company}" was put off: its signature fits none of the secrets that are known, and whether there are newer ones cannot be asked now`
+      )
+    }
+    return refuse(
       "forged",
       company,
       held.of(company).length === 0
         ? "no signing secret is known for a company of this name"
         : "its signature fits none of the secrets that are known"
     )
+  }
   const stale = ({ company }: Arrival, ageSeconds: number) => {
     staleAgeSeconds = ageSeconds
     const apart = ageSeconds < 0 ? `${-ageSeconds} s in the future` : `${ageSeconds} s old`
@@ -171,9 +193,7 @@ export const make = Effect.fnUntraced(function* (
       return answers.stored
     }
     if (outcome.reason === "refused") return noEvent(company, `it cannot be stored (${outcome.detail})`)
-    outcomes.unavailable += 1
-    notices.note("unavailable", `A genuine delivery to "${company}" was put off: ${outcome.message}`)
-    return answers.unavailable
+    return putOff(`A genuine delivery to "${company}" was put off: ${outcome.message}`)
   }
   const noEvent = (company: string, why: string): Answer => {
     outcomes.noEvent += 1
@@ -239,7 +259,12 @@ export const make = Effect.fnUntraced(function* (
       suspects = []
       suspectBytes = 0
       yield* Effect.timeoutOption(held.refresh, refreshMaxMs).pipe(
-        Effect.onExit(() => Effect.sync(() => inquired.forEach(judgeAgain)))
+        Effect.onExit((exit) =>
+          Effect.sync(() => {
+            isAsked = Exit.isSuccess(exit) && Option.getOrElse(exit.value, () => false)
+            inquired.forEach(judgeAgain)
+          })
+        )
       )
     }
   })
@@ -266,6 +291,16 @@ export const make = Effect.fnUntraced(function* (
         `A delivery to "${company}" was refused: its body is larger than the configuration allows`
       )
       return answers.tooLarge
+    },
+    refuseBusy: (company) => {
+      outcomes.busy += 1
+      notices.note(
+        "busy",
+        company === null
+          ? "A connection was turned away: there are as many as can be held, and those without a request were closed"
+          : `A delivery to "${company}" was put off: too much is being received at once`
+      )
+      return answers.busy
     },
     signatureHeader: reader.signatureHeader,
     stats: () => ({ outcomes: { ...outcomes }, acceptedAt: new Map(acceptedAt), staleAgeSeconds })

@@ -20,9 +20,12 @@ export interface RefreshOptions {
   readonly table: Table
   /**
    * `changes`: from the cursor on, or every record of a resource that has none. `children`: the records of the parents
-   * that changed, for a resource without a cursor; every record where it was never read in full.
+   * that changed, for a resource without a cursor; every record where it was never read in full. `everything`: every
+   * record, so that what is gone shows.
    */
-  readonly reads: "changes" | "children"
+  readonly reads: "changes" | "children" | "everything"
+  /** Whether it waits for a moment for somebody else's run of the resource that may just be ending; default true. */
+  readonly waits?: boolean
 }
 
 /** A full scan so long ago that it is never too long. */
@@ -38,11 +41,12 @@ export const refresh = (options: RefreshOptions): Effect.Effect<Outcome, never, 
     companyId,
     connector: company.connector,
     table,
-    full: false,
+    full: reads === "everything",
     acceptDeletions: false,
     batchRecordsMax: company.batchRecordsMax,
     // That it is time to read everything again is for scheduled runs to find out.
     engine: { ...company.engine, fullEveryMs: null, sweepEveryMs: reads === "children" ? never : 0 },
-    children: childrenOf(tables, table.resource.path)
+    children: childrenOf(tables, table.resource.path),
+    waits: options.waits ?? true
   })
 }

@@ -53,7 +53,10 @@ export interface SecretsShape {
   readonly promote: (company: string, subscriptionId: string, id: string) => Effect.Effect<void, SqlError>
   /** The source refused this secret for good. */
   readonly discard: (company: string, id: string) => Effect.Effect<void, SqlError>
-  /** Subscriptions beside these are no longer at the source: what they may have sent is accepted a little longer. */
+  /**
+   * The token has no subscriptions beside these: what others may have sent is accepted a little longer, and for a month
+   * by whoever has another token that made them.
+   */
   readonly retire: (company: string, listed: ReadonlyArray<string>) => Effect.Effect<void, SqlError>
   readonly forget: (company: string, subscriptionId: string) => Effect.Effect<void, SqlError>
   /** By subscription, what is stored for it and not on its way out. */
@@ -64,7 +67,9 @@ export class Secrets extends Context.Service<Secrets, SecretsShape>()("tributary
 
 /** The source signs with the secret before for 24 h after a rotation (H-08). */
 export const acceptedHours = 25
-/** Each secret is one more HMAC for each delivery. */
+/** A process that has another token may receive what that one subscribed to; nobody tells when it stops. */
+const otherTokenDays = 30
+/** Each secret is one more HMAC for each delivery. Those that are in use come first. */
 const heldMax = 16
 /** A read that is asked for within this time of the one before waits until it is over. */
 const readEveryMs = 1000
@@ -144,6 +149,7 @@ export const make = Effect.fn("Secrets.make")(function* (
   /** What rows held when they were opened; a row never changes its secret. */
   let opened = new Map<string, Redacted.Redacted | null>()
   let accepted = new Map<string, ReadonlyArray<Redacted.Redacted>>()
+  let most = 0
   const accept = (rows: ReadonlyArray<SecretRow>) => {
     accepted = new Map(
       companies.map(({ name, configured }) => {
@@ -154,6 +160,7 @@ export const make = Effect.fn("Secrets.make")(function* (
         return [name, [...stored.slice(0, heldMax), ...configured]]
       })
     )
+    most = Math.max(0, ...[...accepted.values()].map(({ length }) => length))
   }
   accept([])
 
@@ -163,18 +170,18 @@ export const make = Effect.fn("Secrets.make")(function* (
          from tributary.webhook_secrets s
         where company in (select jsonb_array_elements_text($1::jsonb))
           and (state <> 'previous' or accepted_until > tributary.now())
-        order by state = 'previous', s.id desc`,
+        order by array_position(array['current', 'next', 'previous'], state), s.id desc`,
       [JSON.stringify(wanted)]
     )
 
-  const openRow = ({ id, company, subscription, sealed }: SecretRow): Effect.Effect<Redacted.Redacted | null> =>
+  const openRow = ({ id, company, subscription, sealed, state }: SecretRow): Effect.Effect<Redacted.Redacted | null> =>
     Effect.gen(function* () {
       const known = opened.get(id)
       if (known !== undefined) return known
       const { token } = yield* companyOf(company)
       const secret = open(company, token, Buffer.from(sealed, "base64"))
       opened.set(id, secret)
-      if (secret === null) {
+      if (secret === null && state !== "previous") {
         yield* Effect.logWarning(
           `company ${company}: the signing secret of subscription ${subscription ?? "(unknown)"} cannot be opened with ` +
             "this token, so that its deliveries are refused; npx tributary webhooks ensure makes another"
@@ -183,23 +190,22 @@ export const make = Effect.fn("Secrets.make")(function* (
       return secret
     })
 
-  let generation = 0
   let began = 0
   let beganAt = -Infinity
-  let last = ""
+  /** Whether the read that began last came to its end. */
+  let isRead = false
   const monotonicMs = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
   const read = Effect.gen(function* () {
     began += 1
     beganAt = monotonicMs()
+    isRead = false
     const rows = yield* rowsOf(names)
     for (const row of rows) yield* openRow(row)
     const present = new Set(rows.map(({ id }) => id))
     opened = new Map([...opened].filter(([id]) => present.has(id)))
     accept(rows)
-    const ids = [...present].sort().join(" ")
-    if (ids !== last) generation += 1
-    last = ids
+    isRead = true
   }).pipe(
     Effect.timeoutOrElse({ duration: readTimeoutMs, orElse: () => Effect.void }),
     // What is known stays.
@@ -211,13 +217,13 @@ export const make = Effect.fn("Secrets.make")(function* (
   const refresh = Effect.gen(function* () {
     if (waiting >= waitingMax) return false
     waiting += 1
-    const [generationBefore, beganBefore] = [generation, began]
+    const beganBefore = began
     const tooSoonMs = beganAt + readEveryMs - monotonicMs()
     return yield* Effect.gen(function* () {
       if (tooSoonMs > 0) yield* Effect.sleep(tooSoonMs)
       // A read that began before this was asked may have seen less.
       yield* reading.withPermit(Effect.suspend(() => (began > beganBefore ? Effect.void : read)))
-      return generation !== generationBefore
+      return isRead
     }).pipe(
       Effect.ensuring(
         Effect.sync(() => {
@@ -231,7 +237,11 @@ export const make = Effect.fn("Secrets.make")(function* (
     Effect.andThen(statement, readNow)
 
   const shape: SecretsShape = {
-    held: { of: (company) => accepted.get(company) ?? [], refresh },
+    held: {
+      of: (company) => accepted.get(company) ?? [],
+      most: () => most,
+      refresh
+    },
     configured: (company) => byName.get(company)?.configured.length ?? 0,
     draw: Effect.map(random.randomBytes(32), (bytes) =>
       Redacted.make(`whsec_${Encoding.encode(bytes)}`, { label: "a signing secret" })
@@ -265,16 +275,25 @@ export const make = Effect.fn("Secrets.make")(function* (
       changed(
         sql`delete from tributary.webhook_secrets where company = ${company} and id = ${id}::bigint and state = 'next'`
       ),
-    retire: (company, listed) =>
-      changed(
+    retire: Effect.fnUntraced(function* (company, listed) {
+      const unlisted = (yield* rowsOf([company])).filter(
+        ({ state, subscription }) => state !== "previous" && subscription !== null && !listed.includes(subscription)
+      )
+      if (unlisted.length === 0) return
+      const own: Array<string> = []
+      for (const row of unlisted) if ((yield* openRow(row)) !== null) own.push(row.id)
+      yield* changed(
         sql.unsafe(
           `update tributary.webhook_secrets
-              set state = 'previous', accepted_until = tributary.now() + make_interval(hours => ${acceptedHours})
+              set state = 'previous',
+                  accepted_until = tributary.now() + case when id in (select jsonb_array_elements_text($3::jsonb)::bigint)
+                    then make_interval(hours => ${acceptedHours}) else make_interval(days => ${otherTokenDays}) end
             where company = $1 and state <> 'previous'
-              and subscription_id not in (select jsonb_array_elements_text($2::jsonb))`,
-          [company, JSON.stringify(listed)]
+              and id in (select jsonb_array_elements_text($2::jsonb)::bigint)`,
+          [company, JSON.stringify(unlisted.map(({ id }) => id)), JSON.stringify(own)]
         )
-      ),
+      )
+    }),
     forget: (company, subscriptionId) =>
       changed(
         sql`delete from tributary.webhook_secrets where company = ${company} and subscription_id = ${subscriptionId}`

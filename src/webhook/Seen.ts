@@ -2,15 +2,17 @@
  * What is known of the subscriptions that deliver to us: `tributary.subscriptions`.
  *
  * Promise: a time in which events may have been dropped is never papered over. Whoever looks at the source writes down
- * what it saw; from the first look that was not sound (paused, disabled, gone, an event missing) `sound_at` stands still
- * and `unsound` says why, whoever mends the subscription meanwhile, until {@link mend} is called by whoever has written
- * the gap down.
+ * what it saw; from the first look that was not sound (paused, disabled, gone, an event missing, failures forgotten
+ * without a delivery) `sound_at` stands still and `unsound` says why, whoever mends the subscription meanwhile, until
+ * {@link mend} is called by whoever has written the gap down.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
+import { transaction } from "../postgres/Transaction.ts"
+import * as Address from "./Address.ts"
 
 export type SeenState = "active" | "paused" | "disabled" | "gone"
 
@@ -23,6 +25,8 @@ export interface Seen {
   readonly url: string
   readonly events: ReadonlyArray<string>
   readonly state: SeenState
+  /** Also where the source has disabled it as well. */
+  readonly paused: boolean
   readonly failCount: bigint | null
   readonly lastDeliveryAt: string | null
   readonly disabledAt: string | null
@@ -34,6 +38,9 @@ export interface Seen {
   readonly unsound: Unsound | null
   /** Events that are wanted and that it does not deliver, but for those that the source does not know. */
   readonly lacks: ReadonlyArray<string>
+  /** Why the last look at it or at its delivery log failed, and what to do; null while looks succeed. */
+  readonly problem: string | null
+  readonly remedy: string | null
 }
 
 export const stateOf = ({ cancelled, disabledAt, paused }: Subscription): SeenState =>
@@ -41,7 +48,7 @@ export const stateOf = ({ cancelled, disabledAt, paused }: Subscription): SeenSt
 
 const instant = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
-const columns = `subscription_id as id, url, events, state, failcount as "failCount",
+const columns = `subscription_id as id, url, events, state, paused, problem, remedy, failcount as "failCount",
   ${instant("last_delivery_at")} as "lastDeliveryAt", ${instant("disabled_at")} as "disabledAt",
   ${instant("first_seen_at")} as "firstSeenAt", ${instant("checked_at")} as "checkedAt",
   ${instant("sound_at")} as "soundAt", unsound`
@@ -95,6 +102,13 @@ export const read = (
     )
   )
 
+/**
+ * Failures in a row are forgotten by a delivery or by enabling (DLV-12, DLV-13): without a delivery it was disabled
+ * between two looks, and enabled again.
+ */
+const forgot = `case when excluded.failcount < s.failcount
+              and excluded.last_delivery_at is not distinct from s.last_delivery_at then 'disabled' end`
+
 /** A time that the source sent, as far as it is one. */
 const timeOf = (text: string | null): string | null => {
   if (text === null) return null
@@ -104,9 +118,10 @@ const timeOf = (text: string | null): string | null => {
 
 /**
  * Writes down what a look at the source showed: `subscriptions` is its whole list, `at` the time from {@link now} taken
- * before it was asked. Only those at `wantedUrl` are ours (all of them when it is null); one that is ours and no longer
- * listed is gone. `refused` are events that the source was just asked for and does not know; they are remembered, and
- * not missed. Answers the company's rows as they stand afterwards. A look that is older than what stands changes nothing.
+ * before it was asked. Only those that {@link Address.isOurs} takes for ours with `wantedUrl` are written down; one that
+ * was and is no longer listed is gone. `refused` are events that the source was just asked for and does not know; they
+ * are remembered, and not missed. Answers the company's rows as they stand afterwards. A look that is older than what
+ * stands changes nothing.
  */
 export const recordSeen = Effect.fn("Seen.recordSeen")(function* (
   company: string,
@@ -118,23 +133,24 @@ export const recordSeen = Effect.fn("Seen.recordSeen")(function* (
 ): Effect.fn.Return<ReadonlyArray<Seen>, SqlError, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
   const rows = subscriptions
-    .filter(({ url }) => wantedUrl === null || url === wantedUrl)
+    .filter(({ url }) => Address.isOurs(company, wantedUrl, url))
     .map((one) => ({
       id: one.id,
       url: one.url,
       events: one.events,
       description: one.description,
       state: stateOf(one),
+      paused: one.paused,
       failcount: one.failCount,
       last: timeOf(one.lastDeliveryAt),
       disabled: timeOf(one.disabledAt)
     }))
-  yield* sql.unsafe(
+  const write = sql.unsafe(
     `with listed as (
        select r.*, case when $5::jsonb is null then coalesce(before.refused, '{}')
                         else array(select jsonb_array_elements_text($5::jsonb)) end as refused
          from jsonb_to_recordset($3::jsonb) as r(id text, url text, events text[], description text, state text,
-                failcount bigint, last timestamptz, disabled timestamptz)
+                paused boolean, failcount bigint, last timestamptz, disabled timestamptz)
          left join tributary.subscriptions before on before.company = $1 and before.subscription_id = r.id
      ), seen as (
        select l.*, case when state in ('paused', 'disabled') then state
@@ -147,23 +163,44 @@ export const recordSeen = Effect.fn("Seen.recordSeen")(function* (
           and not exists (select 1 from seen where seen.id = s.subscription_id)
      )
      insert into tributary.subscriptions as s
-       (company, subscription_id, url, events, description, state, failcount, last_delivery_at, disabled_at, checked_at,
-        sound_at, unsound, refused)
-     select $1, id, url, events, description, state, failcount, last, disabled, $4::timestamptz,
+       (company, subscription_id, url, events, description, state, paused, failcount, last_delivery_at, disabled_at,
+        checked_at, sound_at, unsound, refused)
+     select $1, id, url, events, description, state, paused, failcount, last, disabled, $4::timestamptz,
             case when unsound is null then $4::timestamptz end, unsound, refused
        from seen
      on conflict (company, subscription_id) do update
         set url = excluded.url, events = excluded.events, description = excluded.description, state = excluded.state,
-            failcount = excluded.failcount, last_delivery_at = excluded.last_delivery_at,
+            paused = excluded.paused, failcount = excluded.failcount, last_delivery_at = excluded.last_delivery_at,
             disabled_at = excluded.disabled_at, checked_at = excluded.checked_at, refused = excluded.refused,
-            unsound = coalesce(s.unsound, excluded.unsound),
-            sound_at = case when s.unsound is null and excluded.unsound is null then excluded.sound_at
+            revive_tries = case when excluded.state = 'disabled' then s.revive_tries else 0 end,
+            revive_due_at = case when excluded.state = 'disabled' then s.revive_due_at end,
+            unsound = coalesce(s.unsound, excluded.unsound, ${forgot}),
+            sound_at = case when coalesce(s.unsound, excluded.unsound, ${forgot}) is null then excluded.sound_at
                             else s.sound_at end
       where s.checked_at <= excluded.checked_at`,
     [company, JSON.stringify(wantedEvents), JSON.stringify(rows), at, refused === null ? null : JSON.stringify(refused)]
   )
+  // Everybody locks a company's rows in the same order.
+  const lock = sql`
+    select 1 from tributary.subscriptions where company = ${company} order by subscription_id for update`
+  yield* transaction(Effect.andThen(lock, write))
   return yield* read(company, wantedEvents)
 })
+
+/** Writes down why a look at the subscription failed, until one succeeds. */
+export const lookFailed = (
+  company: string,
+  subscriptionId: string,
+  { message, remedy }: Pick<SourceError, "message" | "remedy">
+): Effect.Effect<void, SqlError, SqlClient.SqlClient> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.asVoid(
+      // A message of the source may hold what no text of Postgres can.
+      sql`update tributary.subscriptions
+             set problem = ${message.replaceAll("\0", "").toWellFormed()}, remedy = ${remedy}
+           where company = ${company} and subscription_id = ${subscriptionId}`
+    )
+  )
 
 /**
  * A subscription that is sound again counts as sound from `at`, the time of the look that showed it. To be called in the

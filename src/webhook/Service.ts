@@ -19,6 +19,7 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { ListenError } from "../listen/Server.ts"
 import * as TablePlan from "../model/TablePlan.ts"
+import * as RunLedger from "../pipeline/RunLedger.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { Company } from "./Company.ts"
 import * as Figures from "./Figures.ts"
@@ -164,6 +165,7 @@ export const start = Effect.fnUntraced(function* <E extends { readonly message: 
           "the removal of old events",
           Effect.forever(Effect.andThen(purge(options.keepMs), Effect.sleep(purgeEveryMs)))
         ),
+        Supervisor.keep("the end of runs whose process is gone", RunLedger.keep),
         Supervisor.keep(
           "the passing on of news",
           passOn(
@@ -220,7 +222,8 @@ export const start = Effect.fnUntraced(function* <E extends { readonly message: 
     receiver: {
       signatureHeader: reader.signatureHeader,
       receive: (arrival, done) => (current === null ? done(away) : current.receiver.receive(arrival, done)),
-      refuseTooLarge: (company) => (current === null ? away : current.receiver.refuseTooLarge(company))
+      refuseTooLarge: (company) => (current === null ? away : current.receiver.refuseTooLarge(company)),
+      refuseBusy: (company) => (current === null ? away : current.receiver.refuseBusy(company))
     },
     ready: Effect.suspend(() =>
       current === null ? Effect.fail({ message: "the warehouse is away" }) : current.inbox.probe
@@ -279,6 +282,11 @@ const signsOfLife = Effect.fnUntraced(function* (
 })
 
 const purge = Effect.fnUntraced(function* (keepMs: number) {
-  const { events, gaps } = yield* Inbox.purge({ keepMs })
+  const { events, dead, gaps } = yield* Inbox.purge({ keepMs })
   if (events + gaps > 0) yield* Effect.logInfo(`removed ${events} settled events and ${gaps} closed gaps that were old`)
+  if (dead > 0) {
+    yield* Effect.logWarning(
+      `removed ${dead} dead events, which cannot be replayed any longer: they were older than ${Inbox.deadDays} days, or there were too many`
+    )
+  }
 })

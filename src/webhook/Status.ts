@@ -15,6 +15,8 @@ export interface SubscriptionStatus {
   readonly id: string
   readonly url: string
   readonly state: SeenState
+  /** Also where the source has disabled it as well. */
+  readonly paused: boolean
   readonly failCount: number | null
   /** By the source's clock. */
   readonly lastDeliveryAt: string | null
@@ -23,6 +25,9 @@ export interface SubscriptionStatus {
   readonly checkedMs: number
   /** When its delivery log was last read; null when it never was. */
   readonly logReadMs: number | null
+  /** Why the last look at it or at its delivery log failed, and what to do; null while looks succeed. */
+  readonly problem: string | null
+  readonly remedy: string | null
 }
 
 export interface InboxStatus {
@@ -86,7 +91,7 @@ export const read: Effect.Effect<ReadonlyArray<CompanyStatus>, SqlError, SqlClie
   function* () {
     const sql = yield* SqlClient.SqlClient
     const subscriptions = yield* sql.unsafe<Of<SubscriptionStatus>>(
-      `select company, subscription_id as id, url, state, failcount::float8 as "failCount",
+      `select company, subscription_id as id, url, state, paused, problem, remedy, failcount::float8 as "failCount",
             to_json(last_delivery_at) #>> '{}' as "lastDeliveryAt", to_json(disabled_at) #>> '{}' as "disabledAt",
             ${ms("checked_at")} as "checkedMs", ${ms("log_read_at")} as "logReadMs"
        from tributary.subscriptions s

@@ -8,15 +8,16 @@
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import type * as SqlClient from "effect/sql/SqlClient"
+import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { SourceError } from "../connector/SourceError.ts"
+import { SourceError } from "../connector/SourceError.ts"
 import type {
   Attempt,
   LogPage,
+  LogRequest,
   Subscription,
   SubscriptionChange,
   Subscriptions,
@@ -25,8 +26,10 @@ import type {
 import { query } from "../postgres/Connection.ts"
 import { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Address from "./Address.ts"
 import type { Company } from "./Company.ts"
-import { Secrets } from "./Secrets.ts"
+import { type HeldSubscription, Secrets } from "./Secrets.ts"
+import * as Scopes from "./Scopes.ts"
 import * as Seen from "./Seen.ts"
 
 /** Whose subscriptions. */
@@ -54,6 +57,8 @@ export type ProblemKind =
   | "events"
   /** Nobody said where deliveries are received. */
   | "address"
+  /** The source takes a new secret in another field. */
+  | "field"
   /** Another process is at work on the company's subscriptions. */
   | "busy"
 
@@ -82,8 +87,13 @@ const turnRetryEveryMs = 250
 /** Of a description at the source. */
 const descriptionMax = 100
 const logPagesMax = 200
+/** Three attempts, five minutes apart (DLV-08): after this an event is settled. */
+const unsettledMs = 20 * 60_000
 
 export const descriptionOf = (company: string): string => `Tributary, company ${company}`.slice(0, descriptionMax)
+
+/** What to type. */
+const typed = (company: string, command: string): string => `npx tributary webhooks ${command} --company ${company}`
 
 // --------------------------------------------------------------------------------------------------------------- turns
 
@@ -129,7 +139,8 @@ const turn = Effect.fnUntraced(function* (
 })
 
 /** Whether it delivers to us. A secret that another receiver knows too is never accepted here. */
-export const isOurs = ({ url }: Wanted, one: Subscription): boolean => url === null || one.url === url
+const isOurs = (company: string, { url }: Wanted, one: Pick<Subscription, "url">): boolean =>
+  Address.isOurs(company, url, one.url)
 
 /** What one look at the source showed. */
 interface Look {
@@ -149,38 +160,48 @@ const look = Effect.fnUntraced(function* (
   return { listed, seen }
 })
 
+/** As {@link look}, after something was done: that the source cannot be asked any more is no failure of that. */
+const lookAgain = (...given: Parameters<typeof look>) =>
+  Effect.catchTag(look(...given), "SourceError", () => Effect.succeed(null))
+
 const notThere = (company: string, id: string | null, url: string | null = null) =>
   new SubscribeProblem({
     kind: "unknown",
     company,
     detail:
       id === null
-        ? `there is no subscription${url === null ? "" : ` for ${url}`}`
+        ? `there is no subscription for ${url ?? `an address that ends in /hooks/${company}`}`
         : `there is no subscription ${id} of this token`,
-    remedy: "see what there is with npx tributary webhooks list; npx tributary webhooks ensure makes ours"
+    remedy: `see what there is with ${typed(company, "list")}; ${typed(company, "ensure")} makes ours`
   })
 
-/** The subscription that is meant: the one of the number, else the only one at our address. */
-const pick = (
+/**
+ * The subscription that is meant: the one of the number; else the only one at our address, or among several there the only
+ * one whose secret is held.
+ */
+const pick = Effect.fnUntraced(function* (
   { name }: Subscriber,
-  { url }: Wanted,
+  wanted: Wanted,
   id: string | null,
   listed: ReadonlyArray<Subscription>
-): Effect.Effect<Subscription, SubscribeProblem> => {
-  const meant = listed.filter((one) => (id === null ? url === null || one.url === url : one.id === id))
-  const [first] = meant
-  if (first !== undefined && meant.length === 1) return Effect.succeed(first)
-  return Effect.fail(
-    first === undefined
-      ? notThere(name, id, url)
-      : new SubscribeProblem({
-          kind: "ambiguous",
-          company: name,
-          detail: `more than one subscription could be meant: ${meant.map((one) => one.id).join(", ")}`,
-          remedy: "name one by its number"
-        })
-  )
-}
+): Effect.fn.Return<Subscription, SubscribeProblem | SqlError, SqlClient.SqlClient> {
+  const meant = listed.filter((one) => (id === null ? isOurs(name, wanted, one) : one.id === id))
+  const [first, ...more] = meant
+  if (first === undefined) return yield* notThere(name, id, wanted.url)
+  if (more.length === 0) return first
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ id: string }>`
+    select subscription_id as id from tributary.webhook_secrets
+     where company = ${name} and state in ('current', 'next')`
+  const [held, ...others] = meant.filter((one) => rows.some((row) => row.id === one.id))
+  if (held !== undefined && others.length === 0) return held
+  return yield* new SubscribeProblem({
+    kind: "ambiguous",
+    company: name,
+    detail: `more than one subscription could be meant: ${meant.map((one) => one.id).join(", ")}`,
+    remedy: "name one by its number"
+  })
+})
 
 /** Changes one subscription in a turn, with a look before and after. */
 const changing = Effect.fnUntraced(function* <A, R>(
@@ -194,7 +215,7 @@ const changing = Effect.fnUntraced(function* <A, R>(
     yield* turn(company.name)
     const { listed } = yield* look(company, source, wanted)
     const done = yield* change(source, yield* pick(company, wanted, id, listed))
-    yield* look(company, source, wanted)
+    yield* lookAgain(company, source, wanted)
     return done
   }).pipe(Effect.scoped)
 })
@@ -250,13 +271,10 @@ const withKnown = Effect.fnUntraced(function* <R>(
 const unreadable = ({ connector }: Subscriber, events: ReadonlyArray<string>) =>
   connector.identify.pipe(
     Effect.map(({ scopes }) =>
-      events.flatMap((event) => {
-        const area = connector.catalogue.resources.get(event.slice(0, event.lastIndexOf(".")))?.area
-        if (scopes === null || area === undefined || area === "" || scopes.includes("*")) return []
-        return scopes.includes(`${area}:read`) || scopes.includes(`${area}:*`)
-          ? []
-          : [`${event} is subscribed to, but the token lacks the scope ${area}:read, so that the source never sends it`]
-      })
+      [...Scopes.unreadable(connector.catalogue, scopes, events)].map(
+        ([event, scope]) =>
+          `${event} is subscribed to, but the token lacks the scope ${scope}, so that the source never sends it`
+      )
     ),
     // The list has been read: whatever this is, it is no reason to stop.
     Effect.orElseSucceed((): ReadonlyArray<string> => [])
@@ -272,6 +290,13 @@ const isSameSet = (left: ReadonlyArray<string>, right: ReadonlyArray<string>): b
 const isFinal = ({ reason: { _tag } }: SourceError): boolean =>
   _tag === "Refused" || _tag === "NotFound" || _tag === "NotBuilt"
 
+/** Whether the source cannot have done it: it was asked once, and said no. */
+const isUndone = (error: SourceError): boolean =>
+  isFinal(error) || (error.reason._tag === "Forbidden" && (error.request.attempts ?? 1) <= 1)
+
+/** A secret that is stored. */
+type Stored = NonNullable<HeldSubscription["next"]>
+
 /**
  * Makes a stored secret the current one. It is stored, so that nothing signed with it is refused; then the source is
  * told; then the ones before it are given their last hours, since the source signs with both for a while (H-08). Where
@@ -281,26 +306,54 @@ const tell = Effect.fnUntraced(function* (
   company: string,
   source: Subscriptions,
   subscriptionId: string,
-  next: { readonly id: string; readonly secret: Redacted.Redacted }
+  { id, secret }: Stored
 ): Effect.fn.Return<void, SourceError | SqlError, Secrets> {
-  const secrets = yield* Secrets
-  yield* source
-    .update(subscriptionId, { secret: next.secret })
-    .pipe(Effect.tapError((error) => (isFinal(error) ? Effect.ignore(secrets.discard(company, next.id)) : Effect.void)))
-  yield* secrets.promote(company, subscriptionId, next.id)
+  yield* source.update(subscriptionId, { secret })
+  yield* (yield* Secrets).promote(company, subscriptionId, id)
 })
 
-const rotateTo = Effect.fnUntraced(function* (
-  company: string,
-  source: Subscriptions,
-  subscriptionId: string,
-  given: Redacted.Redacted | null
-): Effect.fn.Return<void, SourceError | SqlError, Secrets> {
-  const secrets = yield* Secrets
-  const secret = given ?? (yield* secrets.draw)
-  const id = yield* secrets.store(company, subscriptionId, secret, "next")
-  yield* tell(company, source, subscriptionId, { id, secret })
-})
+/** What can be done where the source knows no such field is said by the configuration (H-07). */
+const rotationProblem =
+  (company: string) =>
+  <E>(error: E): E | SubscribeProblem =>
+    error instanceof SourceError && error.reason._tag === "Refused" && error.reason.code === "unknown_parameter"
+      ? new SubscribeProblem({
+          kind: "field",
+          company,
+          detail: `its secret is as before: ${error.message}`,
+          remedy: "set webhooks.rotate_field in the configuration to the field in which the source takes a new secret"
+        })
+      : error
+
+/**
+ * A new secret, or the given one. What an interrupted rotation left is taken first: the source may sign with it already,
+ * and rotations that fail again and again leave one secret, not many.
+ */
+const rotateTo = Effect.fnUntraced(
+  function* (
+    company: string,
+    source: Subscriptions,
+    subscriptionId: string,
+    given: Redacted.Redacted | null
+  ): Effect.fn.Return<void, SourceError | SqlError | SubscribeProblem, Secrets> {
+    const secrets = yield* Secrets
+    const left = (yield* secrets.stored(company)).get(subscriptionId)?.next ?? null
+    if (left !== null && (given === null || Redacted.value(given) === Redacted.value(left.secret))) {
+      const told = yield* Effect.result(tell(company, source, subscriptionId, left))
+      if (told._tag === "Success") return
+      // It stays accepted: an earlier try may have been taken.
+      if (given !== null || told.failure._tag !== "SourceError" || !isFinal(told.failure)) return yield* told.failure
+    }
+    const secret = given ?? (yield* secrets.draw)
+    const id = yield* secrets.store(company, subscriptionId, secret, "next")
+    yield* tell(company, source, subscriptionId, { id, secret }).pipe(
+      Effect.tapErrorTag("SourceError", (error) =>
+        isUndone(error) ? Effect.ignore(secrets.discard(company, id)) : Effect.void
+      )
+    )
+  },
+  (effect, company) => Effect.mapError(effect, rotationProblem(company))
+)
 
 /** Makes a subscription and stores its secret in the same breath; one whose secret cannot be stored is taken back. */
 const createWith = (
@@ -313,7 +366,7 @@ const createWith = (
     Effect.gen(function* () {
       const secrets = yield* Secrets
       const { subscription, secret } = yield* restore(source.create(given))
-      if (!isOurs(wanted, subscription)) return subscription
+      if (!isOurs(name, wanted, given)) return subscription
       yield* secrets
         .store(name, subscription.id, secret, "current")
         .pipe(Effect.tapError(() => Effect.ignore(source.cancel(subscription.id))))
@@ -324,7 +377,7 @@ const createWith = (
 // -------------------------------------------------------------------------------------------------------------- ensure
 
 export interface Deed {
-  readonly did: "created" | "changed" | "rotated" | "cancelled"
+  readonly did: "created" | "changed" | "rotated" | "cancelled" | "paused"
   readonly id: string
   readonly detail: string
 }
@@ -338,7 +391,7 @@ export interface Ensured {
   readonly warnings: ReadonlyArray<string>
   /** Wanted events that the source does not know. */
   readonly refused: ReadonlyArray<string>
-  /** What is known of our subscriptions now. */
+  /** What is known of our subscriptions. */
   readonly seen: ReadonlyArray<Seen.Seen>
 }
 
@@ -354,8 +407,9 @@ const noAddress = (company: string) =>
 const isOlder = (left: Subscription, right: Subscription): boolean =>
   left.id.length === right.id.length ? left.id < right.id : left.id.length < right.id.length
 
-/** What must change of a subscription, apart from its secret, so that it delivers these events. */
-const changeOf = (one: Subscription, events: ReadonlyArray<string>): SubscriptionChange => ({
+/** What must change of a subscription, apart from its secret, so that it delivers these events to this address. */
+const changeOf = (one: Subscription, { url, events }: Pick<Subscription, "url" | "events">): SubscriptionChange => ({
+  ...(Address.isSame(one.url, url) ? {} : { url }),
   ...(isSameSet(one.events, events) ? {} : { events }),
   ...(one.paused ? { paused: false } : {}),
   ...(one.disabledAt === null ? {} : { enabled: true as const })
@@ -363,6 +417,7 @@ const changeOf = (one: Subscription, events: ReadonlyArray<string>): Subscriptio
 
 const changeTold = (one: Subscription, change: SubscriptionChange): string =>
   [
+    ...(change.url === undefined ? [] : [`delivers to ${change.url} and no longer to ${one.url}`]),
     ...(change.events === undefined
       ? []
       : [
@@ -374,8 +429,89 @@ const changeTold = (one: Subscription, change: SubscriptionChange): string =>
   ].join(", ")
 
 /**
+ * Whether its last delivery was answered as one is whose signature fits no secret. Only what its log says tells which
+ * secret the source signs with: a warehouse that was restored holds one of before.
+ */
+const isLastRefused = (source: Subscriptions, { id, failCount }: Subscription): Effect.Effect<boolean> =>
+  failCount === 0
+    ? Effect.succeed(false)
+    : source.deliveries({ id, token: null }).pipe(
+        Effect.map(({ attempts: [last] }) => last !== undefined && !last.delivered && last.responseCode === 401),
+        Effect.orElseSucceed(() => false)
+      )
+
+/**
+ * Sees to it that the source signs with a secret that is held; `isRefused` says that it was seen not to. What a rotation
+ * left that was interrupted and is refused now is kept: the source may have taken it the first time.
+ */
+const mendSecret = Effect.fnUntraced(function* (
+  company: string,
+  source: Subscriptions,
+  { id, description }: Subscription,
+  stored: HeldSubscription | undefined,
+  isRefused: boolean
+): Effect.fn.Return<Pick<Ensured, "deeds" | "warnings">, SourceError | SqlError | SubscribeProblem, Secrets> {
+  const warnings: Array<string> = []
+  const rotated = (detail: string) => ({ deeds: [{ did: "rotated" as const, id, detail }], warnings })
+  const next = stored?.next ?? null
+  if (next !== null) {
+    const told = yield* Effect.result(tell(company, source, id, next))
+    if (told._tag === "Success") return rotated("a rotation that was interrupted has been finished")
+    if (told.failure._tag !== "SourceError" || !isFinal(told.failure)) return yield* told.failure
+    const { message } = rotationProblem(company)(told.failure)
+    warnings.push(
+      `a rotation of subscription ${id} was interrupted, and is refused now: ${message}; both secrets stay accepted, ` +
+        `and ${typed(company, `rotate ${id}`)} makes another`
+    )
+  }
+  if (stored?.holding !== "held") {
+    // One that we made and whose secret is not here is none of those that somebody configured.
+    const isConfigured = (yield* Secrets).configured(company) > 0 && description !== descriptionOf(company)
+    if (!isConfigured) {
+      yield* rotateTo(company, source, id, null)
+      return rotated("its secret was not held")
+    }
+    if (isRefused) {
+      warnings.push(
+        `the last delivery of subscription ${id} was answered 401: its secret is none of webhook_secrets_env, or a clock ` +
+          `is wrong; ${typed(company, `rotate ${id}`)} makes a secret that is kept here`
+      )
+    }
+    return { deeds: [], warnings }
+  }
+  if (!isRefused) return { deeds: [], warnings }
+  yield* rotateTo(company, source, id, null)
+  // In the log it stands for whoever asks next.
+  const tested = yield* Effect.result(source.test(id))
+  if (tested._tag === "Success" && tested.success.responseCode === 401) {
+    warnings.push(
+      `a test delivery of subscription ${id} is answered 401 still: npx tributary doctor says whether a clock is wrong; ` +
+        "else the source takes a new secret in another field, which webhooks.rotate_field names"
+    )
+  }
+  return rotated("its last delivery was answered 401: its secret was not the one that is held")
+})
+
+/** Those of the subscriptions that this warehouse knows by the name of another company, with that. */
+const ofOthers = Effect.fnUntraced(function* (company: string, listed: ReadonlyArray<Subscription>) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ id: string; url: string; company: string }>`
+    select subscription_id as id, url, company from tributary.subscriptions where company <> ${company}`
+  return listed.flatMap((one) =>
+    rows
+      .filter(({ id, url }) => id === one.id && Address.isSame(url, one.url))
+      .map((row) => ({ one, madeFor: row.company }))
+  )
+})
+
+const leftTold = (company: string, { id, url }: Subscription, madeFor: string | null = null): string =>
+  `subscription ${id}${madeFor === null ? "" : `, made for company ${madeFor},`} sends events to ${url} still: ` +
+  `${typed(company, `delete ${id}`)} ends that`
+
+/**
  * Makes the subscriptions at our address what the configuration says: one, active, with the wanted events and a secret
- * that we hold. One that was paused or given up goes on. Does nothing where all is so.
+ * that we hold. One that was paused or given up goes on; where there is none, the only one that was ours at another
+ * address comes along. Does nothing where all is so.
  */
 export const ensure = Effect.fn("Subscribe.ensure")(function* (
   company: Subscriber,
@@ -389,7 +525,6 @@ export const ensure = Effect.fn("Subscribe.ensure")(function* (
     yield* turn(name)
     const secrets = yield* Secrets
     const before = yield* look(company, source, wanted)
-    const ours = before.listed.filter((one) => one.url === url)
     yield* secrets.retire(
       name,
       before.listed.map(({ id }) => id)
@@ -398,58 +533,63 @@ export const ensure = Effect.fn("Subscribe.ensure")(function* (
     const deeds: Array<Deed> = []
     const warnings: Array<string> = []
 
-    const oldestFirst = [...ours].sort((left, right) => (isOlder(left, right) ? -1 : 1))
-    const kept = oldestFirst.find(({ id }) => stored.get(id)?.holding === "held") ?? oldestFirst[0]
+    const oldestFirst = [...before.listed].sort((left, right) => (isOlder(left, right) ? -1 : 1))
+    const ours = oldestFirst.filter((one) => isOurs(name, wanted, one))
+    const isHeld = ({ id }: Subscription) => stored.get(id)?.holding === "held"
+    // Secrets are stored of ours alone: it was ours under the address of before.
+    const astray = oldestFirst.filter(
+      (one) => !ours.includes(one) && (isHeld(one) || (stored.get(one.id)?.next ?? null) !== null)
+    )
+    const kept = ours.find(isHeld) ?? ours[0] ?? (astray.length === 1 ? astray[0] : undefined)
     let refused: ReadonlyArray<string>
-    let id: string
+    let done: Subscription
     if (kept === undefined) {
       const description = descriptionOf(name)
       const made = yield* withKnown(name, events, (known) =>
         createWith(company, wanted, source, { url, events: known, description })
       )
       refused = made.refused
-      id = made.answer.id
-      deeds.push({ did: "created", id, detail: `${url}: ${made.answer.events.join(", ")}` })
+      done = made.answer
+      deeds.push({ did: "created", id: done.id, detail: `${url}: ${done.events.join(", ")}` })
     } else {
-      id = kept.id
+      const { id } = kept
+      const isRefused = yield* isLastRefused(source, kept)
       let change: SubscriptionChange = {}
       const changed = yield* withKnown(name, events, (known) => {
-        change = changeOf(kept, known)
+        change = changeOf(kept, { url, events: known })
         return Object.keys(change).length === 0 ? Effect.succeed(kept) : source.update(id, change)
       })
       refused = changed.refused
+      done = changed.answer
       if (Object.keys(change).length > 0) deeds.push({ did: "changed", id, detail: changeTold(kept, change) })
-      const next = stored.get(id)?.next ?? null
-      let holds = stored.get(id)?.holding === "held" || secrets.configured(name) > 0
-      if (next !== null) {
-        const told = yield* Effect.result(tell(name, source, id, next))
-        if (told._tag === "Failure" && !(told.failure._tag === "SourceError" && isFinal(told.failure))) {
-          return yield* told.failure
-        }
-        if (told._tag === "Success") {
-          holds = true
-          deeds.push({ did: "rotated", id, detail: "a rotation that was interrupted has been finished" })
-        }
-      }
-      if (!holds) {
-        yield* rotateTo(name, source, id, null)
-        deeds.push({ did: "rotated", id, detail: "its secret was not held" })
-      }
-      for (const other of ours.filter((one) => one.id !== id)) {
+      const rotated = yield* mendSecret(name, source, kept, stored.get(id), isRefused)
+      deeds.push(...rotated.deeds)
+      warnings.push(...rotated.warnings)
+      for (const other of ours.filter((one) => one !== kept)) {
         const cancelled = yield* Effect.result(source.cancel(other.id))
         if (cancelled._tag === "Success") {
-          deeds.push({ did: "cancelled", id: other.id, detail: `subscription ${id} delivers to the same address` })
+          const detail = `subscription ${id} delivers to the same address`
+          if (cancelled.success.cancelled) deeds.push({ did: "cancelled", id: other.id, detail })
+          else if (!other.paused) deeds.push({ did: "paused", id: other.id, detail })
         } else if (isFinal(cancelled.failure) || cancelled.failure.reason._tag === "Forbidden") {
           warnings.push(`subscription ${other.id} delivers the same events once more: ${cancelled.failure.message}`)
         } else return yield* cancelled.failure
       }
     }
+    for (const other of astray.filter((one) => one !== kept && !one.paused)) warnings.push(leftTold(name, other))
+    if (deeds.some(({ did }) => did === "created")) {
+      for (const { one, madeFor } of yield* ofOthers(name, before.listed)) {
+        if (!one.paused) warnings.push(leftTold(name, one, madeFor))
+      }
+    }
     if (refused.length > 0) warnings.push(`the source does not know ${refused.join(", ")}: left out`)
     const known = events.filter((event) => !refused.includes(event))
     warnings.push(...(yield* unreadable(company, known)))
-    const after = deeds.length === 0 && refused.length === 0 ? before : yield* look(company, source, wanted, refused)
-    const subscription = after.listed.find((one) => one.id === id)
-    if (subscription === undefined) return yield* notThere(name, id)
+    const isAsBefore = deeds.length === 0 && refused.length === 0
+    const after = isAsBefore ? before : yield* lookAgain(company, source, wanted, refused)
+    if (after === null) return { company: name, subscription: done, deeds, warnings, refused, seen: before.seen }
+    const subscription = after.listed.find((one) => one.id === done.id)
+    if (subscription === undefined) return yield* notThere(name, done.id)
     return { company: name, subscription, deeds, warnings, refused, seen: after.seen }
   }).pipe(Effect.scoped)
 })
@@ -462,7 +602,12 @@ export const create = Effect.fn("Subscribe.create")(function* (
   wanted: Wanted,
   given: { readonly url: string | null; readonly events: ReadonlyArray<string>; readonly description: string }
 ): Effect.fn.Return<
-  { readonly subscription: Subscription; readonly refused: ReadonlyArray<string> },
+  {
+    readonly subscription: Subscription
+    readonly refused: ReadonlyArray<string>
+    /** Whether it delivers to us, so that its secret is kept here. */
+    readonly ours: boolean
+  },
   SubscribeError,
   SubscribeNeeds
 > {
@@ -472,20 +617,25 @@ export const create = Effect.fn("Subscribe.create")(function* (
   return yield* Effect.gen(function* () {
     yield* turn(company.name)
     const { listed } = yield* look(company, source, wanted)
-    const there = listed.find((one) => one.url === url)
+    const there = listed.find((one) => Address.isSame(one.url, url))
     if (there !== undefined) {
       return yield* new SubscribeProblem({
         kind: "exists",
         company: company.name,
-        detail: `subscription ${there.id} delivers to ${url} already`,
-        remedy: "npx tributary webhooks ensure changes ours; any other can be deleted and made anew"
+        detail: `subscription ${there.id} is for ${url} already${there.paused ? ", and paused" : ""}`,
+        remedy: isOurs(company.name, wanted, there)
+          ? `${typed(company.name, "ensure")} changes ours`
+          : there.paused
+            ? `${typed(company.name, `resume ${there.id}`)} has it deliver again`
+            : `${typed(company.name, `delete ${there.id}`)} makes room, where the source offers that`
       })
     }
     const { answer, refused } = yield* withKnown(company.name, given.events, (events) =>
       createWith(company, wanted, source, { url, events, description })
     )
-    yield* look(company, source, wanted, url === wanted.url ? refused : null)
-    return { subscription: answer, refused }
+    const ours = isOurs(company.name, wanted, { url })
+    yield* lookAgain(company, source, wanted, ours ? refused : null)
+    return { subscription: answer, refused, ours }
   }).pipe(Effect.scoped)
 })
 
@@ -498,19 +648,40 @@ export const rotate = (
   wanted: Wanted,
   id: string | null,
   given: Redacted.Redacted | null = null
-): Effect.Effect<Subscription, SubscribeError, SubscribeNeeds> =>
-  changing(company, wanted, id, (source, meant): Effect.Effect<Subscription, SubscribeError, SubscribeNeeds> => {
-    if (isOurs(wanted, meant)) return Effect.as(rotateTo(company.name, source, meant.id, given), meant)
-    if (given !== null) return source.update(meant.id, { secret: given })
-    return Effect.fail(
-      new SubscribeProblem({
-        kind: "foreign",
-        company: company.name,
-        detail: `subscription ${meant.id} delivers to ${meant.url}, which would not know a new secret`,
-        remedy: "give both the same one, with --secret-env NAME"
-      })
-    )
-  }).pipe(Effect.withSpan("Subscribe.rotate"))
+): Effect.Effect<
+  {
+    readonly subscription: Subscription
+    /** Whether it delivers to us, so that the secret before is accepted for a while. */
+    readonly ours: boolean
+  },
+  SubscribeError,
+  SubscribeNeeds
+> =>
+  changing(
+    company,
+    wanted,
+    id,
+    Effect.fnUntraced(function* (source, subscription): Effect.fn.Return<
+      { readonly subscription: Subscription; readonly ours: boolean },
+      SubscribeError,
+      Secrets
+    > {
+      const { name } = company
+      const ours = isOurs(name, wanted, subscription)
+      if (ours) yield* rotateTo(name, source, subscription.id, given)
+      else if (given !== null) {
+        yield* Effect.mapError(source.update(subscription.id, { secret: given }), rotationProblem(name))
+      } else {
+        return yield* new SubscribeProblem({
+          kind: "foreign",
+          company: name,
+          detail: `subscription ${subscription.id} delivers to ${subscription.url}, which would not know a new secret`,
+          remedy: `give both the same one: ${typed(name, `rotate ${subscription.id}`)} --secret-env NAME`
+        })
+      }
+      return { subscription, ours }
+    })
+  ).pipe(Effect.withSpan("Subscribe.rotate"))
 
 /** Events that fire from now on are dropped by the source. */
 export const pause = (
@@ -529,7 +700,7 @@ export const resume = (
   id: string | null
 ): Effect.Effect<Subscription, SubscribeError, ChangeNeeds> =>
   changing(company, wanted, id, (source, meant) => {
-    const change = changeOf(meant, meant.events)
+    const change = changeOf(meant, meant)
     return Object.keys(change).length === 0 ? Effect.succeed(meant) : source.update(meant.id, change)
   }).pipe(Effect.withSpan("Subscribe.resume"))
 
@@ -591,7 +762,7 @@ export const list = Effect.fn("Subscribe.list")(function* (
     const held = stored.get(subscription.id)
     const row = seen.find(({ id }) => id === subscription.id)
     const isHeld = held !== undefined && (held.holding === "held" || held.next !== null)
-    const ours = isOurs(wanted, subscription)
+    const ours = isOurs(company.name, wanted, subscription)
     return {
       subscription,
       state: Seen.stateOf(subscription),
@@ -611,14 +782,22 @@ export interface LogWish {
   readonly limit: number
 }
 
-/** The delivery log event by event, newest first: the last attempt of each says how it stands (H-17). */
+/**
+ * The delivery log event by event, newest first: the last attempt of each says how it stands (H-17). What was not
+ * delivered is either abandoned, which the source finds by itself, or was tried a moment ago.
+ */
 export const deliveries = Effect.fn("Subscribe.deliveries")(function* (
   company: Subscriber,
   wanted: Wanted,
   id: string | null,
   wish: LogWish
 ): Effect.fn.Return<
-  { readonly subscription: Subscription; readonly attempts: ReadonlyArray<Attempt> },
+  {
+    readonly subscription: Subscription
+    readonly attempts: ReadonlyArray<Attempt>
+    /** Whether nothing that is asked for was passed over; false where there was too much to read. */
+    readonly isWhole: boolean
+  },
   SubscribeError,
   SqlClient.SqlClient
 > {
@@ -630,22 +809,46 @@ export const deliveries = Effect.fn("Subscribe.deliveries")(function* (
     (wish.abandoned === undefined || abandoned === wish.abandoned)
   const last = new Map<string, Attempt>()
   const asked = () => [...last.values()].filter(isAsked)
-  let token: string | null = null
-  for (let pages = 0; pages < logPagesMax; pages += 1) {
-    const page: LogPage = yield* source.deliveries({
-      id: subscription.id,
-      // Only where the flag stands on the last attempt: an event that was delivered at last has failed attempts too.
-      ...(wish.delivered === true ? { delivered: true } : {}),
-      ...(wish.abandoned === true ? { abandoned: true } : {}),
-      ...(wish.eventType === undefined ? {} : { eventType: wish.eventType }),
-      token
-    })
-    for (const attempt of page.attempts) {
-      const known = last.get(attempt.eventId)
-      if (known === undefined || attempt.attempts > known.attempts) last.set(attempt.eventId, attempt)
+  const isFull = () => asked().length >= wish.limit
+
+  /** Answers whether it came to the end, or to enough. */
+  const read = Effect.fnUntraced(function* (
+    filter: Pick<LogRequest, "delivered" | "abandoned">,
+    isEnough: (page: LogPage) => boolean
+  ) {
+    const { eventType } = wish
+    let token: string | null = null
+    for (let pages = 0; pages < logPagesMax; pages += 1) {
+      const page: LogPage = yield* source.deliveries({
+        id: subscription.id,
+        ...filter,
+        ...(eventType === undefined ? {} : { eventType }),
+        token
+      })
+      for (const attempt of page.attempts) {
+        const known = last.get(attempt.eventId)
+        if (known === undefined || attempt.attempts > known.attempts) last.set(attempt.eventId, attempt)
+      }
+      token = page.next
+      if (token === null || isEnough(page)) return true
     }
-    token = page.next
-    if (token === null || asked().length >= wish.limit) break
+    return false
+  })
+
+  let isWhole: boolean
+  if (wish.delivered === false && wish.abandoned !== true) {
+    let newestMs: number | null = null
+    isWhole = yield* read({}, ({ attempts }) => {
+      const times = attempts.map(({ at }) => Date.parse(at))
+      newestMs ??= times[0] ?? null
+      return isFull() || times.some((atMs) => newestMs !== null && atMs < newestMs - unsettledMs)
+    })
+    if (!isFull() && !(yield* read({ abandoned: true }, isFull))) isWhole = false
+  } else {
+    // Only where the flag stands on the last attempt: an event that was delivered at last has failed attempts too.
+    const { delivered, abandoned } = wish
+    const filter = { ...(delivered === true ? { delivered } : {}), ...(abandoned === true ? { abandoned } : {}) }
+    isWhole = yield* read(filter, isFull)
   }
-  return { subscription, attempts: asked().slice(0, wish.limit) }
+  return { subscription, attempts: asked().slice(0, wish.limit), isWhole }
 })

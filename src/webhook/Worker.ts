@@ -9,6 +9,9 @@
  * How a record is read: by its number, as long as that is cheap. Where more than {@link manyMin} records of a resource
  * wait, and there are more of them than {@link pagePrice} times the pages that a scan from the cursor would have (it
  * reads again what changed within its overlap), one scan answers them together.
+ *
+ * Resources have their turns (see Turns.ts). What may read every record of a resource, and the children of changed
+ * parents, are read beside the work on events.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -21,15 +24,17 @@ import { Priority } from "../budget/Budget.ts"
 import { type DeliveryReader, isEvent } from "../connector/Delivery.ts"
 import type { Landed } from "../land/Lander.ts"
 import type { Table } from "../model/Table.ts"
-import type { Failure, Outcome } from "../pipeline/Outcome.ts"
+import type { Failure } from "../pipeline/Outcome.ts"
 import { failureOf } from "../pipeline/Outcome.ts"
+import { parentsMax } from "../pipeline/SyncResource.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { childrenOf, type Company } from "./Company.ts"
 import * as Health from "./Health.ts"
 import { failed, type Item, oneByOne, turnMs, untilVisible } from "./OneByOne.ts"
 import * as Queue from "./Queue.ts"
-import { isRead, refresh } from "./Refresh.ts"
+import { isRead, refresh, type RefreshOptions } from "./Refresh.ts"
+import * as Turns from "./Turns.ts"
 
 export interface WorkerOptions {
   readonly company: Company
@@ -49,8 +54,6 @@ export interface Worked {
   readonly stopped: string | null
 }
 
-/** Resources worked on at the same time. */
-const concurrency = 4
 /** Events looked at together. */
 const takenMax = 500
 const lookEveryMs = 1_000
@@ -64,16 +67,16 @@ const restMs = 2_000
 const failedRestMs = 5_000
 /** Between two long turns on a resource, so that somebody else who wants it (a repair, a new column) gets it. */
 const handOverMs = 300
-/** Every record of a resource is read at most so often on behalf of events. */
+/** Every record of a resource is read at most so often on behalf of events, where it was read in full before. */
 const sweepEveryMs = 60_000
 /**
  * Reading the whole of a resource on behalf of events takes at most this share of the time, and of the request budget;
  * meanwhile they gather: each scan reads again what changed within its overlap.
  */
 const wholeShare = 1 / 3
-/** Children of changed parents are read at most so often. */
+/** Children of changed parents are read at most so often, and what others ask for of them is looked up as often. */
 const childrenEveryMs = 5_000
-/** A scan that did not go well is not tried again for many for so long. */
+/** A scan that did not go well, or answered few, is not tried again for many for so long. */
 const scanAgainMs = 60_000
 /** A drain waits so long for what another process has claimed before it looks again. */
 const claimedWaitMs = 250
@@ -85,24 +88,35 @@ export const manyMin = 25
 export const pagePrice = 10
 const pageRecordsDefault = 100
 
-/** Records that a scan from the cursor would meet again. */
+/** Records that were read one by one: a scan from the cursor would meet them again. */
 interface Met {
   readonly at: number
-  readonly records: number
+  records: number
 }
 
 /** What is known of a resource while the process lives. */
 interface Known {
   restUntil: number
+  /** No scan is thought of for many before this. */
   scanUntil: number
   /** When the whole of it may be read again. */
   wholeAt: number
+  /** When its records may be read again because parents changed. */
   childrenAt: number
   pageRecords: number
-  met: Array<Met>
+  /** How far before its cursor a scan begins. */
+  overlapMs: number
+  readonly met: Array<Met>
 }
 
-const priority = { urgent: { class: "urgent", dueAt: 0 }, live: { class: "live", dueAt: 0 } } as const
+const nothing: ReadonlySet<string> = new Set()
+
+const isRetrievable = ({ resource }: Table) => resource.operations.includes("R")
+
+const urgent: Priority = { class: "urgent", dueAt: 0 }
+
+/** For what nobody waits for by itself, among the scheduled runs that are due now. */
+const live = Effect.map(Clock.currentTimeMillis, (dueAt): Priority => ({ class: "live", dueAt }))
 
 const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boolean) {
   const { company, reader } = options
@@ -118,8 +132,13 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
   let identified: bigint | null = null
   /** Child resources whose parents have changed. */
   const kin = new Set<string>()
-  let isKinKnown = false
-  const busy = new Set<string>()
+  /** When what others ask for of children was last looked up. */
+  let kinKnownAt = Number.NEGATIVE_INFINITY
+  const isKinDue = (path: string) => isDrain || now() >= known(path).childrenAt
+  const isKinKnown = () => now() - kinKnownAt < (isDrain ? Number.POSITIVE_INFINITY : childrenEveryMs)
+  /** Resources of which events want every record. */
+  const wholes = new Set<string>()
+  const turns = Turns.make(now)
   const resources = new Map<string, Known>()
   const known = (path: string): Known => {
     const one = resources.get(path) ?? {
@@ -128,6 +147,7 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
       wholeAt: 0,
       childrenAt: Number.NEGATIVE_INFINITY,
       pageRecords: pageRecordsDefault,
+      overlapMs: company.engine.overlapMs,
       met: []
     }
     resources.set(path, one)
@@ -172,16 +192,18 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
     readonly isOurs: () => boolean
   }
 
-  const changed = ({ tables, path }: Place, written: number) => {
+  const changed = ({ tables, path }: Pick<Place, "tables" | "path">, written: number) => {
     if (written > 0) for (const child of childrenOf(tables, path)) kin.add(child.resource)
   }
 
-  /** Notes records that a scan from the cursor would meet again, and answers how many there are. */
+  /** Notes records that a scan from the cursor would meet again, to a hundredth of the time in which it would. */
   const meet = (path: string, records: number) => {
-    const one = known(path)
-    const since = now() - company.engine.overlapMs
-    one.met = [...one.met.filter(({ at }) => at >= since), ...(records > 0 ? [{ at: now(), records }] : [])]
-    return one.met.reduce((sum, { records: each }) => sum + each, 0)
+    if (records === 0) return
+    const { met, overlapMs } = known(path)
+    const last = met.at(-1)
+    if (last !== undefined && now() - last.at < overlapMs / 100) last.records += records
+    else met.push({ at: now(), records })
+    while (met.length > 1 && now() - met[0]!.at > overlapMs) met.shift()
   }
 
   /** Due events, without those that need no read: they are settled here. */
@@ -215,13 +237,14 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
     return { left, rows, count: asked.length }
   })
 
-  const items = (events: ReadonlyArray<Queue.Asked>): ReadonlyArray<Item> => {
+  const items = (events: ReadonlyArray<Queue.Taken>): ReadonlyArray<Item> => {
     const byRecord = new Map<string, Array<Queue.Asked>>()
     for (const event of events) {
       if (event.recordId === null) continue
       const others = byRecord.get(event.recordId)
-      if (others === undefined) byRecord.set(event.recordId, [event])
-      else others.push(event)
+      const one = Queue.withoutBody(event)
+      if (others === undefined) byRecord.set(event.recordId, [one])
+      else others.push(one)
     }
     return [...byRecord].map(([recordId, asked]) => ({ recordId, events: asked }))
   }
@@ -231,15 +254,36 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
     Effect.gen(function* () {
       const one = known(path)
       if (records <= manyMin || !table.resource.modifiedSince || now() < one.scanUntil) return false
-      const pages = 1 + (records + meet(path, 0)) / one.pageRecords
-      return records > pagePrice * pages && (yield* Queue.followed(companyId, path)).byCursor
+      const isWorth = (met: number) => records > pagePrice * (1 + (records + met) / one.pageRecords)
+      if (!isWorth(0)) return false
+      const { byCursor, overlapMs, lastScan } = yield* Queue.followed(companyId, path)
+      one.overlapMs = Math.max(company.engine.overlapMs, overlapMs)
+      // What the last scan listed is listed again for as long as the overlap reaches back, and what was read since.
+      const last = lastScan !== null && lastScan.msAgo <= one.overlapMs ? lastScan : null
+      const since = now() - (last?.msAgo ?? one.overlapMs)
+      const met = one.met.reduce((sum, { at, records: each }) => (at >= since ? sum + each : sum), last?.records ?? 0)
+      if (byCursor && isWorth(met)) return true
+      one.scanUntil = now() + lookEveryMs
+      return false
     })
 
-  const learn = (place: Place, { totals: { inserted, updated, deleted, records, pages } }: Outcome) => {
-    if (pages > 0) known(place.path).pageRecords = Math.max(known(place.path).pageRecords, Math.ceil(records / pages))
-    meet(place.path, inserted + updated)
-    changed(place, inserted + updated + deleted)
-  }
+  /** Reads what changed; where somebody else is at it, the run fails at once. */
+  const read = ({ companyId, tables, table, path }: Place, reads: RefreshOptions["reads"], as: Priority = urgent) =>
+    Effect.gen(function* () {
+      const beganAt = now()
+      const outcome = yield* refresh({ company, companyId, tables, table, reads, waits: false }).pipe(
+        Effect.provideService(Priority, as)
+      )
+      const { kind, totals: did } = outcome
+      const one = known(path)
+      if (did.pages > 0) one.pageRecords = Math.max(one.pageRecords, Math.ceil(did.records / did.pages))
+      changed({ tables, path }, did.inserted + did.updated + did.deleted)
+      if (kind !== null && kind !== "children") {
+        const requestsMs = (did.requests * 60_000) / (company.requestsPerMinute ?? Number.POSITIVE_INFINITY)
+        one.wholeAt = beganAt + Math.max(requestsMs, now() - beganAt) / wholeShare
+      }
+      return { outcome, beganAt }
+    })
 
   /** Writes down what the failure of a scan means for the events that asked for it. */
   const scanFailed = Effect.fnUntraced(function* (
@@ -250,7 +294,8 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
     if (failure.kind === "DatabaseError") return yield* databaseFailed(failure)
     const blame = yield* health.blame(failure, beganAt)
     const reason = `${failure.message}; ${failure.remedy}`
-    if (blame === "away") return
+    // The resource rests, and what waits goes on waiting. A drain does not.
+    if (blame === "away" || (blame === "busy" && !isDrain)) return
     yield* judge(
       events.map((event): Queue.Verdict => {
         if (blame === "one") return failed(event, reason)
@@ -263,52 +308,74 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
   const databaseFailed = ({ message }: Failure) =>
     Effect.fail(new DatabaseError({ operation: "act on events", code: undefined, message, isRetryable: false }))
 
-  /** Reads what changed in the whole resource, for events that nothing less answers. */
-  const readWhole = Effect.fnUntraced(function* (place: Place, events: ReadonlyArray<Queue.Asked>) {
-    const { companyId, tables, table, path } = place
-    const beganAt = now()
-    const outcome = yield* refresh({ company, companyId, tables, table, reads: "changes" }).pipe(
-      Effect.provideService(Priority, table.resource.modifiedSince ? priority.urgent : priority.live)
-    )
-    learn(place, outcome)
-    const requestsMs = (outcome.totals.requests * 60_000) / (company.requestsPerMinute ?? Number.POSITIVE_INFINITY)
-    known(path).wholeAt = beganAt + Math.max(requestsMs, now() - beganAt) / wholeShare
-    if (outcome.failure !== null) return yield* scanFailed(events, outcome.failure, beganAt)
-    yield* health.answered
-  })
+  /** Whether what changed in the whole resource can be read from its cursor on. */
+  const isIncremental = ({ table }: Place, followed: Queue.Followed) =>
+    table.resource.modifiedSince && followed.byCursor
 
   /** How long the whole of a resource is not to be read. What others read meanwhile answers its events too. */
-  const wholeWaitMs = Effect.fnUntraced(function* ({ companyId, table, path }: Place, scannedInVain: boolean) {
-    if (scannedInVain) return restMs
+  const wholeWaitMs = (place: Place, followed: Queue.Followed) => {
     if (isDrain) return 0
-    const budgetMs = known(path).wholeAt - now()
-    if (table.resource.modifiedSince) return Math.max(0, budgetMs)
-    const { fullMsAgo } = yield* Queue.followed(companyId, path)
-    return Math.max(0, budgetMs, fullMsAgo === null ? 0 : sweepEveryMs - fullMsAgo)
-  })
+    const { fullMsAgo } = followed
+    const sweepMs = fullMsAgo === null || isIncremental(place, followed) ? 0 : sweepEveryMs - fullMsAgo
+    return Math.max(0, known(place.path).wholeAt - now(), sweepMs)
+  }
 
-  /** Reads the records of the parents that events name. */
-  const readSiblings = Effect.fnUntraced(function* (
+  /** Reads what changed in the whole resource, for events that nothing less answers. */
+  const readWhole = Effect.fnUntraced(function* (
     place: Place,
-    field: string,
-    byParent: ReadonlyMap<bigint, string>,
+    followed: Queue.Followed,
     events: ReadonlyArray<Queue.Asked>
   ) {
-    const { companyId, tables, table, path } = place
-    const beganAt = now()
+    // A full scan takes its time, and is not what an event is worth.
+    const as = isIncremental(place, followed) ? urgent : yield* live
+    const { outcome, beganAt } = yield* read(place, "changes", as)
+    if (outcome.failure !== null) yield* scanFailed(events, outcome.failure, beganAt)
+    else yield* health.answered
+  })
+
+  /** Whether reading the records of so many more parents may come to reading every record. */
+  const mayReadAll = ({ byParent, parentsAsked }: Queue.Followed, more: number) =>
+    !byParent || parentsAsked + more > parentsMax
+
+  /** Whether the whole is read beside the events. A drain has nothing else to do meanwhile. */
+  const isApart = (place: Place, followed: Queue.Followed) => !isDrain && !isIncremental(place, followed)
+
+  /** By event the parent that it names, where a list of the parent's records answers it. */
+  const parentsOf = ({ table }: Place, followed: Queue.Followed, events: ReadonlyArray<Queue.Taken>) => {
+    const { parent, modifiedSince } = table.resource
+    const byParent = new Map<bigint, string>()
+    // Before its first full scan a resource is not read by parts.
+    if (parent === null || modifiedSince || followed.fullMsAgo === null) return byParent
+    for (const { id, recordId, body } of events) {
+      if (recordId === null) continue
+      const event = reader.read(body)
+      const value = isEvent(event) ? event.value(parent.field) : null
+      if (value !== null && Queue.isNumber(value)) byParent.set(id, value)
+    }
+    return byParent
+  }
+
+  /** Reads the records of these parents, for the events that name them; true when that went well. */
+  const readSiblings = Effect.fnUntraced(function* (
+    place: Place,
+    byParent: ReadonlyMap<bigint, string>,
+    among: ReadonlyArray<Queue.Asked>,
+    as: Priority
+  ) {
+    const { companyId, table, path } = place
+    const { field } = table.resource.parent!
+    const events = among.filter(({ id }) => byParent.has(id))
     yield* Queue.askForChildren(companyId, path, field, new Set(byParent.values()))
-    const outcome = yield* refresh({ company, companyId, tables, table, reads: "children" }).pipe(
-      Effect.provideService(Priority, priority.urgent)
-    )
-    learn(place, outcome)
+    const { outcome, beganAt } = yield* read(place, "children", as)
     if (!isRead(outcome)) {
       if (outcome.failure !== null) yield* scanFailed(events, outcome.failure, beganAt)
-      return
+      return false
     }
     yield* health.answered
     const unanswered = yield* Queue.unansweredOf(companyId, path, field)
-    const answered = events.filter(({ id }) => !unanswered.has(byParent.get(id) ?? ""))
+    const answered = events.filter(({ id }) => !unanswered.has(byParent.get(id)!))
     yield* judgeRead(answered, yield* Queue.compare(table, companyId, answered), outcome.runId)
+    return true
   })
 
   /** Settles events whose records were read by a list: found, or not to be seen yet, or not there. */
@@ -334,69 +401,83 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
     )
 
   /** Acts on what is due until nothing is; fails only with the database. */
-  const workThrough = Effect.fnUntraced(function* (place: Place) {
+  const workThrough = Effect.fnUntraced(function* (place: Place, wasLeft: boolean) {
     const { path, table, companyId, tables } = place
-    const { operations, parent, modifiedSince } = table.resource
-    const isRetrievable = operations.includes("R")
-    const nothing: ReadonlySet<string> = new Set()
     /** Whether the last scan settled nothing: then it is not the scan that is missing. */
     let scannedInVain = false
+    /** The events that the last scan for many was to answer. */
+    let scannedFor: ReadonlySet<bigint> = new Set()
+    /** When the whole of the resource is due to be read, where an event asks for it. */
+    let wholeDueAt = Number.NEGATIVE_INFINITY
+    let takesOver = wasLeft
+    const beganAt = now()
     while (health.awayMs() === 0 && place.isOurs()) {
+      if (turns.isWanted(path, beganAt)) return
+      if (now() - beganAt >= turnMs) return rest(path, handOverMs)
       const { left, rows, count } = yield* look(place, nothing)
+      if (left.filter(({ id }) => scannedFor.has(id)).length * 2 > scannedFor.size) {
+        known(path).scanUntil = now() + scanAgainMs
+      }
+      scannedFor = new Set()
       if (count === 0) return
       if (left.length < count) scannedInVain = false
       if (left.length === 0) continue
       const whole = left.filter(({ recordId }) => recordId === null)
       const numbered = left.filter(({ recordId }) => recordId !== null)
-      if (!isRetrievable) {
+      if (!isRetrievable(table)) {
         const covered = numbered.filter(({ id }) => rows.get(id)?.isCovered === true)
         if (covered.length > 0) {
           yield* judgeRead(covered, rows, null)
           scannedInVain = false
           continue
         }
-        const byParent = new Map(
-          parent === null || modifiedSince
-            ? []
-            : numbered.flatMap(({ id, body }) => {
-                const event = reader.read(body)
-                const value = isEvent(event) ? event.value(parent.field) : null
-                return value !== null && Queue.isNumber(value) ? [[id, value] as const] : []
-              })
-        )
-        if (parent !== null && byParent.size > 0 && (yield* Queue.followed(companyId, path)).fullMsAgo !== null) {
-          const siblings = numbered.filter(({ id }) => byParent.has(id))
-          yield* readSiblings(place, parent.field, byParent, siblings)
-          if (siblings.length === left.length) continue
+        const followed = yield* Queue.followed(companyId, path)
+        const waitMs = scannedInVain ? restMs : wholeWaitMs(place, followed)
+        const byParent = parentsOf(place, followed, numbered)
+        const mayBeAll = mayReadAll(followed, new Set(byParent.values()).size)
+        if (byParent.size > 0 && (isDrain || !mayBeAll)) {
+          if (!(yield* readSiblings(place, byParent, numbered, urgent))) return rest(path, restMs)
+          if (byParent.size === left.length) continue
         }
-        const others = left.filter(({ id }) => !byParent.has(id))
-        if (others.length === 0) continue
-        const waitMs = yield* wholeWaitMs(place, scannedInVain)
         if (waitMs > 0) return rest(path, Math.min(waitMs, restMs))
-        yield* readWhole(place, others)
+        if (isApart(place, followed)) {
+          // They wait until it is done.
+          wholes.add(path)
+          return rest(path, restMs)
+        }
+        yield* readWhole(
+          place,
+          followed,
+          left.filter(({ id }) => !byParent.has(id))
+        )
         scannedInVain = true
         continue
       }
-      if (whole.length > 0) {
-        const waitMs = yield* wholeWaitMs(place, scannedInVain)
-        if (waitMs > 0 && numbered.length === 0) return rest(path, Math.min(waitMs, restMs))
-        if (waitMs === 0) {
-          yield* readWhole(place, whole)
+      if (whole.length > 0 && now() >= wholeDueAt) {
+        const followed = yield* Queue.followed(companyId, path)
+        const waitMs = scannedInVain ? restMs : wholeWaitMs(place, followed)
+        wholeDueAt = now() + waitMs
+        if (waitMs === 0 && isApart(place, followed)) {
+          wholes.add(path)
+          wholeDueAt = now() + restMs
+        } else if (waitMs === 0) {
+          yield* readWhole(place, followed, whole)
           scannedInVain = true
           if (numbered.length === 0) continue
         }
       }
+      if (numbered.length === 0) return rest(path, Math.min(wholeDueAt - now(), restMs))
       const first = items(numbered)
       if (yield* isScanWorth(place, first.length)) {
-        const beganAt = now()
-        const outcome = yield* refresh({ company, companyId, tables, table, reads: "changes" }).pipe(
-          Effect.provideService(Priority, priority.urgent)
-        )
-        learn(place, outcome)
-        if (outcome.failure === null) yield* health.answered
-        else yield* health.blame(outcome.failure, beganAt)
+        const scanned = yield* read(place, "changes")
+        const blame =
+          scanned.outcome.failure === null
+            ? yield* Effect.as(health.answered, null)
+            : yield* health.blame(scanned.outcome.failure, scanned.beganAt)
         // What it left is read one by one.
-        known(path).scanUntil = now() + (isRead(outcome) ? lookEveryMs : scanAgainMs)
+        const pauseMs = isRead(scanned.outcome) ? lookEveryMs : blame === "busy" ? failedRestMs : scanAgainMs
+        known(path).scanUntil = now() + pauseMs
+        scannedFor = new Set(isRead(scanned.outcome) ? numbered.map(({ id }) => id) : [])
         continue
       }
       const never = { arrivals: -1, ms: Number.NEGATIVE_INFINITY }
@@ -407,6 +488,7 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
         tables,
         table,
         health,
+        takesOver,
         first,
         more: (inHand) =>
           Effect.gen(function* () {
@@ -415,12 +497,13 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
             if (!isDrain && lookedAt.arrivals === arrivals && now() - lookedAt.ms < lookEveryMs) return []
             const at = { arrivals, ms: now() }
             const found = yield* look(place, inHand)
-            const isOther = found.left.some(({ recordId }) => recordId === null)
+            const asksForWhole = found.left.some(({ recordId }) => recordId === null)
             const next = items(found.left)
-            if (isOther || (yield* isScanWorth(place, next.length))) return null
+            if ((asksForWhole && now() >= wholeDueAt) || (yield* isScanWorth(place, next.length))) return null
             if (next.length === 0) lookedAt = at
             return next
           }),
+        isWanted: () => turns.isWanted(path, beganAt),
         lingerMs: isDrain ? 0 : lingerMs,
         told: (verdicts, landed: Landed | null) => {
           told(verdicts)
@@ -430,14 +513,14 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
           meet(path, landed.inserted + landed.updated)
           changed(place, landed.inserted + landed.updated + landed.deleted)
         }
-      }).pipe(Effect.provideService(Priority, priority.urgent))
+      })
+      takesOver = false
       if (outcome.failure !== null) {
         const { kind } = outcome.failure
         if (kind === "DatabaseError") return yield* databaseFailed(outcome.failure)
         // Somebody else has it: what waits goes on waiting.
         return rest(path, kind === "TableChanged" ? 0 : restMs)
       }
-      if (outcome.durationMs >= turnMs) yield* Effect.sleep(handOverMs)
     }
   })
 
@@ -446,45 +529,60 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
     Effect.scoped(
       Effect.gen(function* () {
         const { path } = table.resource
-        let isOurs = yield* Queue.claim(name, path, owner)
-        if (!isOurs) return
+        const claimed = yield* Queue.claim(name, path, owner)
+        if (!claimed.isOurs) return
+        let isOurs = true
         yield* Effect.addFinalizer(() => Effect.ignore(Queue.release(name, path, owner)))
         const renew = Effect.delay(Queue.claim(name, path, owner), renewEveryMs).pipe(
-          Effect.tap((ours) =>
+          Effect.tap((again) =>
             Effect.sync(() => {
-              isOurs = ours
+              isOurs = again.isOurs
             })
           ),
           Effect.ignore
         )
         yield* Effect.forkScoped(Effect.forever(renew))
-        yield* workThrough({ companyId, tables, table, path, isOurs: () => isOurs }).pipe(
+        yield* workThrough({ companyId, tables, table, path, isOurs: () => isOurs }, claimed.wasLeft).pipe(
           Effect.withSpan("webhook.act", { attributes: { "tributary.company": name, "tributary.resource": path } })
         )
       })
     )
 
+  /** Reads every record, or those of many parents, for the events that want that. */
+  const readApart = Effect.fnUntraced(function* (place: Place) {
+    const { path, companyId, table } = place
+    wholes.delete(path)
+    const { left } = yield* look(place, nothing)
+    const asking = isRetrievable(table) ? left.filter(({ recordId }) => recordId === null) : left
+    const followed = yield* Queue.followed(companyId, path)
+    const byParent = parentsOf(place, followed, asking)
+    const mayBeAll = mayReadAll(followed, new Set(byParent.values()).size)
+    if (byParent.size > 0 && mayBeAll) yield* readSiblings(place, byParent, asking, yield* live)
+    else if (asking.length > 0) yield* readWhole(place, followed, asking)
+  })
+
   /** Reads the children of the parents that changed. */
-  const readKin = Effect.fnUntraced(function* (companyId: bigint, tables: ReadonlyMap<string, Table>, table: Table) {
-    const { path } = table.resource
-    const beganAt = now()
+  const readKin = Effect.fnUntraced(function* (place: Place) {
+    const { path, companyId } = place
     kin.delete(path)
-    known(path).childrenAt = beganAt
-    if (!(yield* Queue.asksForChildren(companyId)).includes(path)) return
-    const outcome = yield* refresh({ company, companyId, tables, table, reads: "children" }).pipe(
-      Effect.provideService(Priority, priority.live)
-    )
-    const place = { companyId, tables, table, path, isOurs: () => true }
-    learn(place, outcome)
+    known(path).childrenAt = now() + childrenEveryMs
+    const followed = yield* Queue.followed(companyId, path)
+    // Where it was never read in full, the first full scan answers everything that is asked.
+    if (followed.parentsAsked === 0 || followed.fullMsAgo === null) return
+    if (mayReadAll(followed, 0) && wholeWaitMs(place, followed) > 0) {
+      kin.add(path)
+      return
+    }
+    const { outcome, beganAt } = yield* read(place, "children", yield* live)
     if (outcome.failure === null) return yield* health.answered
     const blame = yield* health.blame(outcome.failure, beganAt)
     // What a drain leaves is durable: the next worker finds it.
-    if (blame !== "barred" && !isDrain) kin.add(path)
+    if (!isDrain) kin.add(path)
+    if (blame === "barred" || blame === "one") known(path).childrenAt = now() + scanAgainMs
     if (outcome.failure.kind === "DatabaseError") return yield* databaseFailed(outcome.failure)
   })
 
-  interface Task {
-    readonly path: string
+  interface Task extends Turns.Task {
     readonly run: Effect.Effect<void, DatabaseError, Database | SqlClient.SqlClient>
   }
 
@@ -493,8 +591,9 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
     const none = { tasks: [] as ReadonlyArray<Task>, waits: false }
     if (health.awayMs() > 0) return none
     const due = yield* Queue.due(name, owner)
-    const isAtWork = due.every(({ resource }) => resource !== null && busy.has(resource))
-    if (isAtWork && kin.size === 0 && isKinKnown) return none
+    const isAtWork = due.every(({ resource }) => resource !== null && turns.isBusy("events", resource))
+    const isQuiet = () => isKinKnown() && wholes.size === 0 && ![...kin].some(isKinDue)
+    if (isAtWork && isQuiet()) return none
     const tables = yield* Effect.mapError(company.tables, DatabaseError.from("read the tables"))
     if (due.some(({ resource }) => resource === null || !tables.has(resource))) {
       totals.ignored += yield* Queue.ignoreOthers(name, tables.keys())
@@ -503,35 +602,47 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
       const table = resource === null ? undefined : tables.get(resource)
       return table === undefined ? [] : [{ path: table.resource.path, table, isClaimed }]
     })
-    if (own.length === 0 && kin.size === 0 && isKinKnown) return none
+    if (own.length === 0 && isQuiet()) return none
     const companyId = yield* identify
     if (companyId === null) return none
-    if (!isKinKnown) {
+    if (!isKinKnown()) {
       for (const path of yield* Queue.asksForChildren(companyId)) kin.add(path)
-      isKinKnown = true
+      kinKnownAt = now()
     }
-    const isIdle = (path: string) => !busy.has(path) && now() >= known(path).restUntil
-    const events = own
-      .filter(({ path, isClaimed }) => !isClaimed && isIdle(path))
-      .map(({ path, table }): Task => ({ path, run: work(companyId, tables, table) }))
-    const taken = new Set(events.map(({ path }) => path))
-    const children = [...kin].flatMap((path): ReadonlyArray<Task> => {
+    const isIdle = (path: string) => !turns.isBusy("events", path) && now() >= known(path).restUntil
+    const scans = [...new Set([...wholes, ...[...kin].filter(isKinDue)])].flatMap((path): ReadonlyArray<Task> => {
       const table = tables.get(path)
-      if (table === undefined) kin.delete(path)
-      const isDue = isDrain || now() - known(path).childrenAt >= childrenEveryMs
-      return table === undefined || !isDue || !isIdle(path) || taken.has(path)
-        ? []
-        : [{ path, run: readKin(companyId, tables, table) }]
+      if (table === undefined) {
+        kin.delete(path)
+        wholes.delete(path)
+      }
+      // Events that are read by a list need the same lane.
+      const isFree = table !== undefined && (isRetrievable(table) || !turns.isBusy("events", path))
+      if (table === undefined || !isFree || turns.isBusy("scan", path)) return []
+      const place: Place = { companyId, tables, table, path, isOurs: () => true }
+      return [{ path, kind: "scan", run: wholes.has(path) ? readApart(place) : readKin(place) }]
     })
-    return { tasks: [...events, ...children], waits: own.some(({ path, isClaimed }) => isClaimed || !isIdle(path)) }
+    const scanned = new Set(scans.map(({ path }) => path))
+    const isScanned = (path: string) => scanned.has(path) || turns.isBusy("scan", path)
+    const events = own
+      .filter(({ path, table, isClaimed }) => !isClaimed && isIdle(path) && (isRetrievable(table) || !isScanned(path)))
+      .map(({ path, table }): Task => ({ path, kind: "events", run: work(companyId, tables, table) }))
+    return { tasks: [...events, ...scans], waits: own.some(({ path, isClaimed }) => isClaimed || !isIdle(path)) }
   })
 
   /** Holds the resource against itself while the task runs. */
-  const running = ({ path, run }: Task) =>
-    Effect.suspend(() => {
-      busy.add(path)
-      return run
+  const running = (task: Task) => {
+    const { path, kind, run } = task
+    return Effect.suspend(() => {
+      turns.begin(task)
+      return Effect.provideService(run, Priority, urgent)
     }).pipe(
+      Effect.tap(() =>
+        Effect.sync(() => {
+          // What was read is looked at now.
+          if (kind === "scan") rest(path, 0)
+        })
+      ),
       Effect.tapCause(() =>
         Effect.sync(() => {
           rest(path, failedRestMs)
@@ -539,30 +650,31 @@ const make = Effect.fnUntraced(function* (options: WorkerOptions, isDrain: boole
       ),
       Effect.ensuring(
         Effect.sync(() => {
-          busy.delete(path)
+          turns.end(task)
         })
       )
     )
+  }
 
   const arrived = () => {
     arrivals += 1
   }
 
-  return { tasks, running, busy, health, totals, arrived }
+  return { tasks: Effect.provideService(tasks, Priority, urgent), turns, running, health, totals, arrived }
 })
 
-/** Tells of failures of the database once, until it answers again. */
+/** Tells of what fails with the database once, until it goes well: the look for work, or the work on a resource. */
 const teller = (name: string) => {
-  let isFailing = false
+  const failing = new Set<string>()
   return {
-    failed: (error: DatabaseError) =>
+    failed: (what: string) => (error: DatabaseError) =>
       Effect.suspend(() => {
-        if (isFailing) return Effect.void
-        isFailing = true
-        return Effect.logWarning(`company ${name}: events cannot be acted on now: ${error.message}`)
+        if (failing.has(what)) return Effect.void
+        failing.add(what)
+        return Effect.logWarning(`company ${name}: ${what} must wait: ${error.message}`)
       }),
-    fine: () => {
-      isFailing = false
+    fine: (what: string) => {
+      failing.delete(what)
     }
   }
 }
@@ -580,15 +692,16 @@ export const run = (options: WorkerOptions): Effect.Effect<never, never, Databas
       for (;;) {
         if (latch !== undefined) yield* latch.close
         const found = yield* Effect.result(worker.tasks)
-        if (found._tag === "Failure") yield* tell.failed(found.failure)
+        if (found._tag === "Failure") yield* tell.failed("events")(found.failure)
         else {
-          tell.fine()
-          for (const task of found.success.tasks.slice(0, concurrency - worker.busy.size)) {
-            worker.busy.add(task.path)
+          tell.fine("events")
+          for (const task of worker.turns.admit(found.success.tasks)) {
+            const what = `${task.kind === "events" ? "events of" : "reading"} ${task.path}`
             yield* FiberSet.run(
               fibers,
               worker.running(task).pipe(
-                Effect.catch(tell.failed),
+                Effect.tap(() => Effect.sync(() => tell.fine(what))),
+                Effect.catch(tell.failed(what)),
                 Effect.catchDefect((defect) =>
                   Effect.logError(
                     `company ${options.company.name}: ${task.path}: this is a fault of the program`,
@@ -618,7 +731,7 @@ export const drain = (options: WorkerOptions): Effect.Effect<Worked, DatabaseErr
       const result = yield* Effect.result(
         Effect.gen(function* () {
           const { tasks, waits } = yield* worker.tasks
-          yield* Effect.forEach(tasks, worker.running, { concurrency, discard: true })
+          yield* Effect.forEach(tasks, worker.running, { concurrency: Turns.room.events, discard: true })
           return tasks.length > 0 ? "more" : waits ? "waits" : "nothing"
         })
       )

@@ -5,7 +5,7 @@
  * answer took. Each connection has one delivery under way. Every delivery is of an event of its own.
  */
 import { createHmac } from "node:crypto"
-import { connect } from "node:net"
+import { Line, postOf } from "./wire.ts"
 
 const [port, secret, seconds, connections] = process.argv.slice(2)
 const requestsPerSecondMax = 40_000
@@ -18,11 +18,12 @@ const requestOf = (number: number): Buffer => {
   const head = `{"id":"evt_${run}_${number}","type":"orders.updated","createdate":"2026-01-02T03:04:05Z","companyid":1,"data":{"id":${number + 1},"lastchangedate":"2026-01-02T03:04:05Z","status":"open","memo":"`
   const body = `${head}${"x".repeat(bodyBytes - head.length - 3)}"}}`
   const v1 = createHmac("sha256", secret!).update(`${t}.${body}`).digest("hex")
-  return Buffer.from(
-    `POST /hooks/acme HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/json\r\n` +
-      `Svc-Signature: t=${t},v1=${v1}\r\nSvc-Event-Id: evt_${run}_${number}\r\nSvc-Event-Type: orders.updated\r\n` +
-      `Svc-Delivery-Attempt: 1\r\nContent-Length: ${body.length}\r\n\r\n${body}`
-  )
+  return postOf(`127.0.0.1:${port}`, "/hooks/acme", body, [
+    `Svc-Signature: t=${t},v1=${v1}`,
+    `Svc-Event-Id: evt_${run}_${number}`,
+    "Svc-Event-Type: orders.updated",
+    "Svc-Delivery-Attempt: 1"
+  ])
 }
 
 const requests = Array.from({ length: Math.ceil(Number(seconds) * requestsPerSecondMax) }, (_, number) =>
@@ -37,37 +38,18 @@ const now = () => Number(process.hrtime.bigint()) / 1e6
 const began = now()
 const endsAt = began + Number(seconds) * 1000
 
-const drive = () =>
-  new Promise<void>((resolve, reject) => {
-    const socket = connect(Number(port), "127.0.0.1")
-    socket.setNoDelay(true)
-    let sentAt = 0
-    let answer = ""
-    const send = () => {
-      const request = now() < endsAt ? requests[next++] : undefined
-      if (request === undefined) {
-        socket.end()
-        return resolve()
-      }
-      sentAt = now()
-      socket.write(request)
-    }
-    socket.setEncoding("latin1")
-    socket.on("connect", send)
-    socket.on("error", reject)
-    socket.on("data", (chunk: string) => {
-      answer += chunk
-      const end = answer.indexOf("\r\n\r\n")
-      if (end < 0) return
-      const length = /content-length: (\d+)/i.exec(answer)
-      if (answer.length < end + 4 + Number(length?.[1] ?? 0)) return
-      if (answer.startsWith("HTTP/1.1 204")) acks += 1
-      else others += 1
-      times.push(now() - sentAt)
-      answer = ""
-      send()
-    })
-  })
+const drive = async () => {
+  const line = await Line.open(Number(port))
+  for (;;) {
+    const request = now() < endsAt ? requests[next++] : undefined
+    if (request === undefined) return line.close()
+    const sentAt = now()
+    const { status } = await line.ask(request)
+    times.push(now() - sentAt)
+    if (status === 204) acks += 1
+    else others += 1
+  }
+}
 
 await Promise.all(Array.from({ length: Number(connections) }, drive))
 const took = (now() - began) / 1000

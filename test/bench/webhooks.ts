@@ -8,11 +8,11 @@
  * warehouse afterwards.
  */
 import { setTimeout as sleep } from "node:timers/promises"
-import { Pool } from "undici"
 import { signatureOf } from "../support/deliveries.ts"
 import type { Figure } from "./Figures.ts"
 import { measureReceiver } from "./receiver.ts"
 import type { Serving, Source, Stand, Warehouse } from "./Stand.ts"
+import { lines as linesTo, postOf } from "./wire.ts"
 
 const connections = 64
 
@@ -69,6 +69,8 @@ const rounds = (seconds * 1000) / roundMs
 /** How long before the first event of a round is sent its records change. */
 const leadMs = 300
 const drainMaxMs = 60_000
+/** Rounds that may change records at the same time. */
+const changersMax = 4
 
 type Values = Readonly<Record<string, unknown>>
 
@@ -109,7 +111,7 @@ interface Delivery {
 
 /** Records of a round change; answers an event of each change, in their order. */
 const changeRound = async (
-  { reference }: Source,
+  change: (resource: string, records: ReadonlyArray<Values>) => Promise<ReadonlyArray<Values>>,
   round: number,
   ids: ReadonlyMap<string, ReadonlyArray<number>>
 ): Promise<ReadonlyArray<Delivery>> => {
@@ -119,11 +121,10 @@ const changeRound = async (
     if (times === 1 && known.length < records * rounds) throw new Error(`there are too few ${resource}`)
     const chosen = Array.from({ length: records }, (_, place) => known[(round * records + place) % known.length]!)
     for (let time = 0; time < times; time += 1) {
-      const { records: stored } = (await reference.control("POST", "/records", {
-        company: 1,
+      const stored = await change(
         resource,
-        records: chosen.map((id) => ({ id, [textOf[resource]!]: `r${round}.${time}` }))
-      })) as { readonly records: ReadonlyArray<Values> }
+        chosen.map((id) => ({ id, [textOf[resource]!]: `r${round}.${time}` }))
+      )
       for (const data of stored) {
         const eventId = `evt_bench_${round}_${deliveries.length}`
         const type = `${resource}.updated`
@@ -154,24 +155,34 @@ const sendAll = async (source: Source, serving: Serving, secret: string): Promis
       records.map((record) => Number((JSON.parse(record) as Values)["id"]))
     )
   }
-  const pool = new Pool(serving.url, { connections, pipelining: 1 })
+  const { host, port } = new URL(serving.url)
+  const control = new URL(source.reference.controlUrl)
+  const [toReceiver, toControl] = await Promise.all([
+    linesTo(Number(port), connections),
+    linesTo(Number(control.port), changersMax)
+  ])
+  const change = async (resource: string, records: ReadonlyArray<Values>): Promise<ReadonlyArray<Values>> => {
+    const request = postOf(
+      control.host,
+      `${control.pathname.replace(/\/$/, "")}/records`,
+      JSON.stringify({ company: 1, resource, records }),
+      []
+    )
+    const { status, body } = await toControl.ask(request)
+    if (status !== 200) throw new Error(`records were not changed: ${status} ${body}`)
+    return (JSON.parse(Buffer.from(body, "latin1").toString()) as { records: ReadonlyArray<Values> }).records
+  }
   const send = async ({ eventId, type, body }: Delivery, dueAt: number): Promise<Sent> => {
     const t = Math.floor(Date.now() / 1000)
     try {
-      const { statusCode, body: answer } = await pool.request({
-        method: "POST",
-        path: serving.path,
-        headers: {
-          "content-type": "application/json",
-          "svc-signature": signatureOf(secret, t, body),
-          "svc-event-id": eventId,
-          "svc-event-type": type,
-          "svc-delivery-attempt": "1"
-        },
-        body
-      })
-      await answer.dump()
-      return { eventId, status: statusCode, ms: now() - dueAt }
+      const request = postOf(host, serving.path, body, [
+        `Svc-Signature: ${signatureOf(secret, t, body)}`,
+        `Svc-Event-Id: ${eventId}`,
+        `Svc-Event-Type: ${type}`,
+        "Svc-Delivery-Attempt: 1"
+      ])
+      const { status } = await toReceiver.ask(request)
+      return { eventId, status, ms: now() - dueAt }
     } catch {
       return { eventId, status: null, ms: now() - dueAt }
     }
@@ -184,7 +195,7 @@ const sendAll = async (source: Source, serving: Serving, secret: string): Promis
   const sendRound = async (round: number) => {
     const roundAt = began + round * roundMs
     await until(roundAt - leadMs)
-    const deliveries = await changeRound(source, round, ids)
+    const deliveries = await changeRound(change, round, ids)
     for (const [place, delivery] of deliveries.entries()) {
       const dueAt = roundAt + (place * roundMs) / eventsPerRound
       if (dueAt > now()) await until(dueAt)
@@ -193,7 +204,8 @@ const sendAll = async (source: Source, serving: Serving, secret: string): Promis
   }
   await Promise.all(Array.from({ length: rounds }, (_, round) => sendRound(round)))
   const all = await Promise.all(sent)
-  await pool.close()
+  toReceiver.close()
+  toControl.close()
   return all
 }
 

@@ -1,10 +1,11 @@
 /**
  * A proxy with TLS between the service's sender and the receiver that does what networks, proxies and strangers do:
- * deliveries are passed on twice, late, out of order, not at all, or their answer is lost; old ones come again; forged
- * ones come between.
+ * deliveries are passed on up to 20 times, late, out of order, not at all, or their answer is lost; old ones come again;
+ * forged ones come between. The weather changes: for a while few attempts of a company are dropped, then most or all.
  *
  * Promise: whatever is done is drawn from one chance and counted. An answer of 2xx reaches the sender only for what the
  * receiver has acknowledged, or will have: what is held back to come out of order is passed on until it is acknowledged.
+ * However little is sent, some events of every company are doomed, and every ninth attempt or so meets a forgery.
  */
 import { Agent, request as httpRequest } from "node:http"
 import { createServer, type Server } from "node:https"
@@ -51,6 +52,12 @@ export interface Chaos {
   readonly secrets: Map<string, string>
   /** Attempts that came from the sender. */
   readonly attempts: () => number
+  /** From now on nothing of the company arrives. */
+  readonly shut: (company: string) => void
+  /** From now on whatever comes is passed on as it is. */
+  readonly calm: () => void
+  /** Passes old deliveries on again, one after the other, until the work is done. */
+  readonly replayDuring: (work: Promise<unknown>) => Promise<void>
   /** Waits until nothing is held back any more. */
   readonly flush: () => Promise<void>
   readonly close: () => Promise<void>
@@ -71,7 +78,36 @@ const toleranceSeconds = 300
 /** Old ones are passed on again while they are surely within the window. */
 const replaySeconds = 200
 const remembered = 300
+const replayEveryMs = 20
 const requestMaxMs = 10_000
+const copiesMax = 20
+/** Attempts from one forgery to the next, at most; half of it on average. */
+const forgedWithin = 17
+/** Events until the first one of a lane that is doomed, and from one to the next, at most. */
+const doomedFirstWithin = 40
+const doomedWithin = 400
+/** The attempts of events that are doomed, as they are counted. */
+export const doomedFate = "refused until it is given up"
+
+/** What a lane meets for a while. */
+interface Weather {
+  readonly isFoul: boolean
+  /** The share of attempts that do not arrive. */
+  readonly drop: number
+  /** How often a delivery is passed on at most. */
+  readonly copies: number
+  /** Attempts until it changes. */
+  left: number
+}
+
+/** Fair and foul take turns, so that no subscription is disabled by chance: that takes 24 failed attempts in a row. */
+const nextWeather = (chance: Chance, before: Weather | null): Weather => {
+  const isFoul = before === null ? chance.is(0.3) : !before.isFoul
+  const copies = chance.between(1, copiesMax)
+  return isFoul
+    ? { isFoul, copies, drop: chance.is(0.3) ? 1 : 0.5 + 0.5 * chance.next(), left: chance.between(3, 15) }
+    : { isFoul, copies, drop: 0.1 * chance.next() ** 2, left: chance.between(20, 150) }
+}
 
 const isSuccess = (status: number | null): boolean => status !== null && status >= 200 && status < 300
 const flat = (headers: IncomingHttpHeaders): Readonly<Record<string, string>> =>
@@ -83,13 +119,14 @@ const flat = (headers: IncomingHttpHeaders): Readonly<Record<string, string>> =>
 
 export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
   const counts = new Map<string, number>()
-  const count = (what: string) => counts.set(what, (counts.get(what) ?? 0) + 1)
+  const count = (what: string, times = 1) => counts.set(what, (counts.get(what) ?? 0) + times)
   const forged = new Map<string, Map<string, number>>()
   const secrets = new Map<string, string>()
   const agent = new Agent({ keepAlive: true, maxSockets: 64 })
   const underway = new Set<Promise<unknown>>()
   let attempts = 0
   let written = 0
+  let isCalm = false
   const over = new AbortController()
 
   const post = (
@@ -133,6 +170,12 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
     const past: Array<Delivery> = []
     let held: Array<{ left: number; readonly delivery: Delivery }> = []
     let forgedSoFar = 0
+    let isShut = false
+    let weather = nextWeather(chance, null)
+    /** Of its own, since how often it is asked depends on the time that things take. */
+    const replayed = new Chance(chance.below(2 ** 31))
+    let untilForged = chance.between(1, forgedWithin)
+    let untilDoomed = chance.between(1, doomedFirstWithin)
 
     const along = <A>(work: Promise<A>): Promise<A> => {
       underway.add(work)
@@ -163,7 +206,19 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
       for (const { delivery } of due) void along(passUntilAcknowledged(delivery))
     }
 
-    const forge = async (delivery: Delivery) => {
+    /** An old delivery, unless none is surely within the window. */
+    const old = () => {
+      const one = past.length === 0 ? undefined : replayed.pick(past)
+      return one !== undefined && Math.floor(Date.now() / 1000) - one.signedAt < replaySeconds ? one : undefined
+    }
+    const replay = async () => {
+      const one = old()
+      if (one === undefined) return
+      count("replayed")
+      await pass(one)
+    }
+
+    const forge = async (delivery: Delivery, onMoment: (moment: Moment) => void) => {
       forgedSoFar += 1
       const secret = secrets.get(company)!
       const [otherSecret = "whsec_of_nobody"] = [...secrets].filter(([name]) => name !== company).map(([, one]) => one)
@@ -197,7 +252,8 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
           "svc-delivery-attempt": "1",
           ...(signatures.length === 0 ? {} : { "svc-signature": signatures })
         },
-        sent
+        sent,
+        onMoment
       )
       const answers = forged.get(name) ?? new Map<string, number>()
       forged.set(name, answers)
@@ -210,46 +266,52 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
     const meet = async (delivery: Delivery, attempt: number): Promise<number | null> => {
       const { eventId } = delivery
       letGo()
-      if (chance.is(0.1)) {
-        const work = along(forge(delivery))
+      if (isCalm) return pass(delivery)
+      if ((untilForged -= 1) === 0) {
+        untilForged = chance.between(1, forgedWithin)
+        const isThere = new Promise<void>((resolve) => {
+          void along(forge(delivery, (moment) => moment === "written" && resolve())).finally(resolve)
+        })
         // Before the real one, so that it could take its place.
-        if (chance.is(0.5)) await work
+        if (chance.is(0.5)) await isThere
       }
-      if (chance.is(0.05)) {
-        const now = Math.floor(Date.now() / 1000)
-        const [old] = past.length === 0 ? [] : [chance.pick(past)]
-        if (old !== undefined && now - old.signedAt < replaySeconds) {
-          count("replayed")
-          void along(pass(old))
-        }
+      if (chance.is(0.05)) void along(replay())
+      if (attempt === 1 && (untilDoomed -= 1) === 0) {
+        untilDoomed = chance.between(1, doomedWithin)
+        lane.doomed.add(eventId)
       }
-      if (attempt === 1 && chance.is(0.003)) lane.doomed.add(eventId)
       if (lane.doomed.has(eventId)) {
-        count("refused until it is given up")
+        count(doomedFate)
         return 500
       }
+      if (weather.left === 0) weather = nextWeather(chance, weather)
+      weather.left -= 1
+      if (isShut || chance.is(weather.drop)) {
+        const fate = chance.weighted([
+          [2, "refused"],
+          [1, "swallowed"]
+        ] as const)
+        count(fate)
+        return fate === "refused" ? 500 : null
+      }
       const fate = chance.weighted([
-        [70, "passed on"],
-        [8, "passed on twice"],
+        [73, "passed on"],
+        [weather.copies > 1 ? 8 : 0, "passed on again and again"],
         [7, "delayed"],
         [8, "held back"],
-        [2, "refused"],
-        [1, "swallowed"],
         [1, "answer lost"],
         [1, "answer changed to 500"]
       ] as const)
       count(fate)
-      if (fate !== "refused" && fate !== "swallowed") {
-        past.push(delivery)
-        if (past.length > remembered) past.shift()
-      }
+      past.push(delivery)
+      if (past.length > remembered) past.shift()
       switch (fate) {
         case "passed on":
           return pass(delivery)
-        case "passed on twice": {
-          const both = [pass(delivery), pass(delivery)] as const
-          void along(both[1])
-          return both[0]
+        case "passed on again and again": {
+          const copies = Array.from({ length: chance.between(2, weather.copies) }, () => along(pass(delivery)))
+          count("copies", copies.length)
+          return copies[0]!
         }
         case "delayed":
           await sleep(chance.between(1, 60))
@@ -257,10 +319,6 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
         case "held back":
           held.push({ left: chance.between(1, 4), delivery })
           return 204
-        case "refused":
-          return 500
-        case "swallowed":
-          return null
         case "answer lost":
           await pass(delivery)
           return null
@@ -273,6 +331,10 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
     return {
       lane,
       meet,
+      replay: () => along(replay()),
+      shut: () => {
+        isShut = true
+      },
       flush: async () => {
         const left = held
         held = []
@@ -302,19 +364,33 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
     else response.writeHead(status, { connection: "close" }).end()
   }
 
-  const { cert, key } = certificate(["localhost"])
+  const { cert, key } = certificate([], ["127.0.0.1"])
   const server: Server = createServer({ cert, key }, (request, response) => {
     answer(request, response).catch(() => request.socket.destroy())
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   return {
-    url: `https://localhost:${(server.address() as AddressInfo).port}`,
+    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
     caPem: cert,
     lanes: new Map([...all].map(([company, { lane }]) => [company, lane])),
     counts,
     forged,
     secrets,
     attempts: () => attempts,
+    shut: (company) => all.get(company)!.shut(),
+    calm: () => {
+      isCalm = true
+    },
+    replayDuring: async (work) => {
+      const lanes = [...all.values()]
+      const ended = work.then(
+        () => "ended",
+        () => "ended"
+      )
+      for (let turn = 0; (await Promise.race([ended, sleep(replayEveryMs)])) !== "ended"; turn += 1) {
+        void lanes[turn % lanes.length]!.replay()
+      }
+    },
     flush: async () => {
       await Promise.all([...all.values()].map((one) => one.flush()))
       while (underway.size > 0) await Promise.allSettled(underway)

@@ -3,9 +3,10 @@
  * receiver is killed, and Postgres.
  *
  * Promise: no scheduled sync runs. When everything that was acknowledged is acted on, the warehouse may differ from the
- * source only in records of which the sender gave an event up; after one heal in nothing. Forged deliveries are answered
+ * source only in records of which the sender gave an event up, and at the company whose subscription it disabled since
+ * nothing arrived there any more; after one heal in nothing. Forged deliveries are answered
  * 401 and have changed nothing, and no row ever was as the source was not. Whatever is wrong is in the report with the
- * seed.
+ * seed, and so is whatever a campaign is about and did not happen in this one.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { createServer, type AddressInfo } from "node:net"
@@ -20,7 +21,7 @@ import { compare as compareByVerify } from "../../src/verify/Compare.ts"
 import { childrenOf } from "../../src/webhook/Company.ts"
 import * as Heal from "../../src/webhook/Heal.ts"
 import { Chance } from "../fuzz/Chance.ts"
-import { type Chaos, type Moment, openChaos } from "./Chaos.ts"
+import { type Chaos, doomedFate, type Moment, openChaos } from "./Chaos.ts"
 import { auditHistory, auditRuns, compare, invented } from "./Difference.ts"
 import { company, events, resources, type Settings, settingsVariable, source, tables, warehouse } from "./Receiving.ts"
 import { freeze, openStand, thaw } from "./Stand.ts"
@@ -50,12 +51,34 @@ const receiverProgram = fileURLToPath(new URL("./receive.ts", import.meta.url))
 const pollMs = 50
 /** How long Postgres stands still before the receiver is killed. */
 const standStillMs = 300
-/** About as many as the sender gets rid of in a cycle before an attempt fails. */
-const writesPerCycle = 8
+/** What is written at a company whose sender has caught up. */
+const writesPerTurn = 30
+/** From this share of the attempts on nothing reaches one of the companies any more, until its sender disables it. */
+const shutAfter = 0.6
+/** A storm in which so many cycles make no attempt is over. */
+const idleCyclesMax = 20
+/** The share of forged deliveries that makes a campaign. */
+const forgedLeast = 0.08
+
+const receiverKills = "kills of the receiver"
+const stillReceiverKills = "kills of the receiver while Postgres stood still"
+const postgresKills = "kills of the postgres"
+const unavailable = "answers of 503 while Postgres was killed"
+const givenUp = "events given up by the sender"
+const differedBefore = "records that differed before the heal"
+const disabledSum = "subscriptions that the sender disabled"
+
 const settleMaxMs = 180_000
 const healsMax = 3
 
 type Values = Readonly<Record<string, unknown>>
+
+/** An attempt as the control plane tells of it. */
+interface Attempt {
+  readonly webhookid: number
+  readonly delivered: boolean
+  readonly abandoned: boolean
+}
 
 const freePort = (): Promise<number> =>
   new Promise((resolve) => {
@@ -121,23 +144,22 @@ const openWriter = async (baseUrl: string, token: string, chance: Chance) => {
   }
   const change = (path: string, id: number) => call("PATCH", `/${path}/${id}`, changeOf[path]!())
 
-  const write = async () => {
+  const write = async (made: string, changed: string) => {
     const what = chance.weighted([
       [10, "change"],
       [3, "make"],
       [1, "cancel"],
       [1, "change again and again"]
     ] as const)
-    if (what === "make") return make(chance.pick(Object.keys(bodyOf)))
+    if (what === "make") return make(made)
     if (what === "cancel") {
       const path = chance.pick(["salesmen", "vendors", "areas"])
       const known = ids.get(path)!
       if (known.length > 5) await call("DELETE", `/${path}/${known.splice(chance.below(known.length), 1)[0]}`)
       return
     }
-    const path = chance.pick(Object.keys(changeOf))
-    const id = one(path)
-    for (let times = what === "change" ? 1 : chance.between(2, 5); times > 0; times -= 1) await change(path, id)
+    const id = one(changed)
+    for (let times = what === "change" ? 1 : chance.between(2, 5); times > 0; times -= 1) await change(changed, id)
   }
   for (const [path, count] of [
     ["salesmen", 20],
@@ -149,10 +171,41 @@ const openWriter = async (baseUrl: string, token: string, chance: Chance) => {
   ] as const) {
     for (let made = 0; made < count; made += 1) await make(path)
   }
-  return { call, write }
+  /** Somebody works through records of one kind, and makes some of another. */
+  const writeSome = async () => {
+    const [made, changed] = [chance.pick(Object.keys(bodyOf)), chance.pick(Object.keys(changeOf))]
+    for (let times = writesPerTurn; times > 0; times -= 1) await write(made, changed)
+  }
+  return { call, writeSome }
 }
 
 // ---------------------------------------------------------------------------------------------------------- the campaign
+
+type Wanted = Pick<WebhookCampaignOptions, "deliveries" | "kills" | "postgresKills" | "companies">
+
+/** What a campaign that proves something has done, and this one has not. */
+export const weaknesses = (wanted: Wanted, did: Readonly<Record<string, number>>): ReadonlyArray<string> => {
+  const of = (what: string) => did[what] ?? 0
+  const attempts = of("attempts of the sender")
+  const receivers = of(receiverKills) + of(stillReceiverKills)
+  const found: Array<string> = []
+  const expect = (isSo: boolean, otherwise: string) => {
+    if (!isSo) found.push(otherwise)
+  }
+  expect(attempts >= wanted.deliveries, `${attempts} attempts of ${wanted.deliveries}`)
+  expect(receivers === wanted.kills, `${receivers} kills of receivers of ${wanted.kills}`)
+  expect(
+    of(postgresKills) === wanted.postgresKills,
+    `${of(postgresKills)} kills of Postgres of ${wanted.postgresKills}`
+  )
+  expect(of("forged") >= forgedLeast * attempts, `${of("forged")} forgeries on ${attempts} attempts`)
+  expect(of(doomedFate) > 0, "no event was doomed")
+  expect(of(givenUp) > 0, "no event was given up by the sender")
+  expect(of(differedBefore) > 0, "the heal had nothing to mend")
+  expect(wanted.postgresKills === 0 || of(unavailable) > 0, "nothing was answered 503 while Postgres was killed")
+  expect(wanted.companies === 1 || of(disabledSum) > 0, "no subscription was disabled by the sender")
+  return found
+}
 
 export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<WebhookCampaignReport> => {
   const { seed, tell } = options
@@ -206,9 +259,9 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
         if (strike === undefined || count < strike.from || strike.at !== moment || isOver) return
         strikes.shift()
         const { victim, isStill } = strike
-        const what = `kills of the ${victim}${isStill && victim === "receiver" ? " while Postgres stood still" : ""}`
+        const what = victim === "postgres" ? postgresKills : isStill ? stillReceiverKills : receiverKills
         sums[what] = (sums[what] ?? 0) + 1
-        const struck = victim === "postgres" ? stand.killPostgres(isStill) : isStill ? killWhileStill() : killReceiver()
+        const struck = victim === "postgres" ? killPostgres(isStill) : isStill ? killWhileStill() : killReceiver()
         recovering = Promise.all([recovering, struck])
         // Seen where it is awaited.
         recovering.catch(() => undefined)
@@ -218,13 +271,14 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     await reference.control("POST", "/trust", { caPem: proxy.caPem })
 
     const writers = await Promise.all(
-      ids.map((id) => openWriter(reference.baseUrl, tokens.get(id)!, new Chance(chance.below(2 ** 31))))
+      ids.map(async (id) => {
+        const name = nameOf(id)
+        const writer = await openWriter(reference.baseUrl, tokens.get(id)!, new Chance(chance.below(2 ** 31)))
+        const made = await writer.call("POST", "/webhooks", { url: `${proxy.url}/hooks/${name}`, events })
+        proxy.secrets.set(name, String(made["secret"]))
+        return { ...writer, webhookId: Number(made["id"]) }
+      })
     )
-    for (const [place, { call }] of writers.entries()) {
-      const name = nameOf(ids[place]!)
-      const { secret } = await call("POST", "/webhooks", { url: `${proxy.url}/hooks/${name}`, events })
-      proxy.secrets.set(name, String(secret))
-    }
     const settings: Settings = {
       databaseUrl,
       baseUrl: reference.baseUrl,
@@ -244,7 +298,10 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       let open = 0
       for (const one of settings.companies) {
         const told = await within(
-          Effect.flatMap(company(settings, one), (made) => Heal.check(made, `${proxy.url}/hooks/${one.name}`))
+          Effect.flatMap(company(settings, one), (made) =>
+            // This source shows what it has committed at once: one read proves a gap closed.
+            Heal.check({ ...made, engine: { ...made.engine, overlapMs: 0 } }, { url: `${proxy.url}/hooks/${one.name}` })
+          )
         )
         if (told._tag !== "Checked") throw new Error(`the check was not made: ${told._tag}`)
         sums["gaps closed"] = (sums["gaps closed"] ?? 0) + told.closed.length
@@ -279,6 +336,13 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     }
     sums["gaps closed"] = 0
 
+    async function killPostgres(andChildren: boolean): Promise<void> {
+      const answered = () => proxy.counts.get("answered 503") ?? 0
+      const before = answered()
+      const killed = stand.killPostgres(andChildren)
+      await Promise.all([killed, proxy.replayDuring(killed)])
+      sums[unavailable] = (sums[unavailable] ?? 0) + answered() - before
+    }
     async function killReceiver(): Promise<void> {
       receiver?.kill("SIGKILL")
       await startReceiver()
@@ -327,41 +391,53 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     tell(`${ids.length} companies are ready after ${(Number(process.hrtime.bigint() - began) / 1e9).toFixed(0)} s`)
 
     // ---------------------------------------------------------------------------------------------------------- the storm
+    /** One cycle of the sender: how many attempts it made, and whose sender has not caught up. */
     const cycle = async () => {
       await recovered()
-      const { attempts } = (await reference.control("POST", "/cycle")) as { readonly attempts: ReadonlyArray<Values> }
-      return attempts.length
+      const { attempts } = (await reference.control("POST", "/cycle")) as { readonly attempts: ReadonlyArray<Attempt> }
+      sums[givenUp] = (sums[givenUp] ?? 0) + attempts.filter(({ abandoned }) => abandoned).length
+      const last = new Map(attempts.map(({ webhookid, delivered }) => [webhookid, delivered]))
+      return { count: attempts.length, behind: [...last].flatMap(([id, delivered]) => (delivered ? [] : [id])) }
     }
     let told = 0
-    while (proxy.attempts() < options.deliveries) {
-      await Promise.all(
-        writers.map(async ({ write }) => {
-          for (let times = writesPerCycle; times > 0; times -= 1) await write()
-        })
-      )
-      await cycle()
+    let idle = 0
+    let behind: ReadonlyArray<number> = []
+    const closing = ids.length > 1 ? nameOf(ids.at(-1)!) : null
+    while (proxy.attempts() < options.deliveries && idle < idleCyclesMax) {
+      if (closing !== null && proxy.attempts() >= options.deliveries * shutAfter) proxy.shut(closing)
+      // Records change while events are on their way.
+      const writing = writers.map(({ writeSome, webhookId }) => (behind.includes(webhookId) ? null : writeSome()))
+      const [done] = await Promise.all([cycle(), ...writing])
+      behind = done.behind
+      idle = done.count === 0 ? idle + 1 : 0
       if (proxy.attempts() - told < options.deliveries / 10) continue
       told = proxy.attempts()
       tell(`  ${told} attempts after ${(Number(process.hrtime.bigint() - began) / 1e9).toFixed(0)} s`)
     }
-    while ((await cycle()) > 0);
+    while ((await cycle()).count > 0);
     isOver = true
     await recovered()
     await proxy.flush()
+    const disabled = new Set<number>()
+    for (const [place, { call }] of writers.entries()) {
+      const { data } = (await call("GET", "/webhooks")) as { readonly data: ReadonlyArray<Values> }
+      if (data.some((one) => one["disableddate"] !== null)) disabled.add(ids[place]!)
+    }
+    sums[disabledSum] = disabled.size
 
     // --------------------------------------------------------------------------------------------------------- the checks
-    const settled = async () => {
+    /** Waits until a query finds nothing more. */
+    const none = async (what: string, query: string) => {
       const endsAt = process.hrtime.bigint() + BigInt(settleMaxMs) * 1_000_000n
       for (;;) {
-        const [left] = await ask<{ n: string }>("select count(*) as n from tributary.inbox where state = 'waiting'")
-        if (left?.n === "0") return
-        if (process.hrtime.bigint() > endsAt) {
-          const rows = await ask("select event_type, reason from tributary.inbox where state = 'waiting' limit 5")
-          return problem(`${left?.n} events still wait: ${JSON.stringify(rows)}`)
-        }
+        const left = await ask(`${query} limit 5`)
+        if (left.length === 0) return
+        if (process.hrtime.bigint() > endsAt) return problem(`${what}: ${JSON.stringify(left)}`)
         await sleep(pollMs)
       }
     }
+    const settled = () =>
+      none("events still wait", "select event_type, reason from tributary.inbox where state = 'waiting'")
     await settled()
     sums["seconds until everything was acted on"] = Number(process.hrtime.bigint() - began) / 1e9
 
@@ -376,7 +452,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     const inbox = await ask<Kept>(
       "select company, event_id, state, resource || ' ' || record_id as record, body, reason from tributary.inbox"
     )
-    for (const { company: name, sent, passed, acknowledged, doomed } of proxy.lanes.values()) {
+    for (const { company: name, sent, passed, acknowledged } of proxy.lanes.values()) {
       const kept = new Map<string, Kept>()
       for (const one of inbox.filter((row) => row.company === name)) {
         if (kept.has(one.event_id)) problem(`${name}: ${one.event_id} is in the inbox twice`)
@@ -393,7 +469,6 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       }
       sums["events sent"] = (sums["events sent"] ?? 0) + sent.size
       sums["events acknowledged"] = (sums["events acknowledged"] ?? 0) + acknowledged.size
-      sums["events given up by the sender"] = (sums["events given up by the sender"] ?? 0) + doomed.size
     }
     for (const [kind, answers] of proxy.forged) {
       for (const [status, times] of answers) {
@@ -402,10 +477,10 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       }
     }
 
-    /** Records that differ, as `resource id` of a company, and the differences. */
+    /** Records that differ, as `resource id` of a company (null where only their number is told), and the differences. */
     const differences = () =>
       stand.withClient(databaseUrl, async (client) => {
-        const found: Array<{ readonly record: string; readonly text: string }> = []
+        const found: Array<{ readonly company: number; readonly record: string | null; readonly text: string }> = []
         let compared = 0
         for (const id of ids) {
           for (const [path, table] of tables) {
@@ -413,12 +488,14 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
             compared += state.length
             for (const { what, detail } of await compare(client, id, path, state, new Set()))
               found.push({
-                record: `${nameOf(id)} ${what.split(" ", 2).join(" ")}`,
+                company: id,
+                record: detail === "" ? null : `${nameOf(id)} ${what.split(" ", 2).join(" ")}`,
                 text: `company ${id}: ${what}: ${detail}`
               })
             const { differences: more } = await within(compareByVerify(table, BigInt(id), state))
             for (const one of more)
               found.push({
+                company: id,
                 record: `${nameOf(id)} ${path} ${one.id}`,
                 text: `verify: company ${id}: ${path} ${JSON.stringify(one)}`
               })
@@ -437,10 +514,13 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       }
     }
     const before = await differences()
-    sums["records that differed before the heal"] = new Set(before.found.map(({ record }) => record)).size
-    for (const { record, text } of before.found) {
-      if (!untold.has(record)) problem(`before the heal, although every event of it was acknowledged: ${text}`)
+    sums[differedBefore] = new Set(before.found.flatMap(({ record }) => record ?? [])).size
+    for (const { company: id, record, text } of before.found) {
+      // What fired while a subscription was disabled was never sent.
+      if (record !== null && !untold.has(record) && !disabled.has(id))
+        problem(`before the heal, although every event of it was acknowledged: ${text}`)
     }
+    proxy.calm()
     const open = await heal()
     if (open > 0) problem(`${open} gaps are open after the heal`)
     await settled()
@@ -448,6 +528,11 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     for (const { text } of after.found) problem(`after the heal: ${text}`)
     sums["records compared"] = after.compared
 
+    // The receivers find by themselves what killed ones have left in the ledger.
+    await none(
+      "runs are left running",
+      "select company_id, resource, lane, kind from tributary.runs where status = 'running'"
+    )
     await stand.withClient(databaseUrl, async (client) => {
       for (const path of resources) {
         for (const id of ids) {
@@ -462,10 +547,12 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       }
       for (const { company: id, what, detail } of await auditRuns(client)) problem(`company ${id}: ${what}: ${detail}`)
     })
+    const counts = { "attempts of the sender": proxy.attempts(), ...Object.fromEntries(proxy.counts) }
+    for (const one of weaknesses(options, { ...sums, ...counts })) problem(`this was no campaign: ${one}`)
     return {
       seed,
       seconds: Number(process.hrtime.bigint() - began) / 1e9,
-      counts: { "attempts of the sender": proxy.attempts(), ...Object.fromEntries(proxy.counts) },
+      counts,
       forged: Object.fromEntries([...proxy.forged].map(([kind, answers]) => [kind, Object.fromEntries(answers)])),
       sums,
       problems

@@ -3,6 +3,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
+import { gaps } from "../../src/cli/doctor/Receiving.ts"
 import { webhookLines } from "../../src/cli/status.ts"
 import * as Migrations from "../../src/postgres/Migrations.ts"
 import * as Gaps from "../../src/webhook/Gaps.ts"
@@ -29,6 +30,9 @@ describe("status", () => {
           ('main', '3', 'https://c.example/hooks/main', '{x.created}', 'paused', 0, null, null, tributary.now(), null),
           ('main', '4', 'https://d.example/hooks/main', '{x.created}', 'gone', 0, null, null,
              tributary.now() - interval '2 days', null)`
+        yield* sql`update tributary.subscriptions set paused = subscription_id in ('2', '3')`
+        yield* sql`update tributary.subscriptions set problem = 'its log cannot be read', remedy = 'ask who runs it'
+          where subscription_id = '1'`
         yield* sql`insert into tributary.inbox
           (company, event_id, event_type, resource, sent_at, received_at, body, state, settled_at, reason)
           select 'main', 'e' || n, 'x.created', 'x', tributary.now(), tributary.now() - make_interval(mins => n), '', state,
@@ -55,10 +59,12 @@ describe("status", () => {
           "  webhooks of main:",
           "    subscription 1: active, 2 failed in a row, last delivery 2026-03-01T10:00:00Z, looked at 2 min ago",
           "      https://a.example/hooks/main",
-          "    subscription 2: disabled since 2026-03-01T09:00:00Z, 24 failed in a row, nothing delivered yet, " +
+          "      the last look at it failed: its log cannot be read",
+          "      what to do: ask who runs it",
+          "    subscription 2: disabled since 2026-03-01T09:00:00Z, paused as well, 24 failed in a row, nothing delivered yet, " +
             "looked at 2 min ago, its log was read 3 days ago",
           "      https://b.example/hooks/main",
-          "      what to do: it is enabled again by npx tributary serve as soon as a test delivery arrives",
+          "      what to do: npx tributary webhooks resume 2",
           "    subscription 3: paused, nothing delivered yet, looked at 0 s ago, its log was never read",
           "      https://c.example/hooks/main",
           "      what to do: npx tributary webhooks resume 3",
@@ -73,6 +79,18 @@ describe("status", () => {
           "    closed: z (lost) 3 h ago by run 7"
         ])
 
+        const [finding] = yield* gaps("main")
+        assert.match(
+          finding!.told,
+          /^events of 2 resources may have been missed, of x for \d+ m?s: a test delivery was/
+        )
+        assert.deepStrictEqual(yield* gaps("other"), [])
+
+        yield* sql`update tributary.subscriptions set paused = false where subscription_id = '2'`
+        assert.include(
+          webhookLines(yield* Status.read).join("\n"),
+          "what to do: it is enabled again by npx tributary serve as soon as a test delivery arrives"
+        )
         yield* sql`update tributary.subscriptions set state = 'gone'`
         const [gone] = yield* Status.read
         assert.deepStrictEqual(

@@ -244,6 +244,12 @@ describe("an event", () => {
     }
     const removed = envelope({ type: '"orders.cancelled"', data: '{"id":7,"lastchangedate":"2026-11-21T03:00:00Z"}' })
     assert.isNull(eventOf(removed).stamp, "a removal does not move it, so that a row of that time proves nothing")
+    const cancelled = '{"id":7,"lastchangedate":"2026-11-21T03:00:00Z","cancel":true}'
+    assert.strictEqual(
+      eventOf(envelope({ type: '"orders.cancelled"', data: cancelled })).stamp,
+      "2026-11-21T03:00:00Z",
+      "a copy of the source that shows an earlier time does not show the cancelling yet"
+    )
     for (const data of ["null", "[]", "7", '"text"']) {
       const bare = eventOf(envelope({ data }))
       assert.deepStrictEqual([bare.value("length"), bare.value("0"), bare.stamp], [null, null, null], data)

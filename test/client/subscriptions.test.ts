@@ -13,7 +13,13 @@ import { Deliveries, ServiceClient } from "../../connectors/service-v2/client/in
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import * as Budget from "../../src/budget/Budget.ts"
 import { SourceError } from "../../src/connector/SourceError.ts"
-import type { Attempt, LogPage, LogRequest, Subscriptions } from "../../src/connector/Subscriptions.ts"
+import {
+  answerTold,
+  type Attempt,
+  type LogPage,
+  type LogRequest,
+  type Subscriptions
+} from "../../src/connector/Subscriptions.ts"
 import { eventServer, receiver } from "../reference-server/eventsSupport.ts"
 import { beginning } from "../reference-server/support.ts"
 import type { Json } from "../reference-server/support.ts"
@@ -425,9 +431,23 @@ describe("cancelling", () => {
     )
   }
 
+  it.effect("that is not offered does nothing more to one that is paused", () =>
+    Effect.gen(function* () {
+      const { connector, sent } = yield* ScriptedHttp.make([answers(200, isPaused), refuses(405, "method_not_allowed")])
+      assert.deepInclude(yield* connector.subscriptions!.cancel("1"), { paused: true, cancelled: false })
+      assert.lengthOf(sent, 2)
+    })
+  )
+
   it.effect("is one by any success, and none when it is forbidden", () =>
     Effect.gen(function* () {
-      for (const success of [answers(204), answers(200, { ok: true }), answers(200, { ...shown, cancel: true })]) {
+      for (const success of [
+        answers(204),
+        answers(200, { ok: true }),
+        answers(200, { ...shown, cancel: true }),
+        // As it was before.
+        answers(200, shown)
+      ]) {
         const { connector } = yield* ScriptedHttp.make([answers(200, shown), success])
         assert.isTrue((yield* connector.subscriptions!.cancel("1")).cancelled)
       }
@@ -463,8 +483,29 @@ describe("an answer that says less than a subscription", () => {
   it.effect("to a change is none: it is read again", () =>
     Effect.gen(function* () {
       const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: true }
-      const { connector } = yield* ScriptedHttp.make([answers(204), answers(200, shown)])
-      assert.isTrue((yield* connector.subscriptions!.update("1", { paused: true })).paused)
+      for (const success of [
+        answers(204),
+        answers(200, { ok: true }),
+        answers(200, { url: receiver, paused: true }),
+        answers(202)
+      ]) {
+        const { connector, sent } = yield* ScriptedHttp.make([success, answers(200, shown)])
+        assert.isTrue((yield* connector.subscriptions!.update("1", { paused: true })).paused)
+        assert.deepStrictEqual(
+          sent.map(({ method }) => method),
+          ["PATCH", "GET"]
+        )
+      }
+    })
+  )
+
+  it.effect("to a change is none of the source's when it is a page of somebody else's", () =>
+    Effect.gen(function* () {
+      const { connector } = yield* ScriptedHttp.make([answers(200, "<html>Sign in</html>")], {
+        retry: { attemptsMax: 1 }
+      })
+      const failure = yield* failureOf(connector.subscriptions!.update("1", { paused: true }))
+      assert.strictEqual(failure.reason._tag, "Malformed")
     })
   )
 })
@@ -486,7 +527,9 @@ describe("a test", () => {
       reply(() => ({ status: 503, body: "busy" }))
       assert.deepInclude(yield* subscriptions.test("1"), { responseCode: 503, responseBody: "busy", delivered: false })
       reply(() => null)
-      assert.deepInclude(yield* subscriptions.test("1"), { responseCode: null, delivered: false })
+      const silent = yield* subscriptions.test("1")
+      assert.deepInclude(silent, { responseCode: null, delivered: false, isSilent: true })
+      assert.strictEqual(answerTold(silent), "no answer arrived")
     })
   )
 
@@ -503,7 +546,7 @@ describe("a test", () => {
         ],
         [
           { message: "sent", code: 7 },
-          { responseCode: null, responseBody: null, durationMs: null, delivered: false }
+          { responseCode: null, responseBody: null, durationMs: null, delivered: false, isSilent: false }
         ]
       ]
       for (const [answer, read] of cases) {
@@ -511,6 +554,12 @@ describe("a test", () => {
         const result = yield* connector.subscriptions!.test("1")
         assert.deepInclude(result, read)
         assert.strictEqual(result.raw, JSON.stringify(answer))
+        assert.strictEqual(
+          answerTold(result),
+          result.responseCode === null
+            ? `the source names no status: ${result.raw}`
+            : `the receiver answered ${result.responseCode}`
+        )
       }
     })
   )

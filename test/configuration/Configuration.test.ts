@@ -132,6 +132,10 @@ webhooks:
       assert.deepStrictEqual(read.companies[0]!.webhookSecrets.map(Redacted.value), ["s1", "s2"])
       assert.deepStrictEqual(read.companies[0]!.webhookEvents, ["orders.created"])
       assert.notMatch(JSON.stringify(read.companies[0]!.webhookSecrets), /s1|s2/)
+      const spelt = yield* withFile("webhooks: { public_url: HTTPS://Hooks.Example.com:443/ERP// }\n", (config) =>
+        load({ config }, {})
+      )
+      assert.strictEqual(spelt.webhooks.publicUrl, "https://hooks.example.com/ERP")
       const flagged = yield* load({ listen: "[::1]:0" }, {})
       assert.deepStrictEqual([flagged.webhooks.host, flagged.webhooks.port], ["::1", 0])
     })
@@ -199,6 +203,15 @@ webhooks:
         yield* problemsOf("companies:\n  - {name: a, url: https://a, token: x, webhook_secrets_env: [A_SECRET]}\n"),
         ["file:2:63: companies.0.webhook_secrets_env.0: A_SECRET is not set in the environment or .env"]
       )
+      assert.match(yield* one("events: []"), /^file:2:11: webhooks\.events: expected at least one event; leave the/)
+      // Where a secret stands in the place of its variable's name, it is not repeated.
+      for (const secret of ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "my own secret", "abc-def"]) {
+        const told = yield* problemsOf(
+          `companies:\n  - {name: a, url: https://a, token: x, webhook_secrets_env: [${secret}]}\n`
+        )
+        assert.match(told.join(), /webhook_secrets_env\.0: the variable that is named is not set/)
+        assert.notInclude(told.join(), secret)
+      }
       const flag = yield* Effect.flip(load({ listen: "8085" }, {}))
       assert.strictEqual(flag.message, "--listen: expected host:port, for example 127.0.0.1:8085")
     })

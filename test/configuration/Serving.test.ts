@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
 import { type Configuration, load } from "../../src/configuration/Configuration.ts"
 import { describe as inWords } from "../../src/schedule/Timetable.ts"
 
@@ -163,6 +164,9 @@ describe("what is kept", () => {
       )
       assert.strictEqual(inWords(settings.scheduleOf("orders")), "every 1 min")
       assert.strictEqual(settings.dashboard!.publicUrl, "https://tributary.example.com")
+      // What it calls the default is the default.
+      assert.deepStrictEqual(settings.webhooks.events, deliveryReader.eventsDefault)
+      assert.deepStrictEqual({ ...settings.webhooks, publicUrl: null, events: null }, good(yield* read("")).webhooks)
     })
   )
 })

@@ -85,6 +85,13 @@ describe("webhooks", () => {
         assert.include(text, `href="/confirm/replay?company=${name}&amp;event=evt_3"`)
         assert.notInclude(text, `href="/confirm/replay?company=${name}&amp;event=evt_1"`)
         assert.match(read, /evt_2 .* 3 min/)
+        yield* sql`
+          update tributary.subscriptions set state = 'disabled', disabled_at = tributary.now(), paused = true,
+                 problem = 'GET /webhooks: no answer', remedy = 'see that it can be reached' where company = ${name}`
+        const troubled = yield* ask(routes, [company], "/webhooks")
+        assert.include(troubled.read, "The last look at it failed: GET /webhooks: no answer.")
+        assert.include(troubled.read, "What to do: see that it can be reached.")
+        assert.include(troubled.read, "It is paused as well: it is not enabled again until it is resumed.")
         const none = yield* ask(routes, [unconnected("none")], "/webhooks")
         assert.include(none.read, "This source has no webhooks")
       })

@@ -132,6 +132,17 @@ describe("a timetable", () => {
     )
   })
 
+  it("what never ran may begin at the very instant at which it is looked for", () => {
+    const of: ResourceSchedule = {
+      timing: { kind: "cron", expression: "*/5 * * * *", timeZone: "UTC" },
+      missed: "once",
+      jitterMs: 0
+    }
+    const due = at("2026-05-01T10:05:00Z")
+    for (const early of [11, 1, 0]) assert.strictEqual(next(of, due - early, "k", null), due)
+    assert.strictEqual(next(of, due + 1, "k", null), due + 5 * minute)
+  })
+
   it("never begins before its time, nor later than the jitter says", () => {
     fc.assert(
       fc.property(schedules, instant, fc.integer({ min: 0, max: 5 * 86_400_000 }), fc.string(), (of, now, age, key) => {

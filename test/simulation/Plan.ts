@@ -59,24 +59,24 @@ export const classes = {
   D12: "slow statements",
   K1: "wrong clocks",
   K2: "clocks that jump",
-  W1: "deliveries dropped, up to all of them for hours",
-  W2: "deliveries doubled, up to twenty times",
+  W1: "deliveries dropped, up to all of them: for seconds, and for hours or days where a long sleep stretches the time",
+  W2: "deliveries doubled, up to twenty times; over days as R8 has it",
   W3: "deliveries out of order",
   W4: "deliveries that come after a deletion or a full scan",
-  W5: "events of records that cannot be read yet",
+  W5: "events of records that cannot be read yet, or are shown as they were before",
   W6: "secrets that are rotated",
   W7: "deliveries that somebody captured and sends again",
   W8: "forged deliveries",
   W9: "no way to the receiver for a while, then everything at once",
   W10: "bursts of events",
-  W11: "events of unknown types",
-  W12: "subscriptions that are disabled or paused",
+  W11: "events of unknown types, some of them all that tells of a record",
+  W12: "subscriptions that are disabled, paused or cancelled; some are enabled again before anybody has looked",
   R1: "receivers that are down, up to days",
   R2: "receivers that die between storing and answering",
   R4: "a database that is not there while receiving",
   R5: "receivers slower than the sender waits",
   R7: "records that can never be read",
-  R8: "what was acted on is forgotten while it comes again",
+  R8: "what was acted on is forgotten, and comes again over a week later",
   ...pushClasses
 } as const
 
@@ -108,7 +108,8 @@ const rare: Readonly<Partial<Record<FaultClass, number>>> = {
   W10: 0.15,
   W12: 0.3,
   R1: 0.3,
-  R7: 0.2
+  R7: 0.2,
+  R8: 0.2
 }
 
 export interface Plan {
@@ -194,6 +195,8 @@ export const overlapDefault = 300_000_000
 /** The share of seeds with webhooks; in one half of them, webhooks are all there is after the first sync. */
 const hooksShare = 0.34
 const day = 86_400_000_000
+const hour = 3_600_000_000
+const keepLeast = 8 * day
 
 export const plan = (seed: number, wish: Wish = {}): Plan => {
   const swarm = chance(seed, "swarm")
@@ -301,10 +304,11 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
     restarts: has("D1") ? draw.integer(1, 2) : 0,
     records: draw.skewed(1, 24) + (has("S4e") ? 60 : 0),
     writes: draw.skewed(8, 45),
-    rewriteShare: has("S5") ? 0.6 : 0.15,
-    overlap: has("S7")
-      ? draw.pick([2_000_000, 20_000_000, overlapDefault])
-      : draw.pick([0, 0, 2_000_000, overlapDefault]),
+    rewriteShare: has("S5") ? 0.6 : has("W5") ? 0.3 : 0.15,
+    overlap:
+      has("S7") || has("W5")
+        ? draw.pick([2_000_000, 20_000_000, overlapDefault])
+        : draw.pick([0, 0, 2_000_000, overlapDefault]),
     sweepEvery: has("CH") ? 3_600_000_000 : 0,
     sharedBudget: draw.chance(0.4),
     skews: [0, 1].map(() => (has("K1") ? draw.pick([-1, 1]) * draw.skewed(1_000, 400 * 86_400_000) * 1000 : 0)),
@@ -313,8 +317,9 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
     webhooks: {
       cycleEvery: around.skewed(2, 6) * 1_000_000,
       failureThreshold: has("W12") ? around.pick([4, 6, 24]) : 24,
-      checkEvery: around.skewed(6, 16) * 1_000_000,
-      keep: has("R8") ? around.skewed(3, 30) * 1_000_000 : 30 * day,
+      checkEvery: around.skewed(10, 24) * 1_000_000,
+      // The least that a configuration allows: longer than the source's log tells of an event.
+      keep: has("R8") ? keepLeast : 30 * day,
       // All of them, in some seeds.
       dropRate: has("W1") ? around.pick([0.1, 0.3, 0.6, 1]) : 0,
       copyRate: often("W2", 0.05, 0.5),
@@ -323,7 +328,8 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
       replayRate: often("W7", 0.1, 0.5),
       slowRate: often("R5", 0.05, 0.3),
       lostRate: often("R2", 0.05, 0.3),
-      asleep: has("R1") ? around.skewed(1_000_000, 4 * day) : 0
+      // Long enough for what was acted on before to be forgotten after.
+      asleep: has("R8") ? keepLeast + around.skewed(hour, 2 * day) : has("R1") ? around.skewed(1_000_000, 4 * day) : 0
     },
     ...wish.overrides
   }

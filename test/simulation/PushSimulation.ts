@@ -91,7 +91,7 @@ export const simulatePushes = async (
     if (form === undefined) forms.set(key, (form = ofSource(resource, text)))
     return form
   }
-  const setting: Setting = { source, plan: drawn, canonical, overBound: new Set() }
+  const setting: Setting = { source, plan: drawn, canonical, overBound: new Set(), excused: new Set() }
   const watching = watchers.map((checkerOf) => checkerOf(setting))
   const network = new WriteNetwork(kernel, source, { on: true, rates: drawn.network }, trace, fire, drawn)
   const people = new People(kernel, chance(seed, "people"), chance(seed, "meddling"), source, drawn, trace, fire)

@@ -38,7 +38,9 @@ const handPause = 10 * 1_000_000
 /** Of virtual time, until webhooks have brought everything: what is tried again waits up to an hour. */
 const drainMax = 6 * 3600 * 1_000_000
 /** Of that, how long a process really serves. */
-const servedMax = 1200 * 1_000_000
+const servedMax = 2400 * 1_000_000
+/** What is due later than this, beyond the overlap, is not waited for by a process that serves. */
+const waitedMax = 60 * 1_000_000
 
 export interface Failure {
   readonly checker: string
@@ -120,7 +122,8 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     fire,
     hooks ? chance(seed, "hidden") : null
   )
-  const setting: Setting = { source, plan: drawn, canonical, overBound: writers.overBound }
+  sender.writeSilently = (company, path) => writers.writeSilently(company, serviceV2.resources.get(path)!)
+  const setting: Setting = { source, plan: drawn, canonical, overBound: writers.overBound, excused: writers.excused }
   const watching = checkers.map((checkerOf) => checkerOf(setting))
 
   const stamps = new Map<string, string>()
@@ -210,6 +213,14 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
   const processes = new Supervisor(machine, chance(seed, "processes"), trace, fire)
   supervisor = processes
   network.stepped = (owner, what) => processes.stepped(owner, what)
+  network.isSubscribed = () => processes.knowsAll
+  network.subscribing = (by, company) => {
+    if (by.state === "dead" || !processes.knowsOne(company)) return
+    for (const checker of watching) {
+      const what = checker.doubled?.({ company, by: by.name }) ?? null
+      if (what !== null) kernel.work(() => Promise.reject(new Objection(checker, what)))
+    }
+  }
 
   let cycles = 0
   let failure: Failure | null = null
@@ -288,7 +299,8 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
           (await warehouse.inbox()).every(({ state }) => state !== "waiting")
         quiet = isQuiet ? quiet + 1 : 0
         const due = isQuiet ? null : await warehouse.due()
-        if (due === null || due - kernel.now < 60_000_000) continue
+        // A process that begins after a while without one reads everything again when the overlap has passed.
+        if (due === null || due - kernel.now < drawn.overlap + waitedMax) continue
         // Nothing happens until then: it is not watched minute by minute.
         await end()
         await pass(due - kernel.now)

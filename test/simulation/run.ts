@@ -22,6 +22,7 @@ import { classes, classNames, type FaultClass, type Hooks, pending, type Pushes,
 import { onWorkers, Worker } from "./Pool.ts"
 import { isOfPushes, isRaceOrCrash } from "./PushClasses.ts"
 import { concernsPushes } from "./PushPlan.ts"
+import { forgeries } from "./world/Sender.ts"
 import { prepare, startServer } from "./world/Server.ts"
 
 const { values } = parseArgs({
@@ -130,6 +131,22 @@ const ofThePlan: ReadonlySet<FaultClass> = new Set([
   "U12"
 ])
 
+/** Classes that have struck when each of these has: the rest of what is told of them may happen and change nothing. */
+const mattering: Readonly<Partial<Record<FaultClass, ReadonlyArray<string>>>> = {
+  W1: ["W1 dropped", "W1 all dropped", "W1 swallowed and acknowledged"],
+  W5: ["W5 read too early", "W5 shown as it was before"],
+  W6: ["both", "swapped", "new only", "old only", "a key of nobody's first"].map((what) => `W6 signed with ${what}`),
+  W7: ["W7 replayed in the window", "W7 replayed out of the window"],
+  W8: forgeries.map((what) => `W8 ${what}`),
+  W9: ["W9 filled"],
+  W11: ["W11 told of a record"],
+  W12: ["answered 410", "paused", "disabled", "cancelled", "enabled again by hand"].map((what) => `W12 ${what}`),
+  R1: ["R1 down", "R1 nobody listens"],
+  R2: ["R2 killed after storing", "R2 answer lost"],
+  R7: ["R7 read in vain"],
+  R8: ["R8 came again after it was forgotten"]
+}
+
 const campaign = async (url: string): Promise<boolean> => {
   const seeds = number(values.seeds, 200)
   const fired = new Map<string, number>()
@@ -178,20 +195,18 @@ const campaign = async (url: string): Promise<boolean> => {
   for (const [what, times] of [...fired].toSorted(([a], [b]) => (a < b ? -1 : 1)))
     print(`  ${what.padEnd(44)} ${times}`)
   const struck = new Set([...fired.keys()].map(classOf))
-  const dead = classNames.filter((name) =>
-    only !== undefined ||
-    (withPushes ? !concernsPushes(name) : isOfPushes(name)) ||
-    off?.includes(name) === true ||
-    name in pending
-      ? false
-      : ofThePlan.has(name)
-        ? (seen.get(name) ?? 0) === 0
-        : !struck.has(name) && !struck.has(name.replace("x", ""))
-  )
+  const dead = classNames.flatMap((name): ReadonlyArray<string> => {
+    if (only !== undefined || (withPushes ? !concernsPushes(name) : isOfPushes(name))) return []
+    if (off?.includes(name) === true || name in pending) return []
+    const isDead = ofThePlan.has(name)
+      ? (seen.get(name) ?? 0) === 0
+      : !struck.has(name) && !struck.has(name.replace("x", ""))
+    if (isDead) return [`${name} (${classes[name]})`]
+    return (mattering[name] ?? []).filter((what) => !fired.has(what))
+  })
   // A small campaign cannot reach everything.
   const isLarge = seeds >= 200
-  for (const name of dead)
-    print(`  ${name} (${classes[name]}) NEVER STRUCK${isLarge ? "" : " (too few seeds to count)"}`)
+  for (const what of dead) print(`  ${what} NEVER STRUCK${isLarge ? "" : " (too few seeds to count)"}`)
   for (const [name, why] of Object.entries(pending)) print(`  ${name} (${classes[name as FaultClass]}) is off: ${why}`)
   print(
     `\ncycles after healing until equal: ${[...cycles]

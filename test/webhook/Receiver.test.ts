@@ -16,11 +16,13 @@ const utf8 = (text: string) => new TextEncoder().encode(text)
 const receiving = Effect.fnUntraced(function* (
   secrets: Map<string, ReadonlyArray<string>>,
   outcome: (event: AcceptedEvent) => Outcome = () => "stored",
-  onRefresh: () => void = () => {}
+  canAsk: () => boolean = () => true
 ) {
   yield* TestClock.setTime(t * 1000)
   const events: Array<AcceptedEvent> = []
   const counts = { refreshes: 0 }
+  /** How many secrets each delivery was checked with. */
+  const tried: Array<number> = []
   const lines: Array<string> = []
   const cached = new Map<string, ReadonlyArray<Redacted.Redacted>>()
   const read = () => {
@@ -34,15 +36,22 @@ const receiving = Effect.fnUntraced(function* (
   read()
   const held: Held = {
     of: (company) => cached.get(company) ?? [],
+    most: () => Math.max(...[...cached.values()].map(({ length }) => length)),
     refresh: Effect.sync(() => {
       counts.refreshes += 1
-      onRefresh()
+      if (!canAsk()) return false
       read()
       return true
     })
   }
   const receiver = yield* Receiver.make({
-    reader: deliveryReader,
+    reader: {
+      ...deliveryReader,
+      verify: (delivery, settings) => {
+        tried.push(settings.secrets.length)
+        return deliveryReader.verify(delivery, settings)
+      }
+    },
     held,
     inbox: {
       put: (event, done) => {
@@ -52,7 +61,7 @@ const receiving = Effect.fnUntraced(function* (
     },
     settings: { toleranceMs: 300_000, aheadMs: 60_000 }
   }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])))
-  return { receiver, events, counts, lines }
+  return { receiver, events, counts, lines, tried }
 })
 
 const companies = () =>
@@ -175,19 +184,81 @@ describe("receiver", () => {
     })
   )
 
-  it.effect("does not wait for new secrets longer than a few seconds", () =>
+  it.effect("does not wait for new secrets longer than a few seconds, and then calls nothing forged", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(t * 1000)
       const receiver = yield* Receiver.make({
         reader: deliveryReader,
-        held: { of: () => [Redacted.make(secret)], refresh: Effect.never },
+        held: { of: () => [Redacted.make(secret)], most: () => 1, refresh: Effect.never },
         inbox: { put: (_event, done) => done("stored") },
         settings: { toleranceMs: 300_000, aheadMs: 60_000 }
       })
       const body = bodyOf("evt_5")
       const forged = yield* Effect.forkChild(receiver.answer(delivery(signatureOf(other, t, body), body)))
       yield* TestClock.adjust(3_000)
-      assert.strictEqual((yield* Fiber.join(forged)).status, 401)
+      assert.strictEqual((yield* Fiber.join(forged)).status, 503)
+      assert.deepInclude(receiver.stats().outcomes, { forged: 0, unavailable: 1 })
+    })
+  )
+
+  it.effect("puts off what fits none of the secrets while they cannot be read, and judges it when they can", () =>
+    Effect.gen(function* () {
+      const secrets = new Map<string, ReadonlyArray<string>>()
+      let isThere = false
+      const { receiver, events, lines } = yield* receiving(secrets, undefined, () => isThere)
+      secrets.set("acme", [secret])
+      const body = bodyOf("evt_5")
+      const good = delivery(signatureOf(secret, t, body), body)
+      const bad = delivery(signatureOf(other, t, body), body)
+      const [early, unknown] = [yield* receiver.answer(good), yield* receiver.answer({ ...bad, company: "nobody" })]
+      assert.deepStrictEqual([early.status, early.retryAfterSeconds, early], [503, 10, unknown])
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(
+        lines.map((line) => line.replace(/"\w+"/, "one")),
+        [
+          "A delivery to one was put off: its signature fits none of the secrets that are known, and whether there are newer ones cannot be asked now"
+        ]
+      )
+      // Those beyond the bound are not called forged either.
+      const statuses: Array<number> = []
+      for (let number = 0; number < 300; number++) receiver.receive(bad, ({ status }) => statuses.push(status))
+      assert.deepStrictEqual(new Set(statuses), new Set([503]))
+      yield* TestClock.adjust(1)
+      isThere = true
+      assert.strictEqual((yield* receiver.answer(bad)).status, 401)
+      assert.strictEqual((yield* receiver.answer(good)).status, 204)
+      assert.lengthOf(events, 1)
+      assert.deepInclude(receiver.stats().outcomes, { accepted: 1, forged: 1, unavailable: 302 })
+    })
+  )
+
+  it.effect("does the same work for every company, known or not", () =>
+    Effect.gen(function* () {
+      const secrets = companies()
+      const { receiver, tried } = yield* receiving(secrets)
+      secrets.set("bolt", [other, "whsec_next", "whsec_before"])
+      const body = bodyOf("evt_5")
+      const header = `t=${t},v1=${"0".repeat(64)}`
+      yield* receiver.answer(delivery(header, body, "bolt"))
+      tried.length = 0
+      for (const company of ["acme", "bolt", "nobody"]) yield* receiver.answer(delivery(header, body, company))
+      yield* receiver.answer(delivery(signatureOf(secret, t, body), body))
+      assert.deepStrictEqual([tried.length >= 4, [...new Set(tried)]], [true, [3]])
+    })
+  )
+
+  it.effect("counts what it is not asked to judge, and says so", () =>
+    Effect.gen(function* () {
+      const { receiver, lines } = yield* receiving(companies())
+      assert.strictEqual(receiver.refuseTooLarge("acme").status, 413)
+      const answer = receiver.refuseBusy("acme")
+      assert.deepStrictEqual([answer.status, answer.retryAfterSeconds], [503, 10])
+      yield* TestClock.adjust(1)
+      receiver.refuseBusy(null)
+      assert.deepInclude(receiver.stats().outcomes, { tooLarge: 1, busy: 2 })
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(lines.filter((line) => line.includes("too much is being received")).length, 1)
+      assert.strictEqual(lines.filter((line) => line.includes("A connection was turned away")).length, 1)
     })
   )
 
@@ -267,7 +338,8 @@ describe("receiver", () => {
         })
       )
       receiver.receive(forged, ({ status }) => statuses.push(status))
-      assert.deepStrictEqual(statuses, [401, 401])
+      // Nobody looks for new secrets any longer, so that neither is called forged.
+      assert.deepStrictEqual(statuses, [503, 503])
     })
   )
 })

@@ -17,7 +17,7 @@ import { Beyond, isPlainInstant, isStorable, reader, Unfit } from "./Values.ts"
 const eventsDefault = ["orders.created", "orders.updated", "shipments.created", "invoices.posted"] as const
 
 /** A record that is removed keeps its time of change: a row of that time does not show that it is gone. */
-const mayBeRemoval = (type: string): boolean => type.endsWith(`.${"cancelled" satisfies EventVerb}`)
+export const mayBeRemoval = (type: string): boolean => type.endsWith(`.${"cancelled" satisfies EventVerb}`)
 
 /** Verbs of events whose `data` is the record that they are about (EVT-11, H-01). */
 const verbs: Readonly<Record<EventVerb, true>> = { created: true, updated: true, cancelled: true, posted: true }
@@ -127,7 +127,9 @@ const read = (body: Uint8Array): Event | NoEvent => {
   }
 
   const resource = resourceOf(type)
-  const changed = data === null || mayBeRemoval(type) ? undefined : member(data, "lastchangedate")
+  // Cancelling a record changes it (FIELD-13); one that was removed is shown as it was, of the time of its last change.
+  const isChange = data !== null && (!mayBeRemoval(type) || member(data, "cancel") === true)
+  const changed = isChange ? member(data, "lastchangedate") : undefined
   return {
     id,
     type,

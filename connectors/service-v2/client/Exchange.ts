@@ -19,7 +19,7 @@ import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import type { BudgetError, BudgetShape } from "../../../src/budget/Budget.ts"
-import type { ConnectorUsage } from "../../../src/connector/Connector.ts"
+import { type ConnectorUsage, OnItsWay } from "../../../src/connector/Connector.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import { type Answer, type Asking, Failed, foreignAttemptsMax, requestIdOf } from "./Answer.ts"
 import type { BaseAddress } from "./BaseAddress.ts"
@@ -239,6 +239,7 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
     read: (answer: Answer, asking: Asking) => A | Failed
   ) {
     const clock = yield* Clock.Clock
+    const onItsWay = yield* OnItsWay
     const request = HttpClientRequest.make(call.method)(options.base.at(call.path), {
       headers: { ...authorized, ...call.headers },
       ...(call.body === null ? {} : { body: HttpBody.uint8Array(call.body, "application/json") })
@@ -263,7 +264,9 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
       }
       usage.requests++
       sent++
+      onItsWay(true)
       const answer = yield* traced(call, sent)(attempt(request, elapsedMs(clock), sent))
+      onItsWay(false)
       const nowMs = clock.currentTimeMillisUnsafe()
       const asking: Asking = { pageParameters: call.pageParameters, scrub, nowMs }
       const outcome = answer instanceof Failed ? answer : read(answer, asking)

@@ -393,7 +393,7 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
     rawPage,
     get: getOne,
     write,
-    subscriptions: Subscriptions.make(exchange, listing, { rotateField }),
+    subscriptions: Subscriptions.make(exchange, listing, { rotateField, catalogue: options.catalogue }),
     usage: exchange.usage
   }
   return connector

@@ -9,6 +9,7 @@
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
+import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import type {
   Attempt,
@@ -21,7 +22,7 @@ import type {
 } from "../../../src/connector/Subscriptions.ts"
 import { type Answer, type Asking, failure, Failed } from "./Answer.ts"
 import { ClientConfigError } from "./BaseAddress.ts"
-import { resourceOf } from "./Deliveries.ts"
+import { mayBeRemoval, resourceOf } from "./Deliveries.ts"
 import { findRecord, isObject, type JsonObject, member, parse, Unreadable } from "./Envelope.ts"
 import type { Call, Exchange } from "./Exchange.ts"
 import { memberStart, valueEnd } from "./JsonText.ts"
@@ -32,6 +33,8 @@ import { isStorable } from "./Values.ts"
 export interface SubscriptionsOptions {
   /** The field by which a new secret is sent; the documents do not name it (SIG-12, H-07). */
   readonly rotateField: string
+  /** Says which resources lose records without trace (K-06). */
+  readonly catalogue: Catalogue
 }
 
 export const rotateFieldDefault = "secret"
@@ -170,6 +173,7 @@ const testOf = (value: JsonObject, raw: string): TestResult => {
   const text = (given: unknown) => (typeof given === "string" ? readable(given) : null)
   const span = (given: unknown) => (typeof given === "number" && given >= 0 && Number.isFinite(given) ? given : null)
   const responseCode = named(/code|status/i, statusOf)
+  const isSilent = members.some(([name, given]) => /code|status/i.test(name) && given === null)
   const isDelivered = named(/delivered|success/i, (given) => (typeof given === "boolean" ? given : null))
   return {
     eventId: named(/event_?id$/i, text),
@@ -177,6 +181,7 @@ const testOf = (value: JsonObject, raw: string): TestResult => {
     responseBody: named(/body$/i, text),
     durationMs: named(/duration|elapsed|round/i, span) ?? named(/time|ms$/i, span),
     delivered: isDelivered ?? (responseCode !== null && responseCode >= 200 && responseCode < 300),
+    isSilent: responseCode === null && isSilent,
     raw
   }
 }
@@ -204,7 +209,7 @@ const secretLengthMin = 8
 export const make = (
   exchange: Exchange,
   listing: Listing.Listing,
-  { rotateField }: SubscriptionsOptions
+  { rotateField, catalogue }: SubscriptionsOptions
 ): Subscriptions => {
   /** Secrets that went through here: whatever the source sends back is told without them. */
   const secrets: Array<Redacted.Redacted> = []
@@ -360,10 +365,12 @@ export const make = (
       request: { method, path: pathOf(id), requestId: null }
     })
 
+  /** A success that does not show the subscription is one all the same, and it is read again; what is no JSON is none. */
   const patch = (id: string, body: JsonObject) =>
     write({ method: "PATCH", path: pathOf(id) }, body, (answer, asking) => {
       if (!isSuccess(answer)) return failed(answer, asking)
-      return answer.status === 204 && answer.bytes.length === 0 ? null : shown(id)(answer)
+      const after = answer.bytes.length === 0 ? null : shown(id)(answer)
+      return after instanceof Failed && !(parse(answer.bytes) instanceof Unreadable) ? null : after
     }).pipe(
       Effect.flatMap((one) => (one === null ? get(id) : Effect.succeed(one))),
       Effect.flatMap((one) => (one === null ? gone(id, "PATCH") : Effect.succeed(one)))
@@ -376,12 +383,12 @@ export const make = (
       return patch(id, { ...change, [rotateField]: Redacted.value(secret) })
     })
 
-  /** How the source answers a cancelling is not documented: any success is one (H-13). */
+  /** How the source answers a cancelling is not documented: any success is one (H-13), whatever it shows. */
   const cancelled = (before: Subscription) =>
     write({ method: "DELETE", path: pathOf(before.id) }, null, (answer, asking) => {
       if (isSuccess(answer)) {
         const after = shown(before.id)(answer)
-        return after instanceof Failed ? { ...before, cancelled: true } : after
+        return { ...(after instanceof Failed ? before : after), cancelled: true }
       }
       const problem = failed(answer, asking)
       // It was there a moment ago: then it is the way that is not.
@@ -392,7 +399,9 @@ export const make = (
   const cancel: Subscriptions["cancel"] = Effect.fnUntraced(function* (id) {
     const before = yield* get(id)
     if (before === null) return yield* gone(id, "DELETE")
-    return (yield* cancelled(before)) ?? (yield* patch(id, { paused: true }))
+    const after = yield* cancelled(before)
+    if (after !== null) return after
+    return before.paused ? before : yield* patch(id, { paused: true })
   })
 
   // Counted apart from all other requests, ten a minute (LOG-03): its 429 tells nothing about the others.
@@ -415,5 +424,10 @@ export const make = (
     )
   }
 
-  return { list, get, create, update, cancel, test, deliveries }
+  const mayRemove: Subscriptions["mayRemove"] = (eventType) => {
+    const resource = resourceOf(eventType)
+    return mayBeRemoval(eventType) && resource !== null && catalogue.resources.get(resource)?.removes === true
+  }
+
+  return { mayRemove, list, get, create, update, cancel, test, deliveries }
 }

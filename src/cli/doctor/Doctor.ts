@@ -252,6 +252,15 @@ const company = Effect.fnUntraced(function* (
   const readable = known === null ? null : Companies.scopes(one, catalogue, known)
   const { publicUrl } = settings.webhooks
   const target = addressOf(publicUrl, name)
+  const refused =
+    asking === null
+      ? []
+      : yield* Receiving.refused(name).pipe(
+          Effect.timeout(checkMaxMs),
+          Effect.orElseSucceed((): ReadonlyArray<string> => []),
+          Effect.provideContext(asking)
+        )
+  const wanted = eventsOf(one, settings, reader).filter((event) => !refused.includes(event))
   const rest = yield* Effect.all(
     [
       Effect.succeed<Findings>(readable === null ? [of("scopes").skipped(noAnswer)] : readable.findings),
@@ -274,10 +283,11 @@ const company = Effect.fnUntraced(function* (
           ? Effect.succeed<Findings>([of("subscription").skipped(noAnswer)])
           : bounded(
               of("subscription"),
-              Receiving.subscription(one, connector, target, eventsOf(one, settings, reader), sendTest),
+              Receiving.subscription(one, connector, target, wanted, sendTest),
               sendTest ? 3 * checkMaxMs : checkMaxMs
             ),
-      target === null ? Effect.succeed<Findings>([]) : inWarehouse("signing secrets", Receiving.secrets(one))
+      target === null ? Effect.succeed<Findings>([]) : inWarehouse("signing secrets", Receiving.secrets(one)),
+      target === null || asking === null ? Effect.succeed<Findings>([]) : inWarehouse("gaps", Receiving.gaps(name))
     ],
     { concurrency: "unbounded" }
   )

@@ -6,7 +6,8 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { CompanyConfiguration, Configuration } from "../../configuration/Configuration.ts"
 import type { ConnectorShape } from "../../connector/Connector.ts"
-import type { Subscription, Subscriptions } from "../../connector/Subscriptions.ts"
+import { answerTold, type Subscription, type Subscriptions } from "../../connector/Subscriptions.ts"
+import * as Address from "../../webhook/Address.ts"
 import { open } from "../../webhook/Secrets.ts"
 import { stateOf } from "../../webhook/Seen.ts"
 import * as Output from "../Output.ts"
@@ -119,7 +120,7 @@ const subscriptionFinding = (
     )
   }
   return ok(
-    `${id} delivers ${events.length} kinds of events${lastDeliveryAt === null ? ", none so far" : `, the last at ${lastDeliveryAt}`}`
+    `${id} delivers ${counted(events.length, "kind of event", "kinds of events")}${lastDeliveryAt === null ? ", none so far" : `, the last at ${lastDeliveryAt}`}`
   )
 }
 
@@ -127,17 +128,32 @@ const testFinding = Effect.fnUntraced(function* (name: string, source: Subscript
   const { ok, warning, failed } = about("test delivery", name)
   const sent = yield* Effect.result(source.test(id))
   if (sent._tag === "Failure") return failed(kindOf(sent.failure), sent.failure.message, sent.failure.remedy)
-  const { delivered, responseCode, responseBody } = sent.success
+  const { delivered, responseCode, responseBody, isSilent } = sent.success
   if (delivered) return ok(`arrived${responseCode === null ? "" : `, answered ${responseCode}`}`)
   return warning(
-    responseCode === null
+    isSilent
       ? "the service got no answer"
-      : `it was answered ${responseCode}: ${Output.shown((responseBody ?? "").slice(0, 200))}`,
+      : responseCode === null
+        ? `it did not arrive: ${Output.shown(answerTold(sent.success))}`
+        : `it was answered ${responseCode}: ${Output.shown((responseBody ?? "").slice(0, 200))}`,
     responseCode === 401
       ? `the secret does not fit, or a clock is wrong; npx tributary webhooks rotate --company ${name} makes a new one`
       : "see that tributary serve runs, and that the proxy passes /hooks/ on to it"
   )
 })
+
+/** Events that `webhooks ensure` asked for and the source does not know: no subscription can deliver them. */
+export const refused = (name: string) =>
+  Effect.map(
+    Effect.flatMap(
+      SqlClient.SqlClient,
+      (sql) =>
+        sql<{ event: string }>`
+        select distinct unnest(refused) as event from tributary.subscriptions
+         where company = ${name} and state <> 'gone'`
+    ),
+    (rows) => rows.map(({ event }) => event)
+  )
 
 /** The company's subscription at the source, and whether its deliveries could be checked. */
 export const subscription = Effect.fnUntraced(function* (
@@ -154,7 +170,7 @@ export const subscription = Effect.fnUntraced(function* (
   if (listed._tag === "Failure") {
     return [failed(kindOf(listed.failure), listed.failure.message, listed.failure.remedy)]
   }
-  const ours = listed.success.filter(({ url, cancelled }) => url === address && !cancelled)
+  const ours = listed.success.filter(({ url, cancelled }) => Address.isSame(url, address) && !cancelled)
   const [one] = ours
   if (one === undefined) {
     return [warning(`there is none for ${address}`, `npx tributary webhooks ensure --company ${company.name}`)]
@@ -198,6 +214,27 @@ export const secrets = Effect.fnUntraced(function* (company: CompanyConfiguratio
         ...(rows.length === 0 ? [] : [`${rows.length} can be opened`]),
         ...(named === 0 ? [] : [`${named} are configured`])
       ].join(", ")
+    )
+  ]
+})
+
+/** What events may have been missed of and was not read again yet; nothing where that is nothing. */
+export const gaps = Effect.fnUntraced(function* (company: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql.unsafe<{ resource: string; reason: string | null; agoms: number }>(
+    `select resource, (array_agg(reason) filter (where reason is not null))[1] as reason,
+            (extract(epoch from tributary.now() - min(found_at)) * 1000)::float8 as agoms
+       from tributary.gaps where company = $1 and closed_at is null group by resource order by min(found_at), resource`,
+    [company]
+  )
+  const [first] = rows
+  if (first === undefined) return []
+  const { warning } = about("gaps", company)
+  return [
+    warning(
+      `events of ${counted(rows.length, "resource", "resources")} may have been missed, of ${first.resource} for ${Output.elapsed(first.agoms)}` +
+        (first.reason === null ? "" : `: ${first.reason}`),
+      "tributary serve reads them again by itself; npx tributary status says what each waits for"
     )
   ]
 })

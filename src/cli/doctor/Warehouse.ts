@@ -14,6 +14,7 @@ import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Configuration } from "../../configuration/Configuration.ts"
+import * as LaneLock from "../../model/LaneLock.ts"
 import { modelsDatasetDefault } from "../../model/Model.ts"
 import { Database, sqlLayer } from "../../postgres/Database.ts"
 import { binaries } from "../../postgres/embedded/Place.ts"
@@ -301,13 +302,7 @@ export const leftovers = Effect.gen(function* () {
   const [row] = yield* sql.unsafe<LeftRow>(
     `with running as (
        select r.began_at from tributary.runs r
-        where r.status = 'running' and not exists (
-          select 1 from pg_locks l
-           where l.locktype = 'advisory' and l.objsubid = 1 and l.granted
-             and l.database = (select oid from pg_database where datname = current_database())
-             and (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended(
-                   'tributary:' || r.company_id || ':' || r.resource ||
-                   case when r.lane = 'live' then '' else ':' || r.lane end, 0)))
+        where r.status = 'running' and not exists (${LaneLock.holdersSql(LaneLock.keySql("r"))}))
      select (select count(*)::int from running) as runs,
             (select (max(extract(epoch from tributary.now() - began_at)) * 1000)::float8 from running) as oldestms,
             (select count(*)::int from tributary.quarantine where resolved_at is null) as quarantined,
@@ -323,7 +318,7 @@ export const leftovers = Effect.gen(function* () {
       row.runs,
       "none was left behind",
       `${counted(row.runs, "run is", "runs are")} called running although the process is gone, the oldest for ${Output.elapsed(row.oldestms ?? 0)}`,
-      "npx tributary sync goes on where they stopped"
+      "npx tributary sync ends them and goes on where they stopped"
     ),
     one(
       "quarantine",

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { SourceError } from "../../connector/SourceError.ts"
-import type { Attempt } from "../../connector/Subscriptions.ts"
+import { answerTold, type Attempt } from "../../connector/Subscriptions.ts"
 import * as Queue from "../../webhook/Queue.ts"
 import * as Seen from "../../webhook/Seen.ts"
 import * as Status from "../../webhook/Status.ts"
@@ -79,6 +79,19 @@ const subscriptions = (company: string, seen: ReadonlyArray<Seen.Seen>, key: str
               <code>npx tributary webhooks ensure --company ${visible(company)}</code>.
             </p>`
       }
+      ${
+        one.problem === null
+          ? ""
+          : html`<p class="problem">
+              The last look at it failed: ${beginning(one.problem, reasonMax)}.
+              ${one.remedy === null ? "" : html`What to do: ${visible(one.remedy)}.`}
+            </p>`
+      }
+      ${
+        one.state === "disabled" && one.paused
+          ? html`<p class="problem">It is paused as well: it is not enabled again until it is resumed.</p>`
+          : ""
+      }
       <details id="${key}-events-${index}">
         <summary>${many(one.events.length, "event")} delivered</summary>
         <p>${one.events.map(visible).join(", ")}</p>
@@ -106,7 +119,9 @@ const causes: Readonly<Record<Status.GapStatus["cause"], string>> = {
   disabled: "The source disabled the subscription, and dropped what fired meanwhile.",
   paused: "The subscription was paused, and the source dropped what fired meanwhile.",
   missing: "No subscription asked for the events of this resource.",
-  down: "Nobody looked at the source’s delivery log for longer than it remembers."
+  down: "Nobody could look at the subscription for so long that something may have been dropped and mended unseen.",
+  dropped: "The source’s log shows that what waited for delivery was dropped.",
+  overflow: "More was delivered between two looks than the source’s log was looked through for."
 }
 
 const gapNext = ({ cause, endedAt }: Status.GapStatus): string =>
@@ -116,7 +131,9 @@ const gapNext = ({ cause, endedAt }: Status.GapStatus): string =>
       ? "It lasts until the subscription is resumed; then the resource is read again."
       : cause === "missing"
         ? "It lasts until a subscription asks for them (npx tributary webhooks ensure); then the resource is read again."
-        : "It lasts until the subscription delivers again, which is tried by itself; then the resource is read again."
+        : cause === "down"
+          ? "It lasts until the subscription can be looked at again; then the resource is read again."
+          : "It lasts until the subscription delivers again, which is tried by itself; then the resource is read again."
 
 const gaps = ({ gaps: open, closed, company }: Status.CompanyStatus, key: string, now: Date): Html => html`
   ${
@@ -501,6 +518,7 @@ const subscriptionActions: ReadonlyArray<SubscriptionAction> = [
     title: (id, company) => `Resume subscription ${id} of company ${company}?`,
     consequences: [
       "The source delivers to it again, whether it was paused or the source had given it up.",
+      "That is done whether or not deliveries arrive: where that is not sure, send a test first.",
       "What fired meanwhile was dropped; the resources are read again to make up for it."
     ],
     button: "Resume",
@@ -517,10 +535,8 @@ const subscriptionActions: ReadonlyArray<SubscriptionAction> = [
     button: "Send a test",
     act: (company, wanted, id) =>
       Effect.map(Subscribe.test(company, wanted, id), ({ result }) => {
-        const status =
-          result.responseCode === null ? "no answer arrived" : `the receiver answered ${result.responseCode}`
         const took = result.durationMs === null ? "" : ` after ${duration(result.durationMs)}`
-        return `The test event was ${result.delivered ? "delivered" : "not delivered"}: ${status}${took}.`
+        return `The test event was ${result.delivered ? "delivered" : "not delivered"}: ${visible(answerTold(result))}${took}.`
       })
   }
 ]

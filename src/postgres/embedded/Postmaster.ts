@@ -39,6 +39,8 @@ const settings = (durable: boolean): ReadonlyArray<string> => [
   "log_checkpoints=off",
   "shared_buffers=256MB",
   "max_wal_size=4GB",
+  // Filling a new segment of the log with zeros holds every commit up, by some 80 ms for each 16 MB that are written.
+  "wal_init_zero=off",
   "idle_in_transaction_session_timeout=10min",
   "synchronous_commit=on",
   ...(durable ? ["fsync=on", "max_connections=100"] : ["fsync=off", "full_page_writes=off", "max_connections=300"])

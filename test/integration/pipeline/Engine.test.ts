@@ -2,7 +2,9 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import { catalogue } from "../../../src/catalogue/Catalogue.ts"
 import { id, integer, lastchangedate, ref, string } from "../../../src/catalogue/Field.ts"
@@ -15,6 +17,8 @@ import { datasetsDefault } from "../../../src/model/Table.ts"
 import { readRecords } from "../../../src/pipeline/ReadRecords.ts"
 import { sync, type SyncOptions } from "../../../src/pipeline/Sync.ts"
 import { engineDefault, syncResource, type SyncResourceOptions } from "../../../src/pipeline/SyncResource.ts"
+import { query } from "../../../src/postgres/Connection.ts"
+import { Database } from "../../../src/postgres/Database.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { layerSql } from "../../support/postgres.ts"
 import {
@@ -368,6 +372,58 @@ describe("the engine", () => {
         yield* read("newer")
         assert.deepStrictEqual(yield* names(companyId), ["older at the source", "back", "newer", "d"])
       })
+    )
+
+    it.effect("holds a resource only while single records land, and waits for others once it has begun", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const isAsked = yield* Latch.make()
+        const mayAnswer = yield* Latch.make()
+        const connector: ConnectorShape = {
+          ...scripted(companyId, pages(page(at(1)))).connector,
+          get: (_resource, number) =>
+            Effect.gen(function* () {
+              if (number === "150") {
+                yield* isAsked.open
+                yield* mayAnswer.await
+              }
+              const beganAt = Number(process.hrtime.bigint()) / 1e6
+              const one = thing(Number(number), `n${number}`, 1)
+              return { record: one, rejected: null, version: null, beganAt, source: `GET /things/${number}` }
+            })
+        }
+        const ids = Array.from({ length: 250 }, (_, index) => String(index + 1))
+        const reading = yield* Effect.forkChild(
+          readRecords({ companyId, connector, table: tables.things, ids, authority: "source" })
+        )
+        yield* isAsked.await
+        // Nobody holds it now, although a read takes its time; meanwhile somebody else does.
+        const other = yield* (yield* Database).connect
+        const lock = [`tributary:${companyId}:things:records`]
+        const [taken] = yield* query<{ locked: boolean; pid: number }>(
+          other,
+          "lock",
+          "select pg_try_advisory_lock(hashtextextended($1, 0)) as locked, pg_backend_pid() as pid",
+          lock
+        )
+        assert.isTrue(taken!.locked)
+        yield* mayAnswer.open
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`select 1 from pg_stat_activity
+          where datname = current_database() and query like '%pg_try_advisory_lock%' and pid not in (${taken!.pid}, pg_backend_pid())`.pipe(
+          Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("10 millis"), times: 300 })
+        )
+        yield* query(other, "unlock", "select pg_advisory_unlock(hashtextextended($1, 0))", lock)
+        const outcome = yield* Fiber.join(reading)
+        assert.deepStrictEqual([outcome.status, outcome.totals.records, outcome.totals.inserted], ["done", 250, 250])
+        assert.lengthOf(yield* names(companyId), 250)
+        const runs = yield* sql<{ status: string; records: bigint }>`
+          select status, records from tributary.runs where company_id = ${companyId} order by id`
+        assert.deepStrictEqual(
+          runs.map(({ status, records }) => `${status} ${records}`),
+          ["done 100", "done 100", "done 50"]
+        )
+      }).pipe(Effect.scoped)
     )
 
     it.effect("skips what the token may not read, in one line, unless it was asked for by name", () =>

@@ -52,6 +52,21 @@ describe("connect", () => {
     }).pipe(Effect.scoped, Effect.provide(layerSql))
   )
 
+  it.live(
+    "asks a silent client whether it still stands, so that the locks of a vanished machine do not outlive it",
+    () =>
+      Effect.gen(function* () {
+        const client = yield* (yield* Database).connect
+        const settings = ["idle", "interval", "count"].map(
+          (name) => `current_setting('tcp_keepalives_${name}') as ${name}`
+        )
+        const looks = "current_setting('client_connection_check_interval') as looks"
+        assert.deepStrictEqual(yield* query(client, "ask", `select ${[...settings, looks].join(", ")}`), [
+          { idle: "30", interval: "10", count: "3", looks: "2s" }
+        ])
+      }).pipe(Effect.scoped, Effect.provide(layerDatabase))
+  )
+
   it.live("a lost connection fails the next query and nothing else", () =>
     Effect.gen(function* () {
       const database = yield* Database

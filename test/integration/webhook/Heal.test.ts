@@ -12,7 +12,7 @@ import { customers, settled, warehouse, withSubscriptions, world } from "./heali
 
 describe("healing", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    it.effect("asks twice and changes nothing when nothing was lost", () =>
+    it.effect("asks three times and changes nothing when nothing was lost", () =>
       Effect.gen(function* () {
         const { check, customer, cycles, asked, id, advance } = yield* settled()
         customer("TWO")
@@ -21,7 +21,7 @@ describe("healing", () => {
         const { result, requests } = yield* asked(check)
         assert.deepStrictEqual(
           requests.map((request) => request.split("?")[0]),
-          ["GET /webhooks", `GET /webhooks/${id}/deliveries`]
+          ["GET /me", "GET /webhooks", `GET /webhooks/${id}/deliveries`]
         )
         assert.deepStrictEqual(result, {
           _tag: "Checked",
@@ -232,7 +232,7 @@ describe("healing", () => {
         yield* check
         assert.isEmpty(requests.slice(before).filter((request) => request.startsWith("GET /customers")))
         const { runId } = yield* sync("customers")
-        const { result, requests: made } = yield* asked(Heal.check(company, receiver))
+        const { result, requests: made } = yield* asked(Heal.check(company, { url: receiver }))
         assert.isTrue(result._tag === "Checked")
         assert.deepStrictEqual((result as Heal.Checked).closed, [
           { resource: "customers", cause: "abandoned", closedBy: `run ${runId}` }
@@ -253,9 +253,9 @@ describe("healing", () => {
         const waiting = withSubscriptions(company, ({ list }) => ({
           list: Effect.andThen(Effect.andThen(listing.open, goOn.await), list)
         }))
-        const first = yield* Effect.forkChild(Heal.check(waiting, receiver))
+        const first = yield* Effect.forkChild(Heal.check(waiting, { url: receiver }))
         yield* listing.await
-        assert.strictEqual((yield* Heal.check(company, receiver))._tag, "Busy")
+        assert.strictEqual((yield* Heal.check(company, { url: receiver }))._tag, "Busy")
         yield* goOn.open
         assert.strictEqual((yield* Fiber.join(first))._tag, "Checked")
         assert.isTrue(yield* equal("customers"))

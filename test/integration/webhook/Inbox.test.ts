@@ -202,16 +202,16 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
   })
 
   describe("retention", () => {
-    it.effect("removes what is settled and old or beyond the bound, and nothing that waits or is dead", () =>
+    it.effect("removes what is settled or dead and old or beyond the bound, and nothing that waits", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`delete from tributary.inbox`
         const company = newCompany()
         yield* sql`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, settled_at, received_at)
           select ${company}, state || days || '-' || n, 'x', tributary.now(), '', state,
-                 case when state in ('done', 'ignored') then tributary.now() - days * interval '1 day' end,
+                 case when state <> 'waiting' then tributary.now() - days * interval '1 day' end,
                  tributary.now() - days * interval '1 day'
-            from unnest(array['waiting', 'dead', 'done', 'ignored']) state, unnest(array[1, 100]) days,
+            from unnest(array['waiting', 'dead', 'done', 'ignored']) state, unnest(array[1, 80, 100]) days,
                  generate_series(1, 3000) n`
         yield* sql`insert into tributary.gaps (company, resource, cause, detail, closed_at)
           values (${company}, 'a', 'lost', '', null),
@@ -222,13 +222,19 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
                  tributary.now() - ended * interval '1 day'
             from (values ('ended', 120, 101, 100), ('killed', 119, 99, null), ('last', 98, 97, 97)) as r (instance, began, alive, ended)`
         const keepMs = 30 * 86_400_000
-        assert.deepStrictEqual(yield* Inbox.purge({ keepMs }), { events: 6_000, gaps: 1, receivers: 2 })
-        assert.deepStrictEqual(yield* Inbox.purge({ keepMs }), { events: 0, gaps: 0, receivers: 0 })
-        assert.deepInclude(yield* Inbox.purge({ keepMs, settledMax: 100 }), { events: 5_900 })
+        const first = yield* Inbox.purge({ keepMs })
+        assert.deepStrictEqual(first, { events: 12_000, dead: 3_000, gaps: 1, receivers: 2 })
+        assert.deepStrictEqual(yield* Inbox.purge({ keepMs }), { events: 0, dead: 0, gaps: 0, receivers: 0 })
+        assert.deepInclude(yield* Inbox.purge({ keepMs, settledMax: 100 }), { events: 5_900, dead: 0 })
+        // The oldest of the dead go first.
+        assert.deepInclude(yield* Inbox.purge({ keepMs, deadMax: 2_500 }), { events: 0, dead: 3_500 })
+        const [oldest] = yield* sql<{ readonly days: number }>`
+          select extract(day from tributary.now() - min(settled_at))::int as days from tributary.inbox where state = 'dead'`
+        assert.strictEqual(oldest!.days, 1)
         const rows = yield* sql<{ readonly state: string; readonly count: bigint }>`
           select state, count(*) as count from tributary.inbox group by 1 order by 1`
         const counted = new Map(rows.map(({ state, count }) => [state, Number(count)]))
-        assert.deepStrictEqual([counted.get("dead"), counted.get("waiting")], [6_000, 6_000])
+        assert.deepStrictEqual([counted.get("dead"), counted.get("waiting")], [2_500, 9_000])
         assert.strictEqual((counted.get("done") ?? 0) + (counted.get("ignored") ?? 0), 100)
       })
     )
@@ -333,6 +339,106 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
       yield* gate.open
       yield* until("the warehouse", Effect.isSuccess(inbox.store(event(company, "after"))))
       assert.isAtLeast(yield* countOf(company), 2)
+    })
+  )
+
+  it.effect("while the warehouse hangs, tells who waits when a connection cannot be made, and the next at once", () =>
+    Effect.gen(function* () {
+      const { gate, database } = yield* guarded
+      const inbox = yield* Inbox.make({ connectMaxMs: 200, answerMaxMs: 300 }).pipe(Effect.provide(database))
+      const company = newCompany()
+      yield* inbox.store(event(company, "evt_0"))
+      yield* until(
+        "both connections",
+        Effect.sync(() => inbox.stats().writersUp === 2)
+      )
+      yield* gate.hang
+      // The writers fall out of step: one of them begins later.
+      const told: Array<number> = []
+      for (let number = 0; number < 48; number++) {
+        yield* Effect.forkChild(
+          Effect.map(timed(inbox.store(event(company, `hung_${number}`))), ({ exit, ms }) => {
+            assert.strictEqual(exit._tag, "Failure")
+            told.push(ms)
+          })
+        )
+        yield* Effect.sleep(25)
+      }
+      yield* until(
+        "the last",
+        Effect.sync(() => told.length === 48)
+      )
+      for (const ms of told) assert.isBelow(ms, 600)
+      // By then nobody waits for what has failed already.
+      for (const ms of told.slice(-10)) assert.isBelow(ms, 100)
+      yield* gate.open
+      yield* until("the warehouse", Effect.isSuccess(inbox.store(event(company, "after"))))
+    })
+  )
+
+  it.effect("begins nothing for who has waited for long, neither a first time nor again", () =>
+    Effect.gen(function* () {
+      const { gate, database } = yield* guarded
+      const inbox = yield* Inbox.make({ writers: 1, waitMaxMs: 150 }).pipe(Effect.provide(database))
+      const company = newCompany()
+      yield* inbox.store(event(company, "evt_0"))
+      const outcomes: Record<string, string> = {}
+      const offer = (id: string) =>
+        inbox.put(event(company, id), (outcome) => {
+          outcomes[id] = typeof outcome === "string" ? outcome : outcome.reason
+        })
+      const taken = until(
+        "the writer",
+        Effect.sync(() => inbox.stats().waiting === 0)
+      )
+      yield* gate.hang
+      offer("in hand")
+      yield* taken
+      offer("waits for long")
+      yield* Effect.sleep(200)
+      offer("waits a little")
+      assert.deepStrictEqual(outcomes, {})
+      yield* gate.open
+      yield* until(
+        "the outcomes",
+        Effect.sync(() => Object.keys(outcomes).length === 3)
+      )
+      assert.deepStrictEqual(outcomes, { "in hand": "stored", "waits for long": "away", "waits a little": "stored" })
+
+      yield* gate.hang
+      offer("lost late")
+      yield* taken
+      yield* Effect.sleep(200)
+      yield* gate.shut
+      yield* gate.open
+      yield* until(
+        "the outcome",
+        Effect.sync(() => outcomes["lost late"] !== undefined)
+      )
+      assert.strictEqual(outcomes["lost late"], "away")
+      assert.strictEqual(inbox.stats().waitingBytes, 0)
+    })
+  )
+
+  it.effect("proves for all who ask at once by one statement", () =>
+    Effect.gen(function* () {
+      const { gate, database } = yield* guarded
+      yield* gate.hang
+      const inbox = yield* Inbox.make({ waitingMax: 2 }).pipe(Effect.provide(database))
+      const asking = yield* Effect.forkChild(
+        Effect.all(
+          Array.from({ length: 50 }, () => inbox.probe),
+          { concurrency: "unbounded" }
+        )
+      )
+      const isAsked = Effect.sync(() => inbox.stats().waiting > 0)
+      yield* until("those who ask", isAsked)
+      assert.strictEqual(inbox.stats().waiting, 1)
+      const beside = yield* Effect.forkChild(inbox.store(event(newCompany(), "beside")))
+      yield* gate.open
+      yield* Fiber.join(asking)
+      assert.strictEqual(yield* Fiber.join(beside), "stored")
+      assert.isAtMost(inbox.stats().batches, 2)
     })
   )
 

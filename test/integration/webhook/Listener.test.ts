@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { connect as tlsConnect } from "node:tls"
 import { gzipSync } from "node:zlib"
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Redacted, Schedule, Scope } from "effect"
+import { Effect, Exit, Fiber, Layer, Logger, Redacted, Schedule, Scope } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { Database } from "../../../src/postgres/Database.ts"
@@ -58,7 +58,8 @@ const receiving = Effect.fnUntraced(function* (options: Partial<Listener.ListenO
     held: {
       of: (company) =>
         company === "acme" ? [Redacted.make(secret)] : company === "bolt" ? [Redacted.make(other)] : [],
-      refresh: Effect.succeed(false)
+      most: () => 1,
+      refresh: Effect.succeed(true)
     },
     inbox,
     settings: { toleranceMs: 300_000, aheadMs: 60_000 }
@@ -77,15 +78,18 @@ const receiving = Effect.fnUntraced(function* (options: Partial<Listener.ListenO
   return { gate, count, inbox, receiver, listener }
 })
 
-/** Writes bytes to a socket, in pieces as they come, and answers all that came back when the other side closed. */
+/** Writes bytes to a socket, in pieces as they come, and answers all that came back when the other side closed; `ca` speaks TLS. */
 const exchange = (
   port: number,
   pieces: Iterable<string | Buffer>,
-  options: { readonly dripMs?: number; readonly end?: boolean } = {}
+  options: { readonly dripMs?: number; readonly end?: boolean; readonly ca?: string } = {}
 ) =>
   Effect.callback<{ readonly text: string; readonly ms: number }>((resume) => {
     const began = performance.now()
-    const socket = connect(port, "127.0.0.1")
+    const socket =
+      options.ca === undefined
+        ? connect(port, "127.0.0.1")
+        : tlsConnect({ port, host: "127.0.0.1", ca: options.ca, servername: "localhost" })
     const iterator = pieces[Symbol.iterator]()
     let text = ""
     let timer: NodeJS.Timeout | undefined
@@ -102,7 +106,7 @@ const exchange = (
       } else if (socket.write(piece.value)) setImmediate(next)
       else socket.once("drain", next)
     }
-    socket.on("connect", next)
+    socket.on(options.ca === undefined ? "connect" : "secureConnect", next)
     socket.on("error", () => {})
     socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")))
     socket.on("close", () => {
@@ -151,6 +155,22 @@ const get = (url: string, path: string, method = "GET") =>
     const response = await fetch(`${url}${path}`, { method })
     return { status: response.status, text: await response.text(), headers: response.headers }
   })
+
+/** PEM files that end with the scope, what stands in them, and how to replace it. */
+const tlsFiles = Effect.gen(function* () {
+  const folder = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-tls-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+  )
+  const files = { certificate: join(folder, "cert.pem"), key: join(folder, "key.pem") }
+  const write = ({ cert, key }: { readonly cert: string; readonly key: string }) => {
+    writeFileSync(files.certificate, cert)
+    writeFileSync(files.key, key)
+  }
+  const first = certificate(["localhost"])
+  write(first)
+  return { folder, files, first, write }
+})
 
 layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the listener", (it) => {
   describe("answers", () => {
@@ -290,6 +310,21 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
         // Without the header it is a body like any other, and no event.
         const plain = yield* send(listener.url, zipped, { "svc-signature": signatureOf(secret, now(), zipped) })
         assert.strictEqual(plain.status, 400)
+        // Ten megabytes that come as ten kilobytes stay ten kilobytes, however they are declared.
+        const bomb = gzipSync(Buffer.alloc(10 * 1024 * 1024))
+        assert.isBelow(bomb.length, bodyBytesMax)
+        const signed = { "svc-signature": signatureOf(secret, now(), bomb) }
+        assert.strictEqual((yield* send(listener.url, bomb, signed)).status, 400)
+        for (const encoding of ["gzip", "GZIP", "deflate", "br", "gzip, gzip", "identity, gzip"]) {
+          const { status } = yield* send(listener.url, bomb, { ...signed, "content-encoding": encoding })
+          assert.strictEqual(status, 415, encoding)
+        }
+        const transferred = yield* exchange(listener.port, [
+          `POST /hooks/acme HTTP/1.1\r\nHost: x\r\nConnection: close\r\nSvc-Signature: ${signed["svc-signature"]}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n${bomb.length.toString(16)}\r\n`,
+          bomb,
+          "\r\n0\r\n\r\n"
+        ])
+        assert.deepStrictEqual(statusesOf(transferred.text), [400])
         assert.strictEqual(yield* count, 0)
       })
     )
@@ -362,6 +397,82 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
+    it.effect("that are slow over TLS are cut too, before and after they said who they are", () =>
+      Effect.gen(function* () {
+        const { files, first } = yield* tlsFiles
+        const { listener } = yield* receiving({ requestMaxMs: 400, tls: files })
+        const { cert: ca } = first
+        const head = `POST /hooks/acme HTTP/1.1\r\nHost: localhost\r\n`
+        const drip = { dripMs: 20, ca }
+        const cut = yield* Effect.all(
+          {
+            silent: exchange(listener.port, []),
+            afterHandshake: exchange(listener.port, [], { ca }),
+            headers: exchange(listener.port, `${head}X-Slow: ${"x".repeat(9_999)}`.split(""), drip),
+            body: exchange(
+              listener.port,
+              [`${head}Content-Length: 9999\r\n\r\n`, ..."x".repeat(9_998).split("")],
+              drip
+            ),
+            chunked: exchange(
+              listener.port,
+              [`${head}Transfer-Encoding: chunked\r\n\r\n`, ...Array.from({ length: 999 }, () => "1\r\nx\r\n")],
+              drip
+            )
+          },
+          { concurrency: "unbounded" }
+        )
+        for (const [name, { ms }] of Object.entries(cut)) assert.isBelow(ms, 3_000, name)
+        for (const name of ["headers", "body", "chunked"] as const) {
+          assert.deepStrictEqual(statusesOf(cut[name].text), [408], name)
+        }
+      })
+    )
+
+    it.effect("that leave large bodies unended keep no event of the usual size out, and are counted", () =>
+      Effect.gen(function* () {
+        const large = bodyOf("evt_large", { memo: "x".repeat(300_000) })
+        const { listener, count } = yield* receiving({ bodyBytesMax: 512 * 1024, readingBytesMax: 512 * 1024 })
+        const head = `POST /hooks/acme HTTP/1.1\r\nHost: x\r\nSvc-Signature: ${signatureOf(secret, now(), large)}\r\n`
+        const unended = Effect.forkChild(
+          exchange(listener.port, [`${head}Content-Length: ${large.length}\r\n\r\n${large.slice(0, -1)}`])
+        )
+        const left = [yield* unended, yield* unended]
+        const sendLarge = send(listener.url, large, { "svc-signature": signatureOf(secret, now(), large) })
+        yield* until(
+          "no place for another large one",
+          Effect.map(sendLarge, ({ status, headers }) => status === 503 && headers.get("retry-after") === "10")
+        )
+        assert.strictEqual((yield* sendGood(listener.url, "evt_small")).status, 204)
+        for (const one of left) yield* Fiber.interrupt(one)
+        yield* until(
+          "a place",
+          Effect.map(sendLarge, ({ status }) => status === 204)
+        )
+        assert.strictEqual(yield* count, 2)
+        assert.match((yield* get(listener.url, "/metrics")).text, /_deliveries_total\{outcome="busy"\} [1-9]/)
+      })
+    )
+
+    it.effect("that only keep connections make room, and who finds none is counted", () =>
+      Effect.gen(function* () {
+        const { listener, receiver } = yield* receiving({ connectionsMax: 3 })
+        const keeping = yield* Effect.forEach([1, 2, 3], () =>
+          Effect.forkChild(exchange(listener.port, ["GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"]))
+        )
+        yield* until(
+          "a full house",
+          Effect.map(
+            exchange(listener.port, ["GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"]),
+            ({ text }) => text === ""
+          )
+        )
+        for (const one of keeping) assert.deepStrictEqual(statusesOf((yield* Fiber.join(one)).text), [200])
+        assert.strictEqual((yield* sendGood(listener.url, "evt_1")).status, 204)
+        assert.strictEqual(receiver.stats().outcomes.busy, 1)
+      })
+    )
+
     it.effect("that speak no HTTP are told so", () =>
       Effect.gen(function* () {
         const { listener } = yield* receiving()
@@ -388,6 +499,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
         assert.strictEqual(yield* count, 3)
         const half = good("evt_4")
         yield* exchange(listener.port, [half.slice(0, -5)], { end: true })
+        // Whole, and waits for its answer with its own side ended.
+        assert.deepStrictEqual(statusesOf((yield* exchange(listener.port, [good("evt_3")], { end: true })).text), [204])
         // Whole, but nobody waits for the answer: it is stored all the same.
         yield* Effect.callback<void>((resume) => {
           const socket = connect(listener.port, "127.0.0.1", () =>
@@ -425,6 +538,33 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
           Effect.map(get(listener.url, "/readyz"), ({ status }) => status === 200)
         )
         assert.strictEqual((yield* sendGood(listener.url, "evt_2")).status, 204)
+        assert.strictEqual(yield* count, 2)
+      })
+    )
+
+    it.effect("is answered 503 while the table cannot grow, and is over by itself", () =>
+      Effect.gen(function* () {
+        const { listener, count } = yield* receiving()
+        const sql = yield* SqlClient.SqlClient
+        assert.strictEqual((yield* sendGood(listener.url, "evt_1")).status, 204)
+        // What Postgres says of a full disk.
+        yield* sql.unsafe(`create function public.no_space() returns trigger language plpgsql as $$
+          begin raise exception 'could not extend file "base/1/2": No space left on device' using errcode = '53100'; end $$`)
+        yield* sql.unsafe(`create trigger no_space before insert on tributary.inbox
+          for each row execute function public.no_space()`)
+        const began = performance.now()
+        for (let number = 0; number < 20; number++) {
+          const { status, headers } = yield* sendGood(listener.url, `evt_full_${number}`)
+          assert.deepStrictEqual([status, headers.get("retry-after")], [503, "10"])
+        }
+        assert.isBelow(performance.now() - began, 10_000)
+        assert.match((yield* get(listener.url, "/metrics")).text, /tributary_webhook_inbox_up 0\n/)
+        assert.strictEqual(yield* count, 1)
+        yield* sql.unsafe(`drop function public.no_space cascade`)
+        yield* until(
+          "room",
+          Effect.map(sendGood(listener.url, "evt_full_0"), ({ status }) => status === 204)
+        )
         assert.strictEqual(yield* count, 2)
       })
     )
@@ -504,18 +644,12 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       "follows a renewed certificate, keeps the old one where the new one is broken, and refuses old versions",
       () =>
         Effect.gen(function* () {
-          const folder = yield* Effect.acquireRelease(
-            Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-tls-"))),
-            (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+          const { folder, files: paths, first, write } = yield* tlsFiles
+          const second = certificate(["localhost"])
+          const lines: Array<string> = []
+          const { listener, count } = yield* receiving({ tls: paths, certificateEveryMs: 20 }).pipe(
+            Effect.provide(Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))]))
           )
-          const paths = { certificate: join(folder, "cert.pem"), key: join(folder, "key.pem") }
-          const write = ({ cert, key }: { readonly cert: string; readonly key: string }) => {
-            writeFileSync(paths.certificate, cert)
-            writeFileSync(paths.key, key)
-          }
-          const [first, second] = [certificate(["localhost"]), certificate(["localhost"])]
-          write(first)
-          const { listener, count } = yield* receiving({ tls: paths, certificateEveryMs: 20 })
           const post = (ca: string, id: string) =>
             Effect.callback<number | string>((resume) => {
               const body = bodyOf(id)
@@ -542,8 +676,12 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
           assert.isString(yield* post(second.cert, "evt_2"))
           // A key that does not fit: nothing changes.
           writeFileSync(paths.certificate, second.cert)
-          yield* Effect.sleep("100 millis")
+          yield* until(
+            "the warning",
+            Effect.sync(() => lines.some((line) => line.startsWith("The renewed certificate is not used")))
+          )
           assert.strictEqual(yield* post(first.cert, "evt_3"), 204)
+          assert.isFalse(lines.some((line) => line.includes("PRIVATE KEY")))
           write(second)
           yield* until(
             "the new certificate",

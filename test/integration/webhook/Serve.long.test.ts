@@ -196,10 +196,19 @@ describe("tributary serve", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const { world, port, run, serve, order, cycle, arrives, ask, silent } = yield* makeReceiving
+          yield* world.query(`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, settled_at)
+            select 'north', state || ' ' || days, 'orders.updated', tributary.now(), '', state, tributary.now() - make_interval(days => days)
+              from unnest(array['done', 'ignored', 'dead']) state, unnest(array[29, 31]) days`)
           const first = yield* serve()
           assert.strictEqual(
             yield* first.ready,
             JSON.stringify({ ready: true, listening: `https://127.0.0.1:${port}`, dashboard: null })
+          )
+          // What was settled longer ago than it is kept goes by itself, and nothing else.
+          yield* until(
+            "the removal of old events",
+            world.query<{ readonly event_id: string }>("select event_id from tributary.inbox order by event_id"),
+            (rows) => rows.map(({ event_id }) => event_id).join() === "dead 29,dead 31,done 29,ignored 29"
           )
           yield* run(["webhooks", "ensure"])
 
@@ -216,7 +225,7 @@ describe("tributary serve", () => {
           const metrics = (yield* ask("GET", "/metrics")).text
           assert.match(metrics, /tributary_webhook_deliveries_total\{outcome="accepted"\} 1\n/)
           assert.match(metrics, /tributary_webhook_events_waiting\{company="north"\} 0\n/)
-          assert.match(metrics, /tributary_webhook_events_dead\{company="north"\} 0\n/)
+          assert.match(metrics, /tributary_webhook_events_dead\{company="north"\} 2\n/)
 
           // Killed right after it has acknowledged: nobody will send that one again.
           const two = yield* order

@@ -1,6 +1,8 @@
 /**
  * Every command of `tributary webhooks` as anybody runs it, one after the other in one installation.
  */
+import { appendFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { answerOf, hooked, ownSecret, signed } from "./commandSupport.ts"
@@ -19,7 +21,9 @@ describe("tributary webhooks", () => {
 
           const { subscription } = answerOf(yield* run(0, ["ensure", "--json"]))
           const [first] = yield* secrets
-          yield* run(1, ["rotate", "--secret-env", "NOT_SET"])
+          assert.include((yield* run(1, ["rotate", "--secret-env", "NOT_SET"])).stderr, "NOT_SET is not set")
+          // A secret in the place of the variable's name: what is printed is searched for it below.
+          yield* run(1, ["rotate", "--secret-env", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])
           yield* run(0, ["rotate", "--secret-env", "OWN_SECRET"])
           yield* run(0, ["test", subscription.id, "--json"])
           assert.deepStrictEqual([signed(first!, received[0]!), signed(ownSecret, received[0]!)], [true, true])
@@ -36,7 +40,8 @@ describe("tributary webhooks", () => {
           const other = answerOf(created).subscription.id
           assert.include((yield* run(0, ["ensure"])).stdout, "nothing to do")
 
-          yield* run(0, ["pause"])
+          const { stdout: paused } = yield* run(0, ["pause"])
+          assert.match(paused, new RegExp(`npx tributary webhooks resume ${subscription.id}\\n`))
           const listed = yield* run(0, ["list"])
           assert.match(listed.stdout, new RegExp(`${subscription.id} +paused +yes +held`))
           assert.match(listed.stdout, new RegExp(`${other} +active +no +not held +0 +never`))
@@ -67,6 +72,19 @@ describe("tributary webhooks", () => {
           yield* run(0, ["rotate", other, "--secret-env", "OWN_SECRET"])
           assert.lengthOf(yield* secrets, 2)
           yield* run(0, ["delete", other])
+
+          // What stands in .env is as good as the environment; with several companies it is said which is meant.
+          appendFileSync(join(world.folder, ".env"), "\nDOTTED_SECRET=another-secret-of-my-own\n")
+          world.configure(
+            "companies: [{ name: main, token_env: MAIN_TOKEN }, { name: other, token_env: MAIN_TOKEN }]\n" +
+              `webhooks: { public_url: ${url} }\n`
+          )
+          const unnamed = yield* run(1, ["rotate", "--secret-env", "DOTTED_SECRET"])
+          assert.include(unnamed.stderr, "--company: main, other")
+          yield* run(0, ["rotate", "--secret-env", "DOTTED_SECRET", "--company", "main"])
+          assert.include(yield* secrets, "another-secret-of-my-own")
+          const again = yield* run(0, ["pause", "--company", "main"])
+          assert.include(again.stdout, `webhooks resume ${subscription.id} --company main`)
           yield* assertSilent
         })
       ),

@@ -3,172 +3,15 @@
  * of the events, whatever fails meanwhile.
  */
 import { assert, describe, layer } from "@effect/vitest"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
-import * as Schedule from "effect/Schedule"
-import * as SqlClient from "effect/sql/SqlClient"
-import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
-import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
-import { ServiceClient, Transport } from "../../../connectors/service-v2/client/index.ts"
-import { Budget } from "../../../src/budget/Budget.ts"
-import { isEvent } from "../../../src/connector/Delivery.ts"
-import { type Table, tableOf } from "../../../src/model/Table.ts"
-import * as TablePlan from "../../../src/model/TablePlan.ts"
-import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
-import { childrenOf, type Company } from "../../../src/webhook/Company.ts"
+import { Priority } from "../../../src/budget/Budget.ts"
+import { execute } from "../../../src/postgres/Connection.ts"
+import { Database } from "../../../src/postgres/Database.ts"
 import * as Queue from "../../../src/webhook/Queue.ts"
 import * as Worker from "../../../src/webhook/Worker.ts"
-import { layerSql } from "../../support/postgres.ts"
-import { type ReferenceProcess, startReference } from "../../support/reference.ts"
-
-class Source extends Context.Service<Source, ReferenceProcess>()("test/webhook/Source") {}
-
-const paths = ["salesmen", "orderdeposits", "assetcategories", "vendors", "vendororderfroms"]
-const tables = new Map<string, Table>(paths.map((path) => [path, tableOf(serviceV2.resources.get(path)!)]))
-
-const stand = Layer.effect(
-  Source,
-  Effect.acquireRelease(
-    Effect.promise(() => startReference()),
-    (server) => Effect.promise(() => server.stop())
-  ).pipe(
-    Effect.tap((server) => Effect.promise(() => server.control("PUT", "/limits", { requestsPerMinute: 1_000_000 })))
-  )
-).pipe(
-  Layer.merge(Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([...tables.values()])))),
-  Layer.provideMerge(layerSql),
-  Layer.merge(Layer.merge(Transport.layerUndici(), Budget.layerUnlimited))
-)
-
-interface EventRow {
-  readonly event_id: string
-  readonly state: string
-  readonly attempts: number
-  readonly reason: string | null
-  readonly run_id: bigint | null
-  readonly wait_ms: number
-}
-
-let companies = 100
-
-/** A company of its own with what a test needs of it. */
-const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<string>) {
-  const source = yield* Source
-  const sql = yield* SqlClient.SqlClient
-  const id = (companies += 1)
-  const name = `company ${id}`
-  const { token, tokenid } = (yield* Effect.promise(() =>
-    source.control("POST", "/tokens", { company: id, scopes: ["*"] })
-  )) as { readonly token: string; readonly tokenid: number }
-  const connector = yield* ServiceClient.make({
-    baseUrl: source.baseUrl,
-    token: Redacted.make(token),
-    catalogue: serviceV2,
-    pageSize: 100,
-    requestTimeoutMs: 5_000,
-    retry: { attemptsMax: 2, backoffBaseMs: 5, backoffMaxMs: 10 }
-  })
-  const own = new Map([...tables].filter(([path]) => synced.includes(path)))
-  const company: Company = {
-    name,
-    connector,
-    tables: Effect.succeed(own),
-    engine: engineDefault,
-    batchRecordsMax: 2_500,
-    events: []
-  }
-  const control = (method: string, path: string, body?: unknown) =>
-    Effect.promise(() => source.control(method, path, body))
-  /** Puts records into the source; answers them as stored. */
-  const put = (resource: string, records: ReadonlyArray<object>) =>
-    Effect.map(
-      control("POST", "/records", { company: id, resource, records }),
-      (answer) => (answer as { records: ReadonlyArray<Record<string, unknown>> }).records
-    )
-  const sync = (path: string) =>
-    syncResource({
-      companyId: BigInt(id),
-      connector,
-      table: tables.get(path)!,
-      full: false,
-      acceptDeletions: false,
-      batchRecordsMax: 2_500,
-      children: childrenOf(own, path)
-    })
-  let events = 0
-  /** Puts an event into the inbox as the receiver would. */
-  const accept = Effect.fnUntraced(function* (
-    type: string,
-    data: object,
-    more: { readonly companyId?: number; readonly ageSeconds?: number } = {}
-  ) {
-    const eventId = `evt_${id}_${(events += 1)}`
-    const body = new TextEncoder().encode(
-      JSON.stringify({
-        id: eventId,
-        type,
-        createdate: "2026-01-01T00:00:00Z",
-        companyid: more.companyId ?? id,
-        data
-      })
-    )
-    const event = deliveryReader.read(body)
-    if (!isEvent(event)) return yield* Effect.die(new Error(event.detail))
-    const ageSeconds = more.ageSeconds ?? 0
-    yield* sql`
-      insert into tributary.inbox (company, event_id, event_type, resource, record_id, stamp, sent_at, received_at, due_at, body)
-      values (${name}, ${eventId}, ${type}, ${event.resource}, ${event.recordId}, ${event.stamp}, tributary.now(),
-              tributary.now() - ${ageSeconds}::int * interval '1 second',
-              tributary.now() - ${ageSeconds}::int * interval '1 second', ${body})`
-    return eventId
-  })
-  const inbox = sql<EventRow>`
-    select event_id, state, attempts, reason, run_id, (extract(epoch from due_at - tributary.now()) * 1000)::float8 as wait_ms
-      from tributary.inbox where company = ${name} order by id`
-  /** Requests of this company about a resource since the last look, `/me` left out. */
-  let seen = 0
-  const requests = Effect.gen(function* () {
-    const { requests: all } = (yield* control("GET", "/requests")) as {
-      requests: ReadonlyArray<{ path: string; tokenid: number | null }>
-    }
-    const fresh = all.slice(seen)
-    seen = all.length
-    return fresh.filter((one) => one.path !== "/me" && one.tokenid === tokenid).map(({ path }) => path)
-  })
-  const rows = (path: string) =>
-    sql.unsafe<{ id: bigint; name: string; origin: string; deleted: boolean }>(
-      `select id, ${path === "orderdeposits" ? "checkid" : path === "vendororderfroms" ? "city" : "name"} as name, _origin as origin, _deleted_at is not null as deleted
-         from erp.${path} where _company_id = $1 order by id`,
-      [BigInt(id)]
-    )
-  const options = { company, reader: deliveryReader }
-  const drain = Worker.drain(options)
-  const makeDue = sql`update tributary.inbox set due_at = tributary.now() where company = ${name} and state = 'waiting'`
-  return { id, name, sql, company, options, control, put, sync, accept, inbox, requests, rows, drain, makeDue }
-})
-
-const states = (events: ReadonlyArray<EventRow>) => events.map(({ state }) => state)
-const one = (number: number, text: string) => ({ id: number, name: text })
-const placed = (number: number, text: string) => ({ id: number, city: text })
-
-/** Waits for a condition for some seconds. */
-const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
-  look.pipe(
-    Effect.repeat({ until: holds, schedule: Schedule.spaced("20 millis"), times: 500 }),
-    Effect.tap((value) =>
-      Effect.sync(() =>
-        assert.isTrue(
-          holds(value),
-          JSON.stringify(value, (_, v: unknown) => (typeof v === "bigint" ? String(v) : v))
-        )
-      )
-    )
-  )
+import { makeStand, one, placed, stand, states, until } from "./working.ts"
 
 describe("the worker", () => {
   layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("against the source", (it) => {
@@ -260,6 +103,99 @@ describe("the worker", () => {
         assert.match(asked[0]!, /^\/salesmen\?.*modifiedsince=/)
         assert.lengthOf(yield* rows("salesmen"), 81)
         assert.isTrue((yield* inbox).every(({ state, reason }) => state === "done" && reason !== null))
+      })
+    )
+
+    it.effect("knows of a scan by others how much the next one lists again", () =>
+      Effect.gen(function* () {
+        const { put, sync, accept, drain, requests } = yield* makeStand(["salesmen"])
+        yield* put("salesmen", [one(1, "a")])
+        yield* sync("salesmen")
+        const numbers = Array.from({ length: 300 }, (_, at) => at + 10)
+        yield* put(
+          "salesmen",
+          numbers.map((number) => one(number, `n${number}`))
+        )
+        yield* sync("salesmen")
+        for (const number of numbers.slice(0, 30)) yield* accept("salesmen.updated", one(number, "x"))
+        yield* requests
+        assert.strictEqual((yield* drain).done, 30)
+        const asked = yield* requests
+        assert.lengthOf(asked, 30, "three pages would have been listed for thirty records")
+        assert.isTrue(asked.every((path) => /^\/salesmen\/\d+$/.test(path)))
+      })
+    )
+
+    it.effect("reads one by one while a full scan is under way", () =>
+      Effect.gen(function* () {
+        const { put, sync, accept, drain, requests, control, sql, id } = yield* makeStand(["salesmen"])
+        yield* put("salesmen", [one(1, "a")])
+        yield* sync("salesmen")
+        const numbers = Array.from({ length: 150 }, (_, at) => at + 1)
+        yield* put(
+          "salesmen",
+          numbers.map((number) => one(number, `n${number}`))
+        )
+        // Everything is wanted, and the scan breaks off after its first page.
+        yield* sql`update tributary.checkpoints set full_wanted = 'a test' where company_id = ${id}`
+        yield* control("POST", "/faults", { rules: [{ path: "/salesmen", kind: "status", status: 500, after: 1 }] })
+        const broken = yield* sync("salesmen")
+        yield* control("DELETE", "/faults")
+        assert.deepStrictEqual([broken.status, broken.kind, broken.totals.pages], ["failed", "full", 1])
+        yield* sql`update tributary.checkpoints set full_wanted = null where company_id = ${id}`
+        for (const number of numbers.slice(0, 80)) yield* accept("salesmen.updated", one(number, "x"))
+        yield* requests
+        assert.strictEqual((yield* drain).done, 80)
+        assert.isTrue((yield* requests).every((path) => /^\/salesmen\/\d+$/.test(path)))
+      })
+    )
+
+    it.effect("asks urgently for what changed, and for every record only like a scheduled run", () =>
+      Effect.gen(function* () {
+        const { put, accept, company, options, inbox } = yield* makeStand(["orderdeposits"])
+        const asked: Array<string> = []
+        const noting = (what: string) =>
+          Effect.map(Priority, (priority) => {
+            asked.push(`${what} ${priority.class}`)
+          })
+        const { connector } = company
+        const drain = Worker.drain({
+          ...options,
+          company: {
+            ...company,
+            connector: {
+              ...connector,
+              identify: Effect.andThen(noting("identify"), connector.identify),
+              page: (request) =>
+                Effect.andThen(noting(request.since === null ? "all" : "changes"), connector.page(request))
+            }
+          }
+        })
+        yield* put("orderdeposits", [{ id: 1, checkid: "a" }])
+        yield* accept("orderdeposits.created", { id: 1 })
+        yield* drain
+        yield* accept("orderdeposits.updated", { id: 1 })
+        yield* drain
+        assert.deepStrictEqual(states(yield* inbox), ["done", "done"])
+        assert.deepStrictEqual(asked, ["identify urgent", "all live", "identify urgent", "changes urgent"])
+      })
+    )
+
+    it.effect("does not wait for a run of somebody else", () =>
+      Effect.gen(function* () {
+        const { id, put, sync, accept, drain, rows } = yield* makeStand(["salesmen"])
+        const numbers = Array.from({ length: 30 }, (_, at) => at + 1)
+        yield* put("salesmen", [one(1, "a")])
+        yield* sync("salesmen")
+        const stored = yield* put(
+          "salesmen",
+          numbers.map((number) => one(number, `n${number}`))
+        )
+        for (const record of stored) yield* accept("salesmen.updated", record)
+        const other = yield* (yield* Database).connect
+        yield* execute(other, "hold", "select pg_advisory_lock(hashtextextended($1, 0))", [`tributary:${id}:salesmen`])
+        assert.strictEqual((yield* Effect.timeout(drain, "3 seconds")).done, 30)
+        assert.lengthOf(yield* rows("salesmen"), 30)
       })
     )
 
@@ -365,6 +301,19 @@ describe("the worker", () => {
         assert.match(asked[0]!, /^\/vendororderfroms\?.*vendorid=2/)
         assert.deepStrictEqual([worked.done, states(yield* inbox)], [1, ["done"]])
         assert.strictEqual((yield* rows("vendororderfroms"))[2]!.name, "new")
+      })
+    )
+
+    it.effect("reads all of a child resource that was never loaded, once", () =>
+      Effect.gen(function* () {
+        const { put, accept, drain, requests, inbox, rows } = yield* makeStand(["vendors", "vendororderfroms"])
+        yield* put("vendors", [one(1, "v1")])
+        yield* put("vendororderfroms", [{ ...placed(1, "a"), vendorid: 1 }])
+        yield* requests
+        yield* accept("vendororderfroms.created", { ...placed(1, "x"), vendorid: 1 })
+        yield* Effect.timeout(drain, "5 seconds")
+        assert.lengthOf(yield* requests, 1)
+        assert.deepStrictEqual([(yield* rows("vendororderfroms")).length, states(yield* inbox)], [1, ["done"]])
       })
     )
 
@@ -639,33 +588,59 @@ describe("the worker", () => {
 
     it.effect("shares an inbox between processes, and takes over from one that is gone", () =>
       Effect.gen(function* () {
-        const { put, accept, inbox, requests, rows, sql, name, options } = yield* makeStand(["salesmen", "vendors"])
+        const { id, put, accept, inbox, requests, rows, sql, name, options } = yield* makeStand(["salesmen", "vendors"])
         const numbers = Array.from({ length: 20 }, (_, at) => at + 1)
-        yield* put(
-          "salesmen",
-          numbers.map((number) => one(number, `s${number}`))
-        )
-        yield* put(
-          "vendors",
-          numbers.map((number) => one(number, `v${number}`))
-        )
+        const records = numbers.map((number) => one(number, `n${number}`))
+        yield* put("salesmen", records)
+        yield* put("vendors", records)
         yield* requests
+        /** A worker as in a process of its own, and how many records it has read. */
+        const makeWorker = () => {
+          const arrived = Latch.makeUnsafe(false)
+          const { connector } = options.company
+          const got: Array<string> = []
+          const company = {
+            ...options.company,
+            connector: {
+              ...connector,
+              get: (...asked: Parameters<typeof connector.get>) => {
+                got.push(asked[0].path)
+                return connector.get(...asked)
+              }
+            }
+          }
+          return { got, arrived, run: Worker.run({ ...options, company, inbox: { arrived } }) }
+        }
+        const [first, second] = [makeWorker(), makeWorker()]
+        const acceptAll = Effect.fnUntraced(function* (some: ReadonlyArray<number>) {
+          for (const number of some) {
+            yield* accept("salesmen.updated", one(number, "x"))
+            yield* accept("vendors.updated", one(number, "x"))
+            for (const { arrived } of [first, second]) arrived.openUnsafe()
+          }
+        })
+        const allDone = until(inbox, (events) => events.every(({ state }) => state === "done"))
+
         // The claim of a process that was killed a moment before its lease ends.
         yield* sql`insert into tributary.inbox_claims values (${name}, 'vendors', 'gone', tributary.now() + interval '700 milliseconds')`
-        const arrived = Latch.makeUnsafe(false)
-        const workers = yield* Effect.forEach([1, 2], () =>
-          Effect.forkChild(Worker.run({ ...options, inbox: { arrived } }))
-        )
-        for (const number of numbers) {
-          yield* accept("salesmen.updated", one(number, "x"))
-          yield* accept("vendors.updated", one(number, "x"))
-          arrived.openUnsafe()
-        }
-        yield* until(inbox, (events) => events.every(({ state }) => state === "done"))
-        yield* Effect.forEach(workers, Fiber.interrupt)
+        const firstFiber = yield* Effect.forkChild(first.run)
+        const secondFiber = yield* Effect.forkChild(second.run)
+        yield* acceptAll(numbers.slice(0, 10))
+        yield* allDone
+        // Whoever had a resource ends, and the other goes on with it.
+        const isFirst = first.got.includes("salesmen")
+        yield* Fiber.interrupt(isFirst ? firstFiber : secondFiber)
+        yield* acceptAll(numbers.slice(10))
+        yield* allDone
+        yield* Effect.forEach([firstFiber, secondFiber], Fiber.interrupt)
+
+        const [ended, stayed] = isFirst ? [first, second] : [second, first]
+        const salesmenOf = ({ got }: typeof first) => got.filter((path) => path === "salesmen").length
+        assert.isAtLeast(salesmenOf(ended), 1)
+        assert.isAtLeast(salesmenOf(stayed), 10)
         assert.lengthOf(yield* requests, 40)
         assert.deepStrictEqual([(yield* rows("salesmen")).length, (yield* rows("vendors")).length], [20, 20])
-        const failed = yield* sql`select 1 from tributary.runs where status = 'failed'`
+        const failed = yield* sql`select 1 from tributary.runs where company_id = ${id} and status = 'failed'`
         assert.lengthOf(failed, 0)
         assert.lengthOf(yield* sql`select 1 from tributary.inbox_claims where company = ${name}`, 0)
       })

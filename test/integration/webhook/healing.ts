@@ -27,8 +27,8 @@ import * as Inbox from "../../../src/webhook/Inbox.ts"
 import { eventServer, receiver, type Reply, subscribe } from "../../reference-server/eventsSupport.ts"
 import { layerSql } from "../../support/postgres.ts"
 
-export const tables = new Map(
-  ["customers", "items"].map((path) => [path, tableOf(serviceV2.resources.get(path)!)] as const)
+const everyTable = new Map(
+  ["customers", "items", "orders", "orderlines"].map((path) => [path, tableOf(serviceV2.resources.get(path)!)] as const)
 )
 export const customers = ["customers.created", "customers.updated"]
 export const events = [...customers, "items.created", "items.updated"]
@@ -43,7 +43,7 @@ const movable = Effect.gen(function* () {
 })
 
 export const warehouse = Layer.effectDiscard(
-  Effect.andThen(Migrations.migrate(), Effect.andThen(TablePlan.apply([...tables.values()]), movable))
+  Effect.andThen(Migrations.migrate(), Effect.andThen(TablePlan.apply([...everyTable.values()]), movable))
 ).pipe(Layer.provideMerge(layerSql))
 
 let companies = 0
@@ -55,8 +55,17 @@ interface OpenGap {
   readonly reason: string | null
 }
 
-/** A company of its own with its server; its customers and items are loaded, and it listens to both. */
-export const world = Effect.fnUntraced(function* (options: { readonly events?: ReadonlyArray<string> } = {}) {
+export interface WorldOptions {
+  readonly events?: ReadonlyArray<string>
+  /** What is synced; its customers and items if nobody says otherwise. */
+  readonly resources?: ReadonlyArray<string>
+  /** For so long the source may not show what it has; not at all if nobody says otherwise. */
+  readonly overlapMs?: number
+}
+
+/** A company of its own with its server; what is synced is loaded, and it listens to that. */
+export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
+  const tables = new Map((options.resources ?? ["customers", "items"]).map((path) => [path, everyTable.get(path)!]))
   const sql = yield* SqlClient.SqlClient
   const inbox = yield* Inbox.make()
   const server = eventServer()
@@ -110,9 +119,9 @@ export const world = Effect.fnUntraced(function* (options: { readonly events?: R
     name,
     connector,
     tables: Effect.succeed(tables),
-    engine: engineDefault,
+    engine: { ...engineDefault, overlapMs: options.overlapMs ?? 0 },
     batchRecordsMax: 1000,
-    events
+    events: options.resources === undefined ? events : (options.events ?? events)
   }
   const sync = (resource: string) =>
     syncResource({
@@ -123,7 +132,11 @@ export const world = Effect.fnUntraced(function* (options: { readonly events?: R
       acceptDeletions: false,
       batchRecordsMax: 1000
     })
-  const check = Effect.flatMap(Heal.check(company, receiver), (result) =>
+  /** One who looks each five minutes. */
+  const checkOften = Effect.flatMap(Heal.check(company, { url: receiver, checkEveryMs: 300_000 }), (result) =>
+    result._tag === "Checked" ? Effect.succeed(result) : Effect.die(result._tag)
+  )
+  const check = Effect.flatMap(Heal.check(company, { url: receiver }), (result) =>
     result._tag === "Checked" ? Effect.succeed(result) : Effect.die(result._tag)
   )
   const gaps = sql<OpenGap>`
@@ -177,6 +190,8 @@ export const world = Effect.fnUntraced(function* (options: { readonly events?: R
     requests,
     sync,
     check,
+    checkOften,
+    token,
     gaps,
     equal,
     customer,
@@ -190,7 +205,7 @@ export const world = Effect.fnUntraced(function* (options: { readonly events?: R
 })
 
 /** The first look after the subscription was made has been taken, and everything is settled. */
-export const settled = Effect.fnUntraced(function* (options: { readonly events?: ReadonlyArray<string> } = {}) {
+export const settled = Effect.fnUntraced(function* (options: WorldOptions = {}) {
   const made = yield* world(options)
   yield* made.check
   assert.deepStrictEqual(yield* made.gaps, [])

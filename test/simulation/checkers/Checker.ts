@@ -152,6 +152,12 @@ export interface Revived {
   readonly disabledAt: number
 }
 
+/** A process makes a subscription although the warehouse knows of one that stands. */
+export interface Doubled {
+  readonly company: number
+  readonly by: string
+}
+
 /** After healing, when everything has come that will come, and before any sync. */
 export interface Drained {
   readonly subjects: ReadonlyArray<Subject>
@@ -177,6 +183,7 @@ export interface Checker {
   readonly answered?: (given: Answered) => string | null
   readonly stored?: (given: Stored) => string | null
   readonly revived?: (given: Revived) => string | null
+  readonly doubled?: (given: Doubled) => string | null
   readonly drained?: (given: Drained) => string | null
 }
 
@@ -186,6 +193,8 @@ export interface Setting {
   readonly canonical: (company: number, resource: Resource, text: string) => Canonical
   /** Ids that became visible later than any overlap reaches. */
   readonly overBound: ReadonlySet<string>
+  /** Ids that nothing announces and no cursor brings, as {@link Final.excused}. */
+  readonly excused: ReadonlySet<string>
 }
 
 export type CheckerOf = (setting: Setting) => Checker

@@ -1,4 +1,5 @@
 /** I5: who was told that a delivery is accepted can rely on it. */
+import { companyOf } from "../world/Sender.ts"
 import { type CheckerOf, type Entry } from "./Checker.ts"
 
 /** What waits, and what a person must see to, is kept. */
@@ -14,11 +15,13 @@ export const accepted: CheckerOf = () => {
     answered: ({ answer: { status, arrival }, entries }) => {
       if (status < 200 || status > 299) return null
       const own = entries.filter(({ company }) => `company-${company}` === arrival.company)
-      if (own.length === 0) {
-        return `${arrival.eventId} was answered ${status} and ${acknowledged.get(arrival.eventId!) === true ? "is forgotten" : "is not in the inbox"}`
-      }
+      const key = `${companyOf(arrival.company)} ${arrival.eventId}`
+      // What was acted on may be forgotten at any time, also between the look into the inbox and the answer.
+      if (own.length === 0)
+        return acknowledged.get(key) === true
+          ? null
+          : `${arrival.eventId} was answered ${status} and is not in the inbox`
       if (own.length > 1) return `${arrival.eventId} stands ${own.length} times in the inbox`
-      const key = `${own[0]!.company} ${arrival.eventId}`
       acknowledged.set(key, isSettled(own[0]!))
       return null
     },

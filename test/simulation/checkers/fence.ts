@@ -1,7 +1,12 @@
 /** I6: nothing is written by a run that was taken over. */
 import { type CheckerOf } from "./Checker.ts"
 
-export const fence: CheckerOf = () => {
+/** As the ledger tells of a run that was found without a process. */
+const vanished = "it ended without a word"
+
+export const fence: CheckerOf = ({ plan }) => {
+  const losesLocks = plan.on.has("D8") || plan.on.has("C3")
+  const gone = new Set<string>()
   const seen = new Map<string, number>()
   const highest = new Map<string, bigint>()
   /** The run that took a lane over last, as far as was known before: of the highest fence, and of these the newest. */
@@ -9,7 +14,7 @@ export const fence: CheckerOf = () => {
   return {
     name: "fence",
     holds:
-      "I6: no run lands after a later one has taken the resource over; the fence never goes back; a run is called abandoned only when a later one has taken over, or by itself when it was stopped",
+      "I6: no run lands after a later one has taken the resource over; the fence never goes back; a run is called abandoned only when a later one has taken over, by itself when it was stopped, or when nobody goes on with it",
     landed: ({ subject: { company, resource, marks }, runs }) => {
       for (const mark of marks) {
         const lane = `${company}/${resource.path}/${mark.lane}`
@@ -26,15 +31,19 @@ export const fence: CheckerOf = () => {
             newest.set(lane, { id: BigInt(id), fence: held })
         }
         for (const run of own) {
-          const saysSoItself = run.error?.startsWith("stopped: ") === true
-          if (run.status === "abandoned" && !saysSoItself && BigInt(run.id) === newest.get(lane)!.id) {
+          const isSaid = run.error?.startsWith("stopped: ") === true || run.error?.startsWith(vanished) === true
+          if (run.status === "abandoned" && !isSaid && BigInt(run.id) === newest.get(lane)!.id) {
             return `${lane}: run ${run.id} is called abandoned, and nobody has taken over from its fence ${run.fence}`
           }
         }
         for (const run of own) {
           const before = seen.get(run.id)
           seen.set(run.id, run.pages)
+          const wasGone = gone.has(run.id)
+          if (run.error?.startsWith(vanished) === true) gone.add(run.id)
           if (before === undefined ? run.pages === 0 : run.pages === before) continue
+          // One that has lost its lock, as it may in a long pause too, cannot be told from one that is gone.
+          if (wasGone && !losesLocks) return `${lane}: run ${run.id} landed after it was said to be gone`
           if (knownRun !== undefined && run.fence <= knownRun.fence && BigInt(run.id) < knownRun.id) {
             return `${lane}: run ${run.id} landed although run ${knownRun.id} had taken over`
           }

@@ -16,6 +16,7 @@ import { polite } from "./polite.ts"
 import { progress } from "./progress.ts"
 import { proven } from "./proven.ts"
 import { settled } from "./settled.ts"
+import { single } from "./single.ts"
 import { welcome } from "./welcome.ts"
 
 export const checkers: ReadonlyArray<CheckerOf> = [
@@ -24,6 +25,7 @@ export const checkers: ReadonlyArray<CheckerOf> = [
   welcome,
   settled,
   proven,
+  single,
   drained,
   fence,
   genuine,

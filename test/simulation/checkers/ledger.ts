@@ -33,8 +33,7 @@ export const ledger: CheckerOf = () => ({
       if (isScan && (run.status === "done" || run.status === "quarantined") && run.pages === 0) {
         return `${name} landed no page and is called ${run.status}`
       }
-      // Whoever reads single records is called abandoned by the next who does; there may be none.
-      if (run.status === "running" && run.lane !== "records") return `${name} is left running`
+      if (run.status === "running") return `${name} is left running`
     }
     for (const id of brought.keys()) return `versions name run ${id}, which the ledger does not know`
     return null

@@ -1,9 +1,9 @@
 /** An event is called done only when what it announced is there. */
 import { type CheckerOf, keyOf, type Subject } from "./Checker.ts"
 
-export const settled: CheckerOf = ({ source, canonical }) => {
+export const settled: CheckerOf = ({ source, canonical, overBound, excused }) => {
   const states = new Map<string, string>()
-  /** Commits of the source when an event was stored. */
+  /** When an event was stored. */
   const storedAt = new Map<string, number>()
   const judge = ({ company, resource, rows, held }: Subject, id: string, at: number): string | null => {
     if (held.some((one) => one.id === id)) return null
@@ -26,22 +26,43 @@ export const settled: CheckerOf = ({ source, canonical }) => {
           .map(({ seq }) => seq)
           .join(", ")} of ${versions.map(({ seq, op }) => `${seq} ${op}`).join(", ")}`
   }
+  /** Everything that could be listed at a time; what only a full scan shows is left out where nobody needs one. */
+  const judgeAll = (subject: Subject, at: number): string | null => {
+    const { company, resource } = subject
+    const versions = source.history(company, resource.path).filter((version) => version.at <= at)
+    for (const id of new Set(versions.map((version) => version.id))) {
+      const key = keyOf(company, resource.path, id)
+      if (excused.has(key) || overBound.has(key)) continue
+      const ofIt = source.history(company, resource.path).filter((version) => version.id === id)
+      if (ofIt.some(({ op }) => op === "delete")) continue
+      const what = judge(subject, id, at)
+      if (what !== null) return `of ${key}, ${what}`
+    }
+    return null
+  }
   return {
     name: "settled",
     holds:
-      "an event is done only when the row is at least as new as the record was when the event fired, and where a read settled it, as the record was when the event was stored",
+      "an event is done only when the row is at least as new as the record was when the event fired, and where a read settled it, as the record was shown when the event was stored; one without a number when all of the resource is",
     stored: ({ now, entries, subjects }) => {
       for (const { number, company, resource, recordId, state, eventId, type, reason, occurredAt } of entries) {
         const before = states.get(number)
         if (before === state) continue
         states.set(number, state)
         if (before === undefined) storedAt.set(number, now)
-        if (state !== "done" || resource === null || recordId === null) continue
+        if (state !== "done" || resource === null) continue
         const subject = subjects.find((one) => one.company === company && one.resource.path === resource)
         if (subject === undefined) continue
         const stored = storedAt.get(number)!
-        // Without a read of its own, a row is enough that is of the event or later.
-        const isOwnRead = reason === null || occurredAt === null
+        if (recordId === null) {
+          const what = judgeAll(subject, stored)
+          if (what !== null) return `${eventId} (${type}) is done${reason === null ? "" : ` (${reason})`}: ${what}`
+          continue
+        }
+        // Without a read of its own, a row is enough that is of the event or later; and after a read that may have been
+        // shown what was before.
+        const mayBeEarlier = (source.earlier.get(keyOf(company, resource, recordId))?.until ?? 0) > stored
+        const isOwnRead = (reason === null && !mayBeEarlier) || occurredAt === null
         const what = judge(subject, recordId, isOwnRead ? stored : Math.min(occurredAt, stored))
         if (what !== null)
           return `${eventId} (${type} of ${keyOf(company, resource, recordId)}) is done${reason === null ? "" : ` (${reason})`}: ${what}`

@@ -4,13 +4,15 @@ import { type CheckerOf } from "./Checker.ts"
 
 const grace = 2
 
-export const welcome: CheckerOf = () => {
+export const welcome: CheckerOf = ({ plan }) => {
+  /** Where nothing else goes wrong, a secret is there before anything is signed with it. */
+  const isQuiet = [...plan.on].every((name) => name === "W6")
   /** Secrets by which a process has accepted before. */
   const known = new Set<string>()
   return {
     name: "welcome",
     holds:
-      "SIG-05, H-08: a genuine delivery in the window is never refused by a process that knows a secret of it, whichever v1 stands first, and while the source may sign with it",
+      "SIG-05, H-08: a genuine delivery in the window is never refused by a process that knows a secret of it, whichever v1 stands first, and while the source may sign with it; nor while only secrets are rotated",
     answered: ({ answer: { status, arrival, clocks, by } }) => {
       if (arrival.forged !== null) return null
       const keys = arrival.secrets.map((secret) => `${by} ${arrival.company} ${secret}`)
@@ -22,6 +24,8 @@ export const welcome: CheckerOf = () => {
       if (status !== 400 && status !== 401 && status !== 413) return null
       const ages = clocks.map((clock) => clock / 1e6 - arrival.t!)
       const isTimely = ages.every((age) => age < toleranceSeconds - grace && age > -aheadSeconds + grace)
+      if (isTimely && isQuiet && arrival.isRotated)
+        return `${arrival.eventId} is genuine, in time, signed with a secret to which it was rotated, and was answered ${status}`
       if (isTimely && keys.some((key) => known.has(key)))
         return `${arrival.eventId} is genuine, in time, signed with a secret that ${by} knows, and was answered ${status}`
       return null

@@ -1,4 +1,5 @@
 /** Bugs of webhooks: accepting, acting on events, healing. */
+import type { Plan } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
 const signature = "connectors/service-v2/client/Signature.ts"
@@ -10,11 +11,30 @@ const oneByOne = "src/webhook/OneByOne.ts"
 const health = "src/webhook/Health.ts"
 const gaps = "src/webhook/Gaps.ts"
 const heal = "src/webhook/Heal.ts"
+const seen = "src/webhook/Seen.ts"
 const subscribe = "src/webhook/Subscribe.ts"
+const worker = "src/webhook/Worker.ts"
 
 /** A small world in which much is delivered. */
 const few = { companies: 1, resources: ["jobs"], overlap: 300_000_000, requestsPerMinute: 600 } as const
 const alone = { ...few, hooks: "only" } as const
+/** The gaps of the beginning are read again when the overlap has passed, and would heal what is lost until then. */
+const soon = { ...alone, overlap: 2_000_000 } as const
+/** Deliveries as they are to be. */
+const quiet: Plan["webhooks"] = {
+  cycleEvery: 3_000_000,
+  failureThreshold: 24,
+  checkEvery: 12_000_000,
+  keep: 30 * 86_400_000_000,
+  dropRate: 0,
+  copyRate: 0,
+  proxyRate: 0,
+  forgeRate: 0,
+  replayRate: 0,
+  slowRate: 0,
+  lostRate: 0,
+  asleep: 0
+}
 
 export const webhook: ReadonlyArray<Mutant> = [
   {
@@ -105,7 +125,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     origin: "rotation",
     story: "the new secret is the secret now",
     changes: [{ file: secrets, find: "export const acceptedHours = 25", replace: "export const acceptedHours = 0" }],
-    wish: { on: ["W6"], overrides: alone }
+    wish: { on: ["W6"], only: ["W6"], overrides: { ...alone, writes: 60 } }
   },
   {
     name: "settled-before-landed",
@@ -127,7 +147,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: queue,
-        find: "coalesce(${stamp} > e.stamp, false) as newer",
+        find: "coalesce(${stamp} >= e.stamp + e.unit * interval '1 second', false) as newer",
         replace: "coalesce(${stamp} >= e.stamp, false) as newer"
       }
     ],
@@ -195,10 +215,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "gap-closed-by-an-older-scan",
     origin: "gap healing",
     story: "a scan that is complete has seen everything",
-    changes: [
-      { file: gaps, find: " and began_at >= g.ended_at\n", replace: "\n" },
-      { file: gaps, find: " and g.ended_at <= proven.began_at\n", replace: "\n" }
-    ],
+    changes: [{ file: gaps, find: ' and began_at >= ${visibleAt("$3")}\n', replace: " and $3::float8 is not null\n" }],
     wish: { on: ["W1"], overrides: alone }
   },
   {
@@ -208,11 +225,12 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: heal,
-        find: "if (resource === null || !unknown.has(eventId)) continue",
-        replace: "if (resource === null || !unknown.has(eventId) || !delivered) continue"
+        find: "if (resource === null || isStored || !isSynced(resource)) continue",
+        replace: "if (resource === null || isStored || !isSynced(resource) || !delivered) continue"
       }
     ],
-    wish: { on: ["W9"], only: ["W9"], overrides: { ...alone, writes: 45 } }
+    // Without an overlap no second read of another gap makes up for it.
+    wish: { on: ["W9"], only: ["W9"], overrides: { ...alone, overlap: 0, writes: 45 } }
   },
   {
     name: "delivered-not-compared",
@@ -221,11 +239,11 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: heal,
-        find: "if (resource === null || !unknown.has(eventId)) continue",
-        replace: "if (resource === null || !unknown.has(eventId) || delivered) continue"
+        find: "if (resource === null || isStored || !isSynced(resource)) continue",
+        replace: "if (resource === null || isStored || !isSynced(resource) || delivered) continue"
       }
     ],
-    wish: { on: ["W1", "W3"], only: ["W1", "W3"], overrides: alone }
+    wish: { on: ["W1", "W3"], only: ["W1", "W3"], overrides: { ...alone, overlap: 0 } }
   },
   {
     name: "disabled-for-ever",
@@ -244,15 +262,8 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "revived-without-proof",
     origin: "revived without proof",
     story: "trying costs nothing",
-    changes: [
-      { file: heal, find: "  if (!tested.success.delivered) return toldTest(tested.success)\n", replace: "" },
-      {
-        file: heal,
-        find: "if (!(yield* Gaps.arrived(company, tested.success.eventId, since))) {",
-        replace: "if (since === null) {"
-      }
-    ],
-    wish: { on: ["W12"], overrides: alone }
+    changes: [{ file: heal, find: "  if (!isProved) {\n", replace: "  if (since === null) {\n" }],
+    wish: { on: ["W1", "W12"], only: ["W1", "W12"], overrides: { ...alone, writes: 60 } }
   },
   {
     name: "purge-takes-what-waits",
@@ -261,8 +272,8 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: inbox,
-        find: "where state in ('done', 'ignored') and settled_at < ${before}",
-        replace: "where coalesce(settled_at, received_at) < ${before}"
+        find: "${which} and settled_at < ${oldest}",
+        replace: "coalesce(settled_at, received_at) < ${oldest}"
       }
     ],
     wish: { on: ["R8", "W5"], overrides: alone }
@@ -291,5 +302,80 @@ export const webhook: ReadonlyArray<Mutant> = [
     story: "somebody paused it, and will know why",
     changes: [{ file: subscribe, find: "...(one.paused ? { paused: false } : {}),", replace: "" }],
     wish: { on: ["W12"], overrides: alone }
+  },
+  {
+    name: "list-is-all",
+    origin: "empty list believed",
+    story: "what the list does not show is not there",
+    changes: [{ file: seen, find: "return [...shown, ...", replace: "return shown ?? [...shown, ..." }],
+    wish: { on: ["S4e"], only: ["S4e"], overrides: { ...alone, resources: ["areas"], records: 70 } }
+  },
+  {
+    name: "silence-is-no-gap",
+    origin: "gap healing",
+    story: "the log tells of everything",
+    changes: [
+      { file: heal, find: "if (before.ageMs > silentMaxMs) {", replace: "if (before.ageMs > 6_000 * 86_400_000) {" }
+    ],
+    // What is abandoned shows, and has all of its resource read again: almost everything is acknowledged by somebody else.
+    wish: {
+      on: ["R8", "W3"],
+      only: ["R8", "W3"],
+      overrides: {
+        ...soon,
+        resources: ["jobs", "worktypes", "taxgroups", "customers"],
+        writes: 80,
+        cycleEvery: 4_000_000,
+        webhooks: { ...quiet, proxyRate: 0.9, asleep: 15 * 86_400_000_000 }
+      }
+    }
+  },
+  {
+    name: "enabled-is-well",
+    origin: "gap healing",
+    story: "the subscription is active, so that nothing can be missing",
+    changes: [{ file: heal, find: 'saidGone && row.state !== "disabled"', replace: "false" }],
+    wish: { on: ["W12"], only: ["W12"], overrides: { ...soon, resources: ["jobs", "worktypes"], writes: 60 } }
+  },
+  {
+    name: "unknown-event-is-covered",
+    origin: "settle without a read",
+    story: "an event without a number asks for nothing in particular",
+    changes: [{ file: worker, find: "return row.isCovered\n", replace: "return row !== undefined\n" }],
+    wish: { on: ["W11"], only: ["W11"], overrides: alone }
+  },
+  {
+    name: "older-version-is-read",
+    origin: "stale read",
+    story: "what was read after the event had come is newer than it",
+    changes: [{ file: oneByOne, find: "!Queue.isBefore(shown(reading.record!), stamp)", replace: "true" }],
+    wish: { on: ["W5"], only: ["W5"], overrides: { ...alone, writes: 60, rewriteShare: 0.6 } }
+  },
+  {
+    name: "told-before-stored",
+    origin: "rotation",
+    story: "a secret that the source does not take is stored in vain",
+    changes: [
+      {
+        file: subscribe,
+        find: "  const secret = given ?? (yield* secrets.draw)\n",
+        replace:
+          "  const secret = given ?? (yield* secrets.draw)\n    yield* source.update(subscriptionId, { secret })\n"
+      }
+    ],
+    wish: { on: ["W6"], only: ["W6"], overrides: { ...alone, writes: 60, delayMax: 3_000_000 } }
+  },
+  {
+    name: "ends-what-goes-on",
+    origin: "ledger of runs",
+    story: "what was left running can be called abandoned",
+    changes: [
+      {
+        file: "src/pipeline/RunLedger.ts",
+        find: "where r.status = 'running' and not exists (",
+        replace: "where r.status = 'running' and pg_backend_pid() not in ("
+      }
+    ],
+    wish: { off: ["C3", "D8"], overrides: alone }
   }
 ]

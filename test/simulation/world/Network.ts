@@ -15,6 +15,7 @@ import type { Kernel, Owner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import { printHttpDate } from "../../../connectors/service-v2/reference-server/time.ts"
 import type { Answer } from "../../../connectors/service-v2/reference-server/http/Message.ts"
+import { keyOf } from "../checkers/Checker.ts"
 import { type Source, basePath, origin } from "./Source.ts"
 
 export type NetworkFault =
@@ -65,10 +66,17 @@ export interface Sent {
 }
 
 const encoder = new TextEncoder()
+const decoder = new TextDecoder()
 
 /** The resource whose first page is asked for; null for everything else. */
 const firstPageOf = (path: string): string | null =>
   /[?&](cursor|page|offset)=/.test(path) ? null : (/^\/([a-z0-9]+)\?/.exec(path)?.[1] ?? null)
+
+/** The record that is asked for by its number; null for everything else. */
+const singleOf = (path: string): { readonly resource: string; readonly id: string } | null => {
+  const match = /^\/([a-z0-9]+)\/(\d+)(?:\?|$)/.exec(path)
+  return match === null ? null : { resource: match[1]!, id: match[2]! }
+}
 
 const envelope = (code: string) => JSON.stringify({ error: { code, message: "a fault of the simulation" } })
 
@@ -85,6 +93,10 @@ export class Network {
   answered: (attempt: Attempt, sent: Sent) => void = () => {}
   /** A process enables a subscription that the source had disabled at that time. */
   revived: (owner: Owner, company: number, disabledAt: number) => void = () => {}
+  /** A process is about to make a subscription. */
+  subscribing: (owner: Owner, company: number) => void = () => {}
+  /** Whether the warehouse knows of every subscription that stands. */
+  isSubscribed: () => boolean = () => false
   readonly attempts: Array<Attempt> = []
   /** Rows that the warehouse holds alive, by company and resource, as last seen. */
   readonly live = new Map<string, number>()
@@ -122,8 +134,11 @@ export class Network {
   private isLarge(company: number | null, path: string): boolean {
     const list = firstPageOf(path)
     if (company === null || list === null) return false
-    const { modifiedSince } = this.source.core.world.store.resource(list)
-    return !modifiedSince && (this.live.get(`${company} ${list}`) ?? 0) >= 50
+    // Whoever has written a subscription down asks for it by its number.
+    if (list === "webhooks") return this.isSubscribed()
+    const { catalogue } = this.source.core.world.store
+    const resource = catalogue.resources.get(list)
+    return resource?.modifiedSince === false && (this.live.get(`${company} ${list}`) ?? 0) >= 50
   }
 
   /** The HTTP client of a process; `life` counts the times that the process was started. */
@@ -194,6 +209,8 @@ export class Network {
           const made = this.instead(fault, path)
           if (made === null && request.method === "PATCH" && company !== null)
             this.noticeRevival(owner, company, path, request)
+          if (made === null && request.method === "POST" && company !== null && path === "/webhooks")
+            this.subscribing(owner, company)
           const answered = made ?? this.serve(request.method, target, request.headers, company, path, bodyOf(request))
           if (answered instanceof Promise) {
             // A test delivery: the source answers when it has been answered itself.
@@ -254,14 +271,15 @@ export class Network {
     if (answer.pending !== undefined) return answer.pending.then(sentOf)
     const list = firstPageOf(path)
     if (list !== null && company !== null && answer.status === 200) this.source.firstPage(company, list)
-    return sentOf(answer)
+    const sent = sentOf(answer)
+    return method === "GET" && company !== null ? this.earlier(company, path, sent) : sent
   }
 
   /** What a read of a single record is answered that is not there yet, or never can be read. */
   private hidden(company: number, path: string): Sent | null {
     const { hidden } = this.source
-    const asked = hidden.size === 0 ? null : /^\/([a-z0-9]+)\/(\d+)(?:\?|$)/.exec(path)
-    const found = asked === null ? undefined : hidden.get(`${company}/${asked[1]}/${asked[2]}`)
+    const asked = hidden.size === 0 ? null : singleOf(path)
+    const found = asked === null ? undefined : hidden.get(keyOf(company, asked.resource, asked.id))
     if (found === undefined || this.kernel.now >= found.until) return null
     this.fired(found.status === 404 ? "W5 read too early" : "R7 read in vain")
     return sentOf({
@@ -272,6 +290,20 @@ export class Network {
           ? envelope("not_found")
           : envelope(found.status === 422 ? "rule_violation" : "server_error")
     })
+  }
+
+  /** The answer to a read of a single record, as a copy of the source gives it that lags behind. */
+  private earlier(company: number, path: string, sent: Sent): Sent {
+    const { earlier } = this.source
+    const asked = earlier.size === 0 || sent.status !== 200 ? null : singleOf(path)
+    const found = asked === null ? undefined : earlier.get(keyOf(company, asked.resource, asked.id))
+    if (asked === null || found === undefined || this.kernel.now >= found.until) return sent
+    const newest = this.source.history(company, asked.resource).findLast(({ id }) => id === asked.id)!
+    const text = decoder.decode(sent.body)
+    if (!text.includes(newest.text)) return sent
+    this.fired("W5 shown as it was before")
+    const body = encoder.encode(text.replace(newest.text, () => found.text))
+    return { ...sent, body, headers: { ...sent.headers, "content-length": String(body.length) } }
   }
 
   /** What a proxy or a failing server answers without doing the work; null lets the request through. */

@@ -28,6 +28,8 @@ export interface Arrival {
   readonly t: number | null
   /** Secrets of the subscription by which it is signed; empty when it is forged. */
   readonly secrets: ReadonlyArray<string>
+  /** Whether the subscription's secret has been rotated. */
+  readonly isRotated: boolean
   /** Why it is none of the source's; null when it is genuine, if perhaps old. */
   readonly forged: string | null
 }
@@ -48,6 +50,8 @@ export interface Port {
 }
 
 const senderTimeout = 15_000_000
+/** So many failures take long enough for somebody to look meanwhile, as the documented number of them does. */
+const failuresShown = 24
 const second = 1_000_000
 const encoder = new TextEncoder()
 
@@ -57,6 +61,26 @@ export const publicUrl = "https://hooks.simulated"
 
 const sign = (secret: string, t: string, body: Uint8Array): string =>
   createHmac("sha256", secret).update(`${t}.`).update(body).digest("hex")
+
+/** What is wrong with a delivery that the source did not send, or did not send then. */
+export const forgeries = [
+  "without a signature",
+  "signed with nothing",
+  "signed with a guess",
+  "for a company that is not there",
+  "signed with another company's secret",
+  "with a bit turned",
+  "with a shortened signature",
+  "in capital letters",
+  "with another time",
+  "with another body",
+  "with a time in milliseconds",
+  "with two times",
+  "of the future",
+  "of the past"
+] as const
+
+type Forgery = (typeof forgeries)[number]
 
 interface Held {
   readonly pass: () => void
@@ -70,14 +94,25 @@ export class Sender implements Network {
   private readonly fired: (what: string) => void
   private source: Source | null = null
   private port: Port | null = null
+  /** Writes a record of which nobody hears; answers what is to be called once somebody was told of it. */
+  writeSilently: (company: number, resource: string) => (() => void) | null = () => null
   /** Told of every answer. */
   answered: (answer: Answer) => void = () => {}
   private faults = true
   private readonly outages: Array<readonly [number, number]> = []
   /** What a proxy has taken and not passed on. */
   private readonly held = new Set<Held>()
-  private readonly captured: Array<{ readonly company: string; readonly body: Uint8Array; readonly eventId: string }> =
-    []
+  /** What was acknowledged. */
+  private readonly taken: Array<{
+    readonly company: string
+    readonly body: Uint8Array
+    readonly eventId: string
+    readonly at: number
+  }> = []
+  /** Addresses at which somebody answered that nobody is there. */
+  private readonly saidGone = new Set<string>()
+  /** When the subscriptions were disabled that people at the source have met, or that nobody will tell them of. */
+  private readonly met = new Set<number>()
   private sending = false
   private wasOut = false
   private forgeries = 0
@@ -114,19 +149,28 @@ export class Sender implements Network {
         if (this.faults) run()
       })
     if (drawn.on.has("W9") || drawn.webhooks.dropRate === 1) {
-      const from = start + Math.round(chance.next() * drawn.safety)
-      // Hours without anything; the healed phase begins with an end of it.
+      // Where there is a long sleep it may lie within: nothing comes through for days.
+      const from = chance.next()
       const length =
         drawn.webhooks.dropRate === 1
           ? chance.skewed(20 * second, drawn.safety)
           : chance.skewed(2 * second, 40 * second)
-      this.outages.push([from, from + length])
+      const at = (share: number) => start + Math.round(momentOf(drawn, Math.min(1, share)))
+      this.outages.push([at(from), at(from + length / drawn.safety)])
     }
     if (drawn.on.has("W12")) {
-      for (let times = chance.integer(1, 2); times > 0; times--) sometime(() => this.disturb())
+      for (let times = chance.integer(0, 2); times > 0; times--) sometime(() => this.disturb())
+    }
+    if (drawn.on.has("R8")) {
+      // Whoever wakes has forgotten it by then.
+      for (let times = chance.integer(3, 8); times > 0; times--) {
+        kernel.at(start + Math.round(momentOf(drawn, 0.75 + 0.25 * chance.next())), null, () => {
+          if (this.faults) this.sendAgain()
+        })
+      }
     }
     if (drawn.on.has("W11"))
-      for (let times = chance.integer(1, 4); times > 0; times--) sometime(() => this.unknownType())
+      for (let times = chance.integer(2, 6); times > 0; times--) sometime(() => this.unknownType())
     if (drawn.on.has("W8")) for (let times = chance.integer(2, 6); times > 0; times--) sometime(() => this.forge(null))
   }
 
@@ -148,7 +192,30 @@ export class Sender implements Network {
     this.sending = true
     void events.cycle().finally(() => {
       this.sending = false
+      this.enableAgain()
     })
+  }
+
+  /** Somebody at the source enables what it has given up, perhaps before anybody here has looked. */
+  private enableAgain(): void {
+    const { chance, drawn, kernel } = this
+    if (!this.faults || !drawn.on.has("W12")) return
+    for (const one of this.source!.subscriptions()) {
+      const { disabled, failcount, cancelled } = one
+      if (disabled === null || cancelled || this.met.has(disabled)) continue
+      this.met.add(disabled)
+      // Few failures leave no trace that a look within their time would not have seen before.
+      const shows = this.saidGone.has(one.url) || failcount >= failuresShown
+      this.saidGone.delete(one.url)
+      if (!shows || !chance.chance(0.5)) continue
+      kernel.after(chance.skewed(second / 10, 20 * second), null, () => {
+        if (!this.faults || one.disabled !== disabled) return
+        this.trace.event(kernel.now, "source", `! W12 subscription ${one.id} is enabled again by hand`)
+        this.fired("W12 enabled again by hand")
+        one.disabled = null
+        one.failcount = 0
+      })
+    }
   }
 
   /** Whether the source has something that it will try to send. */
@@ -199,7 +266,6 @@ export class Sender implements Network {
         if (on.has("W9")) this.fired("W9 filled")
       }
       if (this.faults) {
-        this.captured.push({ company: arrival.company, body: arrival.body, eventId: arrival.eventId! })
         if (webhooks.forgeRate > 0 && chance.chance(webhooks.forgeRate)) this.forge(arrival)
         if (webhooks.replayRate > 0 && chance.chance(webhooks.replayRate)) this.replay(arrival)
         if (webhooks.dropRate < 1 && chance.chance(webhooks.dropRate)) {
@@ -211,8 +277,9 @@ export class Sender implements Network {
           this.fired("W1 dropped")
           return void later(null)
         }
-        if (on.has("W12") && chance.chance(0.01)) {
+        if (on.has("W12") && chance.chance(0.05)) {
           this.fired("W12 answered 410")
+          this.saidGone.add(outgoing.url)
           return void later(410)
         }
         if (webhooks.copyRate > 0 && chance.chance(webhooks.copyRate)) {
@@ -230,6 +297,8 @@ export class Sender implements Network {
       const isLost = this.faults && webhooks.lostRate > 0 && chance.chance(webhooks.lostRate)
       kernel.after(this.delay(), null, () => {
         const listens = this.arrive(arrival, ({ status }) => {
+          if (status >= 200 && status <= 299)
+            this.taken.push({ company: arrival.company, body: arrival.body, eventId: arrival.eventId!, at: began })
           if (isLost) {
             this.fired("R2 answer lost")
             return void later(null)
@@ -263,7 +332,8 @@ export class Sender implements Network {
     const subscription = this.subscriptionOf(company, (one) => macs.includes(`v1=${sign(one.secret, String(t), body)}`))
     const secrets = subscription === null ? [] : secretsAt(subscription, this.kernel.now)
     let chosen = macs.map((mac, index) => ({ mac, secret: secrets[index]! }))
-    const told = { company, eventId: headers["Svc-Event-Id"]!, body, t, forged: null }
+    const isRotated = subscription !== null && subscription.previous !== null
+    const told = { company, eventId: headers["Svc-Event-Id"]!, body, t, forged: null, isRotated }
     if (drawn.on.has("W6") && this.faults) {
       if (chosen.length > 1) {
         const [newer, older] = chosen as [(typeof chosen)[0], (typeof chosen)[0]]
@@ -294,12 +364,11 @@ export class Sender implements Network {
   }
 
   /** Keeps a delivery for a while. */
-  private hold(arrival: Arrival, micros: number): void {
+  private hold(arrival: Arrival, micros: number, answered: (answer: Answer) => void = () => {}): void {
     const pass = () => {
-      if (!this.held.delete(held)) return
-      this.arrive(arrival, () => {})
+      if (this.held.delete(held)) held.pass()
     }
-    const held: Held = { pass: () => void this.arrive(arrival, () => {}) }
+    const held: Held = { pass: () => void this.arrive(arrival, answered) }
     this.held.add(held)
     this.kernel.after(micros, null, pass)
   }
@@ -374,15 +443,15 @@ export class Sender implements Network {
     const t = String(now)
     const secret = subscription?.secret ?? "whsec_guessed_by_somebody"
     const mac = sign(secret, t, body)
-    const forgery = (why: string, signature: string | undefined, changed: Partial<Arrival> = {}) => {
+    const forgery = (why: Forgery, signature: string | undefined, changed: Partial<Arrival> = {}) => {
       this.fired(`W8 ${why}`)
       this.hold(
-        { company, eventId: id, body, t: now, secrets: [], forged: why, signature, ...changed },
+        { company, eventId: id, body, t: now, secrets: [], isRotated: false, forged: why, signature, ...changed },
         chance.skewed(second / 100, 2 * second)
       )
     }
     const other = this.source!.subscriptions().find((one) => !one.url.endsWith(`/hooks/${company}`))
-    const untimely = (why: string, text: string, at: number) =>
+    const untimely = (why: Forgery, text: string, at: number) =>
       forgery(why, `t=${text},v1=${sign(secret, text, body)}`, { forged: null, t: at, secrets: [secret] })
     switch (kind) {
       case 0:
@@ -423,15 +492,36 @@ export class Sender implements Network {
     }
   }
 
+  /** The source's own people have an event sent once more that was acted on, and forgotten, long ago. */
+  private sendAgain(): void {
+    const { chance, drawn, kernel } = this
+    const old = this.taken.filter(({ at }) => kernel.now - at > drawn.webhooks.keep)
+    if (old.length === 0) return
+    const { company, eventId, body } = chance.pick(old)
+    const subscription = this.subscriptionOf(company, ({ cancelled }) => !cancelled)
+    if (subscription === null) return
+    this.fired("R8 sent again by hand")
+    this.hold(this.signedNow(subscription, { company, eventId, body }), this.delay())
+  }
+
+  private signedNow({ secret, previous }: Subscription, given: Pick<Arrival, "company" | "eventId" | "body">): Arrival {
+    const t = Math.floor(this.kernel.now / second)
+    const signature = `t=${t},v1=${sign(secret, String(t), given.body)}`
+    return { ...given, t, secrets: [secret], isRotated: previous !== null, forged: null, signature }
+  }
+
   /** A genuine event whose type nobody has heard of, or whose record nobody syncs. */
   private unknownType(): void {
     const { chance, kernel } = this
     const company = companyName(chance.integer(1, this.drawn.companies))
-    const subscription = this.subscriptionOf(company, () => true)
+    const subscription = this.subscriptionOf(company, ({ cancelled }) => !cancelled)
     if (subscription === null) return
+    const archived = chance.pick(this.drawn.resources)
     const type = chance.pick([
       "widgets.exploded",
-      `${chance.pick(this.drawn.resources)}.archived`,
+      `${archived}.archived`,
+      `${archived}.archived`,
+      `${archived}.archived`,
       "orders.created",
       "webhooks.test",
       "nothing",
@@ -443,17 +533,13 @@ export class Sender implements Network {
       `{"id":"${eventId}","type":"${type}","createdate":"${new Date(kernel.now / 1000).toISOString()}","companyid":${companyOf(company)},"data":${data},"version":7}`
     )
     this.fired("W11 unknown type")
-    const t = Math.floor(kernel.now / second)
-    const arrival: Arrival = {
-      company,
-      eventId,
-      body,
-      t,
-      secrets: [subscription.secret],
-      forged: null,
-      signature: `t=${t},v1=${sign(subscription.secret, String(t), body)}`
-    }
-    this.hold(arrival, this.delay())
+    // All that tells of a record, unless it is lost too.
+    const told = type.endsWith(".archived") ? this.writeSilently(companyOf(company), archived) : null
+    this.hold(this.signedNow(subscription, { company, eventId, body }), this.delay(), ({ status }) => {
+      if (told === null || status < 200 || status > 299) return
+      told()
+      this.fired("W11 told of a record")
+    })
   }
 
   /** Somebody plays with a subscription. */
@@ -467,7 +553,9 @@ export class Sender implements Network {
     this.trace.event(this.kernel.now, "source", `! W12 subscription ${one.id} is ${what}`)
     this.fired(`W12 ${what}`)
     if (what === "paused") one.paused = true
-    else if (what === "disabled") events.disable(one)
-    else events.cancel(one)
+    else if (what === "disabled") {
+      events.disable(one)
+      this.met.add(one.disabled!)
+    } else events.cancel(one)
   }
 }

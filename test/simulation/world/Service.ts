@@ -6,9 +6,11 @@
  */
 import * as Effect from "effect/Effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
+import * as Latch from "effect/Latch"
 import * as Random from "effect/Random"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
+import * as RunLedger from "../../../src/pipeline/RunLedger.ts"
 import type { Company } from "../../../src/webhook/Company.ts"
 import * as Gaps from "../../../src/webhook/Gaps.ts"
 import * as Heal from "../../../src/webhook/Heal.ts"
@@ -79,6 +81,7 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
   })
   const { keep, checkEvery } = drawn.webhooks
   const names = companies.map(({ name }) => name)
+  const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
   return yield* Effect.all(
     [
       Supervisor.keep("the signing secrets", Effect.forever(Effect.delay(held.refresh, secretsEveryMs))),
@@ -97,8 +100,16 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
           )
         )
       ),
-      ...companies.flatMap((company) => [
-        Supervisor.keep("acting on events", Worker.run({ company, inbox, reader: deliveryReader })),
+      Supervisor.keep(
+        "the passing on of news",
+        passOn(
+          inbox.arrived,
+          workers.map(({ arrived }) => arrived)
+        )
+      ),
+      Supervisor.keep("the end of runs whose process is gone", RunLedger.keep),
+      ...workers.flatMap(({ company, arrived }) => [
+        Supervisor.keep("acting on events", Worker.run({ company, inbox: { arrived }, reader: deliveryReader })),
         Supervisor.keep(
           "looking for missed events",
           Heal.run(company, { url: addressOf(company.name), checkEveryMs: checkEvery / 1000 })
@@ -108,6 +119,16 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
     { concurrency: "unbounded", discard: true }
   )
 })
+
+/** One worker's closing the latch must not keep the news from another: each has its own. */
+const passOn = (news: Latch.Latch, others: ReadonlyArray<Latch.Latch>) =>
+  Effect.forever(
+    Effect.gen(function* () {
+      yield* news.await
+      yield* news.close
+      for (const other of others) other.openUnsafe()
+    })
+  )
 
 export type Command = "ensure" | "rotate" | "replay"
 

@@ -44,8 +44,10 @@ export class Source {
   private readonly histories = new Map<string, { read: number; readonly versions: Array<SourceVersion> }>()
   readonly tokens = new Map<number, string>()
 
-  /** Records that a read by their number does not find yet, or never can, by `company resource id`. */
+  /** Records that a read by their number does not find yet, or never can, by `keyOf`. */
   readonly hidden = new Map<string, { readonly until: number; readonly status: number }>()
+  /** Records that a read by their number shows for a while as they were before the last change, by `keyOf`. */
+  readonly earlier = new Map<string, { readonly until: number; readonly text: string }>()
 
   /** `network` is the way to receivers; without one, nothing fires. */
   constructor(kernel: Kernel, seed: number, network: Network | null = null) {
@@ -71,9 +73,9 @@ export class Source {
     return answer.chunks === undefined ? answer.body : [...answer.chunks].join("")
   }
 
-  /** Writes records as people do: what is subscribed to fires. */
-  put(text: string): void {
-    if (this.network === null) this.control("POST", "/records", text)
+  /** Writes records as people do: what is subscribed to fires, unless nobody is to hear of it. */
+  put(text: string, isNoisy = true): void {
+    if (this.network === null || !isNoisy) this.control("POST", "/records", text)
     else putRecords(this.core.world, parseExactly(text) as Readonly<Record<string, unknown>>)
   }
 

@@ -6,6 +6,7 @@
  * right before or after a statement or a request, wherever that is.
  */
 import type * as Fiber from "effect/Fiber"
+import type { Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
 import type { SyncReport } from "../../../src/pipeline/Sync.ts"
 import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
@@ -44,6 +45,8 @@ export class Supervisor {
   private isLoaded = false
   /** Whether `webhooks ensure` has come to its end once. */
   isSubscribed = false
+  /** Subscriptions that stood when it last did: the warehouse knows of these. */
+  private known: ReadonlySet<number> = new Set()
   private readonly begun: number
 
   constructor(machine: Machine, chance: Chance, trace: Trace, fired: (what: string) => void) {
@@ -118,16 +121,34 @@ export class Supervisor {
 
   /** Somebody makes the subscriptions, and does not give up. */
   private subscribe(): void {
-    const { kernel } = this.machine
+    const { drawn, kernel } = this.machine
     const again = () => {
-      if (this.accepting && this.wakes() === null) {
-        this.command("ensure", (isDone) => {
-          this.isSubscribed ||= isDone
-          if (!isDone) kernel.after(this.chance.skewed(1_000_000, 10_000_000), null, again)
-        })
-      } else if (this.accepting) kernel.after(60_000_000, null, again)
+      if (!this.accepting) return
+      const wakes = this.wakes()
+      if (wakes !== null) return void kernel.at(wakes, null, again)
+      this.command("ensure", (isDone) => {
+        if (!isDone) return void kernel.after(this.chance.skewed(1_000_000, 10_000_000), null, again)
+        this.isSubscribed = true
+        this.known = new Set(this.standing().map(({ id }) => id))
+        // Whoever has seen to it once does so again.
+        kernel.after(this.chance.skewed(drawn.safety / 6, 2 * drawn.safety), null, again)
+      })
     }
     again()
+  }
+
+  private standing(): ReadonlyArray<Subscription> {
+    return this.machine.source.subscriptions().filter(({ cancelled }) => !cancelled)
+  }
+
+  /** Whether the warehouse knows of every subscription that stands. */
+  get knowsAll(): boolean {
+    return this.isSubscribed && this.standing().every(({ id }) => this.known.has(id))
+  }
+
+  /** Whether the warehouse knows of a subscription of the company. */
+  knowsOne(company: number): boolean {
+    return this.standing().some(({ id, owner }) => owner.company === company && this.known.has(id))
   }
 
   /** When the machine wakes; null while it is awake. */
@@ -262,7 +283,7 @@ export class Supervisor {
     if (!this.faults || owner.state !== "running") return
     const life = [...this.alive].find((one) => one.owner === owner)
     if (life === undefined) return
-    if (drawn.on.has("R2") && what.startsWith("insert into tributary.inbox") && chance.chance(0.05)) {
+    if (drawn.on.has("R2") && what.startsWith("insert into tributary.inbox (") && chance.chance(0.05)) {
       kernel.after(chance.integer(0, 200), null, () => this.kill(life, "R2 killed after storing"))
       return
     }

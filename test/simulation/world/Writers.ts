@@ -169,6 +169,17 @@ export class Writers {
     this.stopped = true
   }
 
+  /** Writes a record of which nobody hears. Answers what is to be called once somebody was told that there is something. */
+  writeSilently(company: number, resource: Resource): (() => void) | null {
+    if (this.stopped || this.isChild(resource)) return null
+    const one = this.fresh(company, resource, true)
+    const key = keyOf(company, resource.path, String(one.id))
+    this.shown.add(one)
+    this.excused.add(key)
+    this.put(company, resource, [this.record(resource, one.id)], [one], null, false)
+    return () => void this.excused.delete(key)
+  }
+
   private write(company: number, resource: Resource): void {
     if (this.stopped) return
     const { chance, drawn } = this
@@ -179,7 +190,7 @@ export class Writers {
     const roll = chance.next()
     if (changeable.length > 0 && roll < drawn.rewriteShare) {
       const one = chance.pick(changeable)
-      const late = on.has("S7") && hasStamp && chance.chance(0.3) ? this.lag(one.stamp) : null
+      const late = on.has("S7") && hasStamp && chance.chance(0.3) ? this.past(one.stamp) : null
       const cancel = resource.field.has("cancel") && chance.chance(0.2) ? { cancel: "true" } : {}
       return this.put(company, resource, [this.record(resource, one.id, cancel)], [one], late)
     }
@@ -191,6 +202,9 @@ export class Writers {
       this.trace.event(this.kernel.now, "source", `removes ${resource.path} ${one.id}`)
       // Whoever hears of it cannot count on having heard: it stays excused.
       this.source.remove(company, resource.path, one.id, drawn.on.has("W4"))
+      const key = keyOf(company, resource.path, String(one.id))
+      const earlier = this.source.earlier.get(key)
+      if (earlier !== undefined) this.source.earlier.set(key, { ...earlier, until: this.kernel.now })
       this.odd.delete(keyOf(company, resource.path, String(one.id)))
       if (resource.modifiedSince || this.isChild(resource)) {
         this.excused.add(keyOf(company, resource.path, String(one.id)))
@@ -222,7 +236,7 @@ export class Writers {
       this.overBound.add(keyOf(company, resource.path, String(one.id)))
       return this.put(company, resource, [this.record(resource, one.id)], [one], this.kernel.now - lag)
     }
-    const late = on.has("S7") && hasStamp && chance.chance(0.4) ? this.lag(0) : null
+    const late = on.has("S7") && hasStamp && chance.chance(0.4) ? this.past(0) : null
     this.create(
       company,
       resource,
@@ -232,7 +246,7 @@ export class Writers {
   }
 
   /** A stamp in the past, within the bound and after `least`; null when there is none. */
-  private lag(least: number): number | null {
+  private past(least: number): number | null {
     const most = this.drawn.overlap * 0.8
     // Most are hardly late; one that is late by much is stamped before many a cursor.
     const by = this.chance.chance(0.5) ? this.chance.skewed(1000, most) : Math.round(this.chance.next() * most)
@@ -324,9 +338,12 @@ export class Writers {
     resource: Resource,
     records: ReadonlyArray<string>,
     known: ReadonlyArray<Known>,
-    late: number | null = null
+    late: number | null = null,
+    isNoisy = true
   ): void {
     const at = late ?? this.kernel.now
+    const isPlain = late === null && records.every((record) => !record.includes(`"lastchangedate"`))
+    this.lag(company, resource, isPlain ? known : [])
     for (const one of known) one.stamp = at
     const ids = known.map(({ id }) => id).join(",")
     this.trace.event(
@@ -340,7 +357,7 @@ export class Writers {
       field === null ? record : `{"${field}":${known[index]!.parent},${record.slice(1)}`
     )
     this.hide(company, resource, known)
-    this.source.put(`${head},"records":[${complete.join(",")}]}`)
+    this.source.put(`${head},"records":[${complete.join(",")}]}`, isNoisy)
     this.touch(company, resource, known)
   }
 
@@ -357,12 +374,32 @@ export class Writers {
         this.poison.add(key)
         this.source.hidden.set(key, { until: Infinity, status: hooks.chance(0.9) ? 422 : 500 })
       } else if (drawn.on.has("W5") && drawn.overlap > 0 && hooks.chance(0.3)) {
-        // Late visibility is claimed as far as the overlap reaches.
         this.fired("W5 not there yet")
-        const lag = hooks.skewed(200_000, Math.min(drawn.overlap * 0.8, 40_000_000))
-        this.source.hidden.set(key, { until: kernel.now + lag, status: 404 })
+        this.source.hidden.set(key, { until: kernel.now + this.lateness(hooks), status: 404 })
       }
     }
+  }
+
+  /**
+   * Some records are shown for a while as they were before they are changed now, to whoever reads them by their numbers. An
+   * event tells by its time of change that this is not what it announced.
+   */
+  private lag(company: number, resource: Resource, known: ReadonlyArray<Known>): void {
+    const { drawn, hooks, kernel } = this
+    if (hooks === null || this.stopped || !drawn.on.has("W5") || drawn.overlap === 0) return
+    if (!resource.field.has("lastchangedate") || drawn.on.has("Pd")) return
+    for (const one of known) {
+      const key = keyOf(company, resource.path, String(one.id))
+      if (one.stamp === 0 || one.stamp >= kernel.now || !hooks.chance(0.8)) continue
+      const before = this.source.history(company, resource.path).findLast(({ id }) => id === String(one.id))
+      if (before === undefined || before.op === "delete" || before.stamp === null) continue
+      this.source.earlier.set(key, { until: kernel.now + this.lateness(hooks), text: before.text })
+    }
+  }
+
+  /** Late visibility is claimed as far as the overlap reaches; most deliveries take a few seconds. */
+  private lateness(hooks: Chance): number {
+    return hooks.skewed(1_000_000, Math.min(this.drawn.overlap * 0.8, 40_000_000))
   }
 
   /** A record's JSON text. */

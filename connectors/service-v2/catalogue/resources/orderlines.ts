@@ -34,6 +34,7 @@ export const orderlines = resource({
   ],
   filters: [exact("orderid", "itemid"), partial("description")],
   modifiedSince: true,
+  removes: true,
   create: [write(ref("orderid", "orders"), { required: true }), write(qty("qtyorder"), { required: true }), ...line],
   update: [write(qty("qtyorder")), ...line]
 })

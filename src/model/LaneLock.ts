@@ -1,0 +1,20 @@
+/**
+ * The lock that whoever has a turn at a lane holds, for as long as its session lives (see land/Turn.ts): its name, and
+ * how a statement asks for it.
+ */
+
+/** What the lock is called. */
+export const nameOf = (companyId: bigint, resource: string, lane: string): string =>
+  `tributary:${companyId}:${resource}${lane === "live" ? "" : `:${lane}`}`
+
+/** The key of the lock, in a statement whose rows (`r`, say) have its company, resource and lane. */
+export const keySql = (row: string): string =>
+  `hashtextextended('tributary:' || ${row}.company_id || ':' || ${row}.resource ||
+     case when ${row}.lane = 'live' then '' else ':' || ${row}.lane end, 0)`
+
+/** The sessions that hold the lock, in a statement that knows its key. */
+export const holdersSql = (key: string): string =>
+  `select pid from pg_locks
+    where locktype = 'advisory' and objsubid = 1 and granted
+      and database = (select oid from pg_database where datname = current_database())
+      and (classid::bigint << 32 | objid::bigint) = ${key}`

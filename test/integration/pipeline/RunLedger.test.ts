@@ -1,0 +1,110 @@
+/** The ledger of runs, where processes end without a word. */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { Lane } from "../../../src/land/Checkpoint.ts"
+import * as Lander from "../../../src/land/Lander.ts"
+import { tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { noTotals, type Outcome } from "../../../src/pipeline/Outcome.ts"
+import * as RunLedger from "../../../src/pipeline/RunLedger.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { things } from "../../support/tiny.ts"
+
+const table = tableOf(things)
+const migrated = Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([table])))
+
+/** A run as its process has it while it works: whoever closes the scope lets go of the lock, as a death would. */
+const begin = Effect.fnUntraced(function* (companyId: bigint, lane: Lane) {
+  const scope = yield* Scope.make()
+  const { runId } = yield* Lander.open(
+    {
+      table,
+      companyId,
+      lane,
+      origin: "scan",
+      authority: "newer",
+      acceptDeletions: false,
+      deletionsShareMax: 0.5,
+      children: []
+    },
+    () => Effect.succeed({ kind: "records", resumed: false, cursorFrom: null, lateness: null } as const)
+  ).pipe(Scope.provide(scope))
+  return { runId, vanish: Scope.close(scope, Exit.void) }
+})
+
+const done = (companyId: bigint, runId: bigint): Outcome => ({
+  companyId,
+  resource: things.path,
+  status: "done",
+  lane: "records",
+  kind: "records",
+  resumed: false,
+  runId,
+  cursor: null,
+  durationMs: 1,
+  totals: noTotals,
+  disbelieved: null,
+  notes: [],
+  failure: null
+})
+
+const told = Effect.fnUntraced(function* (companyId: bigint) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ id: bigint; status: string; error_kind: string | null; is_ended: boolean }>`
+    select id, status, error_kind, ended_at is not null as is_ended from tributary.runs
+     where company_id = ${companyId} order by id`
+  return new Map(rows.map(({ id, status, error_kind, is_ended }) => [id, [status, error_kind, is_ended]]))
+})
+
+describe("a run whose process is gone", () => {
+  layer(Layer.provideMerge(migrated, layerSql), { excludeTestServices: true, timeout: "60 seconds" })(
+    "in the ledger",
+    (it) => {
+      it.effect("is ended by whoever looks, in every lane, and none that goes on", () =>
+        Effect.gen(function* () {
+          const [companyId, other] = [1n, 2n]
+          const live = yield* begin(companyId, "live")
+          const records = yield* begin(companyId, "records")
+          const push = yield* begin(companyId, "push")
+          const elsewhere = yield* begin(other, "records")
+          assert.strictEqual(yield* RunLedger.endVanished, 0)
+          yield* live.vanish
+          yield* records.vanish
+          assert.strictEqual(yield* RunLedger.endVanished, 2)
+          assert.strictEqual(yield* RunLedger.endVanished, 0)
+          const runs = yield* told(companyId)
+          assert.deepStrictEqual(runs.get(live.runId), ["abandoned", "Vanished", true])
+          assert.deepStrictEqual(runs.get(records.runId), ["abandoned", "Vanished", true])
+          assert.deepStrictEqual(runs.get(push.runId), ["running", null, false])
+          assert.deepStrictEqual((yield* told(other)).get(elsewhere.runId), ["running", null, false])
+          yield* Effect.andThen(push.vanish, elsewhere.vanish)
+        })
+      )
+
+      it.effect("is believed when it says later how it ended, unless the next run of its lane has ended it", () =>
+        Effect.gen(function* () {
+          const companyId = 3n
+          const late = yield* begin(companyId, "records")
+          yield* late.vanish
+          yield* RunLedger.endVanished
+          yield* RunLedger.close(late.runId, done(companyId, late.runId))
+          assert.deepStrictEqual((yield* told(companyId)).get(late.runId), ["done", null, true])
+          yield* RunLedger.close(late.runId, { ...done(companyId, late.runId), status: "failed" })
+          assert.deepStrictEqual((yield* told(companyId)).get(late.runId), ["done", null, true])
+
+          const before = yield* begin(companyId, "records")
+          yield* before.vanish
+          const after = yield* begin(companyId, "records")
+          yield* RunLedger.close(before.runId, done(companyId, before.runId))
+          assert.deepStrictEqual((yield* told(companyId)).get(before.runId), ["abandoned", null, true])
+          yield* after.vanish
+        })
+      )
+    }
+  )
+})

@@ -1,0 +1,163 @@
+/**
+ * Bursts: ten thousand events at once cost the source about what reading its pages costs, and more than may wait are told
+ * so at once.
+ */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
+import { isEvent } from "../../../src/connector/Delivery.ts"
+import { tableOf } from "../../../src/model/Table.ts"
+import { Database } from "../../../src/postgres/Database.ts"
+import { compare } from "../../../src/verify/Compare.ts"
+import * as Inbox from "../../../src/webhook/Inbox.ts"
+import { makeGate } from "../../support/gate.ts"
+import { until } from "../../support/until.ts"
+import { makeStand, one, stand } from "./working.ts"
+
+const many = 10_000
+const pageRecords = 100
+/** Requests beside the pages of a scan: what was read by number before it began or is left behind. */
+const besides = 50
+
+const table = tableOf(serviceV2.resources.get("salesmen")!)
+
+/** An event as the receiver stores it. */
+const accepted = (company: string, companyId: number, number: number, data: object): Inbox.AcceptedEvent => {
+  const body = new TextEncoder().encode(
+    JSON.stringify({
+      id: `evt_burst_${companyId}_${number}`,
+      type: "salesmen.updated",
+      createdate: "2026-01-01T00:00:00Z",
+      companyid: companyId,
+      data
+    })
+  )
+  const event = deliveryReader.read(body)
+  if (!isEvent(event)) throw new Error(event.detail)
+  const { id: eventId, type: eventType, resource, recordId, stamp, occurredAt } = event
+  return { company, eventId, eventType, resource, recordId, stamp, occurredAt, sentAt: 1_800_000_000, body }
+}
+
+/** How long it takes, in seconds. */
+const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const began = yield* Clock.monotonicTimeNanos
+    const result = yield* effect
+    return { result, seconds: Number((yield* Clock.monotonicTimeNanos) - began) / 1e9 }
+  })
+
+describe("a burst", () => {
+  layer(stand, { excludeTestServices: true, timeout: "240 seconds" })("against the source", (it) => {
+    const storeAll = (events: ReadonlyArray<Inbox.AcceptedEvent>) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const inbox = yield* Inbox.make()
+          const outcomes = yield* Effect.forEach(events, inbox.store, { concurrency: "unbounded" })
+          assert.isTrue(outcomes.every((outcome) => outcome === "stored"))
+        })
+      )
+    const equal = Effect.fnUntraced(function* (id: number, truth: ReadonlyArray<string>) {
+      const compared = yield* compare(table, BigInt(id), truth)
+      assert.deepStrictEqual(compared.differences, [])
+      return truth.length
+    })
+
+    it.effect("of as many records is answered by the pages of a scan", () =>
+      Effect.gen(function* () {
+        const { id, name, put, sync, requests, drain, truth } = yield* makeStand(["salesmen"])
+        yield* put("salesmen", [one(1, "before")])
+        yield* sync("salesmen")
+        const stored: Array<object> = []
+        for (let first = 2; first < many + 2; first += 500) {
+          const numbers = Array.from({ length: Math.min(500, many + 2 - first) }, (_, at) => first + at)
+          stored.push(
+            ...(yield* put(
+              "salesmen",
+              numbers.map((number) => one(number, `n ${number}`))
+            ))
+          )
+        }
+        yield* storeAll(stored.map((record, number) => accepted(name, id, number, record)))
+        yield* requests
+        const { result: worked, seconds } = yield* timed(drain)
+        assert.deepStrictEqual(worked, { done: many, dead: 0, ignored: 0, putOff: 0, stopped: null })
+        assert.strictEqual(yield* equal(id, yield* truth("salesmen")), many + 1)
+        const asked = (yield* requests).length
+        assert.isAtLeast(asked, many / pageRecords)
+        assert.isAtMost(asked, many / pageRecords + besides)
+        console.log(`  ${many} events of as many records: ${seconds.toFixed(1)} s, ${asked} requests`)
+      })
+    )
+
+    it.effect("of one record is answered by a handful of reads", () =>
+      Effect.gen(function* () {
+        const { id, name, put, sync, requests, drain, truth } = yield* makeStand(["salesmen"])
+        yield* put("salesmen", [one(1, "before")])
+        yield* sync("salesmen")
+        const [last] = yield* put("salesmen", [one(1, "after")])
+        yield* storeAll(Array.from({ length: many }, (_, number) => accepted(name, id, number, last!)))
+        yield* requests
+        const { result: worked, seconds } = yield* timed(drain)
+        assert.deepStrictEqual(worked, { done: many, dead: 0, ignored: 0, putOff: 0, stopped: null })
+        yield* equal(id, yield* truth("salesmen"))
+        const asked = (yield* requests).length
+        assert.isAtLeast(asked, 1)
+        assert.isAtMost(asked, 5)
+        console.log(`  ${many} events of one record: ${seconds.toFixed(1)} s, ${asked} requests`)
+      })
+    )
+
+    it.effect("while the warehouse hangs waits up to the bound, and is stored once when it goes on", () =>
+      Effect.gen(function* () {
+        const { id, name, sql } = yield* makeStand([])
+        const { host, port, user, password, database } = (yield* Database).endpoint
+        const gate = yield* makeGate(
+          Redacted.make(`postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`)
+        )
+        const waitingMax = 20_000
+        const offered = 25_000
+        // However slow this machine is, nobody is told that it took too long.
+        const inbox = yield* Inbox.make({ answerMaxMs: 120_000, waitMaxMs: 120_000 }).pipe(
+          Effect.provide(Database.layerUrl(gate.url))
+        )
+        const told = new Map<number, Array<string>>()
+        const offer = (number: number) =>
+          inbox.put(accepted(name, id, number, one(number, "x")), (outcome) => {
+            const word = typeof outcome === "string" ? outcome : outcome.reason
+            told.set(number, [...(told.get(number) ?? []), word])
+          })
+        const nobodyWaits = until("the writers", Effect.sync(inbox.stats), ({ waiting }) => waiting === 0)
+        yield* until("both connections", Effect.sync(inbox.stats), ({ writersUp }) => writersUp === 2)
+        yield* gate.hang
+        // Each writer takes one, and waits for its answer.
+        const busy = [-1, -2]
+        for (const number of busy) {
+          offer(number)
+          yield* nobodyWaits
+        }
+        for (let number = 1; number <= offered; number += 1) offer(number)
+        // At once: nothing else has run since.
+        assert.strictEqual(inbox.stats().waiting, waitingMax)
+        assert.strictEqual(told.size, offered - waitingMax)
+        assert.isTrue([...told].every(([number, words]) => number > waitingMax && words.join() === "full"))
+        yield* gate.open
+        const { seconds } = yield* timed(
+          until(
+            "everybody",
+            Effect.sync(() => told.size),
+            (size) => size === offered + busy.length,
+            120
+          )
+        )
+        for (const [number, words] of told) assert.deepStrictEqual(words, [number > waitingMax ? "full" : "stored"])
+        const [row] = yield* sql<{ events: bigint }>`
+          select count(*) as events from tributary.inbox where company = ${name}`
+        assert.deepStrictEqual(row, { events: BigInt(waitingMax + busy.length) })
+        console.log(`  ${waitingMax} events that waited: stored within ${seconds.toFixed(1)} s`)
+      })
+    )
+  })
+})

@@ -1,0 +1,472 @@
+/**
+ * What was dropped and mended again between two looks, what a cursor cannot show, and looks that fail or find too much.
+ */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { NotBuilt, SourceError } from "../../../src/connector/SourceError.ts"
+import * as Gaps from "../../../src/webhook/Gaps.ts"
+import * as Heal from "../../../src/webhook/Heal.ts"
+import * as Status from "../../../src/webhook/Status.ts"
+import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
+import { order } from "../../reference-server/support.ts"
+import { customers, events, settled, warehouse, withSubscriptions, world } from "./healing.ts"
+
+const reads = (requests: ReadonlyArray<string>, resource: string) =>
+  requests.filter((request) => request.startsWith(`GET /${resource}`))
+
+/** A source without a delivery log. */
+const noLog = new SourceError({
+  reason: new NotBuilt({ detail: "no such log" }),
+  request: { method: "GET", path: "/webhooks/1/deliveries", requestId: null }
+})
+
+describe("healing what does not show", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "120 seconds" })("against Postgres", (it) => {
+    it.effect("reads a log once, however much was delivered in one go", () =>
+      Effect.gen(function* () {
+        const { check, cycles, asked, server, companyId, sql, name } = yield* settled()
+        server.reply(() => 204)
+        for (let block = 0; block < 10; block += 1) {
+          // A token may write so much in a minute, and the clock stands.
+          const call = server.caller(server.token({ company: Number(companyId) }))
+          for (let n = 0; n < 410; n += 1) {
+            assert.strictEqual(call("POST", "/customers", { customercode: `BURST ${block} ${n}` }).status, 201)
+          }
+        }
+        yield* cycles(1)
+        // As the inbox would have taken them one by one.
+        const ids = JSON.stringify(server.sent.map(({ envelope }) => envelope["id"]))
+        yield* sql`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, settled_at)
+          select ${name}, id, 'customers.created', tributary.now(), '', 'done', tributary.now()
+            from jsonb_array_elements_text(${ids}::jsonb) id`
+        const first = yield* asked(check)
+        assert.isAbove(reads(first.requests, "webhooks").length, 40)
+        assert.strictEqual(first.result.opened, 0)
+        const second = yield* asked(check)
+        assert.lengthOf(second.requests, 3)
+        assert.strictEqual(second.result.opened, 0)
+      })
+    )
+
+    it.effect("calls more than it looks through by its name, and reads for that once an hour at most", () =>
+      Effect.gen(function* () {
+        const { company, gaps, advance, requests, check } = yield* settled()
+        let pages = 0
+        const endless = withSubscriptions(company, () => ({
+          deliveries: () =>
+            Effect.sync(() => ({
+              attempts: [
+                {
+                  eventId: `evt_${pages}`,
+                  eventType: "other.created",
+                  resource: "other",
+                  attempts: 1,
+                  delivered: true,
+                  abandoned: false,
+                  responseCode: 204,
+                  responseBody: "",
+                  durationMs: 1,
+                  at: "2999-01-01T00:00:00Z"
+                }
+              ],
+              next: String((pages += 1))
+            }))
+        }))
+        const overflowing = Heal.check(endless, { url: receiver })
+        const first = yield* overflowing
+        assert.strictEqual(pages, 200)
+        assert.deepStrictEqual(
+          (first as Heal.Checked).closed.map(({ resource, cause }) => [resource, cause]),
+          [
+            ["customers", "overflow"],
+            ["items", "overflow"]
+          ]
+        )
+        const before = requests.length
+        for (let looks = 0; looks < 2; looks += 1) {
+          yield* advance(900)
+          yield* overflowing
+        }
+        assert.isEmpty(reads(requests.slice(before), "customers"))
+        assert.deepStrictEqual(
+          (yield* gaps).map(({ resource, cause }) => [resource, cause]),
+          [
+            ["customers", "overflow"],
+            ["items", "overflow"]
+          ]
+        )
+        yield* advance(1_900)
+        assert.lengthOf((yield* check).closed, 2)
+      })
+    )
+
+    it.effect("believes of a dropped removal only a run that read every record", () =>
+      Effect.gen(function* () {
+        const names = ["orderlines.created", "orderlines.updated", "orderlines.cancelled"]
+        const { call, advance, cycles, server, receives, check, sync, equal, gaps, asked, company, companyId, sql } =
+          yield* settled({ resources: ["orderlines"], events: names })
+        const { lines } = order(call)
+        yield* sync("orderlines")
+        yield* cycles(1)
+        yield* check
+        yield* advance(60)
+        server.reply(() => 503)
+        assert.strictEqual(call("DELETE", `/orderlines/${String(lines[1]!["id"])}`).status, 200)
+        yield* cycles(3)
+        receives()
+        assert.isFalse(yield* equal("orderlines"))
+        // Somebody reads what changed, and nobody who reads everything is let in.
+        const blind = { ...company, connector: { ...company.connector, page: () => Effect.fail(noLog) } }
+        yield* Heal.check(blind, { url: receiver })
+        yield* sync("orderlines")
+        assert.deepStrictEqual(yield* Gaps.closeProven(company.name, companyId, 0), [])
+        assert.lengthOf(yield* gaps, 1)
+        yield* advance(120)
+        const { result, requests } = yield* asked(check)
+        assert.deepStrictEqual(
+          result.closed.map(({ resource, cause }) => [resource, cause]),
+          [["orderlines", "abandoned"]]
+        )
+        assert.isTrue(reads(requests, "orderlines").every((request) => !request.includes("modifiedsince")))
+        assert.isTrue(yield* equal("orderlines"))
+        // A window in which a removal may have fired asks for the same, and a run of changes proves nothing.
+        call(
+          "PATCH",
+          `/webhooks/${
+            (yield* sql<{ id: string }>`
+          select subscription_id as id from tributary.subscriptions where company = ${company.name}`)[0]!.id
+          }`,
+          {
+            paused: true
+          }
+        )
+        yield* check
+        const [window] = yield* sql<{ full: boolean }>`
+          select needs_full as full from tributary.gaps where company = ${company.name} and closed_at is null`
+        assert.isTrue(window!.full)
+      })
+    )
+
+    it.effect("counts what was disabled, and enabled again before anybody looked", () =>
+      Effect.gen(function* () {
+        const { checkOften, customer, item, cycles, server, advance, call, id, receives, equal } = yield* settled()
+        server.reply(() => 503)
+        for (let n = 0; n < 5; n += 1) {
+          customer(`FAILS${n}`)
+          item(`FAILS${n}`)
+        }
+        yield* cycles(24)
+        assert.isString(call("GET", `/webhooks/${id}`).body["disableddate"])
+        item("UNHEARD")
+        receives()
+        call("PATCH", `/webhooks/${id}`, { enabled: true })
+        yield* advance(3 * 3600)
+        yield* checkOften
+        assert.isTrue((yield* equal("customers")) && (yield* equal("items")))
+        assert.strictEqual((yield* checkOften).opened, 0)
+      })
+    )
+
+    it.effect("counts failures that are forgotten without a delivery", () =>
+      Effect.gen(function* () {
+        const { check, customer, item, cycles, server, advance, call, id, receives, equal } = yield* settled()
+        server.reply(() => 503)
+        customer("FAILS")
+        yield* cycles(1)
+        yield* advance(60)
+        assert.strictEqual((yield* check).opened, 0)
+        call("PATCH", `/webhooks/${id}`, { enabled: false })
+        item("UNHEARD")
+        receives()
+        call("PATCH", `/webhooks/${id}`, { enabled: true })
+        yield* advance(60)
+        const checked = yield* check
+        assert.deepStrictEqual(
+          checked.closed.map(({ resource, cause }) => [resource, cause]),
+          [
+            ["customers", "disabled"],
+            ["items", "disabled"]
+          ]
+        )
+        assert.isTrue((yield* equal("customers")) && (yield* equal("items")))
+        assert.strictEqual((yield* check).opened, 0)
+      })
+    )
+
+    it.effect("takes a 410 in the log for what it is, although the subscription delivers again", () =>
+      Effect.gen(function* () {
+        const { check, customer, item, cycles, server, advance, call, id, receives, equal } = yield* settled()
+        yield* advance(60)
+        server.reply(() => 410)
+        customer("GONE")
+        item("BEHIND")
+        yield* cycles(1)
+        receives()
+        call("PATCH", `/webhooks/${id}`, { enabled: true })
+        const { closed } = yield* check
+        assert.deepInclude(
+          closed.map(({ resource, cause }) => [resource, cause]),
+          ["items", "dropped"]
+        )
+        assert.isTrue((yield* equal("customers")) && (yield* equal("items")))
+        assert.strictEqual((yield* check).opened, 0)
+      })
+    )
+
+    it.effect("sees that an event was dropped when a later one is sent, or when it is tried no more", () =>
+      Effect.gen(function* () {
+        for (const isFollowed of [true, false]) {
+          const { check, customer, item, cycles, server, advance, call, id, receives, equal } = yield* settled()
+          yield* advance(60)
+          server.reply(() => 503)
+          customer("TRIED ONCE")
+          item("BEHIND")
+          yield* cycles(1)
+          receives()
+          // Between two looks.
+          call("PATCH", `/webhooks/${id}`, { paused: true })
+          yield* advance(60)
+          yield* cycles(1)
+          call("PATCH", `/webhooks/${id}`, { paused: false })
+          assert.strictEqual((yield* check).opened, 0)
+          assert.isFalse(yield* equal("items"))
+          if (isFollowed) {
+            customer("LATER")
+            yield* cycles(1)
+          } else {
+            yield* advance(3_700)
+          }
+          const checked = yield* check
+          assert.deepStrictEqual(
+            checked.closed.map(({ resource, cause }) => [resource, cause]),
+            [
+              ["customers", "dropped"],
+              ["items", "dropped"]
+            ]
+          )
+          assert.isTrue((yield* equal("items")) && (yield* equal("customers")))
+          yield* advance(3_700)
+          assert.strictEqual((yield* check).opened, 0)
+        }
+      })
+    )
+
+    it.effect("tells of a time in which nobody could look, and reads what may have been dropped in it", () =>
+      Effect.gen(function* () {
+        const { checkOften, company, customer, server, advance, gaps, equal, receives, call, id, name } =
+          yield* settled()
+        const standing = Effect.map(Status.read, (all) => all.find((one) => one.company === name)!.subscriptions[0]!)
+        server.control("POST", "/faults", { rules: [{ path: "/webhooks", kind: "status", status: 401 }] })
+        yield* advance(300)
+        assert.strictEqual((yield* Effect.exit(checkOften))._tag, "Failure")
+        assert.deepStrictEqual(yield* gaps, [])
+        assert.isNotNull((yield* standing).problem)
+        assert.isNotNull((yield* standing).remedy)
+        yield* advance(3 * 3600)
+        for (let looks = 0; looks < 2; looks += 1) assert.strictEqual((yield* Effect.exit(checkOften))._tag, "Failure")
+        assert.deepStrictEqual(
+          (yield* gaps).map(({ resource, cause, lasts }) => [resource, cause, lasts]),
+          [
+            ["customers", "down", true],
+            ["items", "down", true]
+          ]
+        )
+        server.control("POST", "/faults", { rules: [] })
+        // What the source dropped meanwhile, and does not tell of.
+        call("PATCH", `/webhooks/${id}`, { paused: true })
+        customer("DROPPED")
+        call("PATCH", `/webhooks/${id}`, { paused: false })
+        receives()
+        assert.lengthOf((yield* checkOften).closed, 2)
+        assert.isTrue(yield* equal("customers"))
+        assert.isNull((yield* standing).problem)
+
+        // The list can be read, and the log cannot.
+        const blind = withSubscriptions(company, () => ({ deliveries: () => Effect.fail(noLog) }))
+        const often = Heal.check(blind, { url: receiver, checkEveryMs: 300_000 })
+        yield* advance(1_200)
+        for (let looks = 0; looks < 2; looks += 1) {
+          const told = yield* often
+          assert.isTrue(told._tag === "Checked" && /cannot be read.*leave it out/.test(told.notes.join()))
+          assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "down" && lasts))
+          assert.lengthOf(yield* gaps, 2)
+        }
+        assert.match((yield* standing).problem!, /no such log/)
+        assert.lengthOf((yield* checkOften).closed, 2)
+        assert.isNull((yield* standing).problem)
+      })
+    )
+
+    it.effect("tells of a scope that is lost, until it is given back", () =>
+      Effect.gen(function* () {
+        const { company, gaps, check } = yield* settled()
+        const scopes = ["setup:read", "setup:write", "customers:read"]
+        const identify = Effect.map(company.connector.identify, (identity) => ({ ...identity, scopes }))
+        const less = { ...company, connector: { ...company.connector, identify } }
+        for (let looks = 0; looks < 2; looks += 1) {
+          const told = yield* Heal.check(less, { url: receiver })
+          assert.isTrue(told._tag === "Checked" && /lacks the scope \w+:read/.test(told.notes.join()))
+          assert.deepStrictEqual(
+            (yield* gaps).map(({ resource, cause, lasts }) => [resource, cause, lasts]),
+            [["items", "missing", true]]
+          )
+        }
+        assert.deepStrictEqual(
+          (yield* check).closed.map(({ resource, cause }) => [resource, cause]),
+          [["items", "missing"]]
+        )
+      })
+    )
+
+    it.effect("reads at once and believes only what was read when everything had to be visible", () =>
+      Effect.gen(function* () {
+        const { check, customer, equal, gaps, call, id, advance, asked, sync } = yield* world({ overlapMs: 300_000 })
+        yield* check
+        yield* advance(301)
+        assert.strictEqual((yield* check).open, 0)
+        call("PATCH", `/webhooks/${id}`, { paused: true })
+        yield* check
+        customer("WHILE PAUSED")
+        call("PATCH", `/webhooks/${id}`, { paused: false })
+        const resumed = yield* check
+        assert.deepStrictEqual([resumed.closed, resumed.open, resumed.repaired.length], [[], 2, 2])
+        assert.isTrue(yield* equal("customers"))
+        assert.match((yield* gaps)[0]!.reason!, /read once more/)
+        yield* advance(200)
+        const early = yield* asked(check)
+        assert.isEmpty(reads(early.requests, "customers"))
+        yield* advance(101)
+        // Whoever reads it by then.
+        yield* sync("customers")
+        const late = yield* asked(check)
+        assert.deepStrictEqual([late.result.closed.length, late.result.open], [2, 0])
+        assert.isEmpty(reads(late.requests, "customers"))
+        assert.isAbove(reads(late.requests, "items").length, 0)
+      })
+    )
+
+    it.effect("goes on looking, and reading others, while a resource is read again", () =>
+      Effect.gen(function* () {
+        const { company, name, sql } = yield* settled()
+        yield* Gaps.open(name, [
+          {
+            subscriptionId: null,
+            resource: "customers",
+            cause: "lost",
+            detail: "",
+            beganAt: null,
+            lasts: false,
+            events: []
+          },
+          {
+            subscriptionId: null,
+            resource: "items",
+            cause: "lost",
+            detail: "",
+            beganAt: null,
+            lasts: false,
+            events: [],
+            needsFull: true
+          }
+        ])
+        const reading = yield* Deferred.make<void>()
+        let looks = 0
+        const slow = withSubscriptions(company, (inner) => ({
+          list: Effect.andThen(
+            Effect.sync(() => (looks += 1)),
+            inner.list
+          )
+        }))
+        const { connector } = slow
+        const page: typeof connector.page = (request) =>
+          request.resource.path === "items"
+            ? connector.page(request)
+            : Effect.andThen(Deferred.succeed(reading, undefined), Effect.never)
+        const fiber = yield* Effect.forkChild(
+          Heal.run({ ...slow, connector: { ...connector, page } }, { url: receiver, checkEveryMs: 20 })
+        )
+        yield* Deferred.await(reading)
+        const before = looks
+        yield* Effect.repeat(Effect.sleep(5), { until: () => looks >= before + 3, times: 2_000 })
+        assert.isAtLeast(looks, before + 3)
+        // Another process does not read it as well.
+        const other = yield* Heal.check(company, { url: receiver })
+        assert.isTrue(
+          other._tag === "Busy" ||
+            (other._tag === "Checked" && other.repaired.every(({ resource }) => resource === "items"))
+        )
+        // What takes reading all of it is read beside what hangs.
+        const open = sql<{ resource: string }>`
+          select resource from tributary.gaps where company = ${name} and cause = 'lost' and closed_at is null order by 1`
+        yield* Effect.repeat(Effect.andThen(Effect.sleep(20), open), {
+          until: (rows) => rows.length === 1,
+          times: 1_000
+        })
+        yield* Fiber.interrupt(fiber)
+        assert.deepStrictEqual(yield* open, [{ resource: "customers" }])
+      })
+    )
+
+    it.effect("leaves a gap that grows its pause, and the whole of a resource its share", () =>
+      Effect.gen(function* () {
+        const { name, companyId, sql, sync } = yield* settled()
+        const gap = {
+          subscriptionId: "1",
+          resource: "items",
+          cause: "abandoned" as const,
+          detail: "",
+          beganAt: null,
+          lasts: false
+        }
+        yield* Gaps.open(name, [{ ...gap, events: ["a"] }])
+        for (let tries = 0; tries < 3; tries += 1) {
+          yield* sql`update tributary.gaps set due_at = tributary.now() where company = ${name}`
+          yield* Gaps.notRepaired(name, "items", "the source is away")
+        }
+        yield* Gaps.open(name, [{ ...gap, events: ["b"] }])
+        const [grown] = yield* sql<{ tries: number; due: boolean; events: ReadonlyArray<string> }>`
+          select tries, due_at <= tributary.now() as due, events from tributary.gaps where company = ${name} and cause = 'abandoned'`
+        assert.deepStrictEqual(grown, { tries: 3, due: false, events: ["a", "b"] })
+        // It ends: then it is time.
+        yield* Gaps.open(name, [{ ...gap, resource: "customers", cause: "down", lasts: true, events: [] }])
+        yield* Gaps.open(name, [{ ...gap, resource: "customers", cause: "down", events: [] }])
+        const [over] = (yield* Gaps.unrepaired(name)).filter(({ resource }) => resource === "customers")
+        assert.strictEqual(over!.dueInMs, 0)
+
+        const { runId } = yield* sync("items")
+        yield* sql`update tributary.runs set kind = 'full', began_at = tributary.now() - interval '2 min',
+          ended_at = tributary.now() - interval '1 min' where id = ${runId}`
+        const waitMs = yield* Gaps.wholeWaitMs(companyId, "items", 1 / 3, null)
+        assert.isTrue(waitMs > 55_000 && waitMs <= 60_000, String(waitMs))
+        yield* sql`update tributary.runs set requests = 60 where id = ${runId}`
+        const dearer = yield* Gaps.wholeWaitMs(companyId, "items", 1 / 3, 10)
+        assert.isAbove(dearer, 15 * 60_000)
+      })
+    )
+
+    it.effect("revives what another delivers for meanwhile, and what is here although nobody says so", () =>
+      Effect.gen(function* () {
+        const { check, company, call, id, requests, gaps } = yield* world({ events: customers })
+        subscribe(call, events)
+        yield* check
+        call("PATCH", `/webhooks/${id}`, { enabled: false })
+        // The event is in the inbox, whatever is made of the answer (H-14).
+        const unread = withSubscriptions(company, (inner) => ({
+          test: (one) => Effect.map(inner.test(one), (result) => ({ ...result, delivered: false, responseCode: null }))
+        }))
+        const told = yield* Heal.check(unread, { url: receiver })
+        assert.isTrue(told._tag === "Checked" && told.revived.join() === id)
+        assert.deepStrictEqual(yield* gaps, [])
+        // Where it fails it is left alone for a while.
+        call("PATCH", `/webhooks/${id}`, { enabled: false })
+        const failing = withSubscriptions(company, () => ({ update: () => Effect.fail(noLog) }))
+        const tests = () => requests.filter((request) => request.endsWith("/test")).length
+        const before = tests()
+        for (let looks = 0; looks < 3; looks += 1) yield* Heal.check(failing, { url: receiver })
+        assert.strictEqual(tests(), before + 1)
+      })
+    )
+  })
+})

@@ -1,0 +1,392 @@
+/**
+ * Reading records one by one, and the queue of events: what takes its time, what fails, what is taken over and what is
+ * taken together, against the reference server and Postgres.
+ */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
+import { ServiceClient, Transport } from "../../../connectors/service-v2/client/index.ts"
+import { Budget } from "../../../src/budget/Budget.ts"
+import type { ConnectorShape } from "../../../src/connector/Connector.ts"
+import { type Table, tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { engineDefault } from "../../../src/pipeline/SyncResource.ts"
+import { query } from "../../../src/postgres/Connection.ts"
+import { Database } from "../../../src/postgres/Database.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import type { Company } from "../../../src/webhook/Company.ts"
+import * as Health from "../../../src/webhook/Health.ts"
+import { type Limits, oneByOne } from "../../../src/webhook/OneByOne.ts"
+import * as Queue from "../../../src/webhook/Queue.ts"
+import * as Worker from "../../../src/webhook/Worker.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { type ReferenceProcess, startReference } from "../../support/reference.ts"
+
+class Source extends Context.Service<Source, ReferenceProcess>()("test/webhook/OneByOne/Source") {}
+
+const path = "salesmen"
+const table = tableOf(serviceV2.resources.get(path)!)
+const tables: ReadonlyMap<string, Table> = new Map([[path, table]])
+
+const stand = Layer.effect(
+  Source,
+  Effect.acquireRelease(
+    Effect.promise(() => startReference()),
+    (server) => Effect.promise(() => server.stop())
+  ).pipe(
+    Effect.tap((server) => Effect.promise(() => server.control("PUT", "/limits", { requestsPerMinute: 1_000_000 })))
+  )
+).pipe(
+  Layer.merge(Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([table])))),
+  Layer.provideMerge(layerSql),
+  Layer.merge(Layer.merge(Transport.layerUndici(), Budget.layerUnlimited))
+)
+
+let companies = 100
+
+/** A company of its own, whose source has so many records. */
+const makeStand = Effect.fnUntraced(function* (
+  records: number,
+  budget?: Budget["Service"],
+  retry = { attemptsMax: 2, backoffBaseMs: 5, backoffMaxMs: 10 }
+) {
+  const source = yield* Source
+  const sql = yield* SqlClient.SqlClient
+  const id = (companies += 1)
+  const name = `company ${id}`
+  const control = (method: string, at: string, body?: unknown) => Effect.promise(() => source.control(method, at, body))
+  const { token } = (yield* control("POST", "/tokens", { company: id, scopes: ["*"] })) as { readonly token: string }
+  const making = ServiceClient.make({
+    baseUrl: source.baseUrl,
+    token: Redacted.make(token),
+    catalogue: serviceV2,
+    requestTimeoutMs: 20_000,
+    retry
+  })
+  const client = yield* budget === undefined ? making : Effect.provideService(making, Budget, budget)
+  /** Records that were asked for. */
+  const asked: Array<string> = []
+  const connector: ConnectorShape = {
+    ...client,
+    get: (resource, recordId) =>
+      Effect.suspend(() => {
+        asked.push(recordId)
+        return client.get(resource, recordId)
+      })
+  }
+  const company: Company = {
+    name,
+    connector,
+    tables: Effect.succeed(tables),
+    engine: engineDefault,
+    batchRecordsMax: 2_500,
+    events: []
+  }
+  yield* control("POST", "/records", {
+    company: id,
+    resource: path,
+    records: Array.from({ length: records }, (_, at) => ({ id: at + 1, name: `s${at + 1}` }))
+  })
+  let events = 0
+  /** Puts an event into the inbox as the receiver would. */
+  const accept = (recordId: number | null, more: { readonly stamp?: string; readonly bytes?: number } = {}) =>
+    sql`insert into tributary.inbox (company, event_id, event_type, resource, record_id, stamp, sent_at, body)
+        values (${name}, ${`evt_${id}_${(events += 1)}`}, 'salesmen.updated', ${path}, ${recordId === null ? null : String(recordId)},
+                ${more.stamp ?? null}, tributary.now(), ${Buffer.alloc(more.bytes ?? 2, " ")})`
+  const inbox = sql<{ state: string; attempts: number; reason: string | null; wait_ms: number }>`
+    select state, attempts, reason, (extract(epoch from due_at - tributary.now()) * 1000)::float8 as wait_ms
+      from tributary.inbox where company = ${name} order by id`
+  const take = Queue.take({ company: name, resource: path, inHand: [], atMost: 500 })
+  const runs = sql<{ status: string; error_kind: string | null }>`
+    select status, error_kind from tributary.runs where company_id = ${id} order by id`
+  /** Reads what is due, and nothing that comes later; `isOther` says that something else is to be done first. */
+  const read = Effect.fnUntraced(function* (
+    limits: Partial<Limits>,
+    more: { readonly isOther?: boolean; readonly identifyMaxMs?: number } = {}
+  ) {
+    const taken = yield* take
+    return yield* oneByOne({
+      company,
+      companyId: BigInt(id),
+      tables,
+      table,
+      health: yield* Health.make(name, connector, more.identifyMaxMs ?? 5_000),
+      first: taken.map((event) => ({ recordId: event.recordId!, events: [event] })),
+      more: () => Effect.succeed(more.isOther === true ? null : []),
+      lingerMs: 0,
+      limits,
+      told: () => {}
+    })
+  })
+  const drain = Worker.drain({ company, reader: deliveryReader })
+  return { id, name, sql, control, accept, inbox, take, runs, asked, read, drain }
+})
+
+/** Waits for a condition for some seconds. */
+const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
+  look.pipe(
+    Effect.repeat({ until: holds, schedule: Schedule.spaced("20 millis"), times: 300 }),
+    Effect.tap((value) => Effect.sync(() => assert.isTrue(holds(value), JSON.stringify(value))))
+  )
+
+describe("reading one by one, and its queue", () => {
+  layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("against the source", (it) => {
+    it.effect("goes on beside reads that hang, and gives those up for now", () =>
+      Effect.gen(function* () {
+        const { control, accept, inbox, read, runs } = yield* makeStand(6)
+        const rules = [1, 2, 3, 4].map((id) => ({ path: `/${path}/${id}`, kind: "delay", ms: 20_000 }))
+        yield* control("POST", "/faults", { rules })
+        for (const id of [1, 2, 3, 4, 5, 6]) yield* accept(id)
+        const reading = yield* Effect.forkChild(read({ stuckMs: 200 }))
+        yield* until(inbox, (events) => events[4]!.state === "done" && events[5]!.state === "done")
+        yield* Fiber.interrupt(reading)
+        assert.isTrue((yield* inbox).slice(0, 4).every(({ attempts, reason }) => attempts === 0 && reason === null))
+        const outcome = yield* read({ readMaxMs: 300 })
+        yield* control("DELETE", "/faults")
+        assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 0])
+        for (const { state, attempts, reason } of (yield* inbox).slice(0, 4)) {
+          assert.deepStrictEqual([state, attempts], ["waiting", 1])
+          assert.match(reason!, /GET \/salesmen\/\d: no whole answer within 300 ms/)
+        }
+        assert.deepStrictEqual(
+          (yield* runs).map(({ status }) => status),
+          ["abandoned", "done"]
+        )
+      })
+    )
+
+    it.effect("leaves what it has not begun when it ends, and waits a moment for the rest", () =>
+      Effect.gen(function* () {
+        const { control, accept, inbox, read, asked } = yield* makeStand(30)
+        yield* control("POST", "/faults", { rules: [{ path: `/${path}`, kind: "delay", ms: 20_000 }] })
+        for (let id = 1; id <= 30; id += 1) yield* accept(id)
+        const outcome = yield* read({ graceMs: 300 }, { isOther: true })
+        yield* control("DELETE", "/faults")
+        assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 0])
+        assert.deepStrictEqual(asked, ["1", "2", "3", "4"])
+        for (const { state, attempts, reason } of yield* inbox) {
+          assert.deepStrictEqual([state, attempts, reason], ["waiting", 0, null])
+        }
+      })
+    )
+
+    it.effect("comes to the end of what is tried again, whoever waits for the resource", () =>
+      Effect.gen(function* () {
+        const retry = { attemptsMax: 4, backoffBaseMs: 400, backoffMaxMs: 400 }
+        const { control, accept, inbox, read } = yield* makeStand(1, undefined, retry)
+        yield* control("POST", "/faults", { rules: [{ path: `/${path}/1`, kind: "status", status: 500 }] })
+        yield* accept(1)
+        const outcome = yield* read({ graceMs: 50 }, { isOther: true })
+        yield* control("DELETE", "/faults")
+        assert.strictEqual(outcome.status, "done")
+        const [event] = yield* inbox
+        assert.deepStrictEqual([event!.state, event!.attempts], ["waiting", 1])
+        assert.match(event!.reason!, /GET \/salesmen\/1: .*500/)
+      })
+    )
+
+    it.effect("blames no record while the source answers nothing at all", () =>
+      Effect.gen(function* () {
+        const { control, accept, inbox, read } = yield* makeStand(2)
+        yield* control("POST", "/faults", { rules: [{ kind: "delay", ms: 20_000 }] })
+        yield* accept(1)
+        yield* accept(2)
+        const outcome = yield* read({ readMaxMs: 200 }, { identifyMaxMs: 200 })
+        yield* control("DELETE", "/faults")
+        assert.strictEqual(outcome.status, "done")
+        for (const { state, attempts, reason } of yield* inbox) {
+          assert.deepStrictEqual([state, attempts, reason], ["waiting", 0, null])
+        }
+      })
+    )
+
+    it.effect("does not count the time that a request waits for the budget", () =>
+      Effect.gen(function* () {
+        const budget = yield* Budget.pipe(Effect.provide(Layer.fresh(Budget.layerUnlimited)))
+        const { accept, inbox, read, runs } = yield* makeStand(1, budget)
+        yield* accept(1)
+        yield* budget.hold(1_500)
+        const outcome = yield* read({ stuckMs: 100, readMaxMs: 1_200 })
+        assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 1])
+        assert.isAtLeast(outcome.durationMs, 1_300)
+        assert.deepStrictEqual(
+          (yield* inbox).map(({ state, attempts }) => [state, attempts]),
+          [["done", 0]]
+        )
+        assert.lengthOf(yield* runs, 1)
+      })
+    )
+
+    it.effect("says of a run that was told to stop that it was", () =>
+      Effect.gen(function* () {
+        const { control, accept, inbox, read, runs } = yield* makeStand(1)
+        yield* control("POST", "/faults", { rules: [{ path: `/${path}/1`, kind: "delay", ms: 20_000 }] })
+        yield* accept(1)
+        const reading = yield* Effect.forkChild(read({}))
+        yield* until(runs, (all) => all[0]?.status === "running")
+        yield* Fiber.interrupt(reading)
+        yield* control("DELETE", "/faults")
+        assert.deepStrictEqual(yield* runs, [{ status: "abandoned", error_kind: "Stopped" }])
+        assert.deepStrictEqual(
+          (yield* inbox).map(({ state, attempts }) => [state, attempts]),
+          [["waiting", 0]]
+        )
+      })
+    )
+
+    it.effect("takes a resource from a process that let its claim pass and still has the lock", () =>
+      Effect.gen(function* () {
+        const { id, name, sql, accept, drain, inbox } = yield* makeStand(1)
+        yield* accept(1)
+        const gone = yield* (yield* Database).connect
+        yield* query(gone, "lock", "select pg_advisory_lock(hashtextextended($1, 0))", [
+          `tributary:${id}:${path}:records`
+        ])
+        yield* sql`insert into tributary.inbox_claims values (${name}, ${path}, 'gone', tributary.now() - interval '1 second')`
+        const worked = yield* Effect.timeout(drain, "5 seconds")
+        assert.strictEqual(worked.done, 1)
+        assert.strictEqual((yield* inbox)[0]!.state, "done")
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("waits out the pause of what has failed, however many events follow", () =>
+      Effect.gen(function* () {
+        const { control, accept, inbox, drain } = yield* makeStand(2)
+        yield* control("POST", "/faults", { rules: [{ path: `/${path}/2`, kind: "status", status: 500 }] })
+        // Another record shows each time that the source answers.
+        for (let at = 0; at < 3; at += 1) {
+          yield* accept(2)
+          yield* accept(1)
+          yield* drain
+        }
+        const failed = (yield* inbox).filter((_, at) => at % 2 === 0)
+        assert.deepStrictEqual(
+          failed.map(({ state, attempts }) => [state, attempts]),
+          Array.from({ length: 3 }, () => ["waiting", 1])
+        )
+        assert.isTrue(failed.every(({ wait_ms }) => wait_ms <= 10_000))
+        yield* control("DELETE", "/faults")
+        // One read answers them all, those that are not due yet too.
+        yield* accept(2)
+        yield* drain
+        assert.isTrue((yield* inbox).every(({ state }) => state === "done"))
+      })
+    )
+
+    it.effect("takes some of what was put off along with what is due of the same record", () =>
+      Effect.gen(function* () {
+        const { sql, name, accept, take } = yield* makeStand(0)
+        yield* sql`
+          insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body, reason, due_at)
+          select ${name}, ${name} || n, 'salesmen.updated', ${path}, '7', tributary.now(), ''::bytea, 'put off',
+                 tributary.now() + interval '1 hour'
+            from generate_series(1, 400) n`
+        assert.lengthOf(yield* take, 0)
+        yield* accept(8)
+        assert.deepStrictEqual(
+          (yield* take).map(({ recordId }) => recordId),
+          ["8"]
+        )
+        yield* accept(7)
+        const taken = yield* take
+        assert.deepStrictEqual([taken.length, taken.at(-1)!.recordId], [102, "7"])
+        const ids = taken.map(({ id }) => id)
+        assert.deepStrictEqual(
+          ids,
+          ids.toSorted((a, b) => (a < b ? -1 : 1))
+        )
+        // What is not due keeps its time, unless it is settled.
+        yield* Queue.judge(
+          ids.map((id) => ({ id, state: "waiting", reason: "again", isAttempt: true, pauseMs: 5_000 }))
+        )
+        const [again] = yield* sql<{ count: bigint }>`
+          select count(*) as count from tributary.inbox where company = ${name} and attempts = 1`
+        assert.strictEqual(again!.count, 2n)
+        yield* Queue.judge(ids.map((id) => ({ id, state: "done", reason: null })))
+        const [done] = yield* sql<{ count: bigint }>`
+          select count(*) as count from tributary.inbox where company = ${name} and state = 'done'`
+        assert.strictEqual(done!.count, 102n)
+      })
+    )
+
+    it.effect("takes so many bytes together, and one event however large", () =>
+      Effect.gen(function* () {
+        const { accept, take } = yield* makeStand(0)
+        const mebibyte = 1024 * 1024
+        for (const [at, size] of [5, 5, 5].entries()) yield* accept(at + 1, { bytes: size * mebibyte })
+        assert.deepStrictEqual(
+          (yield* take).map(({ recordId }) => recordId),
+          ["1", "2"]
+        )
+        const other = yield* makeStand(0)
+        yield* other.accept(1, { bytes: 9 * mebibyte })
+        yield* other.accept(2)
+        assert.deepStrictEqual(
+          (yield* other.take).map(({ recordId }) => recordId),
+          ["1"]
+        )
+      })
+    )
+
+    it.effect("answers an event by a newer row only where no digit of its stamp leaves that open", () =>
+      Effect.gen(function* () {
+        const { id, sql, accept, take } = yield* makeStand(0)
+        yield* sql`insert into erp.salesmen (_company_id, id, lastchangedate, _origin, _observed_at)
+                   values (${id}, 1, '2026-01-01T00:00:00.500000Z', 'scan', tributary.now() - interval '1 hour')`
+        const stamps = {
+          "2025-12-31T23:59:59Z": true,
+          "2026-01-01T00:00:00Z": false,
+          "2026-01-01T00:00:00.4Z": true,
+          "2026-01-01T00:00:00.5Z": false,
+          "2026-01-01T00:00:00.499999Z": true,
+          "2026-01-01T00:00:00.500000Z": false,
+          "2026-01-01T00:00:00.500001Z": false
+        }
+        for (const stamp of Object.keys(stamps)) yield* accept(1, { stamp })
+        const asked = yield* take
+        const compared = yield* Queue.compare(table, BigInt(id), asked)
+        assert.deepStrictEqual(
+          asked.map((event) => [event.stamp, compared.get(event.id)!.satisfied]),
+          Object.entries(stamps).map(([stamp, isNewer]) => [
+            stamp,
+            isNewer ? "the warehouse holds a newer version" : null
+          ])
+        )
+      })
+    )
+
+    it.effect("finds the resources with something due, the one that has waited longest first", () =>
+      Effect.gen(function* () {
+        const { sql, name } = yield* makeStand(0)
+        const put = (resource: string | null, ageSeconds: number) =>
+          sql`insert into tributary.inbox (company, event_id, event_type, resource, sent_at, due_at, body)
+              values (${name}, ${name} || ${String(resource)} || ${ageSeconds}::int::text, 'x', ${resource}, tributary.now(),
+                      tributary.now() - ${ageSeconds}::int * interval '1 second', '')`
+        const due = Effect.map(Queue.due(name, "me"), (all) =>
+          all.map(({ resource, isClaimed }) => `${resource}${isClaimed ? ", claimed" : ""}`)
+        )
+        assert.deepStrictEqual(yield* due, [])
+        yield* put(null, 20)
+        assert.deepStrictEqual(yield* due, ["null"])
+        yield* put("a", 10)
+        yield* put("a", 40)
+        yield* put("b", -60)
+        yield* put("c", 30)
+        assert.isTrue((yield* Queue.claim(name, "c", "other")).isOurs)
+        assert.deepStrictEqual(yield* due, ["a", "c, claimed", "null"])
+        assert.deepStrictEqual(yield* Queue.claim(name, "c", "me"), { isOurs: false, wasLeft: false })
+        yield* sql`update tributary.inbox_claims set until = tributary.now() where company = ${name}`
+        assert.deepStrictEqual(yield* due, ["a", "c", "null"])
+        assert.deepStrictEqual(yield* Queue.claim(name, "c", "me"), { isOurs: true, wasLeft: true })
+        assert.deepStrictEqual(yield* Queue.claim(name, "c", "me"), { isOurs: true, wasLeft: false })
+      })
+    )
+  })
+})

@@ -1,0 +1,71 @@
+/** An event that is delivered once more after the inbox has forgotten it (R8): acted on again, and nothing comes of it. */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
+import * as Inbox from "../../../src/webhook/Inbox.ts"
+import * as Receiver from "../../../src/webhook/Receiver.ts"
+import { bodyOf, signatureOf } from "../../support/deliveries.ts"
+import { makeStand, one, stand, states } from "./working.ts"
+
+const t = 1_800_000_000
+const secret = "whsec_redelivered"
+
+describe("a delivery", () => {
+  layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("after the purge", (it) => {
+    it.effect("is stored and acted on again, and changes nothing", () =>
+      Effect.gen(function* () {
+        const { id, name, sql, put, drain, inbox, requests } = yield* makeStand(["salesmen"])
+        const store = yield* Inbox.make()
+        const receiver = yield* Receiver.make({
+          reader: deliveryReader,
+          held: { of: () => [Redacted.make(secret)], most: () => 1, refresh: Effect.succeed(true) },
+          inbox: store,
+          settings: { toleranceMs: Number.MAX_SAFE_INTEGER, aheadMs: Number.MAX_SAFE_INTEGER }
+        })
+        const deliver = (body: string) =>
+          Effect.map(
+            receiver.answer({
+              company: name,
+              signatures: [signatureOf(secret, t, body)],
+              body: new TextEncoder().encode(body)
+            }),
+            ({ status }) => status
+          )
+        const rows = sql.unsafe<{ readonly name: string }>(
+          `select xmin::text, * from erp.salesmen where _company_id = $1`,
+          [BigInt(id)]
+        )
+        const [first] = yield* put("salesmen", [one(1, "a")])
+        const body = bodyOf("evt_again", { type: "salesmen.updated", companyid: id, data: first })
+        assert.strictEqual(yield* deliver(body), 204)
+        yield* drain
+        yield* put("salesmen", [one(1, "b")])
+        assert.strictEqual(
+          yield* deliver(bodyOf("evt_later", { type: "salesmen.updated", companyid: id, data: { id: 1 } })),
+          204
+        )
+        yield* drain
+        const landed = yield* rows
+        assert.deepStrictEqual(
+          landed.map((row) => row.name),
+          ["b"]
+        )
+        assert.strictEqual(yield* deliver(body), 204)
+        assert.deepInclude(store.stats(), { stored: 2, known: 1 })
+
+        yield* sql`update tributary.inbox set settled_at = settled_at - interval '31 days' where company = ${name}`
+        assert.strictEqual((yield* Inbox.purge({ keepMs: 30 * 86_400_000 })).events, 2)
+        yield* requests
+        assert.strictEqual(yield* deliver(body), 204)
+        assert.deepInclude(store.stats(), { stored: 3, known: 1 })
+        assert.deepStrictEqual(states(yield* inbox), ["waiting"])
+        yield* drain
+        assert.deepStrictEqual(states(yield* inbox), ["done"])
+        // It is older than what the warehouse holds, which is why nobody was asked.
+        assert.deepStrictEqual(yield* requests, [])
+        assert.deepStrictEqual(yield* rows, landed)
+      })
+    )
+  })
+})

@@ -1,0 +1,317 @@
+/**
+ * What goes wrong between us and the subscriptions, and how it is mended: an address that nobody said or that has
+ * changed, secrets of a restored warehouse, rotations that fail, and a source that offers less than is hoped for.
+ */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Secrets from "../../../src/webhook/Secrets.ts"
+import * as Seen from "../../../src/webhook/Seen.ts"
+import * as Subscribe from "../../../src/webhook/Subscribe.ts"
+import { did, kindOf, refusal, stand, warehouse } from "./subscribing.ts"
+
+/** Puts back what the warehouse held of a company's secrets. */
+const backUp = Effect.fnUntraced(function* (company: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ subscription: string; sealed: string; state: string }>`
+    select subscription_id as subscription, encode(sealed, 'base64') as sealed, state
+      from tributary.webhook_secrets where company = ${company}`
+  return Effect.gen(function* () {
+    yield* sql`delete from tributary.webhook_secrets where company = ${company}`
+    for (const { subscription, sealed, state } of rows) {
+      yield* sql`insert into tributary.webhook_secrets (company, subscription_id, sealed, state)
+                 values (${company}, ${subscription}, decode(${sealed}, 'base64'), ${state})`
+    }
+  })
+})
+
+describe("subscriptions", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("where something is amiss", (it) => {
+    it.effect("of another receiver are left alone where nobody said our address", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        const wanted = { ...at.wanted, url: null }
+        const post = (url: string) => String(at.call("POST", "/webhooks", { url, events: wanted.events }).body["id"])
+        const foreign = post("https://elsewhere.example.com/in")
+        assert.strictEqual(yield* kindOf(at.act(Subscribe.rotate(at.company, wanted, null))), "unknown")
+        assert.strictEqual(yield* kindOf(at.act(Subscribe.pause(at.company, wanted, null))), "unknown")
+        assert.strictEqual(yield* kindOf(at.act(Subscribe.rotate(at.company, wanted, foreign))), "foreign")
+        assert.deepStrictEqual(yield* at.rows, [])
+        assert.deepStrictEqual(yield* Seen.read(at.name, wanted.events), [])
+        assert.isFalse((yield* at.act(Subscribe.list(at.company, wanted)))[0]!.ours)
+
+        // One that ends as ours do is ours.
+        const ours = post(at.url)
+        assert.strictEqual((yield* at.act(Subscribe.rotate(at.company, wanted, null))).subscription.id, ours)
+        assert.deepStrictEqual(yield* at.deliver(), [true])
+      })
+    )
+
+    it.effect("keep the secret in use through any number of rotations that fail", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        yield* at.ensure()
+        const states = Effect.map(at.rows, (rows) => rows.map(({ state }) => state))
+        const failing = Effect.fnUntraced(function* (times: number, status: number, code: string) {
+          at.state.instead = (request) => (request.startsWith("PATCH") ? refusal(status, code) : undefined)
+          for (let round = 0; round < times; round += 1) {
+            assert.strictEqual(yield* kindOf(at.act(Subscribe.rotate(at.company, at.wanted, null))), "SourceError")
+          }
+        })
+        yield* failing(17, 403, "insufficient_scope")
+        assert.deepStrictEqual(yield* states, ["current"])
+        yield* failing(2, 500, "internal_error")
+        assert.deepStrictEqual(yield* states, ["current", "next"])
+        // Secrets of one's own that fail are kept one by one; the one in use comes first all the same.
+        for (let round = 0; round < 17; round += 1) {
+          const own = Redacted.make(`a secret of one's own, number ${round}`)
+          yield* kindOf(at.act(Subscribe.rotate(at.company, at.wanted, null, own)))
+        }
+        assert.lengthOf(at.secrets.held.of(at.name), 16)
+        at.state.instead = () => undefined
+        assert.deepStrictEqual(yield* at.deliver(), [true])
+      })
+    )
+
+    it.effect("are rotated where the secret that is held is not what the source signs with", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        at.running.control("PUT", "/limits", { rotationHours: 0 })
+        yield* at.ensure()
+        const restore = yield* backUp(at.name)
+        yield* at.act(Subscribe.rotate(at.company, at.wanted, null))
+        yield* restore
+        at.state.isPatient = false
+        yield* at.secrets.held.refresh
+        assert.deepStrictEqual(yield* at.deliver(), [false])
+        const mended = yield* at.ensure()
+        assert.deepStrictEqual([did(mended), mended.warnings], [["rotated"], []])
+        assert.include(mended.deeds[0]!.detail, "401")
+        // The one that was refused is delivered with the next cycle, and so is the new one.
+        assert.deepStrictEqual(new Set(yield* at.deliver()), new Set([true]))
+        assert.deepStrictEqual((yield* at.ensure()).deeds, [])
+      })
+    )
+
+    it.effect("that go on signing with another secret whatever they are told: that is said", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        const { subscription } = yield* at.ensure()
+        yield* at.secrets.forget(at.name, subscription.id)
+        yield* at.secrets.store(at.name, subscription.id, yield* at.secrets.draw, "current")
+        at.state.isPatient = false
+        assert.deepStrictEqual(yield* at.deliver(), [false])
+        at.state.instead = (request, body) =>
+          request.startsWith("PATCH") && body.includes('"secret"')
+            ? { status: 200, body: at.call("GET", `/webhooks/${subscription.id}`).body }
+            : undefined
+        const tried = yield* at.ensure()
+        assert.deepStrictEqual(did(tried), ["rotated"])
+        assert.include(tried.warnings.join(), "webhooks.rotate_field")
+      })
+    )
+
+    it.effect("whose making was not heard of are ours, also beside secrets of the configuration", () =>
+      Effect.gen(function* () {
+        const at = yield* stand({ configured: [Redacted.make("a secret of another subscription")] })
+        at.state.trouble = (request) => (request === "POST /webhooks" ? "after" : undefined)
+        yield* Effect.flip(at.ensure())
+        at.state.trouble = () => undefined
+        assert.deepStrictEqual(did(yield* at.ensure()), ["rotated"])
+        assert.deepStrictEqual(yield* at.deliver(), [true])
+        assert.deepStrictEqual((yield* at.ensure()).deeds, [])
+      })
+    )
+
+    it.effect("keep a secret that the source took and refuses the second time", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        at.running.control("PUT", "/limits", { rotationHours: 0 })
+        const { id } = (yield* at.ensure()).subscription
+        at.state.trouble = (request) => (request === `PATCH /webhooks/${id}` ? "after" : undefined)
+        yield* Effect.flip(at.act(Subscribe.rotate(at.company, at.wanted, null)))
+        at.state.trouble = () => undefined
+        let refusals = 1
+        at.state.instead = (request) =>
+          request === `PATCH /webhooks/${id}` && refusals-- > 0 ? refusal(400, "invalid_request") : undefined
+        const told = yield* at.ensure()
+        assert.deepStrictEqual(told.deeds, [])
+        assert.match(told.warnings.join(), /refused now.*invalid_request.*webhooks rotate/)
+        assert.deepStrictEqual(yield* at.deliver(), [true])
+        // Another one ends it.
+        refusals = 1
+        yield* at.act(Subscribe.rotate(at.company, at.wanted, null))
+        assert.deepStrictEqual(
+          (yield* at.rows).map(({ state }) => state),
+          ["previous", "previous", "current"]
+        )
+        assert.deepStrictEqual(yield* at.deliver(), [true])
+        assert.deepStrictEqual((yield* at.ensure()).warnings, [])
+      })
+    )
+
+    it.effect("that cannot be cancelled are paused once, and nobody means them any more", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        const { id } = (yield* at.ensure()).subscription
+        const second = String(at.call("POST", "/webhooks", { url: at.url, events: at.wanted.events }).body["id"])
+        at.state.instead = (request) => (request.startsWith("DELETE") ? refusal(405, "method_not_allowed") : undefined)
+        const first = yield* at.ensure()
+        assert.deepStrictEqual(
+          first.deeds.map((deed) => [deed.did, deed.id]),
+          [["paused", second]]
+        )
+        at.requests.length = 0
+        assert.deepStrictEqual((yield* at.ensure()).deeds, [])
+        assert.isFalse(at.requests.some((request) => request.startsWith("PATCH")))
+        const { subscription } = yield* at.act(Subscribe.rotate(at.company, at.wanted, null))
+        assert.strictEqual(subscription.id, id)
+        assert.strictEqual((yield* Subscribe.test(at.company, at.wanted, null)).subscription.id, id)
+      })
+    )
+
+    it.effect("come along when our address changes, as the same subscription", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        const { id } = (yield* at.ensure()).subscription
+        const url = `https://new.example.com/hooks/${at.name}`
+        at.state.receivesAt = url
+        const moved = yield* at.ensure({ url })
+        assert.deepStrictEqual([did(moved), moved.subscription.id, moved.subscription.url], [["changed"], id, url])
+        assert.include(moved.deeds[0]!.detail, at.url)
+        assert.deepStrictEqual(yield* at.deliver(), [true])
+        // What fired before may have gone to the old address.
+        assert.deepStrictEqual(
+          moved.seen.map((row) => [row.id, row.state, row.unsound, row.url]),
+          [[id, "active", "missing", url]]
+        )
+        // The same address, spelt as the source may not.
+        const spelt = yield* at.ensure({ url: url.replace("https://new", "HTTPS://NEW").replace(".com/", ".com:443/") })
+        assert.deepStrictEqual([spelt.deeds, spelt.subscription.id], [[], id])
+      })
+    )
+
+    it.effect("at an address of before that cannot come along are told of", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        const { id } = (yield* at.ensure()).subscription
+        const url = `https://new.example.com/hooks/${at.name}`
+        const other = String(at.call("POST", "/webhooks", { url, events: at.wanted.events }).body["id"])
+        const moved = yield* at.ensure({ url })
+        assert.deepStrictEqual([did(moved), moved.subscription.id], [["rotated"], other])
+        assert.include(moved.warnings.join(), `webhooks delete ${id} --company ${at.name}`)
+        assert.strictEqual(at.listed().find((one) => String(one["id"]) === id)!["url"], at.url)
+        yield* at.act(Subscribe.remove(at.company, { ...at.wanted, url }, id))
+        assert.deepStrictEqual((yield* at.ensure({ url })).warnings, [])
+      })
+    )
+
+    it.effect("of a company that is called otherwise now are told of", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        const { id } = (yield* at.ensure()).subscription
+        const name = `${at.name}-renamed`
+        const keys = [{ name, token: Redacted.make(at.token), configured: [] }]
+        const made = yield* Subscribe.ensure(
+          { name, connector: at.company.connector },
+          { ...at.wanted, url: `https://hooks.example.com/hooks/${name}` }
+        ).pipe(Effect.provide(Secrets.layer(keys)))
+        assert.deepStrictEqual(did(made), ["created"])
+        assert.match(made.warnings.join(), new RegExp(`${at.name}, sends.*webhooks delete ${id} --company ${name}`))
+      })
+    )
+
+    it.effect("of two tokens that are both in use: neither takes the other's secret away", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        yield* at.ensure()
+        const token = at.running.token({ scopes: ["*"] })
+        const company = { name: at.name, connector: yield* at.connect(token) }
+        const keys = [{ name: at.name, token: Redacted.make(token), configured: [] }]
+        yield* Effect.provide(Subscribe.ensure(company, at.wanted), Secrets.layer(keys))
+        assert.deepStrictEqual(
+          (yield* at.rows).map(({ state, hours }) => [state, hours]),
+          [
+            ["previous", 30 * 24],
+            ["current", null]
+          ]
+        )
+        const held = yield* Secrets.held([{ name: at.name, token: Redacted.make(at.token), configured: [] }])
+        assert.lengthOf(held.of(at.name), 1)
+      })
+    )
+
+    it.effect("that take a new secret in another field: the setting is named", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        yield* at.ensure()
+        at.state.instead = (request) =>
+          request.startsWith("PATCH")
+            ? refusal(400, "unknown_parameter", { field: "secret", message: "valid are: signing_secret" })
+            : undefined
+        const problem = yield* Effect.flip(at.act(Subscribe.rotate(at.company, at.wanted, null)))
+        assert(problem instanceof Subscribe.SubscribeProblem)
+        assert.strictEqual(problem.kind, "field")
+        assert.include(problem.message, "signing_secret")
+        assert.include(problem.remedy, "webhooks.rotate_field")
+        assert.lengthOf(yield* at.rows, 1)
+      })
+    )
+
+    it.effect("that were changed are changed, though the source cannot be looked at afterwards", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        let isDone = false
+        at.state.trouble = (request) => {
+          if (request !== "GET /webhooks") isDone ||= !request.startsWith("GET")
+          return isDone && request === "GET /webhooks" ? "before" : undefined
+        }
+        assert.deepStrictEqual(did(yield* at.ensure()), ["created"])
+        for (const act of [Subscribe.pause, Subscribe.resume]) {
+          isDone = false
+          yield* at.act(act(at.company, at.wanted, null))
+          assert.isTrue(isDone)
+        }
+        isDone = false
+        assert.isTrue((yield* at.act(Subscribe.rotate(at.company, at.wanted, null))).ours)
+        const there = { url: "https://elsewhere.example.com/x", events: ["areas.created"], description: "" }
+        isDone = false
+        assert.isFalse((yield* at.act(Subscribe.create(at.company, at.wanted, there))).ours)
+        assert.deepStrictEqual(yield* at.deliver(), [true])
+      })
+    )
+
+    it.effect("have a log in which what failed is found without reading all that was delivered", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        yield* at.ensure()
+        const failing = Effect.fnUntraced(function* (cycles: number) {
+          at.state.isDown = true
+          for (let cycle = 0; cycle < cycles; cycle += 1) yield* at.deliver()
+          at.state.isDown = false
+        })
+        yield* failing(3)
+        at.running.control("POST", "/clock", { advanceSeconds: 3600 })
+        for (let count = 0; count < 120; count += 1) yield* at.deliver()
+        at.running.control("POST", "/clock", { advanceSeconds: 3600 })
+        yield* failing(1)
+        at.requests.length = 0
+        const wish = { delivered: false, limit: 100 }
+        const { attempts, isWhole } = yield* Subscribe.deliveries(at.company, at.wanted, null, wish)
+        assert.isTrue(isWhole)
+        assert.deepStrictEqual(
+          attempts.map((one) => [one.attempts, one.abandoned]),
+          [
+            [1, false],
+            [3, true]
+          ]
+        )
+        assert.lengthOf(
+          at.requests.filter((request) => request.endsWith("/deliveries")),
+          2
+        )
+      })
+    )
+  })
+})

@@ -1,0 +1,192 @@
+/** What a worker does over some seconds: whose turn it is, and what it does not do again and again. */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Logger from "effect/Logger"
+import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { tableOf } from "../../../src/model/Table.ts"
+import * as Queue from "../../../src/webhook/Queue.ts"
+import * as Worker from "../../../src/webhook/Worker.ts"
+import { makeStand, one, placed, stand, until } from "./working.ts"
+
+const numbersOf = (length: number, from = 1) => Array.from({ length }, (_, at) => at + from)
+
+describe("the worker, for some time", () => {
+  layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("against the source", (it) => {
+    it.effect("gives every resource its turn, and reads children meanwhile", () =>
+      Effect.gen(function* () {
+        const fed = ["vendors", "salesmen", "customers", "items"]
+        const others = ["carriers", "taxclasses"]
+        const { put, sync, accept, rows, sql, name, options } = yield* makeStand([
+          ...fed,
+          ...others,
+          "vendororderfroms"
+        ])
+        yield* sync("vendors")
+        yield* sync("vendororderfroms")
+        yield* put("vendororderfroms", [{ ...placed(1, "a"), vendorid: 1 }])
+        for (const path of [...fed, ...others]) yield* put(path, [one(1, "a")])
+        const feeding = yield* Effect.forkChild(
+          Effect.forever(
+            Effect.delay(
+              Effect.forEach(fed, (path) => accept(`${path}.updated`, one(1, "x"))),
+              50
+            )
+          )
+        )
+        const worker = yield* Effect.forkChild(Worker.run(options))
+        const doneOf = (resources: ReadonlyArray<string>) =>
+          sql<{ resource: string }>`
+            select distinct resource from tributary.inbox
+             where company = ${name} and state = 'done' and resource = any(${[...resources]}::text[])`
+        yield* until(doneOf(fed), (done) => done.length === fed.length)
+        for (const path of others) yield* accept(`${path}.updated`, one(1, "x"))
+        yield* until(doneOf(others), (done) => done.length === others.length)
+        yield* until(rows("vendororderfroms"), (found) => found.length === 1)
+        yield* Fiber.interrupt(feeding)
+        yield* Fiber.interrupt(worker)
+      })
+    )
+
+    it.effect("reads the children that somebody else's run asks for", () =>
+      Effect.gen(function* () {
+        const { put, sync, rows, options, requests } = yield* makeStand(["vendors", "vendororderfroms"])
+        yield* put("vendors", [one(1, "v1"), one(2, "v2")])
+        yield* sync("vendors")
+        yield* sync("vendororderfroms")
+        yield* put("vendororderfroms", [{ ...placed(1, "a"), vendorid: 2 }])
+        const worker = yield* Effect.forkChild(Worker.run(options))
+        yield* until(options.company.connector.usage, ({ requests: made }) => made > 2)
+        yield* put("vendors", [one(2, "changed")])
+        yield* sync("vendors")
+        yield* requests
+        yield* until(rows("vendororderfroms"), (found) => found.length === 1)
+        yield* Fiber.interrupt(worker)
+        const asked = yield* requests
+        assert.lengthOf(asked, 1)
+        assert.match(asked[0]!, /^\/vendororderfroms\?.*vendorid=2/)
+      })
+    )
+
+    it.effect("reads every child at most once a minute where many parents are named", () =>
+      Effect.gen(function* () {
+        const { id, put, sync, accept, inbox, sql, options } = yield* makeStand(["vendors", "vendororderfroms"])
+        const children = numbersOf(120).map((number) => ({ ...placed(number, "a"), vendorid: number }))
+        yield* put(
+          "vendors",
+          numbersOf(120).map((number) => one(number, "v"))
+        )
+        yield* put("vendororderfroms", children)
+        yield* sync("vendororderfroms")
+        // Read in full so long ago that it may be read in full again.
+        yield* sql`update tributary.checkpoints set full_scan_at = full_scan_at - interval '1 hour' where company_id = ${id}`
+        const ask = Effect.forEach(children.slice(0, 60), (child) => accept("vendororderfroms.updated", child))
+        // Before anybody looks: of a few at a time each would be asked for by its parent.
+        yield* ask
+        const worker = yield* Effect.forkChild(Worker.run(options))
+        yield* until(inbox, (events) => events.every(({ state }) => state === "done"))
+        yield* ask
+        // Each is given up by a look at the inbox: then the others have been looked at too.
+        for (const more of [1, 2]) {
+          yield* accept("vendororderfroms.updated", children[100]!, { companyId: 7 })
+          yield* until(inbox, (events) => events.filter(({ state }) => state === "dead").length === more)
+        }
+        const full = yield* sql`
+          select 1 from tributary.runs where company_id = ${id} and resource = 'vendororderfroms' and kind = 'full'`
+        assert.lengthOf(full, 2, "the first load, and one for the events")
+        // What somebody else reads answers those that wait.
+        yield* sync("vendororderfroms")
+        yield* until(inbox, (events) => events.every(({ state }) => state !== "waiting"))
+        yield* Fiber.interrupt(worker)
+      })
+    )
+
+    it.effect("scans at most once for events that a scan does not answer", () =>
+      Effect.gen(function* () {
+        const { id, put, sync, accept, drain, requests, sql, name } = yield* makeStand(["salesmen"])
+        const numbers = numbersOf(700)
+        // As changed long ago, so that no scan from the cursor lists them.
+        yield* put(
+          "salesmen",
+          numbers.map((number) => ({ ...one(number, "a"), lastchangedate: "2020-01-01T00:00:00Z" }))
+        )
+        yield* sync("salesmen")
+        for (const number of numbers) yield* accept("salesmen.updated", one(number, "x"))
+        yield* sql`update tributary.inbox set state = 'done', settled_at = tributary.now() where company = ${name}`
+        assert.strictEqual(yield* Queue.replay(name, { state: "done" }), 700)
+        yield* requests
+        assert.strictEqual((yield* drain).done, 700)
+        const asked = yield* requests
+        assert.isAtMost(asked.filter((path) => path.startsWith("/salesmen?")).length, 1)
+        const scans = yield* sql`
+          select 1 from tributary.runs where company_id = ${id} and kind = 'incremental'`
+        assert.isAtMost(scans.length, 1)
+      })
+    )
+
+    it.effect("goes on with records while an event that names none waits", () =>
+      Effect.gen(function* () {
+        const { id, put, sync, accept, inbox, sql, options } = yield* makeStand(["salesmen"])
+        yield* put(
+          "salesmen",
+          numbersOf(20).map((number) => one(number, "a"))
+        )
+        yield* sync("salesmen")
+        // One request, of which 20 in a minute may be made, a third of them for this: nine seconds until the next.
+        const company = { ...options.company, requestsPerMinute: 20 }
+        const worker = yield* Effect.forkChild(Worker.run({ ...options, company }))
+        yield* accept("salesmen.merged", { something: 1 })
+        yield* until(inbox, ([first]) => first!.state === "done")
+        yield* accept("salesmen.merged", { something: 2 })
+        // So few records that no scan is thought of for them.
+        for (const number of [...numbersOf(20), ...numbersOf(20)]) {
+          yield* Effect.delay(accept("salesmen.updated", one(number, "x")), 50)
+        }
+        yield* until(inbox, (events) => events.slice(2).every(({ state }) => state === "done"))
+        assert.strictEqual((yield* inbox)[1]!.state, "waiting")
+        yield* Fiber.interrupt(worker)
+        const runs = yield* sql`select 1 from tributary.runs where company_id = ${id} and kind = 'records'`
+        assert.isAtMost(runs.length, 3)
+      })
+    )
+
+    it.effect("tells once of a resource on which the work fails", () =>
+      Effect.gen(function* () {
+        const { put, accept, inbox, options } = yield* makeStand(["salesmen"])
+        yield* put("salesmen", [one(1, "a")])
+        // A resource without a table in the warehouse.
+        const own = new Map([
+          ...(yield* options.company.tables),
+          ["jobs", tableOf(serviceV2.resources.get("jobs")!)] as const
+        ])
+        let looks = 0
+        const reader = {
+          ...deliveryReader,
+          read: (body: Uint8Array) => {
+            looks += 1
+            return deliveryReader.read(body)
+          }
+        }
+        const lines: Array<string> = []
+        const logged = Logger.layer([
+          Logger.make(({ message }) => {
+            lines.push(String(message))
+          })
+        ])
+        yield* accept("jobs.updated", { id: 1 })
+        const company = { ...options.company, tables: Effect.succeed(own) }
+        const worker = yield* Effect.forkChild(Effect.provide(Worker.run({ ...options, company, reader }), logged))
+        yield* until(
+          Effect.sync(() => looks),
+          (seen) => seen >= 2
+        )
+        yield* accept("salesmen.updated", one(1, "x"))
+        yield* until(inbox, (events) => events[1]!.state === "done")
+        yield* Fiber.interrupt(worker)
+        assert.lengthOf(lines, 1)
+        assert.include(lines[0]!, "events of jobs must wait")
+      })
+    )
+  })
+})

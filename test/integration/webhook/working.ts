@@ -1,0 +1,179 @@
+/**
+ * A company with a source, a warehouse and an inbox of its own, for tests of the worker: the reference server and Postgres.
+ */
+import { assert } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
+import { ServiceClient, Transport } from "../../../connectors/service-v2/client/index.ts"
+import { Budget } from "../../../src/budget/Budget.ts"
+import { isEvent } from "../../../src/connector/Delivery.ts"
+import { type Table, tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { childrenOf, type Company } from "../../../src/webhook/Company.ts"
+import * as Worker from "../../../src/webhook/Worker.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { type ReferenceProcess, startReference } from "../../support/reference.ts"
+
+class Source extends Context.Service<Source, ReferenceProcess>()("test/webhook/Source") {}
+
+const paths = [
+  "salesmen",
+  "orderdeposits",
+  "assetcategories",
+  "vendors",
+  "vendororderfroms",
+  "customers",
+  "items",
+  "carriers",
+  "taxclasses"
+]
+const tables = new Map<string, Table>(paths.map((path) => [path, tableOf(serviceV2.resources.get(path)!)]))
+
+export const stand = Layer.effect(
+  Source,
+  Effect.acquireRelease(
+    Effect.promise(() => startReference()),
+    (server) => Effect.promise(() => server.stop())
+  ).pipe(
+    Effect.tap((server) => Effect.promise(() => server.control("PUT", "/limits", { requestsPerMinute: 1_000_000 })))
+  )
+).pipe(
+  Layer.merge(Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([...tables.values()])))),
+  Layer.provideMerge(layerSql),
+  Layer.merge(Layer.merge(Transport.layerUndici(), Budget.layerUnlimited))
+)
+
+export interface EventRow {
+  readonly event_id: string
+  readonly state: string
+  readonly attempts: number
+  readonly reason: string | null
+  readonly run_id: bigint | null
+  readonly wait_ms: number
+}
+
+let companies = 100
+
+/** A company of its own with what a test needs of it. */
+export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<string>) {
+  const source = yield* Source
+  const sql = yield* SqlClient.SqlClient
+  const id = (companies += 1)
+  const name = `company ${id}`
+  const { token, tokenid } = (yield* Effect.promise(() =>
+    source.control("POST", "/tokens", { company: id, scopes: ["*"] })
+  )) as { readonly token: string; readonly tokenid: number }
+  const connector = yield* ServiceClient.make({
+    baseUrl: source.baseUrl,
+    token: Redacted.make(token),
+    catalogue: serviceV2,
+    pageSize: 100,
+    requestTimeoutMs: 5_000,
+    retry: { attemptsMax: 2, backoffBaseMs: 5, backoffMaxMs: 10 }
+  })
+  const own = new Map([...tables].filter(([path]) => synced.includes(path)))
+  const company: Company = {
+    name,
+    connector,
+    tables: Effect.succeed(own),
+    engine: engineDefault,
+    batchRecordsMax: 2_500,
+    events: []
+  }
+  const control = (method: string, path: string, body?: unknown) =>
+    Effect.promise(() => source.control(method, path, body))
+  /** Puts records into the source; answers them as stored. */
+  const put = (resource: string, records: ReadonlyArray<object>) =>
+    Effect.map(
+      control("POST", "/records", { company: id, resource, records }),
+      (answer) => (answer as { records: ReadonlyArray<Record<string, unknown>> }).records
+    )
+  const sync = (path: string) =>
+    syncResource({
+      companyId: BigInt(id),
+      connector,
+      table: tables.get(path)!,
+      full: false,
+      acceptDeletions: false,
+      batchRecordsMax: 2_500,
+      children: childrenOf(own, path)
+    })
+  let events = 0
+  /** Puts an event into the inbox as the receiver would. */
+  const accept = Effect.fnUntraced(function* (
+    type: string,
+    data: object,
+    more: { readonly companyId?: number; readonly ageSeconds?: number } = {}
+  ) {
+    const eventId = `evt_${id}_${(events += 1)}`
+    const body = new TextEncoder().encode(
+      JSON.stringify({
+        id: eventId,
+        type,
+        createdate: "2026-01-01T00:00:00Z",
+        companyid: more.companyId ?? id,
+        data
+      })
+    )
+    const event = deliveryReader.read(body)
+    if (!isEvent(event)) return yield* Effect.die(new Error(event.detail))
+    const ageSeconds = more.ageSeconds ?? 0
+    yield* sql`
+      insert into tributary.inbox (company, event_id, event_type, resource, record_id, stamp, sent_at, received_at, due_at, body)
+      values (${name}, ${eventId}, ${type}, ${event.resource}, ${event.recordId}, ${event.stamp}, tributary.now(),
+              tributary.now() - ${ageSeconds}::int * interval '1 second',
+              tributary.now() - ${ageSeconds}::int * interval '1 second', ${body})`
+    return eventId
+  })
+  const inbox = sql<EventRow>`
+    select event_id, state, attempts, reason, run_id, (extract(epoch from due_at - tributary.now()) * 1000)::float8 as wait_ms
+      from tributary.inbox where company = ${name} order by id`
+  /** Requests of this company about a resource since the last look, `/me` left out. */
+  let seen = 0
+  const requests = Effect.gen(function* () {
+    const { requests: all } = (yield* control("GET", "/requests")) as {
+      requests: ReadonlyArray<{ path: string; tokenid: number | null }>
+    }
+    const fresh = all.slice(seen)
+    seen = all.length
+    return fresh.filter((one) => one.path !== "/me" && one.tokenid === tokenid).map(({ path }) => path)
+  })
+  const rows = (path: string) =>
+    sql.unsafe<{ id: bigint; name: string; origin: string; deleted: boolean }>(
+      `select id, ${path === "orderdeposits" ? "checkid" : path === "vendororderfroms" ? "city" : "name"} as name, _origin as origin, _deleted_at is not null as deleted
+         from erp.${path} where _company_id = $1 order by id`,
+      [BigInt(id)]
+    )
+  /** Every record of the source, as lines of JSON. */
+  const truth = (path: string) => Effect.promise(() => source.lines(`/state?company=${id}&resource=${path}`))
+  const options = { company, reader: deliveryReader }
+  const drain = Worker.drain(options)
+  const makeDue = sql`update tributary.inbox set due_at = tributary.now() where company = ${name} and state = 'waiting'`
+  return { id, name, sql, company, options, control, put, sync, accept, inbox, requests, rows, truth, drain, makeDue }
+})
+
+export const states = (events: ReadonlyArray<EventRow>) => events.map(({ state }) => state)
+export const one = (number: number, text: string) => ({ id: number, name: text })
+export const placed = (number: number, text: string) => ({ id: number, city: text })
+
+/** Waits for a condition for some seconds. */
+export const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
+  look.pipe(
+    Effect.repeat({ until: holds, schedule: Schedule.spaced("20 millis"), times: 500 }),
+    Effect.tap((value) =>
+      Effect.sync(() =>
+        assert.isTrue(
+          holds(value),
+          JSON.stringify(value, (_, v: unknown) => (typeof v === "bigint" ? String(v) : v))
+        )
+      )
+    )
+  )

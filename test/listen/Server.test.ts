@@ -1,0 +1,194 @@
+/** What a listener owes to peers that are slow, silent, deaf or too many. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import type { ServerResponse } from "node:http"
+import { connect, type Socket } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { connect as tlsConnect } from "node:tls"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Server from "../../src/listen/Server.ts"
+import { certificate } from "../support/certificate.ts"
+import { until } from "../support/until.ts"
+
+const pem = certificate(["localhost"])
+
+/** PEM files that end with the scope. */
+const files = Effect.map(
+  Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-listen-"))),
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+  ),
+  (folder) => {
+    const tls = { certificate: join(folder, "cert.pem"), key: join(folder, "key.pem") }
+    writeFileSync(tls.certificate, pem.cert)
+    writeFileSync(tls.key, pem.key)
+    return tls
+  }
+)
+
+const listening = (options: Partial<Server.ServerOptions> = {}) =>
+  Server.listen({
+    purpose: "be tested",
+    host: "127.0.0.1",
+    port: 0,
+    tls: null,
+    bodyBytesMax: 1024,
+    handle: (_request, response) => void response.end("ok"),
+    ...options
+  })
+
+/** A connection that ends with the scope, with what came back on it. */
+const connected = (port: number, first = "", isTls = false) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.callback<Socket>((resume) => {
+        const socket: Socket = isTls
+          ? tlsConnect({ port, host: "127.0.0.1", ca: pem.cert, servername: "localhost" }, begin)
+          : connect({ port, host: "127.0.0.1", allowHalfOpen: true }, begin)
+        socket.on("error", () => {})
+        function begin() {
+          if (first !== "") socket.write(first)
+          resume(Effect.succeed(socket))
+        }
+      }),
+      (socket) => Effect.sync(() => socket.destroy())
+    ),
+    (socket) => {
+      const peer = { socket, text: "", isClosed: false }
+      socket.on("data", (chunk: Buffer) => (peer.text += chunk.toString("latin1")))
+      socket.on("end", () => socket.end())
+      socket.on("close", () => (peer.isClosed = true))
+      return peer
+    }
+  )
+
+const cut = (what: string, peer: { readonly isClosed: boolean }) =>
+  until(
+    `the cut of ${what}`,
+    Effect.sync(() => peer.isClosed),
+    (is) => is,
+    3
+  )
+const told = (peer: { readonly text: string }, what: string) =>
+  until(
+    `"${what}"`,
+    Effect.sync(() => peer.text),
+    (text) => text.includes(what),
+    3
+  )
+const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+describe("a listener", () => {
+  it.live("over TLS cuts a peer that says nothing, not enough, all too slowly, or no TLS", () =>
+    Effect.gen(function* () {
+      const { port } = yield* listening({ tls: yield* files, requestMaxMs: 400 })
+      const silent = yield* connected(port)
+      // The beginning of a ClientHello.
+      const begun = yield* connected(port, "\u0016\u0003\u0001\u0002\u0000")
+      const dripping = yield* connected(port)
+      yield* Effect.forkScoped(
+        Effect.forEach(
+          [0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3, ...Array.from({ length: 200 }, () => 7)],
+          (byte) =>
+            Effect.andThen(
+              Effect.sync(() => dripping.socket.write(Uint8Array.of(byte))),
+              Effect.sleep(50)
+            ),
+          { discard: true }
+        )
+      )
+      const slowHeaders = yield* connected(port, "GET / HTTP/1.1\r\nHost: ", true)
+      const plain = yield* connected(port, get)
+      const good = yield* connected(port, get, true)
+      yield* told(good, "200 OK")
+      yield* cut("a silent one", silent)
+      yield* cut("one that said five bytes", begun)
+      yield* cut("one that drips", dripping)
+      yield* cut("one with slow headers", slowHeaders)
+      yield* cut("one without TLS", plain)
+      assert.include(slowHeaders.text, "408 Request Timeout")
+      for (const { text } of [silent, begun, dripping, plain]) assert.strictEqual(text, "")
+    })
+  )
+
+  it.live("cuts a peer that does not read its answers, and one that does not even take the word that it is cut", () =>
+    Effect.gen(function* () {
+      const sockets = new Set<Socket>()
+      const deaf = Effect.fnUntraced(function* (options: Partial<Server.ServerOptions>, request: string) {
+        const { port } = yield* listening({
+          ...options,
+          handle: (request, response) => {
+            sockets.add(request.socket)
+            response.end(Buffer.alloc(8 * 1024 * 1024))
+          }
+        })
+        const { socket } = yield* connected(port)
+        socket.pause().write(request)
+      })
+      const standing = Effect.sync(() => [...sockets].map(({ destroyed }) => !destroyed))
+      yield* deaf({ silenceMaxMs: 500 }, get)
+      // Its body never comes, which it is to be told behind the answer.
+      yield* deaf({ requestMaxMs: 300 }, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx")
+      yield* until("both", standing, ({ length }) => length === 2, 3)
+      yield* until("the cut", standing, (all) => !all.includes(true), 3)
+    })
+  )
+
+  it.live("answers a peer that ends its side behind its request", () =>
+    Effect.gen(function* () {
+      const waiting: Array<ServerResponse> = []
+      let ended = 0
+      const { port } = yield* listening({
+        answersHalfOpen: true,
+        handle: (request, response) => {
+          waiting.push(response)
+          request.socket.once("end", () => (ended += 1))
+          request.resume()
+        }
+      })
+      const half = yield* connected(port)
+      half.socket.end("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx")
+      yield* until(
+        "its end",
+        Effect.sync(() => ended),
+        (count) => count === 1,
+        3
+      )
+      waiting[0]!.end("late")
+      yield* told(half, "late")
+      yield* cut("one that is answered", half)
+      // Without a request there is nothing to wait for, and half of one is none.
+      const nothing = yield* connected(port)
+      nothing.socket.end()
+      const part = yield* connected(port)
+      part.socket.end("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx")
+      yield* cut("one without a request", nothing)
+      yield* cut("half of one", part)
+      assert.include(part.text, "400 Bad Request")
+    })
+  )
+
+  it.live("that has no place left tells so, and lets go of those who only keep a connection", () =>
+    Effect.gen(function* () {
+      let turnedAway = 0
+      const busy: Array<ServerResponse> = []
+      const { port } = yield* listening({
+        connectionsMax: 4,
+        onFull: () => (turnedAway += 1),
+        handle: (request, response) => (request.url === "/" ? response.end("ok") : void busy.push(response))
+      })
+      const atWork = yield* connected(port, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
+      const idle = [yield* connected(port, get), yield* connected(port, get), yield* connected(port, get)]
+      for (const one of idle) yield* told(one, "ok")
+      const beyond = yield* connected(port, get)
+      yield* cut("the one beyond", beyond)
+      for (const one of idle) yield* cut("an idle one", one)
+      assert.deepStrictEqual([turnedAway, beyond.text, atWork.isClosed], [1, "", false])
+      yield* told(yield* connected(port, get), "ok")
+      busy[0]!.end("done")
+      yield* told(atWork, "done")
+      assert.strictEqual(turnedAway, 1)
+    })
+  )
+})

@@ -1,0 +1,44 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Body from "../../src/webhook/Body.ts"
+
+const bytesOf = (size: number) => Uint8Array.from({ length: size }, (_, index) => index % 251)
+
+describe("a body that comes in pieces", () => {
+  it("is what came, whatever the pieces, and takes at most twice as much, or 16 KiB", () => {
+    for (const size of [0, 1, 100, 16 * 1024, 16 * 1024 + 1, 40_000]) {
+      for (const pieceSize of [1, 7, 1_000, 65_536]) {
+        const all = bytesOf(size)
+        const body = Body.make(1024 * 1024)
+        for (let at = 0; at < size; at += pieceSize) {
+          body.add(all.slice(at, at + pieceSize))
+          const isBounded = body.held >= body.size && body.held <= Math.max(2 * body.size, 16 * 1024)
+          if (!isBounded) assert.fail(`${body.held} bytes for ${body.size}`)
+        }
+        assert.strictEqual(body.size, size)
+        const handed = body.handOver()
+        assert.isTrue(Buffer.from(all).equals(handed))
+        assert.strictEqual(handed.buffer.byteLength, size)
+        assert.strictEqual(body.held, 0)
+      }
+    }
+  })
+
+  it("never takes more than may come", () => {
+    for (const most of [10, 16 * 1024, 50_000]) {
+      const all = bytesOf(most)
+      const body = Body.make(most)
+      for (const byte of all) {
+        body.add(Uint8Array.of(byte))
+        if (body.held > most) assert.fail(`${body.held} bytes where ${most} may come`)
+      }
+      assert.isTrue(Buffer.from(all).equals(body.handOver()))
+    }
+  })
+
+  it("is not copied when it comes in one", () => {
+    const all = bytesOf(500)
+    const body = Body.make(500)
+    body.add(all)
+    assert.strictEqual(body.handOver(), all)
+  })
+})

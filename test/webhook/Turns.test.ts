@@ -1,0 +1,67 @@
+/** Whose turn it is, with a clock that is moved by hand. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Turns from "../../src/webhook/Turns.ts"
+
+const makeStand = () => {
+  let nowMs = 0
+  const turns = Turns.make(() => nowMs)
+  const events = (...paths: ReadonlyArray<string>) => paths.map((path): Turns.Task => ({ path, kind: "events" }))
+  /** Which of the resources get their turn. */
+  const admit = (...paths: ReadonlyArray<string>) => turns.admit(events(...paths)).map(({ path }) => path)
+  const wanted = (since: number, ...paths: ReadonlyArray<string>) => paths.filter((path) => turns.isWanted(path, since))
+  const end = (path: string) => turns.end({ path, kind: "events" })
+  const wait = (ms: number) => {
+    nowMs += ms
+  }
+  return { turns, admit, wanted, end, wait }
+}
+
+describe("turns", () => {
+  it("are had by as many as there is room for, of each kind", () => {
+    const { turns, admit } = makeStand()
+    assert.deepStrictEqual(admit("a", "b", "c", "d", "e"), ["a", "b", "c", "d"])
+    const scans = ["a", "b", "c", "d"].map((path): Turns.Task => ({ path, kind: "scan" }))
+    assert.lengthOf(turns.admit(scans), 3)
+    assert.isTrue(turns.isBusy("events", "d"))
+    assert.isFalse(turns.isBusy("scan", "d"))
+  })
+
+  it("end early for those who wait, and for no more of them", () => {
+    const { admit, wanted, end, wait } = makeStand()
+    admit("a", "b", "c", "d", "e")
+    assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), [], "each has its time first")
+    wait(Turns.crowdedTurnMs)
+    assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), ["a"])
+    assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), ["a"], "asked again it is still the same")
+    end("a")
+    assert.deepStrictEqual(wanted(0, "b", "c", "d"), [], "there is room for the one that waits")
+    assert.deepStrictEqual(admit("a", "e"), ["e"])
+    assert.deepStrictEqual(wanted(0, "b", "c", "d"), ["b"])
+  })
+
+  it("last as long as they like when nobody waits", () => {
+    const { admit, wanted, wait } = makeStand()
+    admit("a", "b", "c", "d")
+    wait(60_000)
+    assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), [])
+  })
+
+  it("come round to everybody", () => {
+    const { admit, end, wait } = makeStand()
+    const all = ["a", "b", "c", "d", "e", "f", "g"]
+    const served = new Map<string, number>()
+    const busy = new Set<string>()
+    for (let round = 0; round < 70; round += 1) {
+      for (const path of admit(...all.filter((one) => !busy.has(one)))) {
+        busy.add(path)
+        served.set(path, (served.get(path) ?? 0) + 1)
+      }
+      wait(Turns.crowdedTurnMs)
+      const [first] = busy
+      busy.delete(first!)
+      end(first!)
+    }
+    const counts = all.map((path) => served.get(path) ?? 0)
+    assert.isAtMost(Math.max(...counts) - Math.min(...counts), 1, counts.join(" "))
+  })
+})
