@@ -499,13 +499,40 @@ describe("an answer that says less than a subscription", () => {
     })
   )
 
-  it.effect("to a change is none of the source's when it is a page of somebody else's", () =>
+  it.effect("is none of the source's when somebody else gave it: nothing may have been done", () =>
     Effect.gen(function* () {
-      const { connector } = yield* ScriptedHttp.make([answers(200, "<html>Sign in</html>")], {
-        retry: { attemptsMax: 1 }
-      })
-      const failure = yield* failureOf(connector.subscriptions!.update("1", { paused: true }))
-      assert.strictEqual(failure.reason._tag, "Malformed")
+      const foreign = [
+        answers(200, "<html>Sign in</html>"),
+        answers(200),
+        answers(200, { error: { code: "server_error", message: "no" } })
+      ]
+      for (const answer of foreign) {
+        const once = { retry: { attemptsMax: 1 } }
+        const { connector: changing } = yield* ScriptedHttp.make([answer], once)
+        const change = changing.subscriptions!.update("1", { secret: Redacted.make(canary) })
+        assert.strictEqual((yield* failureOf(change)).reason._tag, "Malformed")
+        const { connector: testing } = yield* ScriptedHttp.make([answer], once)
+        assert.strictEqual((yield* failureOf(testing.subscriptions!.test("1"))).reason._tag, "Malformed")
+        const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false }
+        const { connector: ending } = yield* ScriptedHttp.make([answers(200, shown), answer], once)
+        assert.strictEqual((yield* failureOf(ending.subscriptions!.cancel("1"))).reason._tag, "Malformed")
+      }
+    })
+  )
+
+  it.effect("and that somebody else gave is asked for again, under the same key", () =>
+    Effect.gen(function* () {
+      const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false }
+      const envelope = answers(200, { error: { code: "server_error", message: "no" } })
+      const { connector, sent } = yield* ScriptedHttp.make([envelope, answers(200, shown)])
+      const change = yield* Effect.forkChild(connector.subscriptions!.update("1", { secret: Redacted.make(canary) }))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* Fiber.join(change)).id, "1")
+      assert.deepStrictEqual(
+        sent.map(({ method }) => method),
+        ["PATCH", "PATCH"]
+      )
+      assert.strictEqual(new Set(sent.map(({ headers }) => headers["idempotency-key"])).size, 1)
     })
   )
 })

@@ -211,9 +211,7 @@ export const simulatePushes = async (
       trace.event(kernel.now, "people", `insert ${operation} of ${resource} ${externalid ?? recordId}`)
       fire("U21 inserted by SQL")
       if (operation !== "create") fire(`U19 ${operation}`)
-      await bench.monitor.query("select set_config('tributary.virtual_now', $1, false)", [
-        new Date(Math.floor(kernel.now / 1000)).toISOString()
-      ])
+      await bench.sessions.tellTime(kernel.now)
       await bench.monitor.query(
         operation === "create"
           ? "insert into tributary.outbox (company, resource, record) values ($1, $2, $3) on conflict do nothing"

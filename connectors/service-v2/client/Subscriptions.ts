@@ -203,6 +203,8 @@ interface Entries<A> extends Listing.Listed {
 
 /** How often a list is begun again when its pages moved. */
 const restartsMax = 3
+/** Answers of success that have no body. */
+const withoutBody: ReadonlySet<number> = new Set([202, 204, 205])
 /** Shorter texts stand in half of all words. */
 const secretLengthMin = 8
 
@@ -235,7 +237,20 @@ export const make = (
     return new Failed(refused, requestId, attemptsMax)
   }
 
-  const isSuccess = ({ status }: Answer) => status >= 200 && status < 300
+  /**
+   * Why nothing was done, for all that is known; null for a success. A body that is none of this API's under a status of
+   * success is somebody else's word: the request may not have arrived.
+   */
+  const problemOf = (answer: Answer, asking: Asking): Failed | null => {
+    const { status, bytes } = answer
+    if (status < 200 || status >= 300) return failed(answer, asking)
+    if (bytes.length === 0 && withoutBody.has(status)) return null
+    const parsed = parse(bytes)
+    if (parsed instanceof Unreadable) return malformed(answer, parsed)
+    return isObject(parsed.value) && isObject(member(parsed.value, "error"))
+      ? malformed(answer, new Unreadable("the answer carries an error under a status of success", true))
+      : null
+  }
 
   const found = (answer: Answer): Found | Unreadable => {
     const parsed = parse(answer.bytes)
@@ -313,9 +328,8 @@ export const make = (
     exchange.send(
       { method: "GET", path: pathOf(id), headers: {}, body: null, pageParameters: null },
       (answer, asking) => {
-        if (isSuccess(answer)) return shown(id)(answer)
-        const problem = failed(answer, asking)
-        return problem.reason._tag === "NotFound" ? null : problem
+        const problem = problemOf(answer, asking)
+        return problem === null ? shown(id)(answer) : problem.reason._tag === "NotFound" ? null : problem
       }
     )
 
@@ -341,7 +355,8 @@ export const make = (
 
   const create: Subscriptions["create"] = ({ url, events, description }) =>
     write({ method: "POST", path }, { url, events, description }, (answer, asking) => {
-      if (!isSuccess(answer)) return failed(answer, asking)
+      const problem = problemOf(answer, asking)
+      if (problem !== null) return problem
       const record = found(answer)
       if (record instanceof Unreadable) return malformed(answer, record)
       const secret = member(record.value, "secret")
@@ -365,12 +380,13 @@ export const make = (
       request: { method, path: pathOf(id), requestId: null }
     })
 
-  /** A success that does not show the subscription is one all the same, and it is read again; what is no JSON is none. */
+  /** A success that does not show the subscription is one all the same, and it is read again. */
   const patch = (id: string, body: JsonObject) =>
     write({ method: "PATCH", path: pathOf(id) }, body, (answer, asking) => {
-      if (!isSuccess(answer)) return failed(answer, asking)
-      const after = answer.bytes.length === 0 ? null : shown(id)(answer)
-      return after instanceof Failed && !(parse(answer.bytes) instanceof Unreadable) ? null : after
+      const problem = problemOf(answer, asking)
+      if (problem !== null) return problem
+      const after = shown(id)(answer)
+      return after instanceof Failed ? null : after
     }).pipe(
       Effect.flatMap((one) => (one === null ? get(id) : Effect.succeed(one))),
       Effect.flatMap((one) => (one === null ? gone(id, "PATCH") : Effect.succeed(one)))
@@ -386,11 +402,11 @@ export const make = (
   /** How the source answers a cancelling is not documented: any success is one (H-13), whatever it shows. */
   const cancelled = (before: Subscription) =>
     write({ method: "DELETE", path: pathOf(before.id) }, null, (answer, asking) => {
-      if (isSuccess(answer)) {
+      const problem = problemOf(answer, asking)
+      if (problem === null) {
         const after = shown(before.id)(answer)
         return { ...(after instanceof Failed ? before : after), cancelled: true }
       }
-      const problem = failed(answer, asking)
       // It was there a moment ago: then it is the way that is not.
       const { _tag } = problem.reason
       return answer.status === 405 || _tag === "NotBuilt" || _tag === "NotFound" ? null : problem
@@ -407,7 +423,8 @@ export const make = (
   // Counted apart from all other requests, ten a minute (LOG-03): its 429 tells nothing about the others.
   const test: Subscriptions["test"] = (id) =>
     write({ method: "POST", path: `${pathOf(id)}/test`, isCountedApart: true }, null, (answer, asking) => {
-      if (!isSuccess(answer)) return failed(answer, asking)
+      const problem = problemOf(answer, asking)
+      if (problem !== null) return problem
       const record = found(answer)
       if (record instanceof Unreadable) return malformed(answer, record)
       return testOf(record.value, hide(asking.scrub(readable(record.text))))

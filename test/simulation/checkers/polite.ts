@@ -11,6 +11,11 @@ const final = new Set([302, 401, 403])
 const graceMicros = 1000
 /** What serves webhooks lives long: it asks again after at least so long. */
 const servicePause = 4_900_000
+/**
+ * One event after the other may ask it for the same record, each in rounds of its own: the pauses between the attempts of a
+ * round take at least so long.
+ */
+const serviceRound = 15_800_000
 const isService = (name: string): boolean => name.startsWith("s") || name.startsWith("h")
 
 export const polite: CheckerOf = () => ({
@@ -29,6 +34,7 @@ export const polite: CheckerOf = () => ({
       }
       for (const [path, again] of Map.groupBy(made, (attempt: Attempt) => attempt.path)) {
         let tries = 0
+        let firstAt = 0
         let limited = 0
         /** After a final answer a run may ask once more that had a fault of the database in the same moment. */
         let stubborn = 0
@@ -40,12 +46,16 @@ export const polite: CheckerOf = () => ({
             (before.status === null || before.status >= 400) &&
             attempt.sentAt - before.endedAt! < 31_000_000
           tries = isRetry ? tries + 1 : 1
+          if (!isRetry) firstAt = attempt.sentAt
           limited = isRetry && before?.status === 429 ? limited + 1 : isRetry ? limited : 0
           // A service asks again when some time has passed: that is another question.
           const isAtOnce = !isService(attempt.owner.name) || attempt.sentAt - (before?.endedAt ?? 0) < servicePause
           stubborn = isRetry && isAtOnce && final.has(before.status ?? 0) ? stubborn + 1 : 0
           if (stubborn >= 3) return `${name}: ${path} was asked again and again after ${before!.status}`
-          if (tries - limited > attemptsMax * roundsMax(path) || limited > limitedMax)
+          const rounds = isService(attempt.owner.name)
+            ? Math.max(roundsMax(path), 1 + Math.floor((attempt.sentAt - firstAt) / serviceRound))
+            : roundsMax(path)
+          if (tries - limited > attemptsMax * rounds || limited > limitedMax)
             return `${name}: ${path} was tried ${tries} times`
         }
       }

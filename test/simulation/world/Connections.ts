@@ -161,8 +161,19 @@ interface Blocked {
   readonly client: SimulatedClient
   readonly session: Session
   readonly settled: Promise<void>
+  /** See {@link lineOf}. */
+  readonly line: string | null
   done: boolean
 }
+
+/**
+ * For which checkpoint a statement stands in line, as the first of its transaction; null when for none. Of two that wait for
+ * a row that changes meanwhile the database takes either; here the second is not sent before the first has had it.
+ */
+const lineOf = (text: string, values: ReadonlyArray<unknown> | undefined): string | null =>
+  /^\s*(?:select lane, fence\b|insert into tributary\.checkpoints as c\b)/.test(text)
+    ? `${values?.[0]} ${values?.[1]}`
+    : null
 
 export class Connections {
   readonly kernel: Kernel
@@ -177,6 +188,8 @@ export class Connections {
   /** When the server can be reached again, after it went away. */
   private goneUntil = 0
   private readonly blocked = new Set<Blocked>()
+  /** Statements that wait behind one that waits for the database. */
+  private lined: Array<{ readonly behind: Blocked; readonly send: () => Promise<void> }> = []
 
   constructor(kernel: Kernel, chance: Chance, sessions: Sessions, faults: DatabaseFaults, trace: Trace, hooks: Hooks) {
     this.kernel = kernel
@@ -220,11 +233,18 @@ export class Connections {
       kernel.after(this.chance.skewed(100, 2000), client.owner, deliver)
       client.next()
     }
+    const line = lineOf(text, values)
     kernel.after(this.latency(), null, () => {
-      kernel.work(async () => {
+      const send = async (): Promise<void> => {
         const session = client.session
         if (client.dead !== null || session === null) {
           return answer(() => reject(client.dead ?? lostError()))
+        }
+        const behind = line === null ? undefined : [...this.blocked].find((one) => one.line === line)
+        if (behind !== undefined) {
+          this.told(client.owner, "stands in line")
+          this.lined.push({ behind, send })
+          return
         }
         const fault = this.draw(client, text)
         if (fault === "lost before") {
@@ -236,7 +256,7 @@ export class Connections {
         session.clean = false
         const statement = fault !== null && fault !== "lost after" ? failing(fault) : text
         if (statement !== text) this.fire(client, `D4 ${fault}`)
-        await this.tellTime(session, statement)
+        await this.tellTime(statement)
         const work =
           copy !== null && statement === text
             ? new Promise<unknown>((done, failed) => copy((error) => (error === null ? done(null) : failed(error))))
@@ -259,6 +279,7 @@ export class Connections {
         await this.attend(
           client,
           session,
+          line,
           work.then(
             (value) => () => settle(() => resolve(value), null),
             async (error: Error) => {
@@ -267,7 +288,8 @@ export class Connections {
             }
           )
         )
-      })
+      }
+      kernel.work(send)
     })
   }
 
@@ -286,12 +308,10 @@ export class Connections {
     return null
   }
 
-  /** The time by which the database orders reads is virtual too. */
-  private async tellTime(session: Session, text: string): Promise<void> {
-    if (!/now\s*\(\s*\)|budget|permits|insert into tributary\./i.test(text)) return
-    await session.client
-      .query("select set_config('tributary.virtual_now', $1, false)", [instantOf(this.kernel.now)])
-      .catch(() => {})
+  /** The time by which the database orders reads is virtual too; who waits for a lock reads it after that. */
+  private async tellTime(text: string): Promise<void> {
+    const isRead = /now\s*\(\s*\)|budget|permits|insert into tributary\./i.test(text)
+    if (isRead || this.blocked.size > 0) await this.sessions.tellTime(this.kernel.now)
   }
 
   private follow(client: SimulatedClient, text: string): void {
@@ -300,7 +320,12 @@ export class Connections {
   }
 
   /** Waits for a statement, unless it waits for a lock that another simulated connection holds. */
-  private async attend(client: SimulatedClient, session: Session, work: Promise<() => Promise<void>>): Promise<void> {
+  private async attend(
+    client: SimulatedClient,
+    session: Session,
+    line: string | null,
+    work: Promise<() => Promise<void>>
+  ): Promise<void> {
     const finish: { outcome: (() => Promise<void>) | null } = { outcome: null }
     const settled = work.then((outcome) => {
       finish.outcome = outcome
@@ -317,7 +342,7 @@ export class Connections {
     }
     this.told(client.owner, "waits for a lock")
     this.hooks.fired("waited for a lock")
-    const blocked: Blocked = { client, session, settled, done: false }
+    const blocked: Blocked = { client, session, settled, line, done: false }
     this.blocked.add(blocked)
     // What it came to is looked at when something else has ended: see unblock.
     void settled.finally(() => {
@@ -351,6 +376,9 @@ export class Connections {
       this.resumes.delete(blocked)
       resume?.()
     }
+    const lined = this.lined
+    this.lined = lined.filter(({ behind }) => this.blocked.has(behind))
+    for (const { behind, send } of lined) if (!this.blocked.has(behind)) this.kernel.work(send)
   }
 
   // -- connections ------------------------------------------------------------------------------------------------------

@@ -87,13 +87,14 @@ export const prepare = async (url: string): Promise<void> => {
   )
   const client = new pg.Client({ connectionString: of(url, template) })
   await client.connect()
-  await client.query(`alter database ${template} set tributary.virtual_now = '2026-11-21T03:00:00Z'`)
+  // The one thing that every session sees as it is, whatever it has begun: also while it waits for a lock.
+  await client.query("create unlogged sequence public.virtual_now")
   const { rowCount } = await client.query(
     "select 1 from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = 'tributary' and p.proname = 'now'"
   )
   if (rowCount === 1) {
     await client.query(
-      "create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as $$ select current_setting('tributary.virtual_now')::timestamptz $$"
+      "create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as $$ select timestamptz 'epoch' + last_value * interval '1 microsecond' from public.virtual_now $$"
     )
   }
   await client.end()
@@ -108,7 +109,6 @@ export const openBench = async (
   await admin.connect()
   await admin.query(`drop database if exists ${name} with (force)`)
   await admin.query(`create database ${name} template ${template}`)
-  await admin.query(`alter database ${name} set tributary.virtual_now = '2026-11-21T03:00:00Z'`)
   await admin.end()
   const sessions = await Sessions.make(of(url, name))
   const { monitor } = sessions

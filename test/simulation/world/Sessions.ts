@@ -88,6 +88,11 @@ export class Sessions {
     for (const session of this.lent) await this.takeBack(session)
   }
 
+  /** What `tributary.now()` says from now on, in microseconds since 1970, also to statements that wait. */
+  async tellTime(micros: number): Promise<void> {
+    await this.monitor.query("select setval('public.virtual_now', $1)", [micros])
+  }
+
   /** Whether a session waits for a lock that another one holds. */
   async isBlocked(session: Session): Promise<boolean> {
     const { rows } = await this.monitor.query<{ blocked: boolean }>(

@@ -302,8 +302,14 @@ export class Writers {
       resource,
       made.map(({ id }) => this.record(resource, id)),
       made,
-      late
+      late === null || this.isLater(company, resource, made, late) ? null : late
     )
+  }
+
+  /** A company has some records from its beginning: whether the numbers of new ones are of these, changed after `at`. */
+  private isLater(company: number, resource: Resource, made: ReadonlyArray<Known>, at: number): boolean {
+    const ids = new Set(made.map(({ id }) => String(id)))
+    return this.source.history(company, resource.path).some(({ id, stamp }) => ids.has(id) && (stamp ?? 0) >= at)
   }
 
   private createOdd(company: number, resource: Resource): void {
