@@ -172,7 +172,7 @@ interface Blocked {
  */
 const lineOf = (text: string, values: ReadonlyArray<unknown> | undefined): string | null =>
   /^\s*(?:select lane, fence\b|insert into tributary\.checkpoints as c\b)/.test(text)
-    ? `${values?.[0]} ${values?.[1]}`
+    ? (values ?? []).slice(0, 2).map(String).join(" ")
     : null
 
 export class Connections {
