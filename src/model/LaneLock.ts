@@ -18,3 +18,6 @@ export const holdersSql = (key: string): string =>
     where locktype = 'advisory' and objsubid = 1 and granted
       and database = (select oid from pg_database where datname = current_database())
       and (classid::bigint << 32 | objid::bigint) = ${key}`
+
+/** Whether anybody has a turn at the lane, in a statement whose rows have its company, resource and lane. */
+export const isHeldSql = (row: string): string => `exists (${holdersSql(keySql(row))})`

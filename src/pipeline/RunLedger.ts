@@ -64,7 +64,7 @@ export const endVanished: Effect.Effect<number, SqlError, SqlClient.SqlClient> =
         set status = 'abandoned', ended_at = tributary.now(), error_kind = $1,
             error = 'it ended without a word: its process was killed, or lost the warehouse',
             remedy = 'nothing is lost: the next run goes on from here'
-      where r.status = 'running' and not exists (${LaneLock.holdersSql(LaneLock.keySql("r"))})
+      where r.status = 'running' and not ${LaneLock.isHeldSql("r")}
       returning 1`,
     [vanished]
   )

@@ -10,6 +10,7 @@ import type { QueryResultRow } from "pg"
 import { planForAll } from "../land/MergeSql.ts"
 import type { Turn } from "../land/Turn.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { storable } from "../postgres/Text.ts"
 import { isRefused, type Checker } from "./Check.ts"
 import type { Difference, Operation, Outcome, Problem } from "./Push.ts"
 import type { Counts } from "./Status.ts"
@@ -398,8 +399,7 @@ export const ofCall = (run: Run, { company, resource, push }: Place, callId: big
   )
 
 /** A message of the source may hold what no text of Postgres can. */
-export const plain = (_: string, value: unknown) =>
-  typeof value === "string" ? value.replaceAll("\0", "").toWellFormed() : value
+export const plain = (_: string, value: unknown) => (typeof value === "string" ? storable(value) : value)
 
 const forSql = ({ row, verdict, callId }: Given) => {
   const same = {

@@ -10,6 +10,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { Table } from "../model/Table.ts"
 import { parentsMax } from "../pipeline/SyncResource.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import { storable } from "../postgres/Text.ts"
 
 /** An event that waits. */
 export interface Asked {
@@ -280,8 +281,7 @@ const verdictValues = (verdicts: ReadonlyArray<Verdict>, runId: bigint | null) =
     verdicts.map(({ id, state, reason, isAttempt = false, pauseMs = 0 }) => ({
       id: String(id),
       state,
-      // A message of the source may hold what no text of Postgres can.
-      reason: reason === null ? null : reason.replaceAll("\0", "").toWellFormed(),
+      reason: reason === null ? null : storable(reason),
       attempt: isAttempt,
       pause_ms: pauseMs
     }))

@@ -11,6 +11,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
+import { storable } from "../postgres/Text.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import * as Address from "./Address.ts"
 
@@ -195,9 +196,8 @@ export const lookFailed = (
 ): Effect.Effect<void, SqlError, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     Effect.asVoid(
-      // A message of the source may hold what no text of Postgres can.
       sql`update tributary.subscriptions
-             set problem = ${message.replaceAll("\0", "").toWellFormed()}, remedy = ${remedy}
+             set problem = ${storable(message)}, remedy = ${remedy}
            where company = ${company} and subscription_id = ${subscriptionId}`
     )
   )

@@ -302,7 +302,7 @@ export const leftovers = Effect.gen(function* () {
   const [row] = yield* sql.unsafe<LeftRow>(
     `with running as (
        select r.began_at from tributary.runs r
-        where r.status = 'running' and not exists (${LaneLock.holdersSql(LaneLock.keySql("r"))}))
+        where r.status = 'running' and not ${LaneLock.isHeldSql("r")})
      select (select count(*)::int from running) as runs,
             (select (max(extract(epoch from tributary.now() - began_at)) * 1000)::float8 from running) as oldestms,
             (select count(*)::int from tributary.quarantine where resolved_at is null) as quarantined,

@@ -1,40 +1,20 @@
 /** A company of its own on a reference server and an empty warehouse, with what tests of pushing ask of them. */
 import { assert } from "@effect/vitest"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
-import { ServiceClient, Transport } from "../../../connectors/service-v2/client/index.ts"
-import { Budget } from "../../../src/budget/Budget.ts"
+import { ServiceClient } from "../../../connectors/service-v2/client/index.ts"
 import { type Table, tableOf } from "../../../src/model/Table.ts"
-import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { engineDefault } from "../../../src/pipeline/SyncResource.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { push, type PusherOptions, type PushSettings, settingsDefault } from "../../../src/push/Pusher.ts"
 import { compare } from "../../../src/verify/Compare.ts"
-import { layerSql } from "../../support/postgres.ts"
-import { type ReferenceProcess, startReference } from "../../support/reference.ts"
-
-export class Source extends Context.Service<Source, ReferenceProcess>()("test/push/Source") {}
+import { layerSource, Source } from "../../support/source.ts"
 
 export const paths = ["salesmen", "areas", "estquotepricelists", "taskstatuses"]
 export const tables = new Map<string, Table>(paths.map((path) => [path, tableOf(serviceV2.resources.get(path)!)]))
 
-export const stand = Layer.effect(
-  Source,
-  Effect.acquireRelease(
-    Effect.promise(() => startReference()),
-    (server) => Effect.promise(() => server.stop())
-  ).pipe(
-    Effect.tap((server) => Effect.promise(() => server.control("PUT", "/limits", { requestsPerMinute: 1_000_000 })))
-  )
-).pipe(
-  Layer.merge(Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([...tables.values()])))),
-  Layer.provideMerge(layerSql),
-  Layer.merge(Layer.merge(Transport.layerUndici(), Budget.layerUnlimited))
-)
+export const stand = layerSource([...tables.values()])
 
 export interface OutboxRow {
   readonly id: bigint

@@ -3,7 +3,6 @@
  * taken together, against the reference server and Postgres.
  */
 import { assert, describe, layer } from "@effect/vitest"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -12,42 +11,25 @@ import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
-import { ServiceClient, Transport } from "../../../connectors/service-v2/client/index.ts"
+import { ServiceClient } from "../../../connectors/service-v2/client/index.ts"
 import { Budget } from "../../../src/budget/Budget.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { type Table, tableOf } from "../../../src/model/Table.ts"
-import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { engineDefault } from "../../../src/pipeline/SyncResource.ts"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import type { Company } from "../../../src/webhook/Company.ts"
 import * as Health from "../../../src/webhook/Health.ts"
 import { type Limits, oneByOne } from "../../../src/webhook/OneByOne.ts"
 import * as Queue from "../../../src/webhook/Queue.ts"
 import * as Worker from "../../../src/webhook/Worker.ts"
-import { layerSql } from "../../support/postgres.ts"
-import { type ReferenceProcess, startReference } from "../../support/reference.ts"
-
-class Source extends Context.Service<Source, ReferenceProcess>()("test/webhook/OneByOne/Source") {}
+import { layerSource, Source } from "../../support/source.ts"
 
 const path = "salesmen"
 const table = tableOf(serviceV2.resources.get(path)!)
 const tables: ReadonlyMap<string, Table> = new Map([[path, table]])
 
-const stand = Layer.effect(
-  Source,
-  Effect.acquireRelease(
-    Effect.promise(() => startReference()),
-    (server) => Effect.promise(() => server.stop())
-  ).pipe(
-    Effect.tap((server) => Effect.promise(() => server.control("PUT", "/limits", { requestsPerMinute: 1_000_000 })))
-  )
-).pipe(
-  Layer.merge(Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([table])))),
-  Layer.provideMerge(layerSql),
-  Layer.merge(Layer.merge(Transport.layerUndici(), Budget.layerUnlimited))
-)
+const stand = layerSource([table])
 
 let companies = 100
 

@@ -2,27 +2,19 @@
  * A company with a source, a warehouse and an inbox of its own, for tests of the worker: the reference server and Postgres.
  */
 import { assert } from "@effect/vitest"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
-import { ServiceClient, Transport } from "../../../connectors/service-v2/client/index.ts"
-import { Budget } from "../../../src/budget/Budget.ts"
+import { ServiceClient } from "../../../connectors/service-v2/client/index.ts"
 import { isEvent } from "../../../src/connector/Delivery.ts"
 import { type Table, tableOf } from "../../../src/model/Table.ts"
-import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { childrenOf, type Company } from "../../../src/webhook/Company.ts"
 import * as Worker from "../../../src/webhook/Worker.ts"
-import { layerSql } from "../../support/postgres.ts"
-import { type ReferenceProcess, startReference } from "../../support/reference.ts"
-
-class Source extends Context.Service<Source, ReferenceProcess>()("test/webhook/Source") {}
+import { layerSource, Source } from "../../support/source.ts"
 
 const paths = [
   "salesmen",
@@ -37,19 +29,7 @@ const paths = [
 ]
 const tables = new Map<string, Table>(paths.map((path) => [path, tableOf(serviceV2.resources.get(path)!)]))
 
-export const stand = Layer.effect(
-  Source,
-  Effect.acquireRelease(
-    Effect.promise(() => startReference()),
-    (server) => Effect.promise(() => server.stop())
-  ).pipe(
-    Effect.tap((server) => Effect.promise(() => server.control("PUT", "/limits", { requestsPerMinute: 1_000_000 })))
-  )
-).pipe(
-  Layer.merge(Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([...tables.values()])))),
-  Layer.provideMerge(layerSql),
-  Layer.merge(Layer.merge(Transport.layerUndici(), Budget.layerUnlimited))
-)
+export const stand = layerSource([...tables.values()])
 
 export interface EventRow {
   readonly event_id: string

@@ -372,8 +372,8 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: "src/pipeline/RunLedger.ts",
-        find: "where r.status = 'running' and not exists (",
-        replace: "where r.status = 'running' and pg_backend_pid() not in ("
+        find: "where r.status = 'running' and not ${LaneLock.isHeldSql(\"r\")}",
+        replace: "where r.status = 'running'"
       }
     ],
     wish: { off: ["C3", "D8"], overrides: alone }
