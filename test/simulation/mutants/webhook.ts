@@ -14,6 +14,7 @@ const heal = "src/webhook/Heal.ts"
 const seen = "src/webhook/Seen.ts"
 const subscribe = "src/webhook/Subscribe.ts"
 const worker = "src/webhook/Worker.ts"
+const subscriptions = "connectors/service-v2/client/Subscriptions.ts"
 
 /** A small world in which much is delivered. */
 const few = { companies: 1, resources: ["jobs"], overlap: 300_000_000, requestsPerMinute: 600 } as const
@@ -377,5 +378,22 @@ export const webhook: ReadonlyArray<Mutant> = [
       }
     ],
     wish: { off: ["C3", "D8"], overrides: alone }
+  },
+  {
+    name: "error-taken-for-done",
+    origin: "error in 200",
+    story: "what is answered 200 was done, whatever the body says",
+    changes: [
+      {
+        file: subscriptions,
+        find: 'return isObject(parsed.value) && isObject(member(parsed.value, "error"))',
+        replace: "return parsed.value === null"
+      }
+    ],
+    wish: {
+      only: ["S4", "W6", "R1"],
+      on: ["S4", "W6", "R1"],
+      overrides: { ...alone, network: [["S4 error envelope", 0.2]], webhooks: { ...quiet, asleep: 30 * 3_600_000_000 } }
+    }
   }
 ]
