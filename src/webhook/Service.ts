@@ -168,7 +168,7 @@ export const start = Effect.fnUntraced(function* <E extends { readonly message: 
         Supervisor.keep("the end of runs whose process is gone", RunLedger.keep),
         Supervisor.keep(
           "the passing on of news",
-          passOn(
+          Worker.passOn(
             inbox.arrived,
             workers.map(({ arrived }) => arrived)
           )
@@ -248,16 +248,6 @@ const prepare = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) 
   const tables = new Map((yield* Effect.forEach(companies, ({ tables }) => tables)).flatMap((one) => [...one]))
   yield* TablePlan.apply([...tables.values()])
 })
-
-/** One worker's closing the latch must not keep the news from another: each has its own. */
-const passOn = (news: Latch.Latch, others: ReadonlyArray<Latch.Latch>) =>
-  Effect.forever(
-    Effect.gen(function* () {
-      yield* news.await
-      yield* news.close
-      for (const other of others) other.openUnsafe()
-    })
-  )
 
 /** Says every now and then that events can be stored, and that they cannot by saying nothing. */
 const signsOfLife = Effect.fnUntraced(function* (

@@ -746,3 +746,13 @@ export const drain = (options: WorkerOptions): Effect.Effect<Worked, DatabaseErr
       if (result.success === "nothing") return { ...worker.totals, stopped: worker.health.reason() }
     }
   })
+
+/** One worker's closing the latch must not keep the news from another: each has its own. */
+export const passOn = (news: Latch.Latch, others: ReadonlyArray<Latch.Latch>) =>
+  Effect.forever(
+    Effect.gen(function* () {
+      yield* news.await
+      yield* news.close
+      for (const other of others) other.openUnsafe()
+    })
+  )

@@ -363,3 +363,15 @@ export const describe = (drawn: Plan): string => {
 
 /** Every resource that a plan may draw. */
 export const resourcesUsed: ReadonlyArray<string> = [...new Set([...withCursor, ...without, ...family])]
+
+/** What goes wrong with deliveries when nothing does. */
+export const undisturbed = {
+  dropRate: 0,
+  copyRate: 0,
+  proxyRate: 0,
+  forgeRate: 0,
+  replayRate: 0,
+  slowRate: 0,
+  lostRate: 0,
+  asleep: 0
+} as const

@@ -5,7 +5,7 @@
  * is not moved by it. It is a {@link Plan} for everything that both kinds of seeds share.
  */
 import { chance } from "./kernel/Chance.ts"
-import { classNames, type FaultClass, type Plan, type Pushes, type Wish } from "./Plan.ts"
+import { classNames, type FaultClass, type Plan, type Pushes, type Wish, undisturbed } from "./Plan.ts"
 import { isOfPushes } from "./PushClasses.ts"
 import type { NetworkFault } from "./world/Network.ts"
 
@@ -213,13 +213,7 @@ export const pushPlan = (seed: number, wish: Wish, pushes: Exclude<Pushes, "off"
       failureThreshold: 24,
       checkEvery: minute,
       keep: 30 * day,
-      dropRate: 0,
-      copyRate: 0,
-      proxyRate: 0,
-      forgeRate: 0,
-      replayRate: 0,
-      slowRate: 0,
-      lostRate: 0,
+      ...undisturbed,
       asleep: has("U15") ? draw.pick([draw.skewed(3_600_000_000, day), draw.skewed(day, 4 * day)]) : 0
     },
     pushing: {

@@ -11,7 +11,7 @@ import * as Secrets from "../../../src/webhook/Secrets.ts"
 import * as Seen from "../../../src/webhook/Seen.ts"
 import * as Subscribe from "../../../src/webhook/Subscribe.ts"
 import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
-import { customers, events, settled, warehouse, withSubscriptions, world } from "./healing.ts"
+import { customers, endlessLog, events, settled, warehouse, withSubscriptions, world } from "./healing.ts"
 
 describe("healing, seldom", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
@@ -236,29 +236,9 @@ describe("healing, seldom", () => {
     it.effect("reads every resource when the log has more than is read of it", () =>
       Effect.gen(function* () {
         const { check, company } = yield* settled()
-        let pages = 0
-        const endless = withSubscriptions(company, () => ({
-          deliveries: () =>
-            Effect.sync(() => ({
-              attempts: [
-                {
-                  eventId: `evt_${pages}`,
-                  eventType: "other.created",
-                  resource: "other",
-                  attempts: 1,
-                  delivered: true,
-                  abandoned: false,
-                  responseCode: 204,
-                  responseBody: "",
-                  durationMs: 1,
-                  at: "2999-01-01T00:00:00Z"
-                }
-              ],
-              next: String((pages += 1))
-            }))
-        }))
+        const { endless, pages } = endlessLog(company)
         const result = yield* Heal.check(endless, { url: receiver })
-        assert.strictEqual(pages, 200)
+        assert.strictEqual(pages(), 200)
         assert.isTrue(result._tag === "Checked" && result.closed.length === 2)
         assert.strictEqual((yield* check).open, 0)
       })

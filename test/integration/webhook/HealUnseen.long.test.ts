@@ -11,7 +11,7 @@ import * as Heal from "../../../src/webhook/Heal.ts"
 import * as Status from "../../../src/webhook/Status.ts"
 import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
 import { order } from "../../reference-server/support.ts"
-import { customers, events, settled, warehouse, withSubscriptions, world } from "./healing.ts"
+import { customers, endlessLog, events, settled, warehouse, withSubscriptions, world } from "./healing.ts"
 
 const reads = (requests: ReadonlyArray<string>, resource: string) =>
   requests.filter((request) => request.startsWith(`GET /${resource}`))
@@ -53,30 +53,10 @@ describe("healing what does not show", () => {
     it.effect("calls more than it looks through by its name, and reads for that once an hour at most", () =>
       Effect.gen(function* () {
         const { company, gaps, advance, requests, check } = yield* settled()
-        let pages = 0
-        const endless = withSubscriptions(company, () => ({
-          deliveries: () =>
-            Effect.sync(() => ({
-              attempts: [
-                {
-                  eventId: `evt_${pages}`,
-                  eventType: "other.created",
-                  resource: "other",
-                  attempts: 1,
-                  delivered: true,
-                  abandoned: false,
-                  responseCode: 204,
-                  responseBody: "",
-                  durationMs: 1,
-                  at: "2999-01-01T00:00:00Z"
-                }
-              ],
-              next: String((pages += 1))
-            }))
-        }))
+        const { endless, pages } = endlessLog(company)
         const overflowing = Heal.check(endless, { url: receiver })
         const first = yield* overflowing
-        assert.strictEqual(pages, 200)
+        assert.strictEqual(pages(), 200)
         assert.deepStrictEqual(
           (first as Heal.Checked).closed.map(({ resource, cause }) => [resource, cause]),
           [

@@ -223,3 +223,29 @@ export const withSubscriptions = (
     subscriptions: { ...company.connector.subscriptions!, ...change(company.connector.subscriptions!) }
   }
 })
+
+/** Its delivery log has no end; `pages` answers how many of it were asked for. */
+export const endlessLog = (company: Company) => {
+  let pages = 0
+  const endless = withSubscriptions(company, () => ({
+    deliveries: () =>
+      Effect.sync(() => ({
+        attempts: [
+          {
+            eventId: `evt_${pages}`,
+            eventType: "other.created",
+            resource: "other",
+            attempts: 1,
+            delivered: true,
+            abandoned: false,
+            responseCode: 204,
+            responseBody: "",
+            durationMs: 1,
+            at: "2999-01-01T00:00:00Z"
+          }
+        ],
+        next: String((pages += 1))
+      }))
+  }))
+  return { endless, pages: () => pages }
+}

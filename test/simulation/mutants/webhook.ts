@@ -1,5 +1,5 @@
 /** Bugs of webhooks: accepting, acting on events, healing. */
-import type { Plan } from "../Plan.ts"
+import { type Plan, undisturbed } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
 const signature = "connectors/service-v2/client/Signature.ts"
@@ -27,14 +27,7 @@ const quiet: Plan["webhooks"] = {
   failureThreshold: 24,
   checkEvery: 12_000_000,
   keep: 30 * 86_400_000_000,
-  dropRate: 0,
-  copyRate: 0,
-  proxyRate: 0,
-  forgeRate: 0,
-  replayRate: 0,
-  slowRate: 0,
-  lostRate: 0,
-  asleep: 0
+  ...undisturbed
 }
 
 export const webhook: ReadonlyArray<Mutant> = [

@@ -102,7 +102,7 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
       ),
       Supervisor.keep(
         "the passing on of news",
-        passOn(
+        Worker.passOn(
           inbox.arrived,
           workers.map(({ arrived }) => arrived)
         )
@@ -119,16 +119,6 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
     { concurrency: "unbounded", discard: true }
   )
 })
-
-/** One worker's closing the latch must not keep the news from another: each has its own. */
-const passOn = (news: Latch.Latch, others: ReadonlyArray<Latch.Latch>) =>
-  Effect.forever(
-    Effect.gen(function* () {
-      yield* news.await
-      yield* news.close
-      for (const other of others) other.openUnsafe()
-    })
-  )
 
 export type Command = "ensure" | "rotate" | "replay"
 
