@@ -33,7 +33,8 @@ import {
   readPostmaster,
   startTimeoutMs,
   stop,
-  superuser
+  superuser,
+  type WantedPort
 } from "./embedded/Postmaster.ts"
 import { isPostgres, pollMs } from "./embedded/Process.ts"
 
@@ -68,6 +69,11 @@ export class EmbeddedPostgres extends Context.Service<EmbeddedPostgres, Embedded
 export const rootDefault = join(".tributary", "postgres")
 const portDefault = 54329
 const database = "tributary"
+/**
+ * How long a server that is started anew waits for the port that everybody knows: what the one before had just begun to
+ * serve when it was killed holds it for a moment longer.
+ */
+const samePortMs = 15_000
 
 /** Held shared by every user, exclusively by the one that stops the server. Any constant will do. */
 const usersLock = "7305881472"
@@ -146,7 +152,7 @@ const createDatabase = (client: pg.Client) =>
   )
 
 /** Looks again while another process starts or stops the same server, or a crashed one recovers. */
-const arrive = (place: Place, port: number, durable: boolean): Effect.Effect<Stay, EmbeddedPostgresError> =>
+const arrive = (place: Place, wanted: WantedPort, durable: boolean): Effect.Effect<Stay, EmbeddedPostgresError> =>
   Effect.gen(function* () {
     const found = yield* running(place)
     if (found !== undefined) return yield* enter(place, found, true)
@@ -156,7 +162,7 @@ const arrive = (place: Place, port: number, durable: boolean): Effect.Effect<Sta
         // Whoever had the turn before us may have started it.
         if ((yield* running(place)) !== undefined) return yield* fail("wait", "another process has started it")
         yield* initialise(place, durable)
-        return yield* launch(place, port, durable)
+        return yield* launch(place, wanted, durable)
       })
     )
     return yield* enter(place, launched, false).pipe(
@@ -228,7 +234,7 @@ export const start = (
     })
     const durable = options.durable ?? true
     let stay: Stay = yield* Effect.acquireRelease(
-      arrive(place, options.port ?? portDefault, durable),
+      arrive(place, { port: options.port ?? portDefault, waitMs: 0 }, durable),
       () => leave(place, stay),
       { interruptible: true }
     )
@@ -240,7 +246,9 @@ export const start = (
         for (;;) {
           yield* Effect.promise(() => stay.lost)
           yield* Effect.logWarning("the embedded Postgres went away; entering it again")
-          stay = yield* arrive(place, port, durable).pipe(Effect.retry(Schedule.spaced("1 second")))
+          stay = yield* arrive(place, { port, waitMs: samePortMs }, durable).pipe(
+            Effect.retry(Schedule.spaced("1 second"))
+          )
           if (stay.port !== port)
             yield* Effect.logError(`the embedded Postgres is now on port ${stay.port}: start this program again`)
         }

@@ -18,7 +18,7 @@ export interface Stand {
   readonly reference: ReferenceProcess
   /** An empty database; answers its URL. */
   readonly database: () => Promise<string>
-  /** Works with a connection of its own; waits while the server is down. */
+  /** Works with a connection of its own; waits while the server is down, but not for ever. */
   readonly withClient: <A>(databaseUrl: string, work: (client: pg.Client) => Promise<A>) => Promise<A>
   readonly configure: (name: string, yaml: string) => string
   readonly openTap: (databaseUrl: string) => Promise<Tap>
@@ -70,6 +70,8 @@ export const freeze = async (pid: number): Promise<void> => {
 export const thaw = (pid: number): void => kill(pid, "SIGCONT")
 
 const childrenEndMs = 5_000
+/** A server that is away for longer does not come back. */
+const awayMaxMs = 120_000
 
 export const openStand = async (
   companies: ReadonlyArray<number>
@@ -99,12 +101,14 @@ export const openStand = async (
   }
 
   const withClient: Stand["withClient"] = async (databaseUrl, work) => {
+    const giveUpAt = Date.now() + awayMaxMs
     for (;;) {
       const client = new pg.Client({ connectionString: databaseUrl })
       client.on("error", () => {})
       try {
         await client.connect()
-      } catch {
+      } catch (error) {
+        if (Date.now() >= giveUpAt) throw error
         await sleep(pollMs)
         continue
       }
@@ -177,7 +181,11 @@ export const openStand = async (
         if (waitedMs >= childrenEndMs) for (const pid of workers.filter(isBackend)) kill(pid, "SIGKILL")
         await sleep(pollMs)
       }
-      while (postgres.pid() === postmaster) await sleep(pollMs)
+      const giveUpAt = Date.now() + awayMaxMs
+      while (postgres.pid() === postmaster) {
+        if (Date.now() >= giveUpAt) throw new Error("Postgres was killed, and does not come back")
+        await sleep(pollMs)
+      }
       await withClient(urlOf("postgres"), (client) => client.query("select 1"))
     },
     close

@@ -207,17 +207,26 @@ const removeStaleLock = (place: Place) => {
   }
 }
 
-const freePort = (wanted: number): Effect.Effect<number, EmbeddedPostgresError> => {
-  const probe = (port: number) =>
+/** The port that is wanted, and how long it is waited for, should it be taken; then any other will do. */
+export interface WantedPort {
+  readonly port: number
+  readonly waitMs: number
+}
+
+export const freePort = ({ port, waitMs }: WantedPort): Effect.Effect<number, EmbeddedPostgresError> => {
+  const probe = (wanted: number) =>
     Effect.callback<number, EmbeddedPostgresError>((resume) => {
       const server = createServer()
       server.once("error", (error) => resume(Effect.fail(fail("start", `no free port: ${error.message}`))))
-      server.listen({ port, host: "127.0.0.1", exclusive: true }, () => {
+      server.listen({ port: wanted, host: "127.0.0.1", exclusive: true }, () => {
         const free = (server.address() as AddressInfo).port
         server.close(() => resume(Effect.succeed(free)))
       })
     })
-  return probe(wanted).pipe(Effect.catch(() => probe(0)))
+  return probe(port).pipe(
+    Effect.retry({ schedule: Schedule.spaced(pollMs), times: Math.ceil(waitMs / pollMs) }),
+    Effect.catch(() => probe(0))
+  )
 }
 
 /** What a start answers when another start won the race: look again. */
@@ -225,10 +234,10 @@ const lostRace = /lock file|another|bind|Address already in use|pre-existing sha
 
 export const launch = (
   place: Place,
-  wantedPort: number,
+  wanted: WantedPort,
   durable: boolean
 ): Effect.Effect<Postmaster, EmbeddedPostgresError> =>
-  Effect.flatMap(freePort(wantedPort), (port) =>
+  Effect.flatMap(freePort(wanted), (port) =>
     // From the spawn on, an interruption must find what it has to end.
     Effect.uninterruptibleMask((restore) => launchAt(place, port, durable, restore))
   )

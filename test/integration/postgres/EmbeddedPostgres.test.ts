@@ -20,6 +20,7 @@ import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Redacted, Schedule } from "effect"
 import { connect, query } from "../../../src/postgres/Connection.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
+import { freePort } from "../../../src/postgres/embedded/Postmaster.ts"
 import { type EmbeddedServer, start } from "../../../src/postgres/EmbeddedPostgres.ts"
 import { SqlClient } from "effect/sql/SqlClient"
 
@@ -333,6 +334,21 @@ describe("kills", () => {
       process.kill(before, "SIGKILL")
       yield* eventually("another server", () => server.pid() !== before)
       assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
+    })
+  )
+
+  it.live("the port that everybody knows is waited for, when it is taken for a moment", () =>
+    Effect.gen(function* () {
+      // As by what a server had just begun to serve when it was killed.
+      const other = createServer().listen(0, "127.0.0.1")
+      yield* Effect.promise(() => once(other, "listening"))
+      const { port } = other.address() as AddressInfo
+      assert.notStrictEqual(yield* freePort({ port, waitMs: 0 }), port)
+      const found = yield* Effect.forkChild(freePort({ port, waitMs: 60_000 }))
+      yield* Effect.sleep(100)
+      assert.isUndefined(found.pollUnsafe())
+      other.close()
+      assert.strictEqual(yield* Fiber.join(found), port)
     })
   )
 
