@@ -65,6 +65,19 @@ const batches = Effect.fnUntraced(function* (text: string, values: ReadonlyArray
 /** A run that read the whole of what it was to read. */
 const readWell = (run: string) => `${run}.lane = 'live' and ${run}.kind in ('full', 'incremental')`
 
+/**
+ * Of each resource and lane: which runs may go at all, by the number that they are below. Runs that begin meanwhile only
+ * raise these, so that they hold for a whole pass: looked up for each run, they would be as slow as Postgres guesses wrong.
+ */
+const runsNeeded = `
+  select company_id::text as company_id, resource, lane,
+         max(id) filter (where place = ${runsKept})::text as newest,
+         max(id) filter (where ${readWell("r")} and status = 'done')::text as read_well,
+         max(id) filter (where ${readWell("r")} and kind = 'full' and status in ('done', 'quarantined'))::text as read_whole
+    from (select *, row_number() over (partition by company_id, resource, lane order by id desc) as place
+            from tributary.runs) r
+   group by company_id, resource, lane`
+
 /** Looks at a batch of old runs, from the oldest on, and removes those that nobody needs. */
 const removeRuns = `
   with old as materialized (
@@ -72,16 +85,14 @@ const removeRuns = `
      where r.ended_at < $1::timestamptz and (r.ended_at, r.id) > ($2::timestamptz, $3::bigint)
      order by r.ended_at, r.id limit ${batchRows}),
   gone as (
-    delete from tributary.runs r using old
+    delete from tributary.runs r using old,
+           jsonb_to_recordset($4::text::jsonb) as needed(
+             company_id bigint, resource text, lane text, newest bigint, read_well bigint, read_whole bigint)
      where r.id = old.id and r.status <> 'running'
-       and exists (select from tributary.runs n where n.company_id = r.company_id and n.resource = r.resource
-                      and n.lane = r.lane and n.id > r.id order by n.id offset ${runsKept - 1} limit 1)
-       and (not (${readWell("r")} and r.status = 'done')
-            or exists (select from tributary.runs n where n.company_id = r.company_id and n.resource = r.resource
-                          and ${readWell("n")} and n.status = 'done' and n.id > r.id))
-       and (not (${readWell("r")} and r.kind = 'full' and r.status in ('done', 'quarantined'))
-            or exists (select from tributary.runs n where n.company_id = r.company_id and n.resource = r.resource
-                          and n.lane = 'live' and n.kind = 'full' and n.status in ('done', 'quarantined') and n.id > r.id))
+       and needed.company_id = r.company_id and needed.resource = r.resource and needed.lane = r.lane
+       and r.id < needed.newest
+       and (not (${readWell("r")} and r.status = 'done') or r.id < needed.read_well)
+       and (not (${readWell("r")} and r.kind = 'full' and r.status in ('done', 'quarantined')) or r.id < needed.read_whole)
        and not exists (select from tributary.quarantine q where q.run_id = r.id and q.resolved_at is null)
     returning 1)
   select count(*)::float8 as seen, (select count(*) from gone)::float8 as gone,
@@ -90,6 +101,7 @@ const removeRuns = `
 
 const runs = Effect.fnUntraced(function* (settings: RetentionSettings) {
   const before = yield* cutoff(settings.runsMs)
+  const needed = JSON.stringify(yield* ask(runsNeeded, []))
   let at = "-infinity"
   let id = "0"
   let all = 0
@@ -97,7 +109,8 @@ const runs = Effect.fnUntraced(function* (settings: RetentionSettings) {
     const [batch] = yield* ask<{ seen: number; gone: number; at: string | null; id: string | null }>(removeRuns, [
       before,
       at,
-      id
+      id,
+      needed
     ])
     all += batch!.gone
     if (batch!.seen < batchRows || batch!.at === null || batch!.id === null) return all
