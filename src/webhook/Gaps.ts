@@ -553,6 +553,8 @@ export const wholeWaitMs = (
                            coalesce(requests * 60000 / $4::float8, 0)) / $3::float8)::float8 as "waitMs"
          from tributary.runs
         where company_id = $1 and resource = $2 and lane = 'live' and kind = 'full' and ended_at is not null
+          -- How long one took whose process was gone, nobody knows.
+          and status <> 'abandoned'
         order by id desc limit 1`,
       [companyId, resource, share, requestsPerMinute]
     ),

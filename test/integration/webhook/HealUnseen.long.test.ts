@@ -423,6 +423,10 @@ describe("healing what does not show", () => {
         yield* sql`update tributary.runs set requests = 60 where id = ${runId}`
         const dearer = yield* Gaps.wholeWaitMs(companyId, "items", 1 / 3, 10)
         assert.isAbove(dearer, 15 * 60_000)
+        // One was under way when the machine went down for a week.
+        yield* sql`insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at, ended_at)
+          values (${companyId}, 'items', 'live', 'full', 'abandoned', 99, tributary.now() - interval '7 days', tributary.now())`
+        assert.isAtMost(yield* Gaps.wholeWaitMs(companyId, "items", 1 / 3, null), 60_000)
       })
     )
 
