@@ -7,7 +7,8 @@
 #
 # Every command runs in it: `docker run --rm --env-file .env tributary status`. Postgres is not inside, so DATABASE_URL
 # has to name one. The configuration is /tributary/config/tributary.yaml; the root file system may be read-only.
-# Ports: 8085 takes webhooks and answers /healthz, /readyz and /metrics; 8086 is the page for people. Both listen on
+# Ports: 8085 takes webhooks and answers /healthz, /readyz and (unless --monitoring names another) /metrics; 8086 is the
+# page for people. Both listen on
 # loopback of the container unless told otherwise (--listen, --dashboard); docker-compose.yml shows what that takes.
 
 FROM node:24.21.0-bookworm-slim AS build

@@ -2,7 +2,7 @@
  * The one request budget of a token.
  *
  * Promise: whoever talks to the API takes a permit first; no permit is given before a Retry-After has passed, whoever
- * was told to wait, and no more than the limit are given in any minute, by all processes of the ledger together. Who
+ * was told to wait, as far as `Rule.ts` believes it; a longer one is followed by a probe; and no more than the limit are given in any minute, by all processes of the ledger together. Who
  * waits is served urgent work first, then live by what is due first, then backfills; of every ten permits one is for
  * a backfill that waits. Where the ledger cannot be reached no permit is given: who waits learns it after a while.
  */
@@ -14,7 +14,16 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { type Ledger, type LedgerError, memory } from "./Ledger.ts"
-import { classes, type Grant, type PriorityClass, type Settled } from "./Rule.ts"
+import {
+  believedMs,
+  classes,
+  type Grant,
+  type HoldAsk,
+  type HoldCause,
+  type HoldReport,
+  type PriorityClass,
+  type Settled
+} from "./Rule.ts"
 
 /** For whom a request is made. */
 export interface Priority {
@@ -36,8 +45,11 @@ export class BudgetUnavailable extends Data.TaggedError("BudgetUnavailable")<{ r
   }
 }
 
-/** The source asked everybody to wait for longer than anybody here waits. */
-export class BudgetHeld extends Data.TaggedError("BudgetHeld")<{ readonly retryAfterMs: number }> {
+/** A pause is in force that is longer than anybody here waits. */
+export class BudgetHeld extends Data.TaggedError("BudgetHeld")<{
+  readonly retryAfterMs: number
+  readonly by: HoldReport | null
+}> {
   override get message(): string {
     return `the source asked to wait, still for ${Math.ceil(this.retryAfterMs / 1000)} s`
   }
@@ -52,7 +64,12 @@ export interface BudgetShape {
    * Nobody sends for this long: the source said so. `limit` when it did with a 429: then somebody else uses the token,
    * and the rate is lowered for a while. In force for this process at once, even where the ledger is away.
    */
-  readonly hold: (durationMs: number, cause?: "limit" | "fault") => Effect.Effect<void>
+  readonly hold: (durationMs: number, cause?: "limit" | "fault", by?: HoldCause) => Effect.Effect<void>
+  /**
+   * An attempt that was sent at `sentAt` (the monotonic clock) has ended without a request to wait: answered, or without
+   * an answer. It costs nothing unless it was the probe after a pause.
+   */
+  readonly ended: (request: string, sentAt: number, isAnswered: boolean) => Effect.Effect<void>
 }
 
 export interface BudgetOptions {
@@ -109,6 +126,8 @@ const validMaxMs = 15_000
 const aheadMs = 100
 /** Leased ahead is at most what a minute's limit allows in a tenth of a second. */
 const aheadShare = 600
+/** How long it takes at most until a pause that a person ended is over for this process. */
+const recheckMs = 5_000
 
 interface Waiter {
   readonly dueAt: number
@@ -125,6 +144,17 @@ interface Held {
   readonly until: number
 }
 
+const reportOf = (
+  { agoMs, at, origin, request, statedMs, status }: HoldReport & { readonly at: number },
+  now: number
+) => ({
+  origin,
+  status,
+  request,
+  statedMs,
+  agoMs: agoMs + Math.max(0, now - at)
+})
+
 const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) => {
   const heldMaxMs = options.heldMaxMs ?? Number.POSITIVE_INFINITY
   const unavailableMaxMs = options.unavailableMaxMs ?? unavailableMaxMsDefault
@@ -137,7 +167,13 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
   let held: Held = { leaseId: null, left: 0, used: 0, usedAt: 0, until: 0 }
   let holdUntil = 0
   /** A hold that the ledger does not know yet. */
-  let untold: { readonly until: number; readonly limited: boolean } | null = null
+  let untold: (HoldAsk & { readonly at: number }) | null = null
+  /** Who asked for the pause, and when by this process' clock. */
+  let heldBy: (HoldReport & { readonly at: number }) | null = null
+  let releases: number | null = null
+  let checkedAt = 0
+  /** When the probe was handed out that this process has to report. */
+  let probedAt: number | null = null
   let validMs = validMinMs
   let askedAt = Number.NEGATIVE_INFINITY
   let takenSince = 0
@@ -210,25 +246,66 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
     })
   )
 
-  /** Tells the ledger of a hold that it does not know. */
+  /** Tells the ledger of a hold that it does not know; how long it is believed is the ledger's word. */
   const tell: Effect.Effect<void, LedgerError> = Effect.suspend(() => {
     const telling = untold
     if (telling === null) return Effect.void
-    return Effect.andThen(
-      ledger.hold(Math.max(0, telling.until - now()), telling.limited),
+    const { at, ...asked } = telling
+    return Effect.flatMap(ledger.hold({ ...asked, statedMs: Math.max(0, asked.statedMs - (now() - at)) }), (heldMs) =>
       Effect.sync(() => {
-        if (untold === telling) untold = null
+        if (untold !== telling) return
+        untold = null
+        holdUntil = now() + heldMs
       })
     )
   })
 
-  const hold: BudgetShape["hold"] = (durationMs, cause = "fault") =>
+  const hold: BudgetShape["hold"] = (durationMs, cause = "fault", by) =>
     Effect.suspend(() => {
-      holdUntil = Math.max(holdUntil, now() + durationMs)
-      untold = { until: holdUntil, limited: cause === "limit" || (untold?.limited ?? false) }
+      const at = now()
+      const limited = cause === "limit"
+      const asked: HoldAsk = {
+        origin: by?.origin ?? "source",
+        status: by?.status ?? (limited ? 429 : 503),
+        request: by?.request ?? null,
+        statedMs: durationMs,
+        limited
+      }
+      const endOf = (one: HoldAsk, from: number) => from + Math.min(one.statedMs, believedMs(one, 0))
+      const until = endOf(asked, at)
+      // What the ledger was not told yet goes with it: the longer one, and whether one of them was a 429.
+      const before = untold
+      untold =
+        before !== null && endOf(before, before.at) > until
+          ? { ...before, limited: before.limited || limited }
+          : { ...asked, at, limited: limited || before?.limited === true }
+      // After a pause that is cut comes a probe: no permit from before it is used then.
+      if (until < at + durationMs) held = { ...held, left: 0 }
+      if (until > holdUntil) {
+        holdUntil = until
+        heldBy = {
+          origin: asked.origin,
+          status: asked.status,
+          request: asked.request,
+          statedMs: durationMs,
+          agoMs: 0,
+          at
+        }
+      }
+      checkedAt = at
+      probedAt = null
       wake()
       // Where the ledger is away, it is told before anything is asked of it.
       return Effect.ignore(tell)
+    })
+
+  const ended: BudgetShape["ended"] = (request, sentAt, isAnswered) =>
+    Effect.suspend(() => {
+      if (probedAt === null || sentAt < probedAt) return Effect.void
+      probedAt = null
+      for (const one of classes) askAt[one] = 0
+      // If it fails, another probe is sent after a while.
+      return Effect.andThen(Effect.ignore(ledger.endProbe(request, isAnswered)), Effect.sync(wake))
     })
 
   const settled = (): Settled | null =>
@@ -239,8 +316,12 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
     const permits = grant.granted.urgent + grant.granted.live + grant.granted.backfill
     const arrived = now()
     validMs = Math.min(validMaxMs, Math.max(validMinMs, 4 * (arrived - at)))
+    if (releases !== null && grant.releases !== releases) holdUntil = 0
+    releases = grant.releases
     holdUntil = Math.max(holdUntil, grant.heldMs > 0 ? arrived + grant.heldMs : 0)
-    const isOpen = ledger.perMinute === null && grant.heldMs <= 0
+    if (grant.heldBy !== null) heldBy = { ...grant.heldBy, at: arrived }
+    if (grant.isProbe) probedAt = arrived
+    const isOpen = ledger.perMinute === null && grant.heldMs <= 0 && grant.waitMs === 0
     const isStale = arrived >= at + (isOpen ? ledger.reliedUponMs : askedValidMs)
     if (isOpen) {
       held = { leaseId: null, left: Number.POSITIVE_INFINITY, used: 0, usedAt: 0, until: at + ledger.reliedUponMs }
@@ -281,6 +362,12 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
     failingSince = null
     failures = 0
     accept(grant, at, validMs)
+    if (grant.isProbe && held.used === 0) {
+      // Nobody took it, or it came too late: another one may be sent.
+      probedAt = null
+      held = { ...held, left: 0 }
+      yield* ledger.endProbe("", false)
+    }
     if (grant.heldMs > 0) return
     let isRefused = false
     for (const one of classes) {
@@ -312,6 +399,16 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
     return Effect.ignore(ledger.lease({ wanted: { urgent: 0, live: 0, backfill: 0 }, validMs, settled: giving }))
   })
 
+  /** Asks for nothing, to learn whether the pause still is. */
+  const recheck = Effect.suspend(() => {
+    const at = now()
+    const wanted = { urgent: 0, live: 0, backfill: 0 }
+    return Effect.andThen(
+      tell,
+      Effect.map(ledger.lease({ wanted, validMs, settled: settled() }), (grant) => accept(grant, at, validMs))
+    )
+  }).pipe(Effect.ignore)
+
   const serve = Effect.gen(function* () {
     for (;;) {
       handOut()
@@ -323,8 +420,15 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
       }
       const holdMs = holdUntil - now()
       if (holdMs > 0) {
-        if (holdMs > heldMaxMs) failAll(new BudgetHeld({ retryAfterMs: holdMs }))
-        else yield* pause(holdMs)
+        // A person may have ended the pause meanwhile; a ledger of this process alone knows of none.
+        const isShared = ledger.reliedUponMs < Number.POSITIVE_INFINITY
+        if (isShared && now() >= checkedAt + recheckMs) {
+          checkedAt = now()
+          yield* recheck
+        } else if (holdMs > heldMaxMs) {
+          const by = heldBy === null ? null : reportOf(heldBy, now())
+          failAll(new BudgetHeld({ retryAfterMs: holdMs, by }))
+        } else yield* pause(isShared ? Math.min(holdMs, Math.max(1, checkedAt + recheckMs - now())) : holdMs)
         continue
       }
       const soonest = Math.min(...classes.map((one) => (waiting[one].length > 0 ? askAt[one] : Infinity)))
@@ -338,5 +442,5 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
     Effect.andThen(Effect.ignore(tell), held.left > 0 && held.leaseId !== null ? giveBack : Effect.void)
   )
 
-  return { budget: { take, hold }, serve, end }
+  return { budget: { take, hold, ended }, serve, end }
 }

@@ -7,7 +7,7 @@
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { type Ask, type Grant, guardMs, hold, lease, nothingGiven, windowMs } from "./Rule.ts"
+import { type Ask, endProbe, type Grant, guardMs, hold, type HoldAsk, lease, nothingGiven, windowMs } from "./Rule.ts"
 
 /** The ledger cannot be reached; nothing was granted as far as the caller knows. */
 export class LedgerError extends Data.TaggedError("LedgerError")<{ readonly detail: string }> {}
@@ -17,8 +17,10 @@ export interface Ledger {
   readonly perMinute: number | null
   /** Leases permits. Without a limit every wanted one is granted, unless there is a hold. */
   readonly lease: (ask: Ask) => Effect.Effect<Grant, LedgerError>
-  /** Nobody sends for this long; `limited` when the source answered 429. */
-  readonly hold: (durationMs: number, limited: boolean) => Effect.Effect<void, LedgerError>
+  /** Nobody sends for as long as is believed; answers how long that still is. */
+  readonly hold: (asked: HoldAsk) => Effect.Effect<number, LedgerError>
+  /** What became of the probe that this ledger granted. */
+  readonly endProbe: (request: string, isAnswered: boolean) => Effect.Effect<void, LedgerError>
   /** How long a permit that nobody waits for yet, or the word that there is no hold, may be relied upon. */
   readonly reliedUponMs: number
 }
@@ -45,23 +47,19 @@ export const memory = (options: LedgerOptions): Effect.Effect<Ledger> =>
       reliedUponMs: Number.POSITIVE_INFINITY,
       lease: (ask) =>
         Effect.sync(() => {
-          if (perMinute === null) return unlimited(ask, standing.heldUntil - now())
           const [next, grant] = lease(standing, ask, perMinute, now(), spanMs, (leases += 1n))
           standing = next
           return grant
         }),
-      hold: (durationMs, limited) =>
+      hold: (asked) =>
         Effect.sync(() => {
-          standing = hold(standing, durationMs, limited, perMinute, now(), spanMs)
+          const at = now()
+          standing = hold(standing, asked, perMinute, at, spanMs)
+          return Math.max(0, standing.heldUntil - at)
+        }),
+      endProbe: (request, isAnswered) =>
+        Effect.sync(() => {
+          standing = endProbe(standing, request, isAnswered)
         })
     } satisfies Ledger
   })
-
-/** What is granted without a limit. */
-export const unlimited = ({ wanted }: Ask, heldMs: number): Grant => ({
-  leaseId: null,
-  granted: heldMs > 0 ? { urgent: 0, live: 0, backfill: 0 } : wanted,
-  waitMs: 0,
-  heldMs: Math.max(0, heldMs),
-  effectivePerMinute: Number.POSITIVE_INFINITY
-})

@@ -12,7 +12,8 @@ import * as Redacted from "effect/Redacted"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
-import { type Ledger, LedgerError, type LedgerOptions, spanMsDefault, unlimited } from "./Ledger.ts"
+import { type Ledger, LedgerError, type LedgerOptions, spanMsDefault } from "./Ledger.ts"
+import type { HoldOrigin } from "./Rule.ts"
 
 /** Longer than this a permit is not waited for in one question. */
 const answerTimeoutMs = 10_000
@@ -35,6 +36,13 @@ interface LeaseRow {
   readonly wait_ms: number
   readonly held_ms: number
   readonly effective: number
+  readonly is_probe: boolean
+  readonly release_count: bigint
+  readonly by_origin: HoldOrigin | null
+  readonly by_status: number
+  readonly by_request: string | null
+  readonly by_stated_ms: number
+  readonly by_ago_ms: number
 }
 
 /** The text of Postgres says nothing of a token: only its fingerprint is sent there. */
@@ -60,53 +68,59 @@ export const make = (sql: SqlClient.SqlClient, fingerprint: string, options: Led
     perMinute,
     reliedUponMs,
     lease: (ask) =>
-      perMinute === null
-        ? asked(
-            sql,
-            sql<{ readonly held_ms: number }>`
-            select tributary.budget_ms(held_until) - tributary.budget_ms(tributary.now()) as held_ms
-              from tributary.budgets where fingerprint = ${fingerprint} and held_until is not null`
-          ).pipe(Effect.map((rows) => unlimited(ask, rows[0]?.held_ms ?? 0)))
-        : asked(
-            sql,
-            sql.unsafe<LeaseRow>(
-              `select * from tributary.lease_permits($1, $2, $3::float8, $4::float8, $5, $6, $7, $8, $9, $10::float8)`,
-              [
-                fingerprint,
-                perMinute,
-                spanMs,
-                ask.validMs,
-                ask.wanted.urgent,
-                ask.wanted.live,
-                ask.wanted.backfill,
-                ask.settled?.id ?? null,
-                ask.settled?.used ?? null,
-                ask.settled?.ageMs ?? null
-              ]
-            )
-          ).pipe(
-            Effect.flatMap(([row]) =>
-              row === undefined
-                ? Effect.fail(new LedgerError({ detail: "the question was answered with no row" }))
-                : Effect.succeed({
-                    leaseId: row.lease_id,
-                    granted: { urgent: row.granted_urgent, live: row.granted_live, backfill: row.granted_backfill },
-                    waitMs: row.wait_ms,
-                    heldMs: row.held_ms,
-                    effectivePerMinute: row.effective
-                  })
-            )
-          ),
-    hold: (durationMs, limited) =>
       asked(
         sql,
-        sql.unsafe(`select tributary.hold_budget($1, $2, $3::float8, $4::float8, $5)`, [
-          fingerprint,
-          perMinute,
-          spanMs,
-          durationMs,
-          limited
-        ])
-      ).pipe(Effect.asVoid)
+        sql.unsafe<LeaseRow>(
+          `select * from tributary.lease_budget($1, $2, $3::float8, $4::float8, $5, $6, $7, $8, $9, $10::float8)`,
+          [
+            fingerprint,
+            perMinute,
+            spanMs,
+            ask.validMs,
+            ask.wanted.urgent,
+            ask.wanted.live,
+            ask.wanted.backfill,
+            ask.settled?.id ?? null,
+            ask.settled?.used ?? null,
+            ask.settled?.ageMs ?? null
+          ]
+        )
+      ).pipe(
+        Effect.flatMap(([row]) =>
+          row === undefined
+            ? Effect.fail(new LedgerError({ detail: "the question was answered with no row" }))
+            : Effect.succeed({
+                leaseId: row.lease_id,
+                granted: { urgent: row.granted_urgent, live: row.granted_live, backfill: row.granted_backfill },
+                waitMs: row.wait_ms,
+                heldMs: row.held_ms,
+                effectivePerMinute: row.effective,
+                heldBy:
+                  row.by_origin === null
+                    ? null
+                    : {
+                        origin: row.by_origin,
+                        status: row.by_status,
+                        request: row.by_request,
+                        statedMs: row.by_stated_ms,
+                        agoMs: row.by_ago_ms
+                      },
+                isProbe: row.is_probe,
+                releases: Number(row.release_count)
+              })
+        )
+      ),
+    hold: (hold) =>
+      asked(
+        sql,
+        sql.unsafe<{ readonly held: number }>(
+          `select tributary.report_hold($1, $2, $3::float8, $4::float8, $5, $6, $7, $8) as held`,
+          [fingerprint, perMinute, spanMs, hold.statedMs, hold.limited, hold.origin, hold.status, hold.request]
+        )
+      ).pipe(Effect.map(([row]) => row?.held ?? 0)),
+    endProbe: (request, isAnswered) =>
+      asked(sql, sql.unsafe(`select tributary.end_probe($1, $2, $3)`, [fingerprint, request, isAnswered])).pipe(
+        Effect.asVoid
+      )
   }
 }

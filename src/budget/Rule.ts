@@ -12,6 +12,10 @@
  * - backfills go at an even pace from the beginning, and yield to whoever waits with something nearer; but of every ten
  *   permits one is theirs, so that they are never starved.
  * While the effective rate is lowered after a 429, everybody goes at the even pace.
+ *
+ * A Retry-After is obeyed to the letter up to a bound that depends on who sent it: 24 h with the error body of the API,
+ * 1 h for a 429 without it, 1 min for another answer without it, four times that after each probe that met the same, up
+ * to 1 h. After a pause that ended before its Retry-After one permit is granted, the probe; the others follow its answer.
  */
 
 /** How near a broken promise is. */
@@ -40,11 +44,46 @@ export interface CountedLease {
   readonly countedUntil: number
 }
 
+/** Who asked for a pause: `source` with the error body of the API; `intermediary` without (a proxy, a firewall). */
+export type HoldOrigin = "source" | "intermediary"
+
+/** The answer that asked for a pause. */
+export interface HoldCause {
+  readonly origin: HoldOrigin
+  readonly status: number
+  /** Method and path of the request; null where an earlier version did not say. */
+  readonly request: string | null
+}
+
+/** A pause as an answer asked for it. */
+export interface HoldAsk extends HoldCause {
+  /** Its Retry-After. */
+  readonly statedMs: number
+  /** Whether it counts as a 429 of the token: then others use it too. */
+  readonly limited: boolean
+}
+
+/** A pause that is in force: who asked for it, for how long, and how long ago. */
+export interface HoldReport extends HoldCause {
+  readonly statedMs: number
+  readonly agoMs: number
+}
+
 /** What is known of one token; times in milliseconds of whoever keeps it. */
 export interface Standing {
   readonly leases: ReadonlyArray<CountedLease>
   readonly lowered: { readonly to: number; readonly at: number } | null
   readonly heldUntil: number
+  /** The answer that asked for the last pause, and when it came. */
+  readonly heldBy: (HoldCause & { readonly statedMs: number; readonly at: number }) | null
+  /** Pauses in a row that ended before their Retry-After. */
+  readonly cutHolds: number
+  /** A probe is under way; another one may be sent after this time. */
+  readonly probeUntil: number | null
+  /** A request whose long Retry-After pauses no other request, since others were answered. */
+  readonly exemptRequest: string | null
+  /** How often a person ended a pause. */
+  readonly releases: number
   readonly pacedAt: number | null
   /** Until when somebody of the class is known to wait. */
   readonly waitsUntil: ByClass<number | null>
@@ -54,6 +93,11 @@ export const nothingGiven: Standing = {
   leases: [],
   lowered: null,
   heldUntil: 0,
+  heldBy: null,
+  cutHolds: 0,
+  probeUntil: null,
+  exemptRequest: null,
+  releases: 0,
   pacedAt: null,
   waitsUntil: { urgent: null, live: null, backfill: null }
 }
@@ -80,7 +124,14 @@ export interface Grant {
   /** How long nobody may send; nothing is granted then. */
   readonly heldMs: number
   readonly effectivePerMinute: number
+  /** Who asked for the pause; null where there is none, or where nothing is known of it. */
+  readonly heldBy: HoldReport | null
+  /** The one permit after a pause that was cut: what becomes of it is to be reported. */
+  readonly isProbe: boolean
+  readonly releases: number
 }
+
+type Permits = Omit<Grant, "heldBy" | "isProbe" | "releases">
 
 /** As Postgres keeps a time. */
 const toMicros = (ms: number) => Math.round(ms * 1000) / 1000
@@ -100,15 +151,14 @@ const settle = (leases: ReadonlyArray<CountedLease>, settled: Settled | null, no
     return [{ ...lease, permits, backfill: Math.min(lease.backfill, settled.used), countedUntil }]
   })
 
-/** Answers an ask; `newId` is for the lease, if there is one. */
-export const lease = (
+const permitsOf = (
   standing: Standing,
   ask: Ask,
   perMinute: number,
   nowMs: number,
   spanMs: number,
   newId: bigint
-): readonly [Standing, Grant] => {
+): readonly [Standing, Permits] => {
   const { wanted } = ask
   const leases = settle(standing.leases, ask.settled, nowMs, spanMs)
     .filter(({ countedUntil }) => countedUntil > nowMs)
@@ -196,20 +246,116 @@ export const lease = (
   ]
 }
 
-/** Nobody sends for this long; `limited` when that was a 429, which means that others use the same token. */
+/** What is granted without a limit. */
+const unlimited = (wanted: ByClass<number>, heldMs: number): Permits => ({
+  leaseId: null,
+  granted: heldMs > 0 ? { urgent: 0, live: 0, backfill: 0 } : wanted,
+  waitMs: 0,
+  heldMs,
+  effectivePerMinute: Number.POSITIVE_INFINITY
+})
+
+/** Answers an ask; `newId` is for the lease, if there is one. Without a limit every wanted permit is granted. */
+export const lease = (
+  before: Standing,
+  ask: Ask,
+  perMinute: number | null,
+  nowMs: number,
+  spanMs: number,
+  newId: bigint
+): readonly [Standing, Grant] => {
+  const { urgent, live, backfill } = ask.wanted
+  const standing = { ...before, heldUntil: Math.min(before.heldUntil, nowMs + believedMaxMs) }
+  const { cutHolds, heldBy, heldUntil, probeUntil, releases } = standing
+  const isProbing = cutHolds > 0 && heldUntil <= nowMs && urgent + live + backfill > 0
+  const isProbeOut = isProbing && probeUntil !== null && probeUntil > nowMs && probeUntil <= nowMs + probeMs
+  const one = (isWanted: boolean) => (!isProbeOut && isWanted ? 1 : 0)
+  const wanted = isProbing
+    ? { urgent: one(urgent > 0), live: one(urgent === 0 && live > 0), backfill: one(urgent === 0 && live === 0) }
+    : ask.wanted
+  const [next, permits] =
+    perMinute === null
+      ? [standing, unlimited(wanted, Math.max(0, heldUntil - nowMs))]
+      : permitsOf(standing, { ...ask, wanted }, perMinute, nowMs, spanMs, newId)
+  const isProbe = isProbing && classes.some((each) => permits.granted[each] > 0)
+  return [
+    isProbe ? { ...next, probeUntil: nowMs + probeMs } : next,
+    {
+      ...permits,
+      waitMs: isProbe || isProbeOut ? 1000 : permits.waitMs,
+      heldBy:
+        permits.heldMs > 0 && heldBy !== null
+          ? {
+              origin: heldBy.origin,
+              status: heldBy.status,
+              request: heldBy.request,
+              statedMs: heldBy.statedMs,
+              agoMs: Math.max(0, nowMs - heldBy.at)
+            }
+          : null,
+      isProbe,
+      releases
+    }
+  ]
+}
+
+/** No pause is longer, whatever asked for it. */
+export const believedMaxMs = 24 * 3_600_000
+const foreignMaxMs = 3_600_000
+const foreignFirstMs = 60_000
+/** What a clock and a database can hold, with room. */
+const statedMaxMs = 1e12
+/** A probe that is not answered within this time is followed by another one. */
+const probeMs = 60_000
+
+/** How much of a Retry-After is believed after so many pauses that were cut. */
+export const believedMs = ({ limited, origin }: Pick<HoldAsk, "limited" | "origin">, level: number): number => {
+  if (origin === "source") return believedMaxMs
+  return limited ? foreignMaxMs : Math.min(foreignMaxMs, foreignFirstMs * 4 ** Math.min(level, 10))
+}
+
+/** Nobody sends for as long as is believed; a 429 beside that lowers the rate, since others use the same token. */
 export const hold = (
   standing: Standing,
-  durationMs: number,
-  limited: boolean,
+  asked: HoldAsk,
   perMinute: number | null,
   nowMs: number,
   spanMs: number
 ): Standing => {
-  const heldUntil = Math.max(standing.heldUntil, toMicros(nowMs + durationMs))
-  const { lowered } = standing
+  const { limited, origin, request, status } = asked
+  const statedMs = Math.min(Math.max(asked.statedMs, 0), statedMaxMs)
   // Requests that were on their way together are one sign, not many.
-  const isNews = nowMs >= standing.heldUntil && (lowered === null || nowMs >= lowered.at + spanMs / 6)
-  if (!limited || perMinute === null || !isNews) return { ...standing, heldUntil }
+  const isNews = nowMs >= standing.heldUntil
+  const cutBefore = standing.cutHolds
+  const maxMs = believedMs(asked, isNews ? cutBefore : Math.max(0, cutBefore - 1))
+  const isCut = statedMs > maxMs
+  const isExempt = request !== null && request === standing.exemptRequest
+  if (isCut && isExempt && origin === "intermediary" && !limited) return standing
+  const until = toMicros(nowMs + Math.min(statedMs, maxMs))
+  const isLonger = until > standing.heldUntil
+  const next: Standing = {
+    ...standing,
+    heldUntil: isLonger ? until : standing.heldUntil,
+    heldBy: isLonger ? { origin, status, request, statedMs, at: nowMs } : standing.heldBy,
+    cutHolds: !isCut ? cutBefore : isNews ? cutBefore + 1 : Math.max(1, cutBefore),
+    probeUntil: null
+  }
+  const { lowered } = standing
+  if (!limited || perMinute === null || !isNews || (lowered !== null && nowMs < lowered.at + spanMs / 6)) return next
   const to = Math.max(Math.ceil(perMinute / 10), 0.75 * effectiveOf(standing, perMinute, nowMs, spanMs))
-  return { ...standing, heldUntil, lowered: { to, at: heldUntil } }
+  return { ...next, lowered: { to, at: next.heldUntil } }
+}
+
+/** What became of the probe: answered, so that all may send again, or unknown, so that another one may be sent. */
+export const endProbe = (standing: Standing, request: string, isAnswered: boolean): Standing => {
+  const { exemptRequest, heldBy } = standing
+  if (standing.probeUntil === null) return standing
+  if (!isAnswered) return { ...standing, probeUntil: null }
+  const isForeign = heldBy?.origin === "intermediary" && heldBy.status !== 429
+  return {
+    ...standing,
+    cutHolds: 0,
+    probeUntil: null,
+    exemptRequest: heldBy?.request === request ? null : isForeign ? heldBy.request : exemptRequest
+  }
 }

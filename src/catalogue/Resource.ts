@@ -133,6 +133,8 @@ export interface Resource {
   readonly specials: ReadonlyArray<Special>
   /** Whose changes announce changes here; null when nobody's do. */
   readonly parent: Parent | null
+  /** Fields whose change alone makes no new version; from the configuration. */
+  readonly ignoredFields: ReadonlyArray<string>
   /** The table's name in the warehouse where it is not the path. */
   readonly table: string | null
   /** Fields by name. */
@@ -197,6 +199,7 @@ export const resource = (spec: ResourceSpec): Resource => {
     capped: spec.capped ?? false,
     specials: spec.specials ?? [],
     parent: spec.parent ?? null,
+    ignoredFields: [],
     table: null,
     field: new Map(fields.map((field) => [field.name, field]))
   }

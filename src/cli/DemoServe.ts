@@ -38,7 +38,7 @@ const changeEveryMs = 6_000
 
 const notListening = ({ message }: ListenError) => new CommandFailed({ code: exitCode.configuration, message })
 
-/** Begins to serve; answers the address of the page. Everything ends with the scope. */
+/** Begins to serve; answers the address of the page, by which things can be done there. Everything ends with the scope. */
 export const begin = Effect.fn("DemoServe.begin")(function* (
   living: LivingDemo
 ): Effect.fn.Return<string, CommandFailed | ReferenceFailed, Source | Scope.Scope | Database | SqlClient.SqlClient> {
@@ -75,7 +75,7 @@ export const begin = Effect.fn("DemoServe.begin")(function* (
     )
   }
   yield* Effect.forkScoped(life(living))
-  return page.url
+  return page.link ?? page.url
 })
 
 /** What happens at the source: an order is accepted and the event of it delivered, and now and then something else changes. */

@@ -4,6 +4,7 @@
  */
 import * as Data from "effect/Data"
 import * as Runtime from "effect/Runtime"
+import type { Failure } from "../pipeline/Outcome.ts"
 import type { SyncReport } from "../pipeline/Sync.ts"
 
 export const exitCode = { ok: 0, usage: 1, configuration: 2, refused: 3, incomplete: 4, fault: 5 } as const
@@ -21,6 +22,15 @@ export class CommandFailed extends Data.TaggedError("CommandFailed")<{
   }
 }
 
+/** What failures mean for the exit code: the one that a person has to act on first; null when there is none. */
+export const codeOfFailures = (
+  failures: ReadonlyArray<Pick<Failure, "refused" | "isConfiguration">>
+): ExitCode | null => {
+  if (failures.some(({ isConfiguration }) => isConfiguration === true)) return exitCode.configuration
+  if (failures.some(({ refused }) => refused)) return exitCode.refused
+  return failures.length > 0 ? exitCode.fault : null
+}
+
 /** What a sync's report means for the exit code. */
 export const codeOf = (report: SyncReport): ExitCode => {
   const failures = report.companies.flatMap((company) => [
@@ -28,8 +38,8 @@ export const codeOf = (report: SyncReport): ExitCode => {
     // A resource that nobody asked for by name and that the token may not read is no failure of the sync.
     ...company.outcomes.flatMap(({ status, failure }) => (failure === null || status === "skipped" ? [] : [failure]))
   ])
-  if (failures.some((failure) => failure.refused)) return exitCode.refused
-  if (failures.length > 0) return exitCode.fault
+  const failed = codeOfFailures(failures)
+  if (failed !== null) return failed
   const incomplete = report.companies.some((company) =>
     company.outcomes.some((outcome) => outcome.status === "quarantined")
   )

@@ -12,6 +12,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { Operation } from "../push/Push.ts"
+import * as PushHold from "../push/PushHold.ts"
 import * as PutBack from "../push/PutBack.ts"
 import * as Refused from "../push/Refused.ts"
 import * as Status from "../push/Status.ts"
@@ -54,6 +55,29 @@ export const status = Command.make(
   Command.withExamples([
     { command: "tributary push status", description: "The newest pushes, the outbox, and requests under way" },
     { command: "tributary push status 3 --json", description: "One push, for a machine" }
+  ])
+)
+
+export const release = Command.make(
+  "release",
+  { config, json },
+  Effect.fn(function* (flags) {
+    const held = yield* reported(
+      Effect.gen(function* () {
+        const settings = yield* configuration(flags.config)
+        return yield* Warehouse.provide(
+          Effect.tap(PushHold.read, (reason) => (reason === null ? Effect.void : PushHold.release)),
+          settings
+        )
+      })
+    )
+    if (flags.json) return yield* Output.print(Output.toJson({ released: held !== null, held }))
+    yield* Output.print(held === null ? "No push was held" : `Pushes go on; they were held because ${held}`)
+  })
+).pipe(
+  Command.withDescription("Let pushes go on that are held since the database was restored or the source was replaced"),
+  Command.withExamples([
+    { command: "tributary push release", description: "After you have compared what waits with the source" }
   ])
 )
 

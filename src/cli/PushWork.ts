@@ -20,7 +20,7 @@ import * as Pusher from "../push/Pusher.ts"
 import * as Status from "../push/Status.ts"
 import * as Bars from "./Bars.ts"
 import { catalogueOf } from "./Effective.ts"
-import { CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
+import { codeOfFailures, CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as PushProgress from "./PushProgress.ts"
 import * as PushTold from "./PushTold.ts"
@@ -74,7 +74,7 @@ export const lacking = (resource: Resource, operation: Operation, { scopes }: Id
 export const stopped = Effect.fnUntraced(function* (failure: Failure) {
   yield* Output.note(`tributary: ${Output.shown(failure.message)}`)
   yield* Output.note(`  what to do: ${Output.shown(failure.remedy)}`)
-  return yield* new CommandFailed({ code: failure.refused ? exitCode.refused : exitCode.fault, message: "" })
+  return yield* new CommandFailed({ code: codeOfFailures([failure]) ?? exitCode.fault, message: "" })
 })
 
 // ----------------------------------------------------------------------------------------------------- pushing rows
@@ -154,8 +154,9 @@ export const work = Effect.fnUntraced(function* (options: Work) {
 })
 
 const codeOf = ({ status, failure, counts, knownOpen }: Worked): ExitCode => {
-  if (failure?.refused === true) return exitCode.refused
-  if (failure !== null || status === "stopped" || knownOpen.sending > 0) return exitCode.fault
+  const failed = codeOfFailures(failure === null ? [] : [failure])
+  if (failed !== null) return failed
+  if (status === "stopped" || knownOpen.sending > 0) return exitCode.fault
   const incomplete = counts.refused + counts.different + knownOpen.refused + knownOpen.different
   return incomplete > 0 ? exitCode.incomplete : exitCode.ok
 }

@@ -3,15 +3,17 @@
  * whoever shows that at work; and {@link besides} for `serve` alone what syncs by schedule, counts, removes what is old
  * and shows pages.
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
+import type { Resource } from "../catalogue/Resource.ts"
 import type { CompanyConfiguration, Configuration, ConfigurationError } from "../configuration/Configuration.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import { fingerprintOf } from "../budget/PostgresLedger.ts"
 import type { Dashboard } from "../dashboard/Dashboard.ts"
 import * as Overlay from "../model/Overlay.ts"
-import { tableOf } from "../model/Table.ts"
+import { type Table, tableOf } from "../model/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import * as PushFigures from "../push/Figures.ts"
 import * as Keep from "../push/Keep.ts"
@@ -42,6 +44,9 @@ export const secretsOf = ({ name, token, webhookSecrets }: CompanyConfiguration)
   configured: webhookSecrets
 })
 
+/** A column that was learnt since then is met as TableChanged, and the run is tried again. */
+const tablesSharedMs = 500
+
 /** The companies of these names (all of them when there are none), connected. Nothing is asked of the source yet. */
 export const companies = Effect.fnUntraced(function* (settings: Configuration, names: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
@@ -55,13 +60,26 @@ export const companies = Effect.fnUntraced(function* (settings: Configuration, n
     acceptDeletions: false
   })
   const configured = new Map(settings.companies.map((company) => [company.name, company]))
+  const clock = yield* Clock.Clock
+  const nowMs = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  /** Companies with the same resources have the same tables: of hundreds, one asks the warehouse. */
+  const read = new Map<string, { readonly tables: ReadonlyMap<string, Table>; readonly atMs: number }>()
+  const tablesOf = (resources: ReadonlyArray<Resource>) => {
+    const key = resources.map(({ path }) => path).join(" ")
+    const anew = Overlay.resources(catalogue, resources).pipe(
+      Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource, settings.datasets)]))),
+      Effect.tap((tables) => Effect.sync(() => read.set(key, { tables, atMs: nowMs() }))),
+      Effect.provideService(SqlClient.SqlClient, sql)
+    )
+    return Effect.suspend((): typeof anew | Effect.Effect<ReadonlyMap<string, Table>> => {
+      const last = read.get(key)
+      return last !== undefined && nowMs() - last.atMs < tablesSharedMs ? Effect.succeed(last.tables) : anew
+    })
+  }
   return targets.map(({ name, connector, resources }): Company => ({
     name,
     connector,
-    tables: Overlay.resources(catalogue, resources).pipe(
-      Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource, settings.datasets)]))),
-      Effect.provideService(SqlClient.SqlClient, sql)
-    ),
+    tables: tablesOf(resources),
     engine: settings.engine,
     batchRecordsMax: settings.batchRecordsMax,
     requestsPerMinute: settings.requestsPerMinute,
@@ -109,7 +127,10 @@ export const besides = Effect.fnUntraced(function* (
         what: "sampling the budgets",
         run: Samples.keep([...new Set(shown(companies).map(({ fingerprint }) => fingerprint))])
       },
-      { what: "the removal of what is old", run: Retention.keep(retention) },
+      {
+        what: "the removal of what is old",
+        run: Retention.keep(retention, { dataset: datasets.history, historyMs: retention.historyMs })
+      },
       ...(dashboard === null ? [] : [{ what: "the page", run: dashboard.within(shown(companies)), isEarly: true }])
     ],
     figures: (companies) =>
@@ -132,10 +153,18 @@ export const service = Effect.fnUntraced(function* (
   more?: Besides
 ): Effect.fn.Return<Service, never, Source> {
   const source = yield* Source
-  const { webhooks } = settings
+  const { webhooks, monitoring } = settings
   return {
     reader: yield* source.deliveries,
-    listen: { host: webhooks.host, port: webhooks.port, tls: webhooks.tls, bodyBytesMax: webhooks.bodyBytesMax },
+    listen: {
+      host: webhooks.host,
+      port: webhooks.port,
+      tls: webhooks.tls,
+      bodyBytesMax: webhooks.bodyBytesMax,
+      connectionsPerAddressMax: webhooks.connectionsPerAddressMax,
+      monitoring: monitoring.listen,
+      metricsToken: monitoring.token
+    },
     window: { toleranceMs: webhooks.toleranceMs, aheadMs: webhooks.aheadMs },
     publicUrl: webhooks.publicUrl,
     keepMs: webhooks.keepMs,

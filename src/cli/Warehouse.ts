@@ -8,10 +8,16 @@ import * as Layer from "effect/Layer"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { layerPostgres } from "../budget/Budgets.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
+import { ReaderOptions } from "../model/Reader.ts"
+import { datasetsDefault } from "../model/Table.ts"
 import { Database, sqlLayer } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { EmbeddedPostgresError } from "../postgres/EmbeddedPostgres.ts"
 import * as Migrations from "../postgres/Migrations.ts"
+
+/** What names a warehouse, who may read it, and how many connections a process opens there. */
+export type Place = Pick<Configuration, "databaseUrl" | "home"> &
+  Partial<Pick<Configuration, "readerUrl" | "datasets" | "connectionsMax">>
 
 export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.MigrationError
 
@@ -20,15 +26,18 @@ export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.
  * shares the token's budget with every process on the same warehouse.
  */
 export const layer = (
-  configuration: Pick<Configuration, "databaseUrl" | "home">
+  configuration: Place
 ): Layer.Layer<Database | PgClient.PgClient | SqlClient.SqlClient, WarehouseError> => {
+  const { connectionsMax = null } = configuration
   const database: Layer.Layer<Database, WarehouseError> =
     configuration.databaseUrl === null
-      ? Database.layerEmbedded({ root: join(configuration.home, "postgres") })
-      : Database.layerUrl(configuration.databaseUrl)
+      ? Database.layerEmbedded({ root: join(configuration.home, "postgres"), connectionsMax })
+      : Database.layerUrl(configuration.databaseUrl, { connectionsMax })
   const migrated = Layer.effectDiscard(Migrations.ensure())
   const sql = migrated.pipe(Layer.provideMerge(sqlLayer), Layer.provideMerge(database))
-  return layerPostgres.pipe(Layer.provideMerge(sql))
+  const { readerUrl: url = null, datasets = datasetsDefault } = configuration
+  const reader = Layer.succeed(ReaderOptions, { url, datasets })
+  return layerPostgres.pipe(Layer.provideMerge(sql), Layer.provideMerge(reader))
 }
 
 /** Where the demo keeps its own warehouse, apart from real records. */
@@ -39,10 +48,8 @@ export const told = (error: WarehouseError): string =>
   error._tag === "EmbeddedPostgresError" && error.hint !== undefined ? `${error.message}; ${error.hint}` : error.message
 
 /** The place of a warehouse with or without `--demo`. */
-export const placeOf = (configuration: Configuration, demo: boolean): Pick<Configuration, "databaseUrl" | "home"> =>
-  demo ? { databaseUrl: null, home: demoHome(configuration) } : configuration
+export const placeOf = (configuration: Configuration, demo: boolean): Place =>
+  demo ? { databaseUrl: null, home: demoHome(configuration), datasets: configuration.datasets } : configuration
 
-export const provide = <A, E, R>(
-  effect: Effect.Effect<A, E, R>,
-  configuration: Pick<Configuration, "databaseUrl" | "home">
-) => Effect.provide(effect, layer(configuration))
+export const provide = <A, E, R>(effect: Effect.Effect<A, E, R>, configuration: Place) =>
+  Effect.provide(effect, layer(configuration))

@@ -21,7 +21,7 @@ import {
 } from "../pipeline/Plan.ts"
 import { type Range, rangeOf, since, until } from "./backfill.ts"
 import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
-import { CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
+import { codeOfFailures, CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Sync from "./sync.ts"
 import * as Warehouse from "./Warehouse.ts"
@@ -248,9 +248,8 @@ export const codeOf = (report: PlanCommandReport): ExitCode => {
     ...(company.failure === null ? [] : [company.failure]),
     ...company.resources.flatMap(({ failure }) => (failure === null ? [] : [failure]))
   ])
-  if (failures.some(({ refused }) => refused)) return exitCode.refused
   if (failures.some(({ kind }) => kind === "CompanyUnknown")) return exitCode.configuration
-  return failures.length > 0 ? exitCode.fault : exitCode.ok
+  return codeOfFailures(failures) ?? exitCode.ok
 }
 
 export const command = Command.make(

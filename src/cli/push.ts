@@ -191,7 +191,7 @@ export const command = Command.make(
     yield* PushWork.tell([worked.ended], flags.json, ([told]) => ({ ...told, ...worked.taken }))
   })
 ).pipe(
-  Command.withSubcommands([PushAfter.status, PushAfter.retry, PushAfter.exportRefused]),
+  Command.withSubcommands([PushAfter.status, PushAfter.retry, PushAfter.exportRefused, PushAfter.release]),
   Command.withDescription("Write records to the source: each at most once, whatever is interrupted or repeated"),
   Command.withExamples([
     {

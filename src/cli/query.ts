@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import pg from "pg"
-import { Database } from "../postgres/Database.ts"
+import * as Reader from "../model/Reader.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { config, configuration, demoWarehouse, json, reported } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
@@ -21,21 +21,54 @@ const asText: pg.CustomTypesConfig = {
   getTypeParser: (() => (text: string) => text) as typeof pg.types.getTypeParser
 }
 
-/** Runs one statement in a read-only transaction. */
+const reads = "select, values, table, with, explain or show"
+
+/** Runs one statement as the reader. What cannot stand behind a cursor is refused by its syntax. */
 export const read = Effect.fn("query.read")(function* (text: string) {
-  const database = yield* Database
-  const client = yield* database.connect
-  const send = <A>(promise: () => Promise<A>) => Effect.tryPromise({ try: promise, catch: DatabaseError.from("query") })
-  yield* send(() => client.query("begin transaction read only"))
-  const result = yield* send(() =>
-    client.query<Array<string | null>>({ text, rowMode: "array", types: asText } as pg.QueryArrayConfig)
-  )
-  yield* send(() => client.query("rollback"))
+  const client = yield* Reader.connect
+  // With a name it is prepared, and what is prepared is one statement.
+  const send = (statement: string) =>
+    Effect.tryPromise({
+      try: () =>
+        client.query<Array<string | null>>({
+          name: "statement",
+          text: statement,
+          rowMode: "array",
+          types: asText
+        } as pg.QueryArrayConfig),
+      catch: DatabaseError.from("query")
+    })
+  const statement = text.trim().replace(/;\s*$/, "")
+  const isDirect = /^(?:explain|show)\b/i.test(statement)
+  if (!isDirect) yield* Effect.mapError(send(`declare statement no scroll cursor for ${statement}`), asSentence)
+  const result = isDirect
+    ? yield* Effect.mapError(send(statement), asSentence)
+    : yield* Effect.tryPromise({
+        try: () =>
+          client.query<Array<string | null>>({
+            text: "fetch all from statement",
+            rowMode: "array",
+            types: asText
+          } as pg.QueryArrayConfig),
+        catch: DatabaseError.from("query")
+      })
   return {
     columns: result.fields.map((field) => ({ name: field.name, oid: field.dataTypeID })),
     rows: result.rows
   } satisfies QueryResult
 }, Effect.scoped)
+
+const syntaxError = "42601"
+
+const asSentence = (error: DatabaseError): DatabaseError =>
+  error.code === syntaxError
+    ? new DatabaseError({
+        operation: error.operation,
+        code: error.code,
+        message: `query runs one statement that reads (${reads}): ${error.message}`,
+        isRetryable: false
+      })
+    : error
 
 const oids = (...names: ReadonlyArray<keyof typeof pg.types.builtins>): ReadonlySet<number> =>
   new Set(names.map((name): number => pg.types.builtins[name]))
@@ -73,7 +106,9 @@ export const toTable = ({ columns, rows }: QueryResult): string =>
 export const command = Command.make(
   "query",
   {
-    sql: Argument.String("sql").pipe(Argument.withDescription("One SQL statement; it runs in a read-only transaction")),
+    sql: Argument.String("sql").pipe(
+      Argument.withDescription("One SQL statement that reads; it runs as the reader, in a read-only transaction")
+    ),
     config,
     demo: demoWarehouse,
     json

@@ -76,6 +76,13 @@ export const command = Command.make(
       Flag.withMetavar("HOST:PORT"),
       Flag.optional
     ),
+    monitoring: Flag.String("monitoring").pipe(
+      Flag.withDescription(
+        "Where health and metrics are answered (default: monitoring.listen, else with the deliveries)"
+      ),
+      Flag.withMetavar("HOST:PORT"),
+      Flag.optional
+    ),
     dashboard: Flag.String("dashboard").pipe(
       Flag.withDescription("Where the page for people is, or off (default: dashboard.listen, else 127.0.0.1:8086)"),
       Flag.withMetavar("HOST:PORT"),
@@ -93,6 +100,7 @@ export const command = Command.make(
         {
           config: Option.getOrUndefined(flags.config),
           listen: Option.getOrUndefined(flags.listen),
+          monitoring: Option.getOrUndefined(flags.monitoring),
           dashboard: Option.getOrUndefined(flags.dashboard)
         },
         process.env
@@ -104,13 +112,13 @@ export const command = Command.make(
       const reader = yield* (yield* Source).deliveries
       const warehouse = Warehouse.layer(settings)
       const version = yield* Version
-      const { service, dashboard } = yield* Effect.gen(function* () {
+      const { service, page } = yield* Effect.gen(function* () {
         // Before the service, so that it ends after it and says meanwhile that the warehouse is away.
         const page = settings.dashboard === null ? null : yield* pageAt(settings.dashboard, settings.datasets, version)
         const besides = yield* Receiving.besides(settings, page)
         const options = yield* Receiving.service(settings, names, warehouse, besides)
         const always = yield* ScheduleFigures.ofProcess(version)
-        return { service: yield* Service.start({ ...options, always }), dashboard: page?.url ?? null }
+        return { service: yield* Service.start({ ...options, always }), page }
       }).pipe(
         Effect.catchTag("ListenError", (error) =>
           Effect.fail(new CommandFailed({ code: exitCode.configuration, message: error.message }))
@@ -120,9 +128,18 @@ export const command = Command.make(
 
       const announce = Effect.gen(function* () {
         const context = yield* service.ready
-        if (flags.json) return yield* Output.print(Output.toJson({ ready: true, listening: service.url, dashboard }))
-        if (dashboard !== null) yield* say(`See how everything stands at ${dashboard}`)
+        if (flags.json)
+          return yield* Output.print(
+            Output.toJson({
+              ready: true,
+              listening: service.url,
+              dashboard: page?.url ?? null,
+              link: page?.link ?? null
+            })
+          )
+        if (page !== null) yield* say(`See how everything stands at ${page.link ?? page.url}`)
         for (const { name, resources } of targets) yield* say(scheduleLine(settings, name, resources))
+        if (settings.monitoring.listen !== null) yield* say(`Health and metrics are at ${service.monitoringUrl}`)
         yield* say(`Receiving events at ${service.url}/hooks/<company>`)
         for (const one of settings.companies.filter(({ name }) => names.includes(name))) {
           const events = Receiving.eventsOf(one, settings, reader)

@@ -3,10 +3,17 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as SqlClient from "effect/sql/SqlClient"
+import { tellHold } from "../budget/Hold.ts"
+import { fingerprintOf } from "../budget/PostgresLedger.ts"
+import * as Standing from "../budget/Standing.ts"
+import type { Configuration } from "../configuration/Configuration.ts"
+import { type FieldFinding, isTold, tellFinding } from "../model/FieldFinding.ts"
 import { identifier } from "../model/Identifier.ts"
+import { learnedOverlap } from "../model/Overlap.ts"
 import type { Datasets } from "../model/Table.ts"
 import { control } from "../pipeline/ControlTables.ts"
 import * as Query from "../postgres/Query.ts"
+import * as PushHold from "../push/PushHold.ts"
 import * as PushStatus from "../push/Status.ts"
 import * as ScheduleStatus from "../schedule/Status.ts"
 import * as WebhookStatus from "../webhook/Status.ts"
@@ -33,6 +40,10 @@ export interface ResourceStatus {
   readonly note: string | null
   /** Why the next run reads every record; null when it need not. */
   readonly fullWanted: string | null
+  /** How far before its cursor a scan begins at least because rows were late; what is configured may be longer. */
+  readonly overlapMs: number
+  /** What full scans found out about fields. */
+  readonly findings: ReadonlyArray<FieldFinding>
 }
 
 /** The status of every resource that a run has touched. */
@@ -95,6 +106,13 @@ export const read = Effect.fn("status.read")(function* (datasets: Datasets) {
       .orderBy("c.company_id")
       .orderBy("c.resource")
   )
+  const overlaps = yield* sql.unsafe<{ company: bigint; resource: string; ms: number }>(
+    `select c.company_id as company, c.resource, ${learnedOverlap("c")}::float8 as ms
+       from tributary.checkpoints c where c.lane = 'live' and c.overlap_ms > 0`
+  )
+  const findings = yield* sql<FieldFinding & { company: bigint; resource: string }>`
+    select company_id as company, resource, kind, field, rows::float8 as rows, runs
+      from tributary.field_findings order by resource, kind, field`
   // A resource whose name no table can have stands under another one.
   const mapped = yield* sql<{ path: string; name: string }>`
     select api_name as path, sql_name as name from tributary.names where scope = ''`
@@ -130,7 +148,11 @@ export const read = Effect.fn("status.read")(function* (datasets: Datasets) {
       error: row.error,
       remedy: row.remedy,
       note: row.note,
-      fullWanted: row.full_wanted
+      fullWanted: row.full_wanted,
+      overlapMs: overlaps.find((one) => one.company === row.company_id && one.resource === row.resource)?.ms ?? 0,
+      findings: findings
+        .filter((one) => one.company === row.company_id && one.resource === row.resource && isTold(one))
+        .map(({ field, kind, rows, runs }) => ({ field, kind, rows, runs }))
     }
   })
 })
@@ -267,6 +289,27 @@ export const scheduleLines = ({ processes, tasks }: ScheduleStatus.ScheduleStatu
   })
 }
 
+/** Companies whose requests are paused. */
+const pauses = (settings: Configuration) => {
+  const named = settings.companies.map(({ name, token, url }) => ({
+    name,
+    fingerprint: fingerprintOf(url, token, settings.budgetScope)
+  }))
+  return Effect.map(Standing.read(named.map(({ fingerprint }) => fingerprint)), (standings) =>
+    named.flatMap(({ fingerprint, name }) => {
+      const found = standings.find((one) => one.fingerprint === fingerprint)
+      const until = found?.heldUntil ?? null
+      return until === null ? [] : [{ company: name, until, by: found?.heldBy ?? null }]
+    })
+  )
+}
+
+const pauseLines = (all: Effect.Success<ReturnType<typeof pauses>>): ReadonlyArray<string> =>
+  all.flatMap(({ by, company, until }) => [
+    `  requests of ${company} are paused until ${at(until.toISOString())}: ${by === null ? "an answer asked to wait" : tellHold(by)}`,
+    "    what to do: wait, or when the fault is gone: npx tributary budget release"
+  ])
+
 export const command = Command.make(
   "status",
   { config, demo: demoWarehouse, json },
@@ -275,7 +318,9 @@ export const command = Command.make(
       resources: statuses,
       webhooks,
       outbox,
-      schedule
+      schedule,
+      paused,
+      held
     } = yield* reported(
       Effect.gen(function* () {
         const settings = yield* configuration(flags.config)
@@ -284,14 +329,23 @@ export const command = Command.make(
             resources: read(settings.datasets),
             webhooks: WebhookStatus.read,
             outbox: PushStatus.open,
-            schedule: ScheduleStatus.read
+            schedule: ScheduleStatus.read,
+            paused: pauses(settings),
+            held: PushHold.read
           }),
           Warehouse.placeOf(settings, flags.demo)
         )
       })
     )
-    if (flags.json) return yield* Output.print(Output.toJson({ resources: statuses, schedule, webhooks, outbox }))
-    const beside = [...scheduleLines(schedule), ...outboxLines(outbox), ...webhookLines(webhooks)]
+    if (flags.json)
+      return yield* Output.print(Output.toJson({ resources: statuses, paused, schedule, webhooks, outbox, held }))
+    const beside = [
+      ...pauseLines(paused),
+      ...scheduleLines(schedule),
+      ...(held === null ? [] : [`  ${PushHold.sentence(held)}; what to do: ${PushHold.releaseCommand}`]),
+      ...outboxLines(outbox),
+      ...webhookLines(webhooks)
+    ]
     const tellBeside = Effect.forEach(beside, Output.print, { discard: true })
     if (statuses.length === 0) {
       yield* Output.print("Nothing has been synced yet. Start with: npx tributary sync")
@@ -313,7 +367,14 @@ export const command = Command.make(
         ["right", "left", "right", "right", "right"]
       )
     )
-    for (const { companyId, resource, note, fullWanted } of statuses) {
+    for (const { companyId, resource, note, fullWanted, overlapMs, findings } of statuses) {
+      if (overlapMs > 0) {
+        yield* Output.print(
+          `\n  company ${companyId}, ${resource}: rows were late, so that scans begin ${Output.elapsed(overlapMs)} before the cursor, ` +
+            `half of it for each week without one; to forget it: npx tributary sync ${resource} --reset-overlap`
+        )
+      }
+      for (const finding of findings) yield* Output.print(`\n  company ${companyId}, ${tellFinding(resource, finding)}`)
       if (note !== null) yield* Output.print(`\n  company ${companyId}, ${resource}: ${note}`)
       if (fullWanted !== null) {
         yield* Output.print(`\n  company ${companyId}, ${resource} is read in full by the next run: ${fullWanted}`)

@@ -3,12 +3,14 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import * as SqlClient from "effect/sql/SqlClient"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { CompanyConfiguration, Configuration } from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/Configuration.ts"
 import * as Overlay from "../model/Overlay.ts"
 import type { RunTotals } from "../pipeline/Outcome.ts"
+import * as SourceGuard from "../pipeline/SourceGuard.ts"
 import { sync, type SyncCompany, type SyncOptions, type SyncReport } from "../pipeline/Sync.ts"
 import * as Bars from "./Bars.ts"
 import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
@@ -44,6 +46,8 @@ export interface SyncWish {
   readonly full: boolean
   readonly acceptDeletions: boolean
   readonly acceptRestored?: boolean
+  readonly resetOverlap?: boolean
+  readonly acceptNewSource?: boolean
   readonly backfill?: SyncOptions["backfill"]
 }
 
@@ -73,7 +77,18 @@ export const targets = Effect.fnUntraced(function* (settings: Configuration, wis
     Effect.gen(function* () {
       const resources = yield* resourcesOf(catalogue, company, wish.resources)
       const named = wish.resources.length > 0 || company.resources !== null
-      return { name: company.name, connector: yield* source.connect(company, settings), resources, named }
+      const bare = yield* source.connect(company, settings)
+      // Without a warehouse nothing is written, and nothing is known of an earlier source.
+      const sql = Option.getOrNull(yield* Effect.serviceOption(SqlClient.SqlClient))
+      const connector =
+        sql === null
+          ? bare
+          : yield* Effect.provideService(
+              SourceGuard.guarded(company.name, bare, wish.acceptNewSource ?? false),
+              SqlClient.SqlClient,
+              sql
+            )
+      return { name: company.name, connector, resources, named }
     })
   )
 })
@@ -103,6 +118,9 @@ export const run = Effect.fnUntraced(function* (
     full: wish.full,
     acceptDeletions: wish.acceptDeletions,
     acceptRestored: wish.acceptRestored ?? false,
+    // A person who reads everything again on purpose may do so with an older program.
+    acceptsOlderCatalogue: wish.full && wish.backfill === undefined,
+    resetOverlap: wish.resetOverlap ?? false,
     concurrency: settings.concurrency,
     batchRecordsMax: settings.batchRecordsMax,
     engine: settings.engine,
@@ -177,6 +195,14 @@ export const command = Command.make(
       Flag.withDescription("The source was restored from a backup: what it says now wins over newer versions"),
       Flag.withDefault(false)
     ),
+    resetOverlap: Flag.Boolean("reset-overlap").pipe(
+      Flag.withDescription("Forget the longer overlap that late rows asked for; it halves for each week by itself"),
+      Flag.withDefault(false)
+    ),
+    acceptNewSource: Flag.Boolean("accept-new-source").pipe(
+      Flag.withDescription("The configured source replaces the earlier one: rows become those of the new source"),
+      Flag.withDefault(false)
+    ),
     url,
     config,
     json
@@ -190,7 +216,9 @@ export const command = Command.make(
           companies: flags.company,
           full: flags.full,
           acceptDeletions: flags.acceptDeletions,
-          acceptRestored: flags.acceptRestored
+          acceptRestored: flags.acceptRestored,
+          resetOverlap: flags.resetOverlap,
+          acceptNewSource: flags.acceptNewSource
         }
         // A mistake in the configuration is told before anything is started.
         yield* Effect.scoped(targets(settings, wish))

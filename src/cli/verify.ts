@@ -21,7 +21,7 @@ import type { SyncCompany } from "../pipeline/Sync.ts"
 import type { Database } from "../postgres/Database.ts"
 import { type Finding, type ResourceReport, verifyResource } from "../verify/Verify.ts"
 import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
-import { CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
+import { codeOfFailures, CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Sync from "./sync.ts"
 import * as Warehouse from "./Warehouse.ts"
@@ -143,8 +143,8 @@ export const run = Effect.fn("verify.run")(function* (
 export const codeOf = (report: VerifyReport, asOfSync: boolean): ExitCode => {
   const resources = report.companies.flatMap((company) => company.resources)
   const failures = [...report.companies, ...resources].flatMap(({ failure }) => (failure === null ? [] : [failure]))
-  if (failures.some(({ refused }) => refused)) return exitCode.refused
-  if (failures.length > 0) return exitCode.fault
+  const failed = codeOfFailures(failures)
+  if (failed !== null) return failed
   const isWrong = ({ status }: ResourceReport) => status === "unequal" || (status === "waiting" && !asOfSync)
   return resources.some(isWrong) ? exitCode.incomplete : exitCode.ok
 }

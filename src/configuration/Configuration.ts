@@ -59,6 +59,8 @@ export interface WebhookConfiguration {
   /** How far the sender's clock may be ahead. */
   readonly aheadMs: number
   readonly bodyBytesMax: number
+  /** Slow requests of one address. */
+  readonly connectionsPerAddressMax: number
   /** How long an event is kept after it was acted on. */
   readonly keepMs: number
   /** How often subscriptions and delivery logs are looked at. */
@@ -98,6 +100,8 @@ export interface RetentionConfiguration {
   readonly runsMs: number
   readonly quarantineMs: number
   readonly outboxMs: number
+  /** Null for ever. */
+  readonly historyMs: number | null
 }
 
 export type PagingMode = "auto" | "cursor" | "page" | "offset" | "link" | "none"
@@ -105,6 +109,10 @@ export type PagingMode = "auto" | "cursor" | "page" | "offset" | "link" | "none"
 export interface Configuration {
   /** Null means the embedded Postgres. */
   readonly databaseUrl: Redacted.Redacted | null
+  /** DATABASE_READER_URL: the login for SQL that a person writes; null where it is not set. */
+  readonly readerUrl: Redacted.Redacted | null
+  /** Connections to Postgres that one process opens at most; null: a share of what the server allows. */
+  readonly connectionsMax: number | null
   /** Where the embedded Postgres and other local files live. */
   readonly home: string
   readonly companies: ReadonlyArray<CompanyConfiguration>
@@ -135,6 +143,15 @@ export interface Configuration {
   readonly retention: RetentionConfiguration
   /** Null shows no page. */
   readonly dashboard: DashboardConfiguration | null
+  readonly monitoring: MonitoringConfiguration
+}
+
+/** Where health and metrics are answered. */
+export interface MonitoringConfiguration {
+  /** Null is with the deliveries. */
+  readonly listen: { readonly host: string; readonly port: number } | null
+  /** What `/metrics` wants; null is nothing. */
+  readonly token: Redacted.Redacted | null
 }
 
 export interface ConfigurationFlags {
@@ -142,6 +159,8 @@ export interface ConfigurationFlags {
   readonly url?: string | undefined
   /** Where deliveries are received, `host:port`; else what the file says. */
   readonly listen?: string | undefined
+  /** Where health and metrics are answered, `host:port`; else what the file says. */
+  readonly monitoring?: string | undefined
   /** Where the page for people is, `host:port` or `off`; else what the file says. */
   readonly dashboard?: string | undefined
 }
@@ -224,6 +243,7 @@ const webhooksDefault = {
   toleranceSeconds: 300,
   aheadSeconds: 60,
   bodyMaxKilobytes: 1024,
+  connectionsPerAddress: 64,
   keepDays: 30,
   checkMinutes: 5,
   rotateField: "secret"
@@ -291,6 +311,7 @@ const webhooksOf = (
     toleranceMs: (webhooks.tolerance_seconds ?? webhooksDefault.toleranceSeconds) * 1000,
     aheadMs: webhooksDefault.aheadSeconds * 1000,
     bodyBytesMax: (webhooks.body_max_kilobytes ?? webhooksDefault.bodyMaxKilobytes) * 1024,
+    connectionsPerAddressMax: webhooks.connections_per_address ?? webhooksDefault.connectionsPerAddress,
     keepMs: (webhooks.keep_days ?? webhooksDefault.keepDays) * dayMs,
     checkEveryMs: (webhooks.check_minutes ?? webhooksDefault.checkMinutes) * 60_000,
     rotateField: webhooks.rotate_field ?? webhooksDefault.rotateField
@@ -411,10 +432,37 @@ const dashboardOf = (
   }
 }
 
+const metricsTokenVariable = "TRIBUTARY_METRICS_TOKEN"
+
+const monitoringOf = (
+  { monitoring = {} }: Settings,
+  place: Read["place"],
+  flag: string | undefined,
+  variable: (name: string) => string | undefined,
+  problems: Array<string>
+): MonitoringConfiguration => {
+  const listen = flag ?? monitoring.listen
+  const [, bracketed, digits] = listenPattern.exec(listen ?? "") ?? []
+  if (listen !== undefined && (bracketed === undefined || Number(digits) > 65_535)) {
+    const where = flag === undefined ? place("monitoring", "listen") : "--monitoring"
+    problems.push(`${where}: expected host:port, for example 127.0.0.1:8087`)
+  }
+  const { token_env: name } = monitoring
+  const token = variable(name ?? metricsTokenVariable)
+  if (name !== undefined && token === undefined) {
+    problems.push(`${place("monitoring", "token_env")}: ${name} is not set in the environment or .env`)
+  }
+  return {
+    listen: bracketed === undefined ? null : { host: bracketed.replace(/^\[(.*)\]$/, "$1"), port: Number(digits) },
+    token: token === undefined ? null : Redacted.make(token, { label: "token of the metrics" })
+  }
+}
+
 const retentionOf = ({ retention = {} }: Settings): RetentionConfiguration => ({
   runsMs: (retention.runs_days ?? 90) * dayMs,
   quarantineMs: (retention.quarantine_days ?? 90) * dayMs,
-  outboxMs: (retention.outbox_days ?? 90) * dayMs
+  outboxMs: (retention.outbox_days ?? 90) * dayMs,
+  historyMs: retention.history_days === undefined ? null : retention.history_days * dayMs
 })
 
 /** Reads all the places that configure a run. Empty variables count as unset. */
@@ -485,6 +533,7 @@ export const load = Effect.fn("Configuration.load")(function* (
   }
   const webhooks = webhooksOf(settings, place, flags.listen, problems)
   const dashboard = dashboardOf(settings, place, flags.dashboard, variable, problems)
+  const monitoring = monitoringOf(settings, place, flags.monitoring, variable, problems)
   const freshnessOf = (resource: string) => {
     const minutes = settings.freshness?.resources?.[resource] ?? settings.freshness?.default_minutes
     return minutes === undefined ? freshnessDefaultMs : minutes * 60_000
@@ -493,11 +542,13 @@ export const load = Effect.fn("Configuration.load")(function* (
   if (problems.length > 0) return yield* new ConfigurationError({ problems })
 
   const databaseUrl = variable("DATABASE_URL")
+  const readerUrl = databaseUrl === undefined ? undefined : variable("DATABASE_READER_URL")
   const perMinute = settings.budget?.requests_per_minute
   const reserved = (allowed: number) =>
     Math.max(1, Math.floor((allowed * (100 - (settings.budget?.reserve_percent ?? 0))) / 100))
   return {
     databaseUrl: databaseUrl === undefined ? null : Redacted.make(databaseUrl, { label: "DATABASE_URL" }),
+    readerUrl: readerUrl === undefined ? null : Redacted.make(readerUrl, { label: "DATABASE_READER_URL" }),
     home: resolve(variable("TRIBUTARY_HOME") ?? homeDefault),
     companies,
     resources: Object.entries(settings.resources ?? {}).map(([path, one]) => ({
@@ -505,12 +556,14 @@ export const load = Effect.fn("Configuration.load")(function* (
       area: one.area ?? null,
       modifiedSince: one.modifiedsince ?? false,
       cancel: one.cancel ?? false,
-      key: one.key ?? null
+      key: one.key ?? null,
+      ignoreFields: one.ignore_fields ?? []
     })),
     datasets: {
       current: settings.warehouse?.current ?? datasetsDefault.current,
       history: settings.warehouse?.history ?? datasetsDefault.history
     },
+    connectionsMax: settings.warehouse?.connections ?? null,
     requestsPerMinute: perMinute === "unlimited" ? null : reserved(perMinute ?? requestsPerMinuteDefault),
     budgetScope: settings.budget?.scope ?? "token",
     requestTimeoutMs: (settings.requests?.timeout_seconds ?? 60) * 1000,
@@ -529,6 +582,7 @@ export const load = Effect.fn("Configuration.load")(function* (
     push: pushOf(settings),
     scheduleOf,
     retention: retentionOf(settings),
-    dashboard
+    dashboard,
+    monitoring
   }
 })

@@ -65,7 +65,12 @@ export const ResourceSettings = Schema.Struct({
     Schema.Boolean,
     "whether its records carry the flag cancel and its list takes cancel=any; default false"
   ),
-  key: described(Schema.String, "the text field by which people know a record")
+  key: described(Schema.String, "the text field by which people know a record"),
+  ignore_fields: described(
+    Schema.Array(Schema.String.check(Schema.isNonEmpty({ message: "Expected the name of a field" }))),
+    "fields (custom_fields as a whole, too) whose change alone makes no new version: a row keeps the value it had when " +
+      "another field changed last, and verify does not compare it; the only setting for a resource of the catalogue"
+  )
 })
 
 export const Webhooks = Schema.Struct({
@@ -87,6 +92,11 @@ export const Webhooks = Schema.Struct({
     Schema.Boolean,
     "whether listen may be plain http where other machines reach it, as in a container whose port a proxy guards; " +
       "default false"
+  ),
+  connections_per_address: described(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1024 })),
+    "how many requests one address may have under way that have not come whole after a second, before the slowest is " +
+      "cut; raise it for a proxy that passes requests on while they still come; default 64"
   ),
   events: described(
     Schema.Array(eventName).check(
@@ -206,6 +216,11 @@ export const Retention = Schema.Struct({
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(7, { message: "Expected at least 7" })),
     "how long pushed records are kept after they were settled; refused ones stay with all of the push they came in. What is " +
       "given again after that is compared with the service first, and nothing is created twice; default 90"
+  ),
+  history_days: described(
+    positive,
+    "how long earlier versions of a row are kept after they were replaced; the current one stays. How a record stood " +
+      "before that time can no longer be asked; default: for ever"
   )
 })
 
@@ -237,16 +252,36 @@ export const Dashboard = Schema.Struct({
   )
 })
 
+export const Monitoring = Schema.Struct({
+  listen: described(
+    Schema.String.check(Schema.isPattern(listenPattern, { message: "Expected host:port, for example 127.0.0.1:8087" })),
+    "an address of its own for /healthz, /readyz and /metrics, plain http; /metrics is then no longer answered at " +
+      "webhooks.listen; default: webhooks.listen"
+  ),
+  token_env: described(
+    Schema.String.check(Schema.isNonEmpty({ message: "Expected the name of an environment variable" })),
+    "the environment variable (or .env entry) that holds the bearer token for /metrics; default: TRIBUTARY_METRICS_TOKEN " +
+      "where it is set, else no token"
+  )
+})
+
 export const Settings = Schema.Struct({
   companies: described(Schema.Array(Company), "the companies to sync, a token each"),
   resources: described(
     Schema.Record(resourcePath, ResourceSettings),
-    "resources that the catalogue does not know, by the path of their list; their columns are learnt from the records"
+    "by the path of their list: resources that the catalogue does not know, whose columns are learnt from the records; " +
+      "and of any resource the fields to ignore"
   ),
   warehouse: described(
     Schema.Struct({
       current: described(dataset, "dataset of the current records; default erp"),
-      history: described(dataset, "dataset of all versions; default erp_history")
+      history: described(dataset, "dataset of all versions; default erp_history"),
+      connections: described(
+        Schema.Int.check(
+          Schema.isBetween({ minimum: 8, maximum: 1000 }, { message: "Expected a whole number from 8 to 1000" })
+        ),
+        "connections to Postgres that one process opens at most; default: a third of what the server allows, at most 28"
+      )
     }),
     "where the records go"
   ),
@@ -332,6 +367,7 @@ export const Settings = Schema.Struct({
   schedule: described(Schedules, "when tributary serve syncs which resource"),
   retention: described(Retention, "how long what has been dealt with is kept in the dataset tributary"),
   dashboard: described(Dashboard, "the page for people that tributary serve shows"),
+  monitoring: described(Monitoring, "where tributary serve answers health checks and metrics"),
   allow_http: described(
     Schema.Boolean,
     "whether plain http is accepted everywhere, to the service too; webhooks.allow_http and dashboard.allow_http accept " +
@@ -348,7 +384,7 @@ export const allowedKeys: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ["companies", Object.keys(Company.fields)],
   ["resources", ["the path of a list: letters, digits, _ and -, with / between its parts"]],
   ["resources.*", Object.keys(ResourceSettings.fields)],
-  ["warehouse", ["current", "history"]],
+  ["warehouse", ["current", "history", "connections"]],
   ["budget", ["requests_per_minute", "reserve_percent", "scope"]],
   ["requests", ["timeout_seconds", "attempts_max", "retry_after_max_seconds"]],
   ["paging", ["mode", "page_size"]],
@@ -372,7 +408,8 @@ export const allowedKeys: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ["schedule.default", ["off", "every, or cron and time_zone", "missed", "jitter_seconds"]],
   ["schedule.resources.*", ["off", "every, or cron and time_zone", "missed", "jitter_seconds"]],
   ["retention", Object.keys(Retention.fields)],
-  ["dashboard", Object.keys(Dashboard.fields)]
+  ["dashboard", Object.keys(Dashboard.fields)],
+  ["monitoring", Object.keys(Monitoring.fields)]
 ])
 
 /** The JSON Schema of the file, for editors. */

@@ -159,6 +159,14 @@ export interface ConnectorUsage {
   readonly bytes: number
 }
 
+/** What tells one source from another, and how it is read. */
+export interface SourceDescription {
+  /** Scheme, host, port and path, normalised; carries no credential. */
+  readonly address: string
+  /** Settings that shape what a record holds, by name: a change of one makes every record be read again. */
+  readonly settings: Readonly<Record<string, string>>
+}
+
 /** One company of one source. */
 export interface ConnectorShape {
   readonly catalogue: Catalogue
@@ -167,6 +175,8 @@ export interface ConnectorShape {
    * Says nothing of a secret. Absent where a key is known whoever sends it.
    */
   readonly keyScope?: string
+  /** Which source it is; absent where there is only one. */
+  readonly source?: SourceDescription
   readonly identify: Effect.Effect<Identity, SourceError>
   readonly page: (request: PageRequest) => Effect.Effect<Page, SourceError>
   /** The same page as its bytes say it: no field is looked at. */

@@ -35,6 +35,18 @@ export class RateLimited extends Data.TaggedClass("RateLimited")<{ readonly retr
   readonly remedy = "lower budget.requests_per_minute, or find the other program that uses this token"
 }
 
+/** Not sent: an answer before it asked everybody on the token to wait, for longer than is waited for here. */
+export class OnHold extends Data.TaggedClass("OnHold")<{
+  readonly retryAfterMs: number
+  /** Which answer asked for it; null where nothing is known of it. */
+  readonly detail: string | null
+}> {
+  readonly isRetryable = true
+  readonly stops = "request"
+  readonly remedy =
+    "wait until then, or, when the fault is gone, run: tributary budget release; tributary budget shows who asked to wait"
+}
+
 /** 5xx: the source failed; a write did not complete. */
 export class ServerFault extends Data.TaggedClass("ServerFault")<{
   readonly status: number
@@ -177,10 +189,19 @@ export class TooLate extends Data.TaggedClass("TooLate")<{ readonly attempts: nu
   readonly remedy = "what became of it is looked up"
 }
 
+/** The source is not the one that the warehouse's rows come from; nothing was written. */
+export class SourceChanged extends Data.TaggedClass("SourceChanged")<{ readonly detail: string }> {
+  readonly isRetryable = false
+  readonly stops = "company"
+  readonly remedy =
+    "use another database for the other source (DATABASE_URL), or, if it replaces the earlier one, run npx tributary sync --accept-new-source"
+}
+
 export type SourceReason =
   | Unreachable
   | TimedOut
   | RateLimited
+  | OnHold
   | ServerFault
   | Malformed
   | InProgress
@@ -195,6 +216,7 @@ export type SourceReason =
   | Redirected
   | PagingBroken
   | TooLate
+  | SourceChanged
 
 /** What was asked when the source failed; never carries a token. */
 export interface RequestSummary {
@@ -216,6 +238,8 @@ const told = (reason: SourceReason): string => {
       return reason.retryAfterMs === null
         ? "too many requests (429)"
         : `too many requests (429), told to wait ${Math.ceil(reason.retryAfterMs / 1000)} s`
+    case "OnHold":
+      return `not sent, nothing is for another ${Math.ceil(reason.retryAfterMs / 1000)} s${reason.detail === null ? "" : `: ${reason.detail}`}`
     case "ServerFault":
       return `the service failed (${reason.status}${reason.code === null ? "" : ` ${reason.code}`})`
     case "Malformed":
@@ -244,6 +268,8 @@ const told = (reason: SourceReason): string => {
       return `paging cannot be trusted: ${reason.detail}`
     case "TooLate":
       return `not sent any more (after ${reason.attempts} attempts)`
+    case "SourceChanged":
+      return `another source: ${reason.detail}; nothing was written`
   }
 }
 
@@ -253,6 +279,8 @@ export class SourceError extends Data.TaggedError("SourceError")<{
   readonly request: RequestSummary
 }> {
   override get message(): string {
+    // The source was not asked anything wrong.
+    if (this.reason._tag === "SourceChanged") return told(this.reason)
     const { method, path, requestId } = this.request
     const id = requestId === null ? "" : ` [request ${requestId}]`
     return `${method} ${path}: ${told(this.reason)}${id}`

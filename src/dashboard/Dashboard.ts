@@ -30,6 +30,7 @@ import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import * as Access from "./Access.ts"
+import * as Sessions from "./Sessions.ts"
 import * as Assets from "./Assets.ts"
 import { layout } from "./Layout.ts"
 import {
@@ -61,6 +62,8 @@ export interface DashboardOptions {
 
 export interface Dashboard {
   readonly url: string
+  /** Opens a session with which things can be done, where there is no password; null where there is one. */
+  readonly link: string | null
   /** Gives the pages their warehouse and companies for as long as it runs; without, they say that the warehouse is away. */
   readonly within: (
     companies: ReadonlyArray<ShownCompany>
@@ -116,7 +119,29 @@ export const start = Effect.fnUntraced(function* (
     }
   })
   isStopping = server.isStopping
-  const access = yield* Access.make({ ...options, port: server.port }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+  const inWarehouse = <A>(
+    use: (sessions: Sessions.Sessions<SqlError>) => Effect.Effect<A, SqlError>
+  ): Effect.Effect<A, SqlError | "away"> =>
+    Effect.suspend((): Effect.Effect<A, SqlError | "away"> =>
+      behind === null
+        ? Effect.fail("away" as const)
+        : Effect.provideContext(
+            Effect.flatMap(Effect.provide(Sessions.inWarehouse, SecureRandom.layerWebCrypto), use),
+            behind.context
+          )
+    )
+  const access = yield* Access.make({
+    ...options,
+    port: server.port,
+    sessions: {
+      key: inWarehouse(({ key }) => key),
+      generation: (password) => inWarehouse(({ generation }) => generation(password)),
+      begin: (session, generation, forMs) => inWarehouse(({ begin }) => begin(session, generation, forMs)),
+      isOpen: (session, generation) => inWarehouse(({ isOpen }) => isOpen(session, generation)),
+      end: (session) => inWarehouse(({ end }) => end(session)),
+      endAll: inWarehouse(({ endAll }) => endAll)
+    }
+  }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
   const app = application({
     options,
     access,
@@ -129,6 +154,7 @@ export const start = Effect.fnUntraced(function* (
 
   return {
     url: server.url,
+    link: access.linkToken === null ? null : `${server.url}/open?token=${access.linkToken}`,
     within: (companies) =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -141,6 +167,7 @@ export const start = Effect.fnUntraced(function* (
           }
           yield* Effect.acquireRelease(
             Effect.sync(() => {
+              access.forget()
               behind = mine
             }),
             () =>
@@ -153,6 +180,8 @@ export const start = Effect.fnUntraced(function* (
       )
   }
 })
+
+type Granted = Extract<Access.Verdict, { readonly _tag: "Granted" }>
 
 interface Application {
   readonly options: DashboardOptions
@@ -215,6 +244,9 @@ const titles = {
 } as const
 const refusal = (status: keyof typeof titles, sentence: string): Page => problemPage(status, titles[status], sentence)
 
+const oldLink =
+  "This link is of a process from before. Open the one that tributary serve printed when it started last, on this machine."
+
 const broken = problemPage(500, "Something went wrong", "The page could not be made. The log of the service says why.")
 
 const loginPage = (token: string, next: string, problem: string | null, status: PageStatus): Page =>
@@ -257,24 +289,29 @@ const nextOf = (asked: string | null | undefined): string => {
 // ------------------------------------------------------------------------------------------------------------- the app
 
 const application = ({ options, access, assets, behind, run }: Application): Hono<Bindings> => {
-  const isSecure = options.tls !== null || options.publicUrl?.startsWith("https:") === true
+  /** A proxy with TLS in front may say so. */
+  const isSecure = (c: Asking): boolean =>
+    options.tls !== null ||
+    options.publicUrl?.startsWith("https:") === true ||
+    c.req.header("x-forwarded-proto")?.split(",")[0]?.trim().toLowerCase() === "https"
   const slots = Semaphore.makeUnsafe(pagesAtOnce)
 
   const askedOf = (c: Asking): Access.Asked => ({
     method: c.req.method,
     address: c.env.incoming.socket.remoteAddress,
     header: (name) => c.req.header(name),
+    httpVersion: c.env.incoming.httpVersion,
     cookie: getCookie(c, cookies.session)
   })
   const setOurs = (c: Asking, name: string, value: string, maxAge: number) =>
-    setCookie(c, name, value, { path: "/", httpOnly: true, sameSite: "Strict", secure: isSecure, maxAge })
+    setCookie(c, name, value, { path: "/", httpOnly: true, sameSite: "Strict", secure: isSecure(c), maxAge })
 
   /** What the page itself asks for again shows nothing once, and is not led to a form to log in. */
   const isAgain = (c: Asking) => c.req.header("hx-request") === "true"
 
   const show = async (c: Asking, shown: Page, session: string | null): Promise<Response> => {
     const said = isAgain(c) ? undefined : getCookie(c, cookies.said)
-    if (said !== undefined) deleteCookie(c, cookies.said, { path: "/", secure: isSecure })
+    if (said !== undefined) deleteCookie(c, cookies.said, { path: "/", secure: isSecure(c) })
     const text = await layout({
       title: shown.title,
       section: shown.section,
@@ -295,11 +332,13 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
   }
 
   /** Who asks, or what they are answered instead. */
-  const admit = async (c: Asking): Promise<{ readonly session: string; readonly by: string } | Response> => {
+  const admit = async (c: Asking): Promise<Granted | Response> => {
     const verdict = await run(access.judge(askedOf(c)), c.req.raw.signal)
     switch (verdict._tag) {
       case "Granted":
-        return { session: verdict.session, by: verdict.by }
+        return verdict
+      case "Away":
+        return show(c, c.req.method === "POST" ? notDone : away, null)
       case "Refused":
         if (verdict.retryAfterSeconds !== undefined) c.header("Retry-After", String(verdict.retryAfterSeconds))
         if (verdict.status === 401) c.header("WWW-Authenticate", "Bearer")
@@ -389,7 +428,8 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
   const handle = (route: Route) => async (c: Asking) => {
     const admitted = await admit(c)
     if (admitted instanceof Response) return admitted
-    const { session } = admitted
+    const { session, by } = admitted
+    if (route.method === "POST" && by !== "session") return show(c, refusal(403, Access.readingOnly[by]), session)
     const form = route.method === "POST" ? await formOf(c, session) : new URLSearchParams()
     if (form instanceof Response) return form
     const answer = await run(
@@ -398,7 +438,10 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
         query: new URL(c.req.url).searchParams,
         form,
         datasets: options.datasets,
-        formToken: access.formToken(session),
+        permit:
+          by === "session"
+            ? { _tag: "Acting", formToken: access.formToken(session) }
+            : { _tag: "Reading", reason: Access.readingOnly[by] },
         by: "the page"
       }),
       // What somebody asked to be done is not given up because they went away.
@@ -454,9 +497,12 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
       const verdict = await run(access.judge(askedOf(c)), c.req.raw.signal)
       const next = nextOf(c.req.query("next"))
       if (verdict._tag === "Granted") return c.redirect(next, 303)
+      if (verdict._tag === "Away") return show(c, away, null)
       return show(c, loginPage(access.formToken(Access.noSession), next, null, 200), null)
     })
     app.post("/login", async (c) => {
+      const verdict = await run(access.judge(askedOf(c)), c.req.raw.signal)
+      if (verdict._tag === "Away") return show(c, notDone, null)
       const form = await formOf(c, Access.noSession)
       if (form instanceof Response) return form
       const next = nextOf(form.get("next"))
@@ -467,6 +513,8 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
         case "Open":
           setOurs(c, cookies.session, outcome.cookie, Access.knownMs / 1000)
           return c.redirect(next, 303)
+        case "Away":
+          return show(c, notDone, null)
         case "Wrong":
           return again("That is not the password.", 401)
         case "TooMany":
@@ -474,15 +522,25 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
           return again(`Too many wrong passwords. Try again in ${outcome.retryAfterSeconds} s.`, 429)
       }
     })
-    app.post("/logout", async (c) => {
-      const admitted = await admit(c)
-      if (admitted instanceof Response) return admitted
-      const form = await formOf(c, admitted.session)
-      if (form instanceof Response) return form
-      deleteCookie(c, cookies.session, { path: "/", secure: isSecure })
-      return c.redirect("/login", 303)
+  } else {
+    app.get("/open", async (c) => {
+      const outcome = await run(access.openLink(askedOf(c), c.req.query("token") ?? ""), c.req.raw.signal)
+      if (outcome._tag === "Away") return show(c, away, null)
+      if (outcome._tag !== "Open") return show(c, refusal(403, oldLink), null)
+      setOurs(c, cookies.session, outcome.cookie, Access.sessionMs / 1000)
+      return c.redirect("/", 303)
     })
   }
+  app.post("/logout", async (c) => {
+    const admitted = await admit(c)
+    if (admitted instanceof Response) return admitted
+    const form = await formOf(c, admitted.session)
+    if (form instanceof Response) return form
+    const isEnded = await run(access.logOut(admitted.session, form.has("everywhere")), new AbortController().signal)
+    if (!isEnded) return show(c, notDone, admitted.session)
+    deleteCookie(c, cookies.session, { path: "/", secure: isSecure(c) })
+    return c.redirect(access.hasPassword ? "/login" : "/", 303)
+  })
 
   for (const route of routes) app.on(route.method, route.path, handle(route))
   app.notFound(async (c) => {

@@ -76,8 +76,8 @@ export const layout = (frame: Frame): Html =>
                     type="submit"
                     class="quiet"
                   >
-                    Log out
-                  </button>
+                    Log out</button
+                  ><button type="submit" class="quiet" name="everywhere" value="yes">Log out everywhere</button>
                 </form>`
           }
         </header>

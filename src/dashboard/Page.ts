@@ -25,6 +25,11 @@ export interface ShownCompany extends Company {
   readonly receivesAt: string | null
 }
 
+/** Whether forms are shown: their hidden field, which proves that they are ours, or why there are none. */
+export type Permit =
+  | { readonly _tag: "Acting"; readonly formToken: string }
+  | { readonly _tag: "Reading"; readonly reason: string }
+
 /** What somebody asked for. */
 export interface PageRequest {
   /** Parameters of the path, decoded. */
@@ -36,8 +41,7 @@ export interface PageRequest {
   readonly now: Date
   readonly companies: ReadonlyArray<ShownCompany>
   readonly datasets: Datasets
-  /** Proves that a form is ours: a hidden field {@link Parts.form} puts it in. */
-  readonly formToken: string
+  readonly permit: Permit
   /** Who asks, for what is written down: `the page`. */
   readonly by: string
   /** Begins something that may take longer than a request; it goes on until it is done or the service stops. */

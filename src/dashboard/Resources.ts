@@ -7,6 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import { learnedOverlap } from "../model/Overlap.ts"
 import * as RowCounts from "../schedule/RowCounts.ts"
 import * as Tasks from "../schedule/Tasks.ts"
 import type { ShownCompany } from "./Page.ts"
@@ -145,7 +146,7 @@ const question = `
       from tributary.quarantine where resolved_at is null group by 1, 2
   )
   select known.company, known.company_id as "companyId", known.resource, k.company_id is not null as "hasCheckpoint",
-         k.cursor, k.overlap_ms::float8 as "overlapMs", k.late_ms::float8 as "lateMs", k.full_scan_at as "fullScanAt",
+         k.cursor, ${learnedOverlap("k")}::float8 as "overlapMs", k.late_ms::float8 as "lateMs", k.full_scan_at as "fullScanAt",
          k.full_wanted as "fullWanted", k.scan_kind as "scanKind", k.scan_pages::float8 as "scanPages",
          r.id as "runId", r.status, r.kind, r.began_at as "beganAt", r.ended_at as "endedAt", r.error, r.remedy, r.note,
          ok.began_at as "freshAt", coalesce(refused.records, 0) as quarantined

@@ -1,7 +1,13 @@
 /**
  * What to ask the source for.
  *
+<<<<<<< HEAD
+ * Promise: a scan reads from its first page to its last, one page after the other; a page token that repeats stops it,
+ * and so do {@link emptyPagesMax} pages in a row without a record.
+=======
  * Promise: a scan reads from its first page to its last, one page after the other; a page token that repeats stops it.
+ * An empty page that would end a scan although there should be records is read a second time, and that answer counts.
+>>>>>>> 97528d8 (wip)
  * What a completed scan may store as cursor comes from its first page, and is the earliest of those that its pages
  * carried, so that nothing that changed while the pages were read can be missed by the next one. An incremental scan
  * begins before the stored cursor by the overlap, so that rows which became visible after their own stamp are met.
@@ -149,24 +155,42 @@ export const wentBack = (plan: ScanPlan, page: Page): SourceWentBack | null => {
     : null
 }
 
+/** Before an empty list is read a second time: a source that is just starting, or rebuilding, may need a moment. */
+const emptyPauseMs = 1_000
+
 /**
  * Reads a scan to its end, handing every page over in order. Waits when `offer` waits, so that pages do not pile up.
- * `timeOf` gives the warehouse's time of an instant on the program's monotonic clock.
+ * `timeOf` gives the warehouse's time of an instant on the program's monotonic clock. `hasLive` tells whether the
+ * warehouse holds records that a full scan should meet.
  */
-export const scan = Effect.fnUntraced(function* <E, R>(
+export const scan = Effect.fnUntraced(function* <E, R, E2>(
   connector: ConnectorShape,
   resource: Resource,
   from: ScanPlan,
   timeOf: (monotonicMs: number) => number,
+  hasLive: Effect.Effect<boolean, E2>,
   offer: (page: ScannedPage) => Effect.Effect<unknown, E, R>
-): Effect.fn.Return<void, SourceError | E, R> {
+): Effect.fn.Return<void, SourceError | E | E2, R> {
   const tokens = new Set<string>()
   let state = from.resume
+  let empty = 0
+  /** A list of changes may well be empty; all of what exists is not, nor is a page that the one before announced. */
+  const isStrange = Effect.fnUntraced(function* (page: Page, token: string | null) {
+    if (!isEmpty(page) || page.next !== null) return false
+    if (token !== null) return true
+    if (from.kind !== "full" || !(yield* hasLive)) return false
+    yield* Effect.sleep(emptyPauseMs)
+    return true
+  })
   for (;;) {
     const token = state?.token ?? null
-    const read = yield* connector.page({ resource, since: from.since, token })
+    const ask = connector.page({ resource, since: from.since, token })
+    const first = yield* ask
+    const read = (yield* isStrange(first, token)) ? again(first, yield* ask) : first
     const page = from.until === null ? read : upTo(resource, read, from.until)
+    empty = isEmpty(read) ? empty + 1 : 0
     if (page.next !== null) {
+      if (empty >= emptyPagesMax) return yield* endless(`/${resource.path}`)
       if (page.next === token || tokens.has(page.next)) {
         return yield* new SourceError({
           reason: new PagingBroken({ detail: `page ${(state?.pages ?? 0) + 1} leads back to a page already read` }),
@@ -192,6 +216,24 @@ export const scan = Effect.fnUntraced(function* <E, R>(
   }
 })
 
+/** A source that goes on with fresh page tokens and no records never ends: so many pages in a row are the end. */
+export const emptyPagesMax = 200
+
+const endless = (path: string) =>
+  new SourceError({
+    reason: new PagingBroken({ detail: `${emptyPagesMax} pages in a row had no record and named a next page` }),
+    request: { method: "GET", path, requestId: null }
+  })
+
+const isEmpty = ({ records, rejected }: Page): boolean => records.length === 0 && rejected.length === 0
+
+/** The second answer, with what both of them cost. */
+const again = (first: Page, second: Page): Page => ({
+  ...second,
+  bytes: first.bytes + second.bytes,
+  attempts: first.attempts + second.attempts
+})
+
 /** Reads every record whose field has a value: the children of one parent. */
 export const children = Effect.fnUntraced(function* (
   connector: ConnectorShape,
@@ -200,10 +242,13 @@ export const children = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Page>, SourceError> {
   const pages: Array<Page> = []
   const tokens = new Set<string>()
+  let empty = 0
   for (let token: string | null = null; ;) {
     const page: Page = yield* connector.page({ resource, since: null, token, where })
     pages.push(page)
     if (page.next === null) return pages
+    empty = isEmpty(page) ? empty + 1 : 0
+    if (empty >= emptyPagesMax) return yield* endless(`/${resource.path}?${where.field}=${where.value}`)
     if (tokens.has(page.next)) {
       return yield* new SourceError({
         reason: new PagingBroken({ detail: `page ${pages.length} leads back to a page already read` }),

@@ -5,6 +5,7 @@
  * fence. Its cursor is the source's text, byte for byte.
  */
 import type { QueryResultRow } from "pg"
+import { learnedOverlap } from "../model/Overlap.ts"
 
 /**
  * Who reads. `live` follows the source; `backfill` reads a past range beside it; `records` reads single records; `push`
@@ -45,6 +46,8 @@ export interface Checkpoint {
   /** Why the next run must read every record; null when it need not. */
   readonly fullWanted: string | null
   readonly scan: OpenScan | null
+  /** Whether rows may come from an earlier source: what is read wins until a full scan has completed. */
+  readonly adoptsSource: boolean
 }
 
 /** A row of `tributary.checkpoints` as it is read. */
@@ -61,12 +64,14 @@ export interface CheckpointRow extends QueryResultRow {
   readonly scan_pages: bigint | null
   readonly scan_synced_through: string | null
   readonly scan_began_at: Date | null
+  readonly adopts_source: boolean
 }
 
-/** The columns of {@link CheckpointRow}. */
+/** The columns of {@link CheckpointRow}, of the checkpoints as c. */
 export const checkpointColumns =
-  "fence, cursor, full_scan_at, overlap_ms, full_wanted, scan_kind, scan_since, scan_until, scan_token, scan_pages, " +
-  "scan_synced_through, scan_began_at"
+  `fence, cursor, full_scan_at, ${learnedOverlap("c")} as overlap_ms, ` +
+  "full_wanted, scan_kind, scan_since, scan_until, scan_token, scan_pages, " +
+  "scan_synced_through, scan_began_at, adopts_source"
 
 export const fromRow = (row: CheckpointRow): Checkpoint => ({
   fence: row.fence,
@@ -74,6 +79,7 @@ export const fromRow = (row: CheckpointRow): Checkpoint => ({
   fullScanAt: row.full_scan_at === null ? null : row.full_scan_at.getTime(),
   overlapMs: Number(row.overlap_ms),
   fullWanted: row.full_wanted,
+  adoptsSource: row.adopts_source,
   scan:
     row.scan_kind === null || row.scan_began_at === null
       ? null

@@ -7,14 +7,12 @@
  * next one that does, or with the last of the scan.
  */
 import * as Effect from "effect/Effect"
-import type pg from "pg"
 import type { Table } from "../model/Table.ts"
-import { query } from "../postgres/Connection.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { Turn } from "./Turn.ts"
 
 export interface DriftOptions {
-  /** The landing's own connection. */
-  readonly client: pg.Client
+  readonly run: Turn["run"]
   readonly table: Table
   readonly companyId: bigint
   readonly runId: bigint
@@ -158,7 +156,7 @@ interface Seen {
 }
 
 /** One for each turn at a resource: what it remembers is true as long as nobody else lands there. */
-export const make = ({ client, table, companyId, runId }: DriftOptions): Drift => {
+export const make = ({ run, table, companyId, runId }: DriftOptions): Drift => {
   const { field: fields, path } = table.resource
   const remembered = new Map<string, Seen>()
   /** Whether the name is to be noted: unknown, or learnt and not fitting. A catalogue's field has odd digits there. */
@@ -196,9 +194,8 @@ export const make = ({ client, table, companyId, runId }: DriftOptions): Drift =
     const pending = [...remembered].filter(([, { times }]) => times > 0)
     if (pending.length === 0) return nothingNoted
     // Kinds as one text each, since arrays of arrays must have equal lengths.
-    const rows = yield* query<{ field: string; fresh: boolean; grew: boolean }>(
-      client,
-      `note unknown fields of ${path}`,
+    const { rows } = yield* run<{ field: string; fresh: boolean; grew: boolean }>(
+      "note unknown fields of",
       `with sent as (
          select field, times, string_to_array(kinds, ',') as kinds, learnt
            from unnest($4::text[], $5::bigint[], $6::text[], $7::boolean[]) as s (field, times, kinds, learnt)

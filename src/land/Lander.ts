@@ -4,24 +4,48 @@
  * Promise: {@link Lander.land} writes the records of some pages, their quarantine, the run's counts and the checkpoint
  * that covers them in one transaction under the fence (see Turn.ts), or nothing. Landing the same pages again changes
  * nothing. One record that Postgres refuses goes to quarantine and holds nothing else up. Absence is believed only when
- * a full scan is complete, every page of it was landed, and what would vanish is not most of the table.
+ * a full scan is complete, every page of it was landed, and what would vanish is not most of the table. A full scan that
+ * is not believed moves no position: the checkpoint does not claim that the resource was read.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { Page, Rejected, SourceRecord } from "../connector/Connector.ts"
+import type { ConnectorShape, Page, Rejected, SourceRecord } from "../connector/Connector.ts"
+import type { SourceError } from "../connector/SourceError.ts"
 import * as Overlay from "../model/Overlay.ts"
+import { learnedOverlap } from "../model/Overlap.ts"
 import type { Table } from "../model/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { Checkpoint, Lane, OpenScan, RunKind } from "./Checkpoint.ts"
 import * as Drift from "./Drift.ts"
+import * as FieldFindings from "./FieldFindings.ts"
 import * as Load from "./Load.ts"
 import { type Authority, mergeSql, planForAll } from "./MergeSql.ts"
-import { type AlreadyRunning, type FencedOff, instantText, TableChanged, take, type Turn } from "./Turn.ts"
+import * as Identity from "./Identity.ts"
+import {
+  type AlreadyRunning,
+  type ClockWentBack,
+  type FencedOff,
+  instantText,
+  TableChanged,
+  TableReplaced,
+  take,
+  type Turn
+} from "./Turn.ts"
 
-export { AlreadyRunning, FencedOff, TableChanged } from "./Turn.ts"
+export { NewerCatalogue } from "./Identity.ts"
+export { AlreadyRunning, ClockWentBack, FencedOff, TableChanged, TableReplaced } from "./Turn.ts"
 
-export type LandingError = DatabaseError | FencedOff
+export type LandingError = DatabaseError | FencedOff | TableReplaced | ClockWentBack
+
+export type OpenError =
+  | ClockWentBack
+  | DatabaseError
+  | AlreadyRunning
+  | FencedOff
+  | TableChanged
+  | Identity.NewerCatalogue
+  | SourceError
 
 /** A full scan met so few of the rows that deleting the rest is not believable; none of them was marked deleted. */
 export interface DisbelievedDeletions {
@@ -102,8 +126,12 @@ export interface Lateness {
 
 export interface OpenOptions {
   readonly table: Table
+  /** Whose records are landed. */
+  readonly connector: Pick<ConnectorShape, "catalogue" | "source">
   readonly companyId: bigint
   readonly lane: Lane
+  /** See `acceptsOlderCatalogue` in Turn.ts. */
+  readonly acceptsOlderCatalogue?: boolean
   /** What is written into `_origin`. */
   readonly origin: "scan" | "webhook" | "push"
   readonly authority: Authority
@@ -148,10 +176,14 @@ export interface Lander {
   /** Forgets a scan in progress, so that the next one begins at its first page; `fullWanted` says that it reads all. */
   readonly restart: (fullWanted?: string) => Effect.Effect<void, LandingError>
   readonly rereads: Look["rereads"]
+  /** Whether the company has a live row. */
+  readonly hasLive: Effect.Effect<boolean, DatabaseError>
 }
 
 /** Fewer deletions than this are believed whatever their share. */
 const deletionsAlways = 20
+/** Whether the lateness of these rows asks for as long an overlap as is left of the learned one. */
+const renews = `$16 > 0 and least(2 * $16, $17) >= ${learnedOverlap("c")}`
 /** However late a row was, no scan begins more than this before its cursor because of it. */
 const overlapMaxMs = 24 * 60 * 60 * 1000
 
@@ -159,15 +191,30 @@ const overlapMaxMs = 24 * 60 * 60 * 1000
 export const open = Effect.fn("Lander.open")(function* (
   options: OpenOptions,
   start: (checkpoint: Checkpoint, look: Look) => Effect.Effect<RunStart, DatabaseError>
-): Effect.fn.Return<Lander, DatabaseError | AlreadyRunning | TableChanged, Database | Scope.Scope> {
+): Effect.fn.Return<Lander, OpenError, Database | Scope.Scope> {
   const { table, companyId, lane, origin } = options
   const resource = table.resource.path
-  const sql = mergeSql(table, options.authority)
-  const { takesOver = false, waits = true } = options
-  const turn = yield* take({ resource, companyId, lane, takesOver, waits })
+  const { takesOver = false, waits = true, acceptsOlderCatalogue = false } = options
+  const { renumber } = mergeSql(table)
+  const identity = Identity.identityOf(table.resource, options.connector)
+  const turn = yield* take({
+    resource,
+    table: table.current,
+    identity,
+    acceptsOlderCatalogue,
+    renumber,
+    companyId,
+    lane,
+    takesOver,
+    waits
+  })
   if (turn.learnt !== Overlay.learntCount(table.resource)) return yield* new TableChanged({ resource })
   const { run, checkpoint } = turn
   const { fence } = checkpoint
+  // Rows of an earlier source are overwritten and deleted until a full scan has completed: a person has said so.
+  const { adoptsSource } = turn.live
+  const sql = mergeSql(table, adoptsSource ? "source" : options.authority)
+  const acceptDeletions = options.acceptDeletions || adoptsSource
   const rereads: Look["rereads"] = (atMost) =>
     run<{ field: string; value: string; asks: bigint }>(
       "look for questions about",
@@ -178,12 +225,19 @@ export const open = Effect.fn("Lander.open")(function* (
   const countLive = run<{ live: number }>("count", sql.countLive, [companyId]).pipe(
     Effect.map(({ rows }) => rows[0]!.live)
   )
-  const begun = yield* start(checkpoint, { nowMs: yield* turn.now, rereads, countLive })
-
-  // Whoever held the lane before is gone: we have its lock. Whoever has taken over from us meanwhile has a later fence.
-  const { rows: opened } = yield* run<{ id: bigint; quarantined: boolean; has_rows: boolean; version: number }>(
-    "open a run of",
-    `with abandoned as (
+  const [begun, opened] = yield* turn.connected(
+    Effect.gen(function* () {
+      const planned = yield* start(checkpoint, { nowMs: yield* turn.now, rereads, countLive })
+      // Whoever held the lane before is gone: we have its lock. Whoever has taken over from us meanwhile has a later fence.
+      const { rows } = yield* run<{
+        id: bigint
+        quarantined: boolean
+        has_rows: boolean
+        has_history: boolean
+        version: number
+      }>(
+        "open a run of",
+        `with abandoned as (
        update tributary.runs set status = 'abandoned', ended_at = tributary.now()
         where company_id = $1 and resource = $2 and lane = $3 and status = 'running' and fence < $5
      )
@@ -192,13 +246,17 @@ export const open = Effect.fn("Lander.open")(function* (
      returning id,
        exists (select 1 from tributary.quarantine where company_id = $1 and resource = $2 and resolved_at is null) as quarantined,
        exists (select 1 from ${table.current} where "_company_id" = $1) as has_rows,
+       exists (select 1 from ${table.superseded} where "_company_id" = $1) as has_history,
        current_setting('server_version_num')::int as version`,
-    [companyId, resource, lane, begun.kind, fence, begun.resumed, begun.cursorFrom]
+        [companyId, resource, lane, planned.kind, fence, planned.resumed, planned.cursorFrom]
+      )
+      return [planned, rows[0]!] as const
+    })
   )
-  const runId = opened[0]!.id
+  const runId = opened.id
   /** Whether a landed record may have an open quarantine. */
-  let hasQuarantine = opened[0]!.quarantined
-  const hadRows = opened[0]!.has_rows
+  let hasQuarantine = opened.quarantined
+  const hadRows = opened.has_rows
   /** Whether this turn reads a table from its first page that was empty when it began. */
   let isFirst = !hadRows && !begun.resumed
   const wasNeverLoaded = turn.live.cursor === null && turn.live.fullScanAt === null
@@ -212,14 +270,18 @@ export const open = Effect.fn("Lander.open")(function* (
   const loader = Load.make({
     turn,
     sql,
-    serverVersion: opened[0]!.version,
+    serverVersion: opened.version,
     runId,
     origin,
-    hasRows: hadRows || !wasNeverLoaded,
+    // Where the table was lost and its history was not, versions go on from there.
+    hasRows: hadRows || opened.has_history || !wasNeverLoaded,
     lateBefore,
     children: options.children
   })
-  const drift = Drift.make({ client: turn.client, table, companyId, runId })
+  const drift = Drift.make({ run, table, companyId, runId })
+  const fields = FieldFindings.make(turn, table, runId)
+  /** Whether this run has read the scan from its first page: only then it has met every record. */
+  let isWhole = !begun.resumed
 
   const quarantine = Effect.fnUntraced(function* (
     rejected: ReadonlyArray<{ readonly rejected: Rejected; readonly source: string }>
@@ -256,11 +318,15 @@ export const open = Effect.fn("Lander.open")(function* (
     yield* run("bury", sql.tombstone, [companyId, deletedAt, runId, source, origin])
   })
 
-  /** Absence from a completed full scan means deleted, unless so much is absent that it cannot be believed. */
+  /**
+   * Soft-deletes rows that a completed full scan did not return. The mass-delete guard stops this above
+   * `deletionsShareMax`. A row that a push or a read by number landed while the scan ran is kept: it is observed when
+   * that began, and its record may have been created after the scan had passed its place. `kept` counts such rows.
+   */
   const bury = Effect.fnUntraced(function* (
     scan: OpenScan
-  ): Effect.fn.Return<Pick<Landed, "deleted" | "disbelieved">, DatabaseError> {
-    const nothing = { deleted: 0, disbelieved: null }
+  ): Effect.fn.Return<Pick<Landed, "deleted" | "disbelieved"> & { readonly kept: number }, DatabaseError> {
+    const nothing = { deleted: 0, disbelieved: null, kept: 0 }
     if (isFirst) {
       // Rows that were read before this scan began can only have come from another lane.
       const { rows: others } = yield* run(
@@ -280,15 +346,18 @@ export const open = Effect.fn("Lander.open")(function* (
     )
     if (unreadable.length > 0) return nothing
     yield* run("prepare the burial of", `${planForAll}; ${sql.createGone}; ${sql.emptyGone}`)
-    const { affected: gone } = yield* run("find what is gone of", sql.findGone, [companyId, resource, began, lane])
-    if (gone === 0) return nothing
+    const { affected: absent } = yield* run("find what is gone of", sql.findGone, [companyId, resource, began, lane])
+    if (absent === 0) return nothing
+    const { affected: kept } = yield* run("keep concurrent rows of", sql.keepConcurrent, [companyId, began])
+    const gone = absent - kept
+    if (gone === 0) return { ...nothing, kept }
     const { rows } = yield* run<{ live: number }>("count", sql.countLive, [companyId])
     const { live } = rows[0]!
-    if (!options.acceptDeletions && gone > deletionsAlways && gone > live * options.deletionsShareMax) {
-      return { deleted: 0, disbelieved: { live, gone } }
+    if (!acceptDeletions && gone > deletionsAlways && gone > live * options.deletionsShareMax) {
+      return { deleted: 0, disbelieved: { live, gone }, kept }
     }
     yield* tombstone(began, `absent from the full scan of run ${runId}`)
-    return { deleted: gone, disbelieved: null }
+    return { deleted: gone, disbelieved: null, kept }
   })
 
   /** Records that the source, asked for exactly them, does not have. */
@@ -318,17 +387,20 @@ export const open = Effect.fn("Lander.open")(function* (
     readonly fullWanted?: string | null
   }) {
     const { scan, completed, lateMs, fullWanted } = change
-    const { affected } = yield* run(
+    const { rows, affected } = yield* run<{ same_table: boolean }>(
       "move the checkpoint of",
-      `update tributary.checkpoints set
+      `update tributary.checkpoints as c set
          cursor = coalesce($5, cursor), cursor_at = coalesce($6, cursor_at), full_scan_at = coalesce($7, full_scan_at),
          scan_run_id = $8, scan_kind = $9, scan_since = $10, scan_until = $11, scan_token = $12, scan_pages = $13,
          scan_synced_through = $14, scan_began_at = $15,
-         late_ms = greatest(late_ms, $16), overlap_ms = greatest(overlap_ms, least(2 * $16, $17)),
+         late_ms = greatest(late_ms, $16),
+         overlap_ms = case when ${renews} then least(2 * $16, $17) else overlap_ms end,
+         late_at = case when ${renews} then tributary.now() else late_at end,
          full_wanted = case when not $18 then full_wanted when $19::text is not null then $19
                             when full_wanted is not distinct from $20 then null else full_wanted end,
-         updated_at = tributary.now()
-       where company_id = $1 and resource = $2 and lane = $3 and fence = $4`,
+         adopts_source = adopts_source and $7::timestamptz is null, updated_at = tributary.now()
+       where company_id = $1 and resource = $2 and lane = $3 and fence = $4
+       returning ${turn.isSameTable(21)} as same_table`,
       [
         companyId,
         resource,
@@ -349,10 +421,13 @@ export const open = Effect.fn("Lander.open")(function* (
         overlapMaxMs,
         fullWanted !== undefined,
         fullWanted ?? null,
-        knownWanted
+        knownWanted,
+        ...turn.sameTableParameters
       ]
     )
     yield* turn.checkFence(affected)
+    // Whatever was landed holds the table until the commit: who replaces it comes before this, or after the run.
+    if (!rows[0]!.same_table) return yield* new TableReplaced({ resource })
     if (fullWanted !== undefined) knownWanted = fullWanted
   })
 
@@ -368,6 +443,10 @@ export const open = Effect.fn("Lander.open")(function* (
       )
     }
     yield* forgetSeen
+    if (buried.disbelieved !== null) {
+      const { gone, live } = buried.disbelieved
+      return { ...buried, fullWanted: `${gone} of ${live} rows were absent and not believed deleted` }
+    }
     yield* run(
       "forget answered questions of",
       "delete from tributary.rereads where company_id = $1 and resource = $2 and asked_at < $3",
@@ -384,8 +463,8 @@ export const open = Effect.fn("Lander.open")(function* (
     }
     // A reason that came up while the scan was read holds for the next one too.
     let fullWanted = begun.resumed ? checkpoint.fullWanted : wentBack
-    if (buried.disbelieved !== null) {
-      fullWanted = `${buried.disbelieved.gone} of ${buried.disbelieved.live} rows were absent and not believed deleted`
+    if (fullWanted === null && buried.kept > 0) {
+      fullWanted = `${buried.kept} rows were written while the last full scan ran, which did not return them`
     }
     if (fullWanted === null && sql.countUnstamped !== null && table.resource.modifiedSince) {
       const { rows } = yield* run<{ rows: number }>("look for unstamped rows of", sql.countUnstamped, [companyId])
@@ -457,6 +536,8 @@ export const open = Effect.fn("Lander.open")(function* (
           disbelieved: null
         }
         if (complete && evaluatesAbsence) completed = yield* completeFull(scan)
+        if (evaluatesAbsence) fields.meet(pages, loaded.updated)
+        const found = complete && evaluatesAbsence && isWhole && lane === "live" ? yield* fields.complete : []
         for (const { field, value, asks } of landing.answered ?? []) {
           yield* run(
             "forget an answered question of",
@@ -478,7 +559,7 @@ export const open = Effect.fn("Lander.open")(function* (
           late: loaded.late,
           lateMs,
           wentBack: loaded.wentBack,
-          drift: Drift.told(resource, noted),
+          drift: [Drift.told(resource, noted), ...found].filter((one) => one !== null).join("; ") || null,
           disbelieved: completed.disbelieved
         }
         yield* Effect.annotateCurrentSpan({
@@ -488,14 +569,16 @@ export const open = Effect.fn("Lander.open")(function* (
           "tributary.quarantined": landed.quarantined
         })
         if (landed.wentBack > 0) wentBack = "the source showed older versions than the warehouse holds"
-        yield* count(landed, landing)
+        // A scan that is not believed has not shown the resource.
+        const completedScan = complete && landed.disbelieved === null ? scan : null
+        yield* count(landed, landing, completedScan)
         if (landing.also !== undefined) {
           const quarantined = new Set(set.flatMap(({ rejected }) => (rejected.id === null ? [] : [rejected.id])))
           yield* landing.also({ run, runId, quarantined })
         }
         yield* saveCheckpoint({
           scan: complete ? null : scan,
-          completed: complete ? scan : null,
+          completed: completedScan,
           lateMs,
           // A source that went back is read in full until a person has decided.
           ...(wentBack !== null
@@ -514,7 +597,7 @@ export const open = Effect.fn("Lander.open")(function* (
       Effect.withSpan("land", { attributes: { "tributary.resource": resource } }, { captureStackTrace: false })
     )
 
-  const count = (landed: Landed, { pages, scan, complete }: Landing) => {
+  const count = (landed: Landed, { pages }: Landing, completed: OpenScan | null) => {
     const requests = pages.reduce((sum, { page }) => sum + page.attempts, 0)
     return run(
       "count the run of",
@@ -536,7 +619,7 @@ export const open = Effect.fn("Lander.open")(function* (
         landed.quarantined,
         requests,
         requests - pages.length,
-        complete ? (scan?.syncedThrough ?? null) : null,
+        completed?.syncedThrough ?? null,
         landed.late,
         Math.ceil(landed.lateMs),
         landed.wentBack
@@ -556,12 +639,20 @@ export const open = Effect.fn("Lander.open")(function* (
         })
         // What was landed before may be gone when it is looked for again.
         isFirst = false
+        fields.restart()
+        isWhole = true
       })
     )
 
   const transaction: Lander["transaction"] = (body) => turn.transaction(Effect.suspend(() => body(run)))
 
-  return { checkpoint, runId, timeOf: turn.timeOf, land, transaction, restart, rereads } satisfies Lander
+  const hasLive = run<{ has: boolean }>(
+    "look for a live row of",
+    `select exists (select 1 from ${table.current} where "_company_id" = $1 and "_deleted_at" is null) as has`,
+    [companyId]
+  ).pipe(Effect.map(({ rows }) => rows[0]!.has))
+
+  return { checkpoint, runId, timeOf: turn.timeOf, land, transaction, restart, rereads, hasLive } satisfies Lander
 })
 
 /** A record that passed the catalogue and that Postgres refuses all the same, kept field by field as it was read. */

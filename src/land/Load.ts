@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import type { QueryResultRow } from "pg"
 import type { SourceRecord } from "../connector/Connector.ts"
 import { copyIn } from "../postgres/Copy.ts"
-import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { absentPositions, copyLines, copyValue } from "./CopyText.ts"
 import { answersOldRows, type MergeSql, planForKeys } from "./MergeSql.ts"
 import type { Turn } from "./Turn.ts"
@@ -72,8 +72,23 @@ const both = (left: Loaded, right: Loaded): Loaded => ({
   refused: [...left.refused, ...right.refused]
 })
 
+/** The rows of a COPY do not have the columns of its table: a fault of the table or the program, never of a value. */
+const badCopyFormat = "22P04"
+
 /** Postgres refuses the value, not the statement: the row is looked for and set aside. */
-const isValueError = (error: DatabaseError) => error.code?.startsWith("22") === true || error.code === "54000"
+const isValueError = ({ code }: DatabaseError) =>
+  code !== badCopyFormat && (code?.startsWith("22") === true || code === "54000")
+
+/** Where all of so many records are refused, their values are not the reason: the run fails and nothing is set aside. */
+const allRefusedMin = 10
+
+const refusesAll = (records: number, { code, message }: DatabaseError) =>
+  new DatabaseError({
+    operation: "load",
+    code,
+    message: `Postgres refuses each of ${records} records (${code ?? "no code"}: ${message}), so that the table is wrong, not the records: run npx tributary doctor`,
+    isRetryable: false
+  })
 
 /** Splits records so that no id stands twice in a round: a later version must meet the earlier one in the table. */
 const rounds = (records: Iterable<Carried>): ReadonlyArray<ReadonlyArray<Carried>> => {
@@ -123,7 +138,7 @@ export const make = (options: LoadOptions): Loader => {
           yield [carried.record, end]
         }
       }
-      return copyIn(client, sql.copyDirect, copyLines(lines(), `${companyId}\t`)).pipe(
+      return Effect.flatMap(client, (lent) => copyIn(lent, sql.copyDirect, copyLines(lines(), `${companyId}\t`))).pipe(
         Effect.map((inserted) => ({ ...nothing, inserted }))
       )
     })
@@ -149,7 +164,7 @@ export const make = (options: LoadOptions): Loader => {
           yield [record, `${absentPositions(record)}\t${observedAt}\t${copyValue(source)}`]
         }
       }
-      yield* copyIn(client, sql.copyStage, copyLines(lines(), ""))
+      yield* copyIn(yield* client, sql.copyStage, copyLines(lines(), ""))
       if (partial) yield* run("complete", sql.fillAbsent, [companyId])
       const { written, updated, late, earliest_ms: earliestMs } = yield* replace
       if (written > 0 && children.length > 0) {
@@ -189,7 +204,11 @@ export const make = (options: LoadOptions): Loader => {
   const load = Effect.fnUntraced(function* (records: Iterable<Carried>) {
     let loaded = nothing
     for (const round of rounds(records)) {
-      loaded = both(loaded, yield* loadRound(round))
+      const one = yield* loadRound(round)
+      if (round.length >= allRefusedMin && one.refused.length === round.length) {
+        return yield* refusesAll(round.length, one.refused[0]!.error)
+      }
+      loaded = both(loaded, one)
     }
     return loaded
   })

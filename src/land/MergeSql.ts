@@ -6,12 +6,15 @@
  * A row that holds the same already is not written at all; the version that is replaced stands in the history before
  * the transaction ends.
  */
-import { identifier } from "../model/Identifier.ts"
+import { identifier, literal, nameFor } from "../model/Identifier.ts"
 import type { Column, Table } from "../model/Table.ts"
 
-/** The session's staging table; one per connection and resource, emptied for every round. */
-const stage = `"_stage"`
-const goneRows = `"_gone"`
+/**
+ * The staging tables of a landing: dropped with its transaction, so that no other one finds them, whoever has the session
+ * next. Each resource has its own, for the case that an older version of the program has left one behind.
+ */
+const stageOf = (table: Table): string => identifier(nameFor(`stage_${table.name}`, new Set()))
+const goneOf = (table: Table): string => identifier(nameFor(`gone_${table.name}`, new Set()))
 
 /** Fields, then what every record has. */
 const carried = (table: Table): ReadonlyArray<Column> => [
@@ -20,15 +23,20 @@ const carried = (table: Table): ReadonlyArray<Column> => [
 ]
 
 /** jsonb calls 1.10 and 1.1 equal; what was sent does not. */
-const comparable = (alias: string, column: Column): string =>
-  column.kind === "json" || column.kind === "list" ? `${alias}.${column.sql}::text` : `${alias}.${column.sql}`
+const comparable = (table: Table, alias: string, column: Column): string =>
+  column.name === "_extra" && table.resource.ignoredFields.length > 0
+    ? `nullif((${alias}."_extra" - array[${table.resource.ignoredFields.map(literal).join(", ")}]::text[])::text, '{}')`
+    : column.kind === "json" || column.kind === "list"
+      ? `${alias}.${column.sql}::text`
+      : `${alias}.${column.sql}`
 
 const differs = (table: Table, kept: string, sent: string): string => {
-  const columns = carried(table).filter((column) => column.name !== "id")
+  const ignored = new Set(table.resource.ignoredFields)
+  const columns = carried(table).filter((column) => column.name !== "id" && !ignored.has(column.field))
   // Postgres stops at the first difference, and a row that changed has another stamp.
   const isStamp = (column: Column) => column.field === "lastchangedate"
   const inOrder = [...columns.filter(isStamp), ...columns.filter((column) => !isStamp(column))]
-  const side = (alias: string) => inOrder.map((column) => comparable(alias, column)).join(", ")
+  const side = (alias: string) => inOrder.map((column) => comparable(table, alias, column)).join(", ")
   return `(${kept}."_deleted_at" is not null or (${side(kept)}) is distinct from (${side(sent)}))`
 }
 
@@ -42,7 +50,8 @@ const isStamped = (table: Table): boolean => table.resource.field.has("lastchang
 
 /** Whether the version sent wins over the one kept. `began` is when the read that brought it began. */
 const wins = (table: Table, authority: Authority, kept: string, sent: string, began: string): string => {
-  const later = `${began} >= ${kept}."_observed_at"`
+  // A row that seems to come from the future was read before the warehouse's clock was set back: any read is later.
+  const later = `(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`
   if (authority === "source" || !isStamped(table)) return later
   const [keptAt, sentAt] = [`${kept}."lastchangedate"`, `${sent}."lastchangedate"`]
   // A row that was found gone and is met again exists: only the time of the reads decides.
@@ -57,7 +66,7 @@ const wins = (table: Table, authority: Authority, kept: string, sent: string, be
  * let Postgres, which knows nothing of the stage, read the whole table for every batch.
  */
 const matched = (table: Table): string =>
-  `${stage} s cross join lateral (select * from ${table.current} k ` +
+  `${stageOf(table)} s cross join lateral (select * from ${table.current} k ` +
   `where k."_company_id" = $1 and k."id" = s."id" offset 0) t`
 
 const list = (columns: ReadonlyArray<Column>, alias?: string): string =>
@@ -67,7 +76,7 @@ const list = (columns: ReadonlyArray<Column>, alias?: string): string =>
 export const answersOldRows = 180_000
 
 export interface MergeSql {
-  /** Creates the staging table of the session. */
+  /** Creates the staging table of the transaction. */
   readonly createStage: string
   readonly emptyStage: string
   /** Fields, custom fields, extra, absent positions, began, source. */
@@ -95,7 +104,7 @@ export interface MergeSql {
   readonly countUnstamped: string | null
   /** Asks for the children of the rows that the round has written. Parameters: company, run, resources, fields. */
   readonly askChildren: string
-  /** Creates the session's table of rows that a completed full scan did not meet. */
+  /** Creates the transaction's table of rows that a completed full scan did not meet. */
   readonly createGone: string
   readonly emptyGone: string
   /**
@@ -103,6 +112,9 @@ export interface MergeSql {
    * lane.
    */
   readonly findGone: string
+  /** Takes rows out of those that seem gone, which writes and reads by number may have landed after the scan had passed
+   * their place. Parameters: company, scan began. */
+  readonly keepConcurrent: string
   /** Parameters: company. */
   readonly countLive: string
   /** Finds live rows among ids that nothing has seen since. Parameters: company, ids, began. */
@@ -111,6 +123,8 @@ export interface MergeSql {
   readonly supersedeGone: string
   /** Parameters: company, scan began, run, source, origin. */
   readonly tombstone: string
+  /** Gives rows whose versions stand in the history already, as after a restore, later ones. Parameters: company. */
+  readonly renumber: string
   /** Whether the company has any row. Parameters: company. */
   readonly hasRows: string
 }
@@ -118,19 +132,21 @@ export interface MergeSql {
 /**
  * Postgres has no statistics of a table that is just being loaded, and guesses it small: then it reads the whole table
  * for every batch, or every row for every other. These say for a transaction what is known: a merge looks up keys
- * (and holds the rows that it replaces in memory)…
+ * (and holds the rows that it replaces in memory)… Before Postgres 18 a disabled plan adds 1e10 to the cost of a
+ * statement, so that every statement would be compiled: JIT is off.
  */
 export const planForKeys =
   "set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off; " +
-  "set local enable_material = off; set local enable_nestloop = on; set local work_mem = '32MB'"
+  "set local enable_material = off; set local enable_nestloop = on; set local work_mem = '32MB'; set local jit = off"
 
 /** … and looking for absent rows goes once through both sides. */
 export const planForAll =
   "set local enable_seqscan = on; set local enable_hashjoin = on; set local enable_mergejoin = on; " +
-  "set local enable_material = on; set local enable_nestloop = off"
+  "set local enable_material = on; set local enable_nestloop = off; set local jit = off"
 
 export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql => {
   const sent = carried(table)
+  const [stage, goneRows] = [stageOf(table), goneOf(table)]
   const own = [...table.columns, ...table.meta]
   const bare = (column: Column) => column.sqlType.split(" ")[0]
   const history = `insert into ${table.superseded} ("_company_id", ${list(own)}, "_valid_to")`
@@ -143,8 +159,12 @@ export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql
       .join(", ")}, "_version" = t."_version" + 1, ` +
     `"_op" = case when t."_deleted_at" is null then 'update' else 'insert' end, "_deleted_at" = null, ` +
     `"_origin" = ${origin}, "_run_id" = ${runId}, "_source" = ${fresh}."_source", "_observed_at" = ${began}`
-  const target = `("_company_id", ${list(sent)}, "_origin", "_run_id", "_source", "_observed_at")`
-  const source = `$1::bigint, ${list(sent, "s")}, $2::text, $3::bigint, s."_source", s."_began"`
+  const target = `("_company_id", ${list(sent)}, "_origin", "_run_id", "_source", "_observed_at", "_version")`
+  // A row that was lost with its table goes on where its history ended.
+  const version =
+    `1 + coalesce((select max(h."_version") from ${table.superseded} h ` +
+    `where h."_company_id" = $1::bigint and h."id" = s."id"), 0)`
+  const source = `$1::bigint, ${list(sent, "s")}, $2::text, $3::bigint, s."_source", s."_began", ${version}`
   const told =
     `count(*)::int as written, (count(*) filter (where stamp < $4::timestamptz))::int as late, ` +
     `(extract(epoch from min(stamp)) * 1000)::float8 as earliest_ms`
@@ -154,7 +174,7 @@ export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql
   return {
     createStage:
       `create temp table if not exists ${stage} (${sent.map((column) => `${column.sql} ${bare(column)}`).join(", ")}, ` +
-      `"_absent" smallint[], "_began" timestamptz, "_source" text)`,
+      `"_absent" smallint[], "_began" timestamptz, "_source" text) on commit drop`,
     emptyStage: `truncate ${stage}`,
     copyStage: `copy ${stage} from stdin`,
     copyDirect: `copy ${table.current} ("_company_id", ${list(sent)}, "_run_id", "_observed_at", "_source", "_origin") from stdin`,
@@ -198,17 +218,21 @@ export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql
       `from ${matched(table)} cross join unnest($3::text[], $4::text[]) child(resource, field) ` +
       `where t."_run_id" = $2 and t."_observed_at" = s."_began" ` +
       `on conflict (company_id, resource, field, value) do update set asks = r.asks + 1, asked_at = excluded.asked_at`,
-    createGone: `create temp table if not exists ${goneRows} (id bigint primary key)`,
+    createGone: `create temp table if not exists ${goneRows} (id bigint primary key) on commit drop`,
     emptyGone: `truncate ${goneRows}`,
     // An anti-join, so that Postgres can hash: this looks at every row of the table.
     findGone:
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
-      `and t."_deleted_at" is null and t."_observed_at" < $3::timestamptz and not exists (` +
+      `and t."_deleted_at" is null and (t."_observed_at" < $3::timestamptz or t."_observed_at" > tributary.now()) and not exists (` +
       `select 1 from (select unnest(ids) as id from tributary.scan_seen where company_id = $1 and resource = $2 and lane = $4) seen ` +
       `where seen.id = t."id")`,
+    keepConcurrent:
+      `delete from ${goneRows} g using ${table.current} t, tributary.runs r ` +
+      `where t."_company_id" = $1 and t."id" = g.id and r.id = t."_run_id" and r.lane in ('push', 'records') ` +
+      `and (r.ended_at is null or r.ended_at >= $2::timestamptz)`,
     findGoneAmong:
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
-      `and t."id" = any($2::bigint[]) and t."_deleted_at" is null and t."_observed_at" <= $3::timestamptz`,
+      `and t."id" = any($2::bigint[]) and t."_deleted_at" is null and (t."_observed_at" <= $3::timestamptz or t."_observed_at" > tributary.now())`,
     countLive: `select count(*)::int as live from ${table.current} where "_company_id" = $1 and "_deleted_at" is null`,
     supersedeGone:
       `${history} select t."_company_id", ${list(own, "t")}, $2::timestamptz from ${table.current} t ` +
@@ -217,6 +241,10 @@ export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql
       `update ${table.current} t set "_version" = t."_version" + 1, "_op" = 'delete', "_origin" = $5::text, ` +
       `"_run_id" = $3::bigint, "_source" = $4::text, "_observed_at" = $2::timestamptz, "_deleted_at" = $2::timestamptz ` +
       `from ${goneRows} g where g.id = t."id" and t."_company_id" = $1`,
+    renumber:
+      `update ${table.current} t set "_version" = h.version + 1 from (select "id", max("_version") as version ` +
+      `from ${table.superseded} where "_company_id" = $1 group by "id") h ` +
+      `where t."_company_id" = $1 and t."id" = h."id" and t."_version" <= h.version`,
     hasRows: `select exists (select 1 from ${table.current} where "_company_id" = $1) as has`
   }
 }

@@ -2,8 +2,8 @@
  * An HTTP server of this process: what every listener needs, whatever it answers.
  *
  * Promise: a peer that sends slowly or not at all, or does not read what it is answered, is cut within bounded time,
- * whether it speaks TLS or not. There are never more connections than it can hold: where all places are taken, those who
- * only keep a connection make room for the next who comes. Certificates are followed as they are renewed. When it stops, it takes no more requests and finishes those
+ * whether it speaks TLS or not. There are never more connections than it can hold: where all places are taken, the idle
+ * and the slow ones make room for the next (`ConnectionLimit.ts`). Certificates are followed as they are renewed. When it stops, it takes no more requests and finishes those
  * in hand first. What it cannot listen as is said in a sentence, with what to do.
  */
 import { readFileSync } from "node:fs"
@@ -11,11 +11,13 @@ import * as http from "node:http"
 import * as https from "node:https"
 import type { AddressInfo, Socket } from "node:net"
 import { createSecureContext } from "node:tls"
+import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import * as ConnectionLimit from "./ConnectionLimit.ts"
 
 /** Nobody can listen as the configuration wants it. */
 export class ListenError extends Data.TaggedError("ListenError")<{
@@ -55,8 +57,10 @@ export interface ServerOptions {
   readonly answersHalfOpen?: boolean | undefined
   /** Default 1,024. */
   readonly connectionsMax?: number | undefined
-  /** Somebody was turned away, since there are {@link connectionsMax} connections already. */
-  readonly onFull?: (() => void) | undefined
+  /** Requests of one address that have not come whole after a second; default 64. */
+  readonly connectionsPerAddressMax?: number | undefined
+  /** A connection was cut for another one, although it had begun a request; or found no place. */
+  readonly onCut?: (() => void) | undefined
   /** How often the certificate's files are looked at; default a minute. */
   readonly certificateEveryMs?: number | undefined
   /** Where half of an answer has been written already, so that no other one may follow. */
@@ -79,6 +83,7 @@ const checkEveryMs = 1_000
 /** Longer than a load balancer keeps an idle connection, so that it is never this side that closes first. */
 const keepAliveMs = 65_000
 const connectionsMaxDefault = 1_024
+export const connectionsPerAddressMaxDefault = 64
 /** What is said to a peer that is cut must leave within this time. */
 const lastWordMaxMs = 1_000
 const stopMaxMs = 5_000
@@ -88,7 +93,18 @@ const certificateEveryMsDefault = 60_000
 export const listen = Effect.fnUntraced(function* (
   options: ServerOptions
 ): Effect.fn.Return<Server, ListenError, Scope.Scope> {
-  const { purpose, tls, bodyBytesMax, handle } = options
+  const { purpose, tls, bodyBytesMax } = options
+  const clock = yield* Clock.Clock
+  const limit = ConnectionLimit.make({
+    connectionsMax: options.connectionsMax ?? connectionsMaxDefault,
+    perAddressMax: options.connectionsPerAddressMax ?? connectionsPerAddressMaxDefault,
+    nowMs: () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n),
+    onCut: options.onCut ?? (() => {})
+  })
+  const handle: typeof options.handle = (request, response) => {
+    limit.begin(request, response)
+    options.handle(request, response)
+  }
   const requestMaxMs = options.requestMaxMs ?? requestMaxMsDefault
   const run = yield* FiberSet.makeRuntime()
   let isStopping = false
@@ -106,11 +122,7 @@ export const listen = Effect.fnUntraced(function* (
       : https.createServer({ ...settings, ...pem, minVersion: "TLSv1.2", handshakeTimeout: requestMaxMs }, handle)
   server.timeout = options.silenceMaxMs ?? silenceMaxMsDefault
   Object.assign(server, { httpAllowHalfOpen: options.answersHalfOpen === true })
-  server.maxConnections = options.connectionsMax ?? connectionsMaxDefault
-  server.on("drop", () => {
-    server.closeIdleConnections()
-    options.onFull?.()
-  })
+  server.on("connection", limit.add)
   // Whoever asks before sending is told before sending.
   server.on("checkContinue", (request: http.IncomingMessage, response: http.ServerResponse) => {
     if (Number(request.headers["content-length"] ?? 0) <= bodyBytesMax) response.writeContinue()

@@ -161,7 +161,7 @@ const learning = ({ adoptions, table }: Prepared): ReadonlyArray<string> => {
   const path = literal(table.resource.path)
   return [
     // A run that began before does not know the columns: it can no longer write.
-    `update tributary.checkpoints set fence = fence + 1 where resource = ${path}`,
+    `update tributary.checkpoints set fence = fence + 1, identity_fence = identity_fence + 1 where resource = ${path}`,
     move(adoptions, table, table.current),
     move(adoptions, table, table.superseded),
     ...adoptions.map(

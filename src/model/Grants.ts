@@ -4,7 +4,7 @@
  * Promise: three roles. The owner, who runs these, has the tables and alone changes their shape: migrations, `tributary
  * schema apply`. The loader syncs: it reads and writes rows in the current and history datasets and the control plane,
  * and can create nothing but temporary tables. The reader asks: it sees the current records, the history and the models,
- * in read-only transactions with a time limit, and nothing of the control plane. What the owner makes later is granted
+ * in read-only transactions with a time limit, and of the control plane what is no secret. What the owner makes later is granted
  * the same way. A role that is made here may log in but has no password yet: `\password` in psql, or certificates, are
  * for the owner to choose. The owner needs the right to create roles. Statements can be run again; names reach them
  * through {@link identifier} alone.
@@ -27,6 +27,29 @@ export const roleNamesDefault: RoleNames = { loader: "tributary_loader", reader:
 
 /** Where the control plane stands; its migrations say so. */
 export const controlDataset = "tributary"
+
+/** Tables of the control plane that hold keys, secrets or what proves a password: no reader sees them. */
+export const secretTables: ReadonlyArray<string> = [
+  "webhook_secrets",
+  "push_calls",
+  "dashboard_key",
+  "dashboard_password",
+  "dashboard_sessions"
+]
+
+/** Granted once; a table that the owner makes later is not seen until these statements are run again. */
+const grantControl = (control: string, reader: string): string =>
+  `do ${literal(`
+declare one record;
+begin
+  for one in
+    select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = ${literal(control)} and c.relkind in (${["r", "p", "v"].map(literal).join(", ")})
+       and c.relname not in (${secretTables.map(literal).join(", ")})
+  loop
+    execute format(${literal(`grant select on %I.%I to ${identifier(reader)}`)}, ${literal(control)}, one.relname);
+  end loop;
+end`)}`
 
 /** How long a question of a reader may take before it is ended. */
 const statementTimeout = "60s"
@@ -72,6 +95,8 @@ export const statements = (datasets: AllDatasets, names: RoleNames = roleNamesDe
     `alter default privileges in schema ${control} grant execute on functions to ${loader}`,
     `revoke all on schema ${control} from public, ${reader}`,
     `revoke all on all tables in schema ${control} from public, ${reader}`,
+    `grant usage on schema ${control} to ${reader}`,
+    grantControl(datasets.control, names.reader),
     ...read.flatMap((dataset) => [
       `grant usage on schema ${dataset} to ${reader}`,
       `grant select on all tables in schema ${dataset} to ${reader}`,

@@ -1,11 +1,15 @@
 /**
- * The lock that whoever has a turn at a lane holds, for as long as its session lives (see land/Turn.ts): its name, and
- * how a statement asks for it.
+ * The lock of a run's lane, held by the lock session of its process (see postgres/SessionLocks.ts): its name, and how a
+ * statement asks for it.
  */
 
 /** What the lock is called. */
 export const nameOf = (companyId: bigint, resource: string, lane: string): string =>
   `tributary:${companyId}:${resource}${lane === "live" ? "" : `:${lane}`}`
+
+/** What the lock is called that a transaction holds while it lands for the lane. */
+export const landingNameOf = (companyId: bigint, resource: string, lane: string): string =>
+  `${nameOf(companyId, resource, lane)}:landing`
 
 /** The key of the lock, in a statement whose rows (`r`, say) have its company, resource and lane. */
 export const keySql = (row: string): string =>

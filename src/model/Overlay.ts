@@ -35,6 +35,8 @@ export interface ConfiguredResource {
   readonly cancel: boolean
   /** The text field that identifies a record to people. */
   readonly key: string | null
+  /** Fields whose change alone makes no new version of a row; the only setting for a resource of the catalogue. */
+  readonly ignoreFields?: ReadonlyArray<string>
 }
 
 /** The configuration names a resource that the connector knows, or one that no table can be made for. */
@@ -65,19 +67,34 @@ const configured = (one: ConfiguredResource): Resource => {
   })
 }
 
+/** Whether the configuration says more of it than which fields are ignored. */
+const states = ({ area, cancel, key, modifiedSince }: ConfiguredResource): boolean =>
+  area !== null || cancel || key !== null || modifiedSince
+
+const neverIgnored: ReadonlySet<string> = new Set(["id", "lastchangedate", "cancel", "externalid"])
+
 /** Adds the resources that the configuration names. Nothing is asked of the warehouse: no field is learnt yet. */
 export const named = (
   base: Catalogue,
   extra: ReadonlyArray<ConfiguredResource>
 ): Effect.Effect<Catalogue, ResourceConflict> => {
   if (extra.length === 0) return Effect.succeed(base)
-  const problems = extra
-    .filter(({ path }) => base.resources.has(path))
-    .map(({ path }) => `resources.${path}: the catalogue knows this resource already; leave it out here`)
+  const problems = extra.flatMap((one) => [
+    ...(base.resources.has(one.path) && ((one.ignoreFields ?? []).length === 0 || states(one))
+      ? [`resources.${one.path}: the catalogue knows this resource already; only ignore_fields can be set for it`]
+      : []),
+    ...(one.ignoreFields ?? [])
+      .filter((field) => neverIgnored.has(field))
+      .map((field) => `resources.${one.path}.ignore_fields: ${field} cannot be ignored, since versions are told by it`)
+  ])
   if (problems.length > 0) return Effect.fail(new ResourceConflict({ problems }))
+  const made = (one: ConfiguredResource) => ({
+    ...(base.resources.get(one.path) ?? configured(one)),
+    ignoredFields: one.ignoreFields ?? []
+  })
   return Effect.succeed({
     ...base,
-    resources: new Map([...base.resources, ...extra.map((one) => [one.path, configured(one)] as const)])
+    resources: new Map([...base.resources, ...extra.map((one) => [one.path, made(one)] as const)])
   })
 }
 

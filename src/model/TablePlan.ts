@@ -9,11 +9,11 @@
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Field } from "../catalogue/Field.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as LockWait from "../postgres/LockWait.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { type Column, type Datasets, type Table, statements } from "./Table.ts"
@@ -61,7 +61,7 @@ const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: Read
     columns: ReadonlyArray<readonly [name: string, type: string, comment: string | null]> | null
   }>`
     select n.nspname as dataset, c.relname as name, c.relkind::text as kind, obj_description(c.oid, 'pg_class') as comment,
-           (select jsonb_agg(jsonb_build_array(a.attname, format_type(a.atttypid, a.atttypmod), d.description))
+           (select jsonb_agg(jsonb_build_array(a.attname, replace(format_type(a.atttypid, a.atttypmod), '"', ''), d.description))
               from pg_attribute a
               left join pg_description d
                 on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = a.attnum
@@ -208,23 +208,10 @@ export const planFor = Effect.fnUntraced(function* (
 
 /** Any number that no other lock of the program uses. */
 const planLock = 7_261_001
-/** A statement that waits for a table makes every reader behind it wait too: it gives up soon and stands in line anew. */
-const lockTimeout = "2s"
-const lockAttemptsMax = 5
-const lockRetryEvery = "500 millis"
-
 /** What Postgres said, when it is about the warehouse and not about the way to it. */
 const refused = (where: string, error: SqlError): SqlError | TableConflict => {
   const { code, message, isRetryable } = DatabaseError.from("change the tables")(error)
   if (code === undefined || !/^[0-9A-Z]{5}$/.test(code) || /^E[A-Z]/.test(code)) return error
-  if (code === "55P03") {
-    return new TableConflict({
-      table: where,
-      detail: `somebody holds a table that has to be changed (${code}); ${lockAttemptsMax} attempts were made`,
-      remedy: "End the transaction that holds it (see pg_stat_activity) and run this again",
-      isRetryable: true
-    })
-  }
   return isRetryable
     ? error
     : new TableConflict({
@@ -243,23 +230,29 @@ export const changing = <A, E, R>(
   body: Effect.Effect<A, E | SqlError, R>
 ): Effect.Effect<A, E | SqlError | TableConflict, R | SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    transaction(
-      Effect.gen(function* () {
-        yield* sql`select pg_advisory_xact_lock(${planLock})`
-        yield* sql`select set_config('lock_timeout', ${lockTimeout}, true)`
-        return yield* body
-      })
+    LockWait.attempts(
+      "A change of the tables waits",
+      transaction(
+        Effect.gen(function* () {
+          yield* sql`select pg_advisory_xact_lock(${planLock})`
+          return yield* LockWait.inPool("change the tables", sql, body)
+        })
+      )
     ).pipe(
-      Effect.retry({
-        while: (error) => isSqlError(error) && waitsForLock.has(DatabaseError.from("")(error).code ?? ""),
-        times: lockAttemptsMax - 1,
-        schedule: Schedule.spaced(lockRetryEvery)
-      }),
-      Effect.mapError((error) => (isSqlError(error) ? refused(where, error) : error))
+      Effect.mapError((error) => {
+        if (isSqlError(error)) return refused(where, error)
+        // The only one: somebody uses the tables, and is named.
+        return error instanceof DatabaseError
+          ? new TableConflict({
+              table: where,
+              detail: error.message,
+              remedy: "Then run this again",
+              isRetryable: true
+            })
+          : error
+      })
     )
   )
-
-const waitsForLock: ReadonlySet<string> = new Set(["55P03", "40P01", "40001"])
 
 /** Statements sent to the server at once. */
 const statementsAtOnce = 200

@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as LockWait from "../postgres/LockWait.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { indexesOf, rowsMin, statementsOf } from "./Indexes.ts"
@@ -75,7 +76,7 @@ const introspect = Effect.fnUntraced(function* (datasets: ModelDatasets) {
                 when c.relkind in ('i', 'I') then 'index' else 'table' end as kind,
            c.relname as name, obj_description(c.oid, 'pg_class') as comment, c.reltuples::float8 as rows,
            case when c.relkind = 'v' then array(
-             select a.attname || ' ' || format_type(a.atttypid, null) from pg_attribute a
+             select a.attname || ' ' || replace(format_type(a.atttypid, null), '"', '') from pg_attribute a
               where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped order by a.attnum) end as columns,
            case when c.relkind = 'v' then array(
              select case g.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end
@@ -223,9 +224,6 @@ export const planFor = Effect.fnUntraced(function* (
 /** Any number that no other lock of the program uses. */
 const viewsLock = 7_261_002
 
-/** How long a reader or a landing that is at work may keep a step waiting, and everybody else behind it. */
-const lockTimeout = "2s"
-
 const busyRemedy = "somebody is using it: the next run tries again"
 
 /** SQLSTATEs that say something of the step, not of the connection (08), of a server that stops (57P), nor an errno. */
@@ -238,6 +236,7 @@ const remedyOf = (code: string): string => {
     case "40001":
     case "40P01":
     case "55P03":
+    case "57014":
       return busyRemedy
     case "2BP01":
       return "drop what rests on it, run npx tributary schema apply, and make it again"
@@ -261,8 +260,7 @@ const inTurn = <A, E, R>(sql: SqlClient.SqlClient, work: Effect.Effect<A, E, R>)
   transaction(
     Effect.gen(function* () {
       yield* sql`select pg_advisory_xact_lock(${viewsLock})`
-      yield* sql.unsafe(`set local lock_timeout = ${literal(lockTimeout)}`)
-      return yield* work
+      return yield* LockWait.inPool("make views", sql, work)
     })
   )
 
@@ -273,7 +271,7 @@ const inTurn = <A, E, R>(sql: SqlClient.SqlClient, work: Effect.Effect<A, E, R>)
 export const apply = Effect.fn("Views.apply")(function* (
   models: ReadonlyArray<Model>,
   datasets: ModelDatasets
-): Effect.fn.Return<ViewReport, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<ViewReport, SqlError | DatabaseError, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
   const looked = yield* planFor(models, datasets)
   if (looked.steps.length === 0) return { done: [], skipped: looked.skipped, refused: looked.refused }

@@ -7,12 +7,16 @@
 import { SourceError } from "../connector/SourceError.ts"
 import type { SourceWentBack } from "../extract/Scan.ts"
 import {
-  AlreadyRunning,
   type DisbelievedDeletions,
   FencedOff,
+  AlreadyRunning,
+  ClockWentBack,
   type Landed,
   type LandingError,
-  TableChanged
+  NewerCatalogue,
+  type OpenError,
+  TableChanged,
+  TableReplaced
 } from "../land/Lander.ts"
 import type { Lane, RunKind } from "../land/Checkpoint.ts"
 
@@ -25,6 +29,8 @@ export interface Failure {
   readonly stops: "resource" | "company"
   /** Whether the source said no (a token, a scope, a licence), so that only a person can help. */
   readonly refused: boolean
+  /** Whether nothing was wrong with the source and a person has to change how the program is run. */
+  readonly isConfiguration?: boolean
   /** Requests that were sent and brought nothing to land. */
   readonly requests?: number
 }
@@ -106,9 +112,7 @@ export const attributesOf = (outcome: Outcome): Readonly<Record<string, unknown>
 }
 
 /** Puts any failure of a run into words. */
-export const failureOf = (
-  error: SourceError | SourceWentBack | LandingError | AlreadyRunning | TableChanged
-): Failure => {
+export const failureOf = (error: SourceError | SourceWentBack | LandingError | OpenError): Failure => {
   if (error instanceof SourceError) {
     const tag = error.reason._tag
     return {
@@ -117,7 +121,27 @@ export const failureOf = (
       remedy: error.remedy,
       stops: error.stops === "company" ? "company" : "resource",
       refused: tag === "Unauthorized" || tag === "Forbidden",
+      ...(tag === "SourceChanged" ? { isConfiguration: true } : {}),
       requests: error.request.attempts ?? 0
+    }
+  }
+  if (error instanceof NewerCatalogue) {
+    return {
+      kind: error._tag,
+      message: error.message,
+      remedy: `upgrade this program; to go back to the older catalogue on purpose, run npx tributary sync ${error.resource} --full`,
+      stops: "resource",
+      refused: false,
+      isConfiguration: true
+    }
+  }
+  if (error instanceof TableReplaced || error instanceof ClockWentBack) {
+    return {
+      kind: error._tag,
+      message: error.message,
+      remedy: "run again: the next run reads every record",
+      stops: "resource",
+      refused: false
     }
   }
   if (error instanceof TableChanged) {

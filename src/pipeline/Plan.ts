@@ -212,7 +212,8 @@ const noCheckpoint: Checkpoint = {
   fullScanAt: null,
   overlapMs: 0,
   fullWanted: null,
-  scan: null
+  scan: null,
+  adoptsSource: false
 }
 
 /** Reads what there is about a company, in one snapshot and without a right to write. */
@@ -224,7 +225,7 @@ const know = Effect.fnUntraced(function* (companyId: bigint, company: PlanCompan
       const [clock] = yield* sql<{ now_ms: number }>`
         select (extract(epoch from tributary.now()) * 1000)::float8 as now_ms`
       const checkpoints = yield* sql.unsafe<KnownCheckpointRow>(
-        `select lane, resource, cursor_at, ${checkpointColumns} from tributary.checkpoints where company_id = $1`,
+        `select lane, resource, cursor_at, ${checkpointColumns} from tributary.checkpoints c where company_id = $1`,
         [companyId]
       )
       const rows = yield* sql<SeenRow>`

@@ -78,6 +78,7 @@ const readAndLand = Effect.fnUntraced(function* (
     const lander = yield* Lander.open(
       {
         table,
+        connector,
         companyId,
         lane: "records",
         origin: options.origin ?? "scan",

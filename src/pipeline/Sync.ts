@@ -24,6 +24,7 @@ import { patiently } from "../postgres/Transaction.ts"
 import { type Failure, failureOf, noTotals, type Outcome } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
 import * as RunLedger from "./RunLedger.ts"
+import * as SourceGuard from "./SourceGuard.ts"
 import { engineDefault, type EngineSettings, syncResource } from "./SyncResource.ts"
 
 /** A company to sync: one token of one source. */
@@ -43,6 +44,10 @@ export interface SyncOptions {
   readonly acceptDeletions: boolean
   /** The source was restored: what it says now wins over newer versions. */
   readonly acceptRestored?: boolean
+  /** Rows that a newer catalogue has written are read again under this program's older one. */
+  readonly acceptsOlderCatalogue?: boolean
+  /** Forgets the overlap that late rows asked for. */
+  readonly resetOverlap?: boolean
   /** Resources of one company that are read at the same time. */
   readonly concurrency: number
   readonly batchRecordsMax: number
@@ -139,6 +144,7 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
   }
   const identity = identified.success
   const { companyId } = identity
+  yield* patiently(SourceGuard.remember(company.name, companyId))
   const synced = yield* patiently(lastSynced(companyId))
   const freshnessOf = options.freshnessOf ?? (() => freshnessDefaultMs)
   const dueAt = ({ path }: Resource) => (synced.get(path) ?? 0) + freshnessOf(path)
@@ -170,6 +176,8 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
       full: options.full,
       acceptDeletions: options.acceptDeletions,
       acceptRestored: options.acceptRestored ?? false,
+      acceptsOlderCatalogue: options.acceptsOlderCatalogue ?? false,
+      resetOverlap: options.resetOverlap ?? false,
       batchRecordsMax: options.batchRecordsMax,
       engine: options.engine ?? engineDefault,
       children: company.resources.flatMap(({ path, parent, modifiedSince }) =>

@@ -44,6 +44,10 @@ export interface SyncResourceOptions {
   readonly acceptDeletions: boolean
   /** The source was restored: what it says now wins over newer versions. Reads every record. */
   readonly acceptRestored?: boolean
+  /** Rows that a newer catalogue has written are read again under this program's older one. */
+  readonly acceptsOlderCatalogue?: boolean
+  /** Forgets the overlap that late rows asked for. */
+  readonly resetOverlap?: boolean
   /** Records landed in one transaction, about. */
   readonly batchRecordsMax: number
   readonly engine?: EngineSettings
@@ -120,7 +124,10 @@ const readAndLand = Effect.fnUntraced(function* (
   plan: Scan.ScanPlan,
   state: RunState
 ) {
-  const queue = yield* Queue.unbounded<Scan.ScannedPage, SourceError | Scan.SourceWentBack | Cause.Done>()
+  const queue = yield* Queue.unbounded<
+    Scan.ScannedPage,
+    SourceError | DatabaseError | Scan.SourceWentBack | Cause.Done
+  >()
   /** A permit for each record in memory; a page that holds more than there are takes them all. */
   const permitsMax = options.batchRecordsMax * batchesHeld
   const held = yield* Semaphore.make(permitsMax)
@@ -130,7 +137,14 @@ const readAndLand = Effect.fnUntraced(function* (
     if (back !== null) return Effect.fail(back)
     return Effect.andThen(held.take(permitsOf(scanned)), Queue.offer(queue, scanned))
   }
-  const reader = yield* Scan.scan(options.connector, options.table.resource, plan, lander.timeOf, offer).pipe(
+  const reader = yield* Scan.scan(
+    options.connector,
+    options.table.resource,
+    plan,
+    lander.timeOf,
+    lander.hasLive,
+    offer
+  ).pipe(
     Effect.matchCauseEffect({
       onFailure: (cause) => Queue.failCause(queue, cause),
       onSuccess: () => Queue.end(queue)
@@ -150,7 +164,7 @@ const readAndLand = Effect.fnUntraced(function* (
     complete = last.complete
     const recordsPerPage = Math.max(1, last.page.records.length)
     pagesMax = Math.max(1, Math.min(batchPagesMax, Math.floor(options.batchRecordsMax / recordsPerPage)))
-    if (complete) state.cursor = last.scan.syncedThrough ?? state.cursor
+    if (complete && landed.disbelieved === null) state.cursor = last.scan.syncedThrough ?? state.cursor
     yield* counted(state, landed, pages)
   }
   yield* Fiber.join(reader)
@@ -192,7 +206,9 @@ const attempt = Effect.fnUntraced(function* (options: SyncResourceOptions, state
   const lander = yield* Lander.open(
     {
       table,
+      connector: options.connector,
       companyId,
+      acceptsOlderCatalogue: options.acceptsOlderCatalogue ?? false,
       lane: backfill === undefined ? "live" : "backfill",
       origin: "scan",
       authority: options.acceptRestored === true ? "source" : "newer",
@@ -202,7 +218,8 @@ const attempt = Effect.fnUntraced(function* (options: SyncResourceOptions, state
       takesOver: options.takesOver ?? false,
       waits: options.waits ?? true
     },
-    Effect.fnUntraced(function* (checkpoint, look) {
+    Effect.fnUntraced(function* (stored, look) {
+      const checkpoint = options.resetOverlap === true ? { ...stored, overlapMs: 0 } : stored
       const wish = { full: options.full || options.acceptRestored === true }
       planned =
         backfill === undefined
@@ -223,6 +240,16 @@ const attempt = Effect.fnUntraced(function* (options: SyncResourceOptions, state
   )
   state.runId = lander.runId
   state.cursor = lander.checkpoint.cursor
+  if (options.resetOverlap === true) {
+    yield* lander.transaction((run) =>
+      run(
+        "reset the overlap of",
+        `update tributary.checkpoints set overlap_ms = 0, late_ms = 0
+          where company_id = $1 and resource = $2 and lane = 'live'`,
+        [companyId, resource.path]
+      )
+    )
+  }
   const begin = (kind: RunKind, resumed: boolean) => {
     state.began = { companyId, resource: resource.path, kind, resumed }
     return progress.began(state.began)
@@ -337,7 +364,9 @@ export const syncResource = Effect.fn("syncResource")(function* (
   const state = newState()
   const run = (wish: SyncResourceOptions) => {
     const attempts = retried(resource.path, attempt(wish, state))
-    return Effect.result(Effect.catchTag(attempts, "SourceWentBack", () => attempts))
+    return Effect.result(
+      Effect.catchTag(attempts, ["SourceWentBack", "TableReplaced", "ClockWentBack"], () => attempts)
+    )
   }
   const outcome = (result: Effect.Success<ReturnType<typeof run>>, resumed: boolean) =>
     outcomeOf(
@@ -355,7 +384,7 @@ export const syncResource = Effect.fn("syncResource")(function* (
     if (result._tag === "Success" && resumed && options.backfill === undefined) {
       // The scan that was resumed shows the source as it was when it began; what changed since is read now.
       yield* close(outcome(result, resumed))
-      result = yield* run({ ...options, full: false, acceptRestored: false })
+      result = yield* run({ ...options, full: false, acceptRestored: false, resetOverlap: false })
     }
     const ended = outcome(result, resumed)
     yield* close(ended)

@@ -6,6 +6,7 @@
  * server rolls back what was open; and a session speaks UTC and dies on the server too when this process is gone, or its
  * machine.
  */
+import { Socket } from "node:net"
 import type { ConnectionOptions } from "node:tls"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -25,7 +26,13 @@ export interface Endpoint {
   /** Absent: no TLS. */
   readonly ssl?: ConnectionOptions | undefined
   readonly connectTimeoutMs?: number | undefined
+  /** As the server shows this program's sessions; default {@link applicationName}. */
+  readonly applicationName?: string | undefined
+  /** Settings of the session, as libpq's `options`. */
+  readonly options?: string | undefined
 }
+
+export const applicationName = "tributary"
 
 /** An endpoint with the words needed to speak about it. */
 export interface Server {
@@ -36,6 +43,7 @@ export interface Server {
 
 const connectTimeoutMsDefault = 10_000
 const closeTimeoutMs = 5_000
+const keepAliveDelayMs = 30_000
 
 /**
  * Values come out as the `SqlClient` gives them: int8 as bigint, date as text (`pg` would make a local midnight of it),
@@ -64,10 +72,47 @@ export const close = (client: Client): Effect.Effect<void> =>
     client.end(() => resume(Effect.void))
   }).pipe(Effect.timeoutOrElse({ duration: closeTimeoutMs, orElse: () => destroy(client) }))
 
+/**
+ * Sockets that never carry the password itself, for connections without TLS; undefined where it may be sent. A server
+ * that asks for it in clear text gets no answer; `pg` and the `SqlClient` would give one.
+ */
+export const clearTextGuard = (endpoint: Endpoint) => {
+  const password = Redacted.value(endpoint.password)
+  if (endpoint.ssl !== undefined || endpoint.host.startsWith("/") || password === "") return undefined
+  const secret = Buffer.from(`${password}\0`)
+  const guarded = (): Socket => {
+    const socket = new Socket()
+    // Node resets `write` when the socket connects; no password is sent before that.
+    socket.once("connect", () => {
+      const send = socket.write.bind(socket) as (...args: ReadonlyArray<unknown>) => boolean
+      const write = (chunk: unknown, ...rest: ReadonlyArray<unknown>): boolean => {
+        const bytes = chunk instanceof Uint8Array ? Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength) : null
+        // A PasswordMessage: its type, its length, the password.
+        if (bytes?.[0] === 0x70 && bytes.subarray(5).equals(secret)) {
+          socket.destroy(new Error("the server asks for the password in clear text"))
+          return false
+        }
+        return send(chunk, ...rest)
+      }
+      Object.assign(socket, { write })
+    })
+    return socket
+  }
+  return {
+    unconnected: guarded,
+    connected: () =>
+      guarded()
+        .setNoDelay(true)
+        .setKeepAlive(true, keepAliveDelayMs)
+        .connect({ host: endpoint.host, port: endpoint.port })
+  }
+}
+
 /** Connects; the caller ends it with {@link close} or {@link destroy}. */
 export const open = (server: Server): Effect.Effect<Client, DatabaseError> =>
   Effect.callback<Client, DatabaseError>((resume) => {
     const { endpoint } = server
+    const guard = clearTextGuard(endpoint)
     const client = new Client({
       host: endpoint.host,
       port: endpoint.port,
@@ -75,10 +120,12 @@ export const open = (server: Server): Effect.Effect<Client, DatabaseError> =>
       password: Redacted.value(endpoint.password),
       database: endpoint.database,
       ssl: endpoint.ssl ?? false,
-      application_name: "tributary",
+      application_name: endpoint.applicationName ?? applicationName,
+      options: endpoint.options,
+      ...(guard === undefined ? {} : { stream: guard.unconnected }),
       connectionTimeoutMillis: endpoint.connectTimeoutMs ?? connectTimeoutMsDefault,
       keepAlive: true,
-      keepAliveInitialDelayMillis: 30_000,
+      keepAliveInitialDelayMillis: keepAliveDelayMs,
       types: rowTypes
     })
     // Without a listener a connection lost between two queries would end the process. With one, the next query fails.
@@ -93,36 +140,96 @@ export const open = (server: Server): Effect.Effect<Client, DatabaseError> =>
 /**
  * What the server is asked for, where it knows the setting: to look every other second whether this client is still there
  * while a statement runs (otherwise a statement, and its locks, would outlive a killed process until it has something to
- * say), and to ask a silent client after half a minute whether its machine still stands (otherwise the locks of one that
- * lost its power, or its network, would stand for two hours).
+ * say), to ask a silent client after half a minute whether its machine still stands (otherwise the locks of one that lost
+ * its power, or its network, would stand for two hours), and to show each statement what is committed by then, whatever
+ * the role's default is. The role's limit for one statement is for people: a merge of a large table may take longer.
  */
 const sessionSettings = {
   client_connection_check_interval: "2s",
+  default_transaction_isolation: "read committed",
+  statement_timeout: "0",
   tcp_keepalives_idle: "30s",
   tcp_keepalives_interval: "10s",
   tcp_keepalives_count: "3"
 }
 
-const session = (client: Client) =>
-  Effect.tryPromise({
-    try: () =>
-      client
-        .query(
-          `select set_config('TimeZone', 'UTC', false), (
+interface SessionRow extends QueryResultRow {
+  readonly pid: number
+}
+
+/** Sets the session up; answers the process of the server that did. */
+const session = (client: Client): Effect.Effect<number, DatabaseError> =>
+  Effect.map(
+    Effect.tryPromise({
+      try: () =>
+        client
+          .query<SessionRow>(
+            `select pg_backend_pid() as pid, set_config('TimeZone', 'UTC', false), (
              select count(set_config(name, wished.value, false))
                from jsonb_each_text($1::text::jsonb) as wished(name, value) join pg_settings using (name))`,
-          [JSON.stringify(sessionSettings)]
-        )
-        // A server on Windows knows settings that it refuses.
-        .catch(() => client.query("set time zone 'UTC'")),
-    catch: DatabaseError.from("connect")
+            [JSON.stringify(sessionSettings)]
+          )
+          // A server on Windows knows settings that it refuses.
+          .catch(async () => {
+            await client.query("set time zone 'UTC'")
+            return client.query<SessionRow>("select pg_backend_pid() as pid")
+          }),
+      catch: DatabaseError.from("connect")
+    }),
+    ({ rows }) => rows[0]!.pid
+  )
+
+/** The process that the server named when the connection began; a pooler names itself. */
+const namedProcess = (client: Client): number | null =>
+  (client as unknown as { readonly processID: number | null }).processID
+
+const backendOf = (client: Client): Effect.Effect<number, DatabaseError> =>
+  Effect.map(query<SessionRow>(client, "connect", "select pg_backend_pid() as pid"), ([row]) => row!.pid)
+
+/** A pooler with idle sessions hands them out in turn; so many are looked at. */
+const poolerLooksMax = 12
+
+/**
+ * Fails where a pooler gives each transaction a session of its own. Then temporary tables, settings and locks end, or stay
+ * behind, without a word. A server, and a pooler in session mode, give two connections two sessions, and keep them.
+ */
+const refuseTransactionPooler = Effect.fnUntraced(function* (
+  server: Server,
+  client: Client,
+  pid: number
+): Effect.fn.Return<void, DatabaseError> {
+  if (namedProcess(client) === pid) return
+  yield* Effect.acquireUseRelease(
+    open(server),
+    (other) =>
+      Effect.gen(function* () {
+        for (let looks = 0; looks < poolerLooksMax; looks += 1) {
+          if ((yield* backendOf(other)) === pid || (yield* backendOf(client)) !== pid) {
+            return yield* transactionPooler(server)
+          }
+        }
+      }),
+    destroy
+  )
+})
+
+const transactionPooler = (server: Server) =>
+  new DatabaseError({
+    operation: "connect",
+    code: undefined,
+    message:
+      `Postgres at ${addressOf(server.endpoint)} is behind a transaction pooler, which loses the locks, settings and ` +
+      `temporary tables of a session: use the direct address of the server in DATABASE_URL, or a pooler in session mode`,
+    isRetryable: false
   })
 
 /** A connection of one's own, for as long as the scope. */
 export const connect = (server: Server): Effect.Effect<Client, DatabaseError, Scope.Scope> =>
   Effect.acquireRelease(open(server), (client, exit) => (Exit.isSuccess(exit) ? close(client) : destroy(client)), {
     interruptible: true
-  }).pipe(Effect.tap(session))
+  }).pipe(
+    Effect.tap((client) => Effect.flatMap(session(client), (pid) => refuseTransactionPooler(server, client, pid)))
+  )
 
 /**
  * Runs one statement on a dedicated connection, or several without parameters (the answer is the last one's).
@@ -199,7 +306,10 @@ const sentence = (server: Server, { code, message }: DatabaseError): string => {
     default:
   }
   if (/does not support (SSL|TLS)/i.test(message)) {
-    return `Postgres at ${at} does not speak TLS: remove sslmode from DATABASE_URL if the network is trusted`
+    return `Postgres at ${at} does not speak TLS: set sslmode=disable in DATABASE_URL if the network is trusted`
+  }
+  if (/in clear text/.test(message)) {
+    return `Postgres at ${at} asks for the password in clear text, and the connection is not encrypted: set sslmode=verify-full in DATABASE_URL, or have the server ask by scram-sha-256`
   }
   if (Redacted.value(endpoint.password) === "" && /password/i.test(message)) return wantsPassword(server)
   if (/timeout expired|timed out/i.test(message)) {

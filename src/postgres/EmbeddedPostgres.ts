@@ -28,15 +28,16 @@ import {
   type Postmaster,
   inTurn,
   initialise,
+  isOurs,
   launch,
-  postmasterFile,
-  readPostmaster,
+  rotateLog,
+  runningPostmaster,
   startTimeoutMs,
   stop,
   superuser,
   type WantedPort
 } from "./embedded/Postmaster.ts"
-import { isPostgres, pollMs } from "./embedded/Process.ts"
+import { pollMs } from "./embedded/Process.ts"
 
 export { EmbeddedPostgresError } from "./embedded/Failure.ts"
 
@@ -78,6 +79,9 @@ const samePortMs = 15_000
 /** Held shared by every user, exclusively by the one that stops the server. Any constant will do. */
 const usersLock = "7305881472"
 
+const tooManyConnections = "53300"
+const logEvery = "1 minute"
+
 /** Our place among the users of one running server. */
 interface Stay {
   readonly pid: number
@@ -108,11 +112,14 @@ const ask = <Row extends pg.QueryResultRow>(client: pg.Client, text: string, ste
 
 const running = (place: Place): Effect.Effect<Postmaster | undefined, EmbeddedPostgresError> =>
   Effect.suspend(() => {
-    const postmaster = readPostmaster(postmasterFile(place))
-    if (postmaster === undefined || !isPostgres(postmaster.pid)) return Effect.undefined
+    const postmaster = runningPostmaster(place)
+    if (postmaster === undefined) return Effect.undefined
     if (postmaster.status === "ready") return Effect.succeed(postmaster)
     return Effect.fail(fail("wait", `the server is ${postmaster.status || "starting"}`, `see ${place.logFile}`))
   })
+
+const stopCommand = (place: Place, { pid }: Postmaster): string =>
+  process.platform === "win32" ? `"${place.binaries.pg_ctl}" stop -D "${place.dataDir}"` : `kill -INT ${pid}`
 
 const enter = (place: Place, postmaster: Postmaster, adopted: boolean): Effect.Effect<Stay, EmbeddedPostgresError> =>
   openHall(place, postmaster.port).pipe(
@@ -121,7 +128,8 @@ const enter = (place: Place, postmaster: Postmaster, adopted: boolean): Effect.E
         ? fail(
             "enter",
             `the running server refuses the password in ${place.passwordFile}`,
-            `stop it (kill -INT ${postmaster.pid}) and remove ${place.root}: the warehouse is filled anew from the source`
+            `put the former file back; if it is lost, stop the server (${stopCommand(place, postmaster)}) and rename ${place.root}: ` +
+              "the next start makes a new warehouse and fills it from the source; keep the old folder, it holds the history, the outbox and the keys"
           )
         : fail("wait", error.message, `see ${place.logFile}`)
     ),
@@ -192,19 +200,26 @@ const leave = (place: Place, stay: Stay): Effect.Effect<void> =>
     Effect.catch(() => Effect.andThen(destroy(stay.client), leaveUncounted(place, undefined)))
   )
 
-/** Stops what runs, unless it has users. A server that lets nobody in for a while has none. */
+/**
+ * Stops what runs, unless it has users. A server that nobody can reach for a while has none; one that has no connection
+ * left has some, and so has one that we did not start and whose password is not ours.
+ */
 const leaveUncounted = (place: Place, launched: Postmaster | undefined): Effect.Effect<void> =>
   Effect.suspend(() => {
-    const postmaster = readPostmaster(postmasterFile(place)) ?? launched
-    if (postmaster === undefined || !isPostgres(postmaster.pid)) return Effect.void
+    const postmaster = runningPostmaster(place) ?? launched
+    if (postmaster === undefined || !isOurs(place, postmaster)) return Effect.void
+    const stopIt = Effect.suspend(() => (isOurs(place, postmaster) ? stop(place, postmaster.pid) : Effect.void))
     return openHall(place, postmaster.port).pipe(
       Effect.retry({
         schedule: Schedule.spaced(pollMs),
         times: 200,
-        while: (error) => error.isRetryable && isPostgres(postmaster.pid)
+        while: (error) => error.isRetryable && error.code !== tooManyConnections && isOurs(place, postmaster)
       }),
       Effect.matchEffect({
-        onFailure: () => (isPostgres(postmaster.pid) ? stop(place, postmaster.pid) : Effect.void),
+        onFailure: ({ code }) => {
+          const isInUse = code === tooManyConnections || (code === "28P01" && launched?.pid !== postmaster.pid)
+          return isInUse ? Effect.void : stopIt
+        },
         onSuccess: (client) =>
           isLast(client).pipe(
             Effect.orElseSucceed(() => false),
@@ -239,6 +254,9 @@ export const start = (
       { interruptible: true }
     )
     const { port, adopted } = stay
+    const rotate = Effect.sync(() => rotateLog(place))
+    yield* rotate
+    yield* Effect.forkScoped(Effect.forever(Effect.delay(rotate, logEvery)))
     // A crash of the server takes our lock with it, and then another user's leaving could stop it under us: enter again,
     // and start it again if need be, on the same port.
     yield* Effect.forkScoped(

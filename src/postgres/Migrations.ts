@@ -2,7 +2,8 @@
  * The control plane's tables, brought up to date.
  *
  * Promise: migrations run forward only, in the order of their numbers, all pending ones in one transaction: all or none.
- * Programs that start at the same time take turns. A file that was changed after it ran, one that slipped in behind a
+ * They never block a reader or writer of the running version for long (`LockWait.ts`): the attempt rolls back after two
+ * seconds and is repeated. Of programs that start at the same time one migrates and the others wait. A file that was changed after it ran, one that slipped in behind a
  * later one, and a database that a newer program has migrated are errors that name the file; nothing is changed then.
  */
 import { createHash } from "node:crypto"
@@ -17,6 +18,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
 import { query } from "./Connection.ts"
 import { Database, DatabaseError } from "./Database.ts"
+import * as LockWait from "./LockWait.ts"
 
 export class MigrationError extends Data.TaggedError("MigrationError")<{
   readonly file: string | undefined
@@ -44,33 +46,65 @@ export interface AppliedMigration {
 export interface MigrationOptions {
   /** Default: `migrations/` of this package, wherever the program was started. */
   readonly folder?: string | undefined
+  /** Where other sessions use the tables. */
+  readonly patience?: LockWait.Patience | undefined
 }
 
 export const folderDefault = fileURLToPath(new URL("../../migrations", import.meta.url))
 
 /** Any constant will do, as long as every version of this program uses the same. */
 const migrationsLock = "7305881473"
-const lockTimeout = "60s"
+const turnTimeout = "60s"
 
-/** Applies what is pending and answers with it. */
+/**
+ * Applies what is pending and answers with it. One connection holds the turn through all attempts, and sees who blocks
+ * the other one, which migrates.
+ */
 export const migrate = (
   options: MigrationOptions = {}
 ): Effect.Effect<ReadonlyArray<Migration>, MigrationError | DatabaseError, Database> =>
   Effect.gen(function* () {
     const migrations = yield* readMigrations(options.folder ?? folderDefault)
-    const client = yield* (yield* Database).connect
-    return yield* transaction(
-      client,
-      Effect.gen(function* () {
-        yield* takeTurn(client)
+    const { connect } = yield* Database
+    const turn = yield* connect
+    const attempt = Effect.gen(function* () {
+      const client = yield* connect
+      const apply = Effect.gen(function* () {
         const pending = yield* pendingOf(migrations, yield* readApplied(client))
         if (pending.length === 0) return pending
         yield* query(client, "migrate", ledger)
-        for (const migration of pending) yield* apply(client, migration)
+        for (const migration of pending) yield* applyOne(client, migration)
         return pending
       })
+      return yield* transaction(
+        client,
+        LockWait.bounded(
+          "migrate",
+          (text) => query(client, "migrate", text),
+          // What a transaction has seen of other sessions stays as it was, unless it is cleared.
+          (text) =>
+            Effect.andThen(query(turn, "migrate", "select pg_stat_clear_snapshot()"), query(turn, "migrate", text)),
+          apply
+        )
+      )
+    })
+    return yield* transaction(
+      turn,
+      Effect.andThen(takeTurn(turn), LockWait.attempts("The migrations wait", Effect.scoped(attempt), options.patience))
     )
-  }).pipe(Effect.scoped)
+  }).pipe(
+    Effect.scoped,
+    Effect.mapError((error) =>
+      error instanceof DatabaseError && error.code === "55P03" && error.operation === "migrate"
+        ? new DatabaseError({
+            operation: error.operation,
+            code: error.code,
+            message: `cannot migrate the warehouse: ${error.message}`,
+            isRetryable: true
+          })
+        : error
+    )
+  )
 
 /** {@link migrate}, for whoever has a pool already: a database that is up to date costs one query there. */
 export const ensure = (
@@ -199,22 +233,30 @@ const ledger = `
   );
   comment on table tributary.migrations is 'What was applied to this dataset, written by the program itself.'`
 
-/** Held to the end of the transaction. A program that does not get it in time says so. */
-const takeTurn = (client: pg.Client) =>
-  query(client, "migrate", `set local lock_timeout = '${lockTimeout}'`).pipe(
-    Effect.andThen(query(client, "migrate", `select pg_advisory_xact_lock(${migrationsLock})`)),
-    Effect.andThen(query(client, "migrate", "set local lock_timeout to default")),
+/**
+ * Held to the end of the transaction, which holds nothing else. A program that has to wait says so, and one that does not
+ * get it in time says so too.
+ */
+const takeTurn = Effect.fnUntraced(function* (client: pg.Client): Effect.fn.Return<void, DatabaseError> {
+  const ask = <Row extends pg.QueryResultRow>(text: string) => query<Row>(client, "migrate", text)
+  yield* ask("set local idle_in_transaction_session_timeout = 0")
+  const [first] = yield* ask<{ taken: boolean }>(`select pg_try_advisory_xact_lock(${migrationsLock}) as taken`)
+  if (first?.taken === true) return
+  yield* Effect.logInfo("Another program is migrating this database: waiting for it")
+  yield* ask(`set local lock_timeout = '${turnTimeout}'`)
+  yield* ask(`select pg_advisory_xact_lock(${migrationsLock})`).pipe(
     Effect.mapError((error) =>
       error.code === "55P03"
         ? new DatabaseError({
             operation: "migrate",
             code: error.code,
-            message: `another program has been migrating this database for ${lockTimeout}: wait for it, or end it`,
+            message: `another program has been migrating this database for ${turnTimeout}: wait for it, or end it`,
             isRetryable: true
           })
         : error
     )
   )
+})
 
 const readApplied = (client: pg.Client): Effect.Effect<ReadonlyArray<AppliedMigration>, DatabaseError> =>
   query<{ found: boolean }>(
@@ -239,7 +281,7 @@ const currentTransaction = (client: pg.Client) =>
   )
 
 /** The file goes to the server as it is, as one message of the simple protocol: it may hold many statements. */
-const apply = (client: pg.Client, migration: Migration): Effect.Effect<void, MigrationError | DatabaseError> =>
+const applyOne = (client: pg.Client, migration: Migration): Effect.Effect<void, MigrationError | DatabaseError> =>
   Effect.gen(function* () {
     const before = yield* currentTransaction(client)
     yield* Effect.tryPromise({

@@ -211,6 +211,19 @@ const keyText = (given: Json): string | Wrong => {
   return isPlainText(text) ? text : new Wrong("has a NUL or half a surrogate pair, which no text can hold")
 }
 
+/** Why a source could store another externalid than this one; null when it has no reason to. */
+const notKept = (text: string): string | null => {
+  if (/\p{Cc}/u.test(text)) return "has a control character, which the service may drop: take it out"
+  if (text.trim() !== text) return "begins or ends with a blank, which the service may drop: take it out"
+  if (text.normalize("NFC") !== text) {
+    return "is not in Unicode's composed form (NFC), into which the service may bring it: normalise it"
+  }
+  return null
+}
+
+/** Two externalids with the same form may be one to a source. */
+export const foldedExternalid = (text: string): string => text.normalize("NFC").trim().toLowerCase()
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Names
 // ---------------------------------------------------------------------------------------------------------------------
@@ -365,6 +378,9 @@ export const checker = (
     const outside = key("externalid", told.externalid)
 
     let externalid = outside ?? named ?? inside
+    // What names a record that stands already is as the source has it.
+    const lost = operation !== "create" || externalid === null ? null : notKept(externalid)
+    if (lost !== null) tell(keyName, lost)
     let recordId: string | null = null
     /** What the body says of the externalid; undefined is nothing. */
     let written: Json | undefined = externalid ?? undefined

@@ -17,7 +17,8 @@ import { execute, query } from "../postgres/Connection.ts"
 import { copyIn } from "../postgres/Copy.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
-import { type Checked, checker, isOffered, isRefused } from "./Check.ts"
+import { type Checked, checker, foldedExternalid, isOffered, isRefused } from "./Check.ts"
+import { folded } from "./Outbox.ts"
 import type { Given } from "./Given.ts"
 import type { Operation, Problem } from "./Push.ts"
 
@@ -120,6 +121,14 @@ const twice = (line: number, externalid: string, first: number): Problem => ({
   message: `"${externalid}" is given twice: in line ${first} and in line ${line}`
 })
 
+const alike = (line: number, externalid: string, other: string, first: number | null): Problem => ({
+  line,
+  field: "externalid",
+  message:
+    `"${externalid}" differs from "${other}" ${first === null ? "of the outbox" : `in line ${first}`} in case or Unicode form alone: ` +
+    "the service may take them for one; give one of them another externalid"
+})
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Into the outbox
 // ---------------------------------------------------------------------------------------------------------------------
@@ -138,9 +147,17 @@ const createGiven =
 const copyGiven = "copy push_given (line, externalid, record_id, record) from stdin"
 
 const givenTwice = `
-  select line, externalid, first
-  from (select line, externalid, min(line) over (partition by externalid) as first from push_given) g
+  select line, externalid, first, other
+  from (select line, externalid, min(line) over same as first, first_value(externalid) over (same order by line) as other
+          from push_given window same as (partition by ${folded("externalid")})) g
   where line <> first order by line`
+
+/** Open rows whose externalid a source may take for one that is given. */
+const standingAlike = `
+  select g.line, g.externalid, o.externalid as other
+  from push_given g join tributary.outbox o on ${folded("o.externalid")} = ${folded("g.externalid")} and o.externalid <> g.externalid
+  where o.company = $1 and o.resource = $2 and o.operation = 'create' and o.state in ('waiting', 'sending', 'refused')
+  order by g.line`
 
 /** One intake of a resource at a time: who gives the same at the same moment waits, and finds it. */
 const takeTurn = "select pg_advisory_xact_lock(hashtextextended('tributary push ' || $1::text || ' ' || $2::text, 0))"
@@ -240,10 +257,26 @@ export const take = <E, R>(
     }
     // Changes of one record may follow each other; they are made in order.
     if (operation === "create") {
-      const rows = yield* run<{ line: bigint; externalid: string; first: bigint }>(givenTwice)
-      yield* Effect.forEach(rows, (row) => tell(twice(Number(row.line), row.externalid, Number(row.first))), {
-        discard: true
-      })
+      const rows = yield* run<{ line: bigint; externalid: string; first: bigint; other: string }>(givenTwice)
+      yield* Effect.forEach(
+        rows,
+        ({ externalid, first, line, other }) =>
+          tell(
+            externalid === other
+              ? twice(Number(line), externalid, Number(first))
+              : alike(Number(line), externalid, other, Number(first))
+          ),
+        { discard: true }
+      )
+      const standing = yield* run<{ line: bigint; externalid: string; other: string }>(standingAlike, [
+        company,
+        resource.path
+      ])
+      yield* Effect.forEach(
+        standing,
+        ({ externalid, line, other }) => tell(alike(Number(line), externalid, other, null)),
+        { discard: true }
+      )
     }
     if (problems > 0) return yield* refused(problems)
     if (given === 0) return yield* empty
@@ -347,7 +380,7 @@ const firstMax = 3
 export const look = <E, R>(options: LookOptions<E, R>): Effect.Effect<Looked, E | IntakeRefused, R> =>
   Effect.gen(function* () {
     const { resource, operation, batchRecordsMax, useBatch, onProblem } = options
-    const lines = new Map<string, number>()
+    const lines = new Map<string, { readonly line: number; readonly externalid: string }>()
     const first: Array<Checked> = []
     let given = 0
     let bytes = 0
@@ -359,9 +392,11 @@ export const look = <E, R>(options: LookOptions<E, R>): Effect.Effect<Looked, E 
         bytes += Buffer.byteLength(text)
         if (first.length < firstMax) first.push({ externalid, recordId, text })
         if (operation !== "create" || externalid === null) continue
-        const before = lines.get(externalid)
-        if (before === undefined) lines.set(externalid, line)
-        else doubles.push(twice(line, externalid, before))
+        const form = foldedExternalid(externalid)
+        const before = lines.get(form)
+        if (before === undefined) lines.set(form, { line, externalid })
+        else if (before.externalid === externalid) doubles.push(twice(line, externalid, before.line))
+        else doubles.push(alike(line, externalid, before.externalid, before.line))
       }
       doubled += doubles.length
       return Effect.forEach(doubles, onProblem, { discard: true })

@@ -12,6 +12,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { childrenOf, type Table } from "../model/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Polling from "../postgres/Polling.ts"
 import { push, type PushCompany, type PushSettings } from "./Pusher.ts"
 
 export interface KeptCompany extends PushCompany {
@@ -19,7 +20,6 @@ export interface KeptCompany extends PushCompany {
   readonly tables: Effect.Effect<ReadonlyMap<string, Table>, SqlError>
 }
 
-const lookEveryMs = 1_000
 const pauseMinMs = 1_000
 const pauseMaxMs = 60_000
 
@@ -53,7 +53,7 @@ const refuse = (company: string, resource: string) =>
     [company, resource]
   )
 
-const keepOne = Effect.fnUntraced(function* (company: KeptCompany, settings: PushSettings) {
+const keepOne = Effect.fnUntraced(function* (company: KeptCompany, settings: PushSettings, lookEveryMs: number) {
   const clock = yield* Clock.Clock
   const now = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
   const busy = new Set<string>()
@@ -136,6 +136,9 @@ export const keep = (
   settings: PushSettings
 ): Effect.Effect<never, never, Database | SqlClient.SqlClient> =>
   Effect.andThen(
-    Effect.forEach(companies, (company) => keepOne(company, settings), { concurrency: "unbounded", discard: true }),
+    Effect.forEach(companies, (company) => keepOne(company, settings, Polling.everyMs(companies.length)), {
+      concurrency: "unbounded",
+      discard: true
+    }),
     Effect.never
   )

@@ -16,6 +16,7 @@ import type * as Lander from "../land/Lander.ts"
 import { pageOf } from "../pipeline/ReadRecords.ts"
 import { syncResource } from "../pipeline/SyncResource.ts"
 import type { Database } from "../postgres/Database.ts"
+import { foldedExternalid } from "./Check.ts"
 import { differences } from "./Echo.ts"
 import type { Lane, LaneError } from "./Lane.ts"
 import * as Outbox from "./Outbox.ts"
@@ -36,7 +37,11 @@ export const valueOf = (resource: Resource, record: SourceRecord, field: string)
 export const isCancelled = (resource: Resource, record: SourceRecord | null): boolean =>
   record !== null && valueOf(resource, record, "cancel") === "true"
 
-/** The records that carry the externalid, cancelled ones too, compared here: how a source compares is not known (A-18). */
+/**
+ * The records that carry the externalid, cancelled ones too, compared here: how a source compares is not known (A-18).
+ * Where none does, those whose externalid differs in case, in blanks at its ends or in its Unicode form alone: a source
+ * that stores them so may have made them of ours.
+ */
 export const find = Effect.fnUntraced(function* (
   connector: ConnectorShape,
   resource: Resource,
@@ -44,18 +49,22 @@ export const find = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Reading>, SourceError> {
   const pages = yield* Scan.children(connector, resource, { field: "externalid", value: externalid })
   const found = new Map<string, Reading>()
+  const alike = new Map<string, Reading>()
+  const folded = foldedExternalid(externalid)
   const inJson = JSON.stringify(externalid)
   for (const { records, rejected, beganAt, source } of pages) {
     for (const record of records) {
-      if (valueOf(resource, record, "externalid") !== externalid) continue
-      found.set(record.id, { record, rejected: null, version: null, beganAt, source })
+      const shown = valueOf(resource, record, "externalid")
+      if (shown === null || (shown !== externalid && foldedExternalid(shown) !== folded)) continue
+      const into = shown === externalid ? found : alike
+      into.set(record.id, { record, rejected: null, version: null, beganAt, source })
     }
     for (const one of rejected) {
       if (!one.bytes.includes(inJson)) continue
       found.set(one.id ?? one.bytes, { record: null, rejected: one, version: null, beganAt, source })
     }
   }
-  return [...found.values()]
+  return [...(found.size > 0 ? found : alike).values()]
 })
 
 /** The number of the record that was read. */
@@ -68,6 +77,17 @@ export const pagesOf = (lander: Lander.Lander, readings: ReadonlyArray<Reading>)
 export interface Found extends Outbox.Judged {
   readonly readings: ReadonlyArray<Reading>
 }
+
+/** The source has a record under another spelling: it may be this one, so that a person decides. */
+const isAlike = (id: string, shown: string): Outbox.Verdict => ({
+  state: "refused",
+  code: "ambiguous_externalid",
+  field: "externalid",
+  reason:
+    `the source has record ${id} with the externalid ${JSON.stringify(shown)}, which differs in case, blanks or Unicode ` +
+    `form alone: it may be this one; push it as an update of ${id}, or under another externalid`,
+  problems: []
+})
 
 /**
  * What a look at the source means for a create. `wasSent`: it may have been ours; `absent` is the verdict where there is
@@ -91,6 +111,8 @@ export const judge = (
     const ids = readings.map((reading) => idOf(reading) ?? "one without a number").join(", ")
     return refused("ambiguous_externalid", `the source has several records with this externalid: ${ids}`)
   }
+  const shown = only.record === null ? null : valueOf(resource, only.record, "externalid")
+  if (shown !== null && shown !== row.externalid) return { row, verdict: isAlike(id, shown), readings }
   if (!wasSent && isCancelled(resource, only.record)) {
     return refused("cancelled", `the source has it already, as record ${id}, which is cancelled`)
   }
@@ -107,23 +129,34 @@ export const judge = (
 }
 
 /** Looks up a create that was never sent. */
-const lookUp = Effect.fnUntraced(function* (lane: Lane, row: Outbox.Row) {
+const lookUp = Effect.fnUntraced(function* (
+  lane: Lane,
+  row: Outbox.Row,
+  alike: { readonly id: string; readonly other: string } | undefined
+) {
   const { resource } = lane.table
   const readings = yield* find(lane.company.connector, resource, row.externalid ?? "")
-  const absent: Outbox.Verdict = { state: "waiting", reason: null, isAbsent: true }
+  const absent: Outbox.Verdict =
+    alike === undefined ? { state: "waiting", reason: null, isAbsent: true } : isAlike(alike.id, alike.other)
   return judge(resource, row, readings, { wasSent: false, absent })
 })
 
 /** Looks rows up and settles those that are there. */
 const lookUpAll = Effect.fnUntraced(function* (
   lane: Lane,
-  rows: ReadonlyArray<Outbox.Row>
+  rows: ReadonlyArray<Outbox.Row>,
+  /** Records that the warehouse holds under another spelling, by externalid. */
+  alike: Effect.Success<ReturnType<typeof Outbox.heldAlike>> = new Map()
 ): Effect.fn.Return<void, LaneError> {
   for (let at = 0; at < rows.length && !lane.isStopped(); at += settledTogether) {
     const part = rows.slice(at, at + settledTogether)
-    const looked = yield* Effect.forEach(part, (row) => Effect.result(lookUp(lane, row)), {
-      concurrency: lane.settings.concurrency
-    })
+    const looked = yield* Effect.forEach(
+      part,
+      (row) => Effect.result(lookUp(lane, row, alike.get(row.externalid ?? ""))),
+      {
+        concurrency: lane.settings.concurrency
+      }
+    )
     const found = looked.flatMap((one) => (one._tag === "Success" ? [one.success] : []))
     const failed = looked.find((one) => one._tag === "Failure")
     yield* lane.settle({
@@ -167,5 +200,8 @@ export const learn = Effect.fnUntraced(function* (
     return yield* lookUpAll(lane, some)
   }
   const suspects = yield* transaction((run) => Outbox.suspects(run, lane.place(), table.current, companyId))
-  yield* lookUpAll(lane, suspects)
+  if (suspects.length === 0) return
+  const externalids = suspects.flatMap(({ externalid }) => externalid ?? [])
+  const alike = yield* transaction((run) => Outbox.heldAlike(run, table.current, companyId, externalids))
+  yield* lookUpAll(lane, suspects, alike)
 })

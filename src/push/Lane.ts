@@ -139,6 +139,9 @@ const onItsWayMs = 10 * 60_000
 /** For so long it is believed that nobody has taken over. */
 const freshMs = 2_000
 
+/** So often the warehouse is asked who has the fence, when its answer itself is late. */
+const fenceChecksMax = 3
+
 /** What becomes true in one transaction at most. */
 const jobsTogether = 16
 
@@ -278,9 +281,12 @@ export const make = Effect.fnUntraced(function* (
     mayBeSent: (call) =>
       Effect.gen(function* () {
         // The warehouse tells the time to whoever slept, and who has the fence.
-        const isFresh = Math.max(monotonicMs() - seen.monotonicMs, wallMs() - seen.wallMs) < freshMs
-        const isOurs = isFresh || (yield* Effect.isSuccess(transaction(() => Effect.void)))
-        return isOurs && (yield* isRemembered(call))
+        const isFresh = () => Math.max(monotonicMs() - seen.monotonicMs, wallMs() - seen.wallMs) < freshMs
+        // A process may also sleep while the answer is on its way: then it says who had the fence before.
+        for (let checks = 0; checks < fenceChecksMax && !isFresh(); checks += 1) {
+          if (!(yield* Effect.isSuccess(transaction(() => Effect.void)))) return false
+        }
+        return isFresh() && (yield* isRemembered(call))
       }),
     stop: (failure) => {
       pushing.failure ??= failure

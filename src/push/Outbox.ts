@@ -262,6 +262,9 @@ export const supposeAbsent = (run: Run, place: Place, through: bigint) =>
 /** Forgets what was supposed since, where no scan has confirmed it. */
 export const forgetAbsent = (run: Run) => run("forget the new rows of", `truncate ${absentTable}`)
 
+/** As `foldedExternalid` of Check.ts: what a source may take for the same. */
+export const folded = (text: string): string => `lower(btrim(normalize(${text}), E' \\t\\r\\n'))`
+
 /**
  * Takes out of what is supposed absent those that the warehouse has a row of, or a record in quarantine that may be
  * them, and answers these.
@@ -274,7 +277,7 @@ export const suspects = (run: Run, place: Place, table: string, companyId: bigin
         "compare the new rows with the warehouse's",
         `with found as (
            select a.id from ${absentTable} a join ${table} t
-               on t."externalid" = a.externalid and t."_company_id" = $4 and t."_deleted_at" is null
+               on ${folded('t."externalid"')} = ${folded("a.externalid")} and t."_company_id" = $4 and t."_deleted_at" is null
            union
            select a.id from tributary.quarantine q join ${absentTable} a on position(a.externalid in q.bytes) > 0
             where q.company_id = $4 and q.resource = $2 and q.resolved_at is null
@@ -350,6 +353,22 @@ export const changes = Effect.fnUntraced(function* (
     )
   )
 })
+
+/** Records that the warehouse holds under another spelling of these externalids alone. */
+export const heldAlike = (run: Run, table: string, companyId: bigint, externalids: ReadonlyArray<string>) =>
+  Effect.map(
+    run<{ externalid: string; id: string; other: string }>(
+      "look for other spellings in",
+      `select a.externalid, min(t."id")::text as id, min(t."externalid") as other
+         from unnest($2::text[]) a (externalid)
+         join ${table} t on ${folded('t."externalid"')} = ${folded("a.externalid")}
+        where t."_company_id" = $1 and t."_deleted_at" is null
+        group by 1 having bool_and(t."externalid" <> a.externalid)`,
+      [companyId, externalids]
+    ),
+    ({ rows }): ReadonlyMap<string, { readonly id: string; readonly other: string }> =>
+      new Map(rows.map(({ externalid, id, other }) => [externalid, { id, other }]))
+  )
 
 /** The numbers of the records that the warehouse holds with these externalids. */
 export const heldBy = (run: Run, table: string, companyId: bigint, externalids: ReadonlyArray<string>) =>

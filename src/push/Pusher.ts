@@ -20,6 +20,7 @@ import * as Call from "./Call.ts"
 import * as Changes from "./Changes.ts"
 import { type Checker, checker } from "./Check.ts"
 import * as Creates from "./Creates.ts"
+import * as PushHold from "./PushHold.ts"
 import * as Known from "./Known.ts"
 import * as Lane from "./Lane.ts"
 import * as Outbox from "./Outbox.ts"
@@ -94,6 +95,7 @@ const turn = Effect.fnUntraced(function* (options: Lane.PusherOptions, pushing: 
   const lander = yield* Lander.open(
     {
       table,
+      connector: company.connector,
       companyId,
       lane: "push",
       origin: "push",
@@ -107,6 +109,14 @@ const turn = Effect.fnUntraced(function* (options: Lane.PusherOptions, pushing: 
   state.runId = lander.runId
   state.began = { companyId, resource, kind: "push", resumed: false }
   yield* (yield* Progress).began(state.began)
+  const held = PushHold.reasonOf(
+    (yield* lander.transaction((run) => run<PushHold.InstallationRow>("look for a hold on", PushHold.installationSql)))
+      .rows[0]
+  )
+  if (held !== null) {
+    pushing.failure ??= PushHold.failureOf(held)
+    return
+  }
   const lane = yield* Lane.make(options, lander, pushing)
   yield* resume(lane)
   let settledBefore = -1

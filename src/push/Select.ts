@@ -9,8 +9,9 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type pg from "pg"
+import * as Reader from "../model/Reader.ts"
 import { query } from "../postgres/Connection.ts"
-import { Database } from "../postgres/Database.ts"
+import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { Given } from "./Given.ts"
 import { GivenError } from "./Given.ts"
@@ -45,8 +46,7 @@ const declare = (client: pg.Client, statement: string) => {
 export const read = (statement: string): Stream.Stream<Given, GivenError | DatabaseError, Database> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const client = yield* (yield* Database).connect
-      yield* query(client, "read", "begin read only")
+      const client = yield* Reader.connect
       yield* Effect.mapError(declare(client, statement), refused)
       return Stream.paginate(0, (row) =>
         query<{ record: string }>(client, "read", `fetch ${rowsPerFetch} from given`).pipe(

@@ -190,12 +190,15 @@ interface BudgetRow {
   readonly configured: number | null
   readonly refusals: number
   readonly held: number
+  readonly origin: string | null
+  readonly status: number | null
 }
 
 const budgetRows = `
   select b.fingerprint, b.requests_per_minute::float8 as configured, b.effective_per_minute as allowed,
          b.refusals::float8 as refusals,
          greatest(0, coalesce(extract(epoch from b.held_until - tributary.now()), 0))::float8 as held,
+         b.held_origin as origin, b.held_status as status,
          coalesce((select sum(permits) from tributary.budget_leases l
                     where l.fingerprint = b.fingerprint and l.counted_until > tributary.now()), 0)::float8 as used
     from tributary.budgets b where b.fingerprint = any(array(select jsonb_array_elements_text($1::text::jsonb)))`
@@ -225,8 +228,17 @@ const ofBudgets = (companies: ReadonlyArray<FiguresCompany>, rows: ReadonlyArray
     ),
     gauge(
       "tributary_budget_held_seconds",
-      "How long nobody sends still, because the source asked to wait.",
+      "How long nobody sends still, because an answer asked to wait.",
       each(({ held }) => held)
+    ),
+    gauge(
+      "tributary_budget_held_by",
+      "1 while nobody sends, with who asked for it: source (the error body of the API) or intermediary, and the status.",
+      companies.flatMap(({ name, fingerprint }) =>
+        rows
+          .filter((one) => one.fingerprint === fingerprint && one.held > 0 && one.origin !== null)
+          .map(({ origin, status }) => ({ labels: { company: name, by: origin!, status: String(status) }, value: 1 }))
+      )
     ),
     counter(
       "tributary_budget_refusals_total",

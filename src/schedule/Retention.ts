@@ -4,7 +4,7 @@
  * Promise: nothing goes that anybody still needs. Of the ledger stay the newest runs of each resource and lane, the last
  * runs that read it well, runs that go on, and those that quarantined a record which is still open; open quarantine stays;
  * of what was pushed stay refused records with the whole push they came in, and pushes that are not finished; nothing of a
- * push goes before the source has forgotten its keys (F-04). It goes in small batches, each a transaction of its own, so
+ * push goes before the source has forgotten its keys (F-04). The current version of a row stays always. It goes in small batches, each a transaction of its own, so
  * that nobody waits for it, and several processes may do it at once.
  *
  * A record whose row has gone and that is given again is a new one to the outbox. Then the source is looked at before
@@ -13,6 +13,7 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { identifier, supersededSuffix } from "../model/Identifier.ts"
 
 /** How long what has been dealt with is kept. */
 export interface RetentionSettings {
@@ -192,12 +193,69 @@ export const pass = Effect.fnUntraced(function* (
   return { runs: ended, quarantine, outbox, pushes, calls, samples, tasks }
 })
 
-/** Removes what is old enough at once, then every hour, for ever. */
+/** Earlier versions of rows. */
+export interface HistorySettings {
+  /** The dataset of all versions. */
+  readonly dataset: string
+  /** How long a version is kept after it was replaced; null for ever. */
+  readonly historyMs: number | null
+}
+
+/** Looks at a batch of versions in the order of their key, and removes those that were replaced long ago. */
+const removeVersions = (table: string) => `
+  with batch as materialized (
+    select "_company_id" as company, "id", "_version" as version, "_valid_to" as ended from ${table}
+     where ("_company_id", "id", "_version") > ($2::bigint, $3::bigint, $4::bigint)
+     order by "_company_id", "id", "_version" limit ${batchRows}),
+  gone as (
+    delete from ${table} t using batch b
+     where t."_company_id" = b.company and t."id" = b."id" and t."_version" = b.version and b.ended < $1::timestamptz
+    returning 1)
+  select count(*)::float8 as seen, (select count(*) from gone)::float8 as gone,
+         (array_agg(concat_ws(' ', company, "id", version) order by company desc, "id" desc, version desc))[1] as last
+    from batch`
+
+/**
+ * Removes versions that were replaced before the time allowed, of every resource. The current version of a row is in
+ * another table and stays, however old it is. Questions about a time before that find nothing, or a later version.
+ */
+export const passHistory = Effect.fnUntraced(function* ({
+  dataset,
+  historyMs
+}: HistorySettings): Effect.fn.Return<number, SqlError, SqlClient.SqlClient> {
+  if (historyMs === null) return 0
+  const before = yield* cutoff(historyMs)
+  const tables = yield* ask<{ name: string }>(
+    `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = $1 and c.relkind = 'r' and right(c.relname, length($2)) = $2 order by 1`,
+    [dataset, supersededSuffix]
+  )
+  let all = 0
+  for (const { name } of tables) {
+    const statement = removeVersions(`${identifier(dataset)}.${identifier(name)}`)
+    const least = "-9223372036854775808"
+    let after: ReadonlyArray<string> = [least, least, least]
+    for (;;) {
+      const [batch] = yield* ask<{ seen: number; gone: number; last: string | null }>(statement, [before, ...after])
+      all += batch!.gone
+      if (batch!.seen < batchRows || batch!.last === null) break
+      after = batch!.last.split(" ")
+    }
+  }
+  return all
+})
+
+/** The history is looked at once in so many passes: it is read as a whole for that. */
+const historyEvery = 24
+
+/** Removes what is old enough at once, then every hour, for ever; of the history once a day. */
 export const keep = Effect.fnUntraced(function* (
-  settings: RetentionSettings
+  settings: RetentionSettings,
+  history: HistorySettings
 ): Effect.fn.Return<never, SqlError, SqlClient.SqlClient> {
-  for (;;) {
-    const { samples: _, ...told } = yield* pass(settings)
+  for (let round = 0; ; round += 1) {
+    const { samples: _, ...removed } = yield* pass(settings)
+    const told = { ...removed, versions: round % historyEvery === 0 ? yield* passHistory(history) : 0 }
     const words = Object.entries(told).flatMap(([what, count]) => (count === 0 ? [] : [`${count} ${what}`]))
     if (words.length > 0) yield* Effect.logInfo(`removed what was old: ${words.join(", ")}`)
     yield* Effect.sleep(everyMs)

@@ -25,9 +25,10 @@ import type { Model } from "../model/Model.ts"
 import { childrenOf, type Datasets, type Table } from "../model/Table.ts"
 import type { Failure, Outcome } from "../pipeline/Outcome.ts"
 import { Progress, type ProgressShape } from "../pipeline/Progress.ts"
+import * as SourceGuard from "../pipeline/SourceGuard.ts"
 import { applyViews, barred, isBarrier } from "../pipeline/Sync.ts"
 import { type EngineSettings, syncResource } from "../pipeline/SyncResource.ts"
-import type { Database } from "../postgres/Database.ts"
+import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { patiently } from "../postgres/Transaction.ts"
 import * as Tasks from "./Tasks.ts"
@@ -56,6 +57,9 @@ export interface SchedulerOptions {
 }
 
 const lookEveryMs = 1_000
+/** Most of a run is waiting for the source: so many are under way for each connection that lands. */
+const runsPerLanding = 8
+const restMaxMs = 250
 const renewEveryMs = 3_000
 const renewSoonMs = 1_000
 /** What failed is tried again after this, and longer each time. */
@@ -107,7 +111,13 @@ interface Known {
 type Verdict = Tasks.Ending | { readonly status: "postponed"; readonly nextMs: number }
 
 /** Not the resource's fault, and soon over. */
-const passing: ReadonlySet<string> = new Set(["AlreadyRunning", "FencedOff", "TableChanged"])
+const passing: ReadonlySet<string> = new Set([
+  "AlreadyRunning",
+  "FencedOff",
+  "TableChanged",
+  "TableReplaced",
+  "ClockWentBack"
+])
 
 const faultText = (cause: Cause.Cause<unknown>): string => `this is a fault of the program: ${Cause.pretty(cause)}`
 
@@ -216,6 +226,15 @@ const schedule = Effect.fnUntraced(function* (options: SchedulerOptions) {
     ])
   )
   const names = [...standings.keys()]
+  const runsMax = yield* Effect.map(
+    Effect.orElseSucceed(
+      Effect.map((yield* Database).budget, ({ landings }) => landings),
+      () => 1
+    ),
+    (landings) => landings * runsPerLanding
+  )
+  /** Runs that end close together are replaced together: a look goes through the tasks of every company. */
+  const restMs = Math.min(restMaxMs, names.length)
   const running = yield* FiberMap.make<string>()
   const claims = new Map<string, Tasks.Claim>()
   /** Until when a resource is left alone, since somebody else is at it; on the process's monotonic clock. */
@@ -251,7 +270,7 @@ const schedule = Effect.fnUntraced(function* (options: SchedulerOptions) {
     const identity = identified.success
     yield* persistently(
       `company ${name}: its number cannot be written down`,
-      Tasks.identified(name, identity.companyId)
+      SourceGuard.remember(name, identity.companyId)
     )
     if (standing.told !== null) yield* Effect.logInfo(`company ${name}: the source answers again`)
     standing.identity = identity
@@ -472,8 +491,10 @@ const schedule = Effect.fnUntraced(function* (options: SchedulerOptions) {
       )
     )
     for (;;) {
+      const room = runsMax - claims.size
+      if (room <= 0) return
       const taken = yield* Effect.uninterruptible(
-        Effect.tap(Tasks.claim(owner, runnable.flat(), options.concurrency), (all) =>
+        Effect.tap(Tasks.claim(owner, runnable.flat(), options.concurrency, room), (all) =>
           Effect.forEach(all, (claim) => {
             claims.set(keyOf(claim), claim)
             return FiberMap.run(running, keyOf(claim), perform(claim))
@@ -538,7 +559,10 @@ const schedule = Effect.fnUntraced(function* (options: SchedulerOptions) {
   return yield* Effect.forever(
     Effect.andThen(
       persistently("the schedule cannot be read", look),
-      Effect.andThen(Effect.timeoutOption(freed.await, lookEveryMs), freed.close)
+      Effect.timeoutOption(freed.await, lookEveryMs).pipe(
+        Effect.andThen(Effect.sleep(restMs)),
+        Effect.andThen(freed.close)
+      )
     )
   )
 })

@@ -159,16 +159,6 @@ export const companyIds: Sql<ReadonlyMap<string, bigint>> = Effect.suspend(() =>
   )
 )
 
-/** Writes down which number the source gives a company. */
-export const identified = (company: string, companyId: bigint): Sql<void> =>
-  Effect.asVoid(
-    select(
-      `insert into tributary.companies (company, company_id) values ($1, $2)
-       on conflict (company) do update set company_id = excluded.company_id, seen_at = tributary.now()`,
-      [company, companyId]
-    )
-  )
-
 /** Says of every task of a company why nothing of it can run now. What was asked for is answered by that. */
 export const rest = (company: string, error: string, remedy: string): Sql<void> =>
   Effect.asVoid(
@@ -355,12 +345,14 @@ export interface Runnable {
 /**
  * Takes what is due, at most one sync and one backfill of each company; as long as no more than `concurrency` of a company
  * run, of which a process leaves their share to the others that are alive, and one backfill beside them. First what a process has left, then what
- * somebody asked for, then what is due longest relative to its promise; children after their parents.
+ * somebody asked for, then what is due longest relative to its promise; children after their parents. At most `limit`
+ * tasks, by the same order.
  */
 export const claim = (
   owner: string,
   runnable: ReadonlyArray<Runnable>,
-  concurrency: number
+  concurrency: number,
+  limit = runnable.length * 2
 ): Sql<ReadonlyArray<Claim>> =>
   select<Claim>(
     `with clock as materialized (select tributary.now() as now),
@@ -381,7 +373,7 @@ export const claim = (
         where r.ended_at is null and r.alive_at > clock.now - interval '1 minute' group by k.company
      ),
      ready as (
-       select distinct on (s.company, s.kind) s.company, s.resource, s.kind
+       select distinct on (s.company, s.kind) s.company, s.resource, s.kind, s.owner, s.asked_at, s.lateness
          from standing s
         where s.due and not s.runs
           and (s.kind = 'backfill' or s.asked_at is not null or s.owner is not null or not exists (
@@ -395,6 +387,7 @@ export const claim = (
          left join alive a on a.company = r.company
         where coalesce(b.tasks, 0) < case r.kind when 'sync' then $3::int else 1 end
           and coalesce(b.mine, 0) < ceil($3::float8 / greatest(a.processes, 1))
+        order by r.owner is null, r.asked_at is null, r.asked_at, r.lateness desc nulls last, r.company limit $5
      ),
      taken as (
        select s.company, s.resource, s.kind, s.asked_at, s.asked_full, s.owner, s.lease_until, s.failures
@@ -411,7 +404,7 @@ export const claim = (
      returning t.company, t.resource, t.kind, t.owner, t.fence, taken.asked_at as "askedAt", t.asked_full as "full",
                t.since, t.until, t.failures, case when taken.owner is not null then taken.lease_until end as "leftAt",
                ${epochMs("clock.now")} as "nowMs"`,
-    [owner, JSON.stringify(runnable), concurrency, leaseMs]
+    [owner, JSON.stringify(runnable), concurrency, leaseMs, limit]
   )
 
 /** Says that these tasks are still worked at; answers those that are still held. */

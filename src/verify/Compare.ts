@@ -68,12 +68,18 @@ const isHeld = (type: LearntType, value: Json | undefined, text: string | null, 
   return text === null || text === (typeof value === "string" ? value : print(value))
 }
 
-/** The fields in which the row is not what is expected. */
+/** The fields in which the row is not what is expected; ignored ones may be older. */
 export const differingFields = (
   table: Table,
   expected: Expected.Expected,
   row: Rows.Row
 ): ReadonlyArray<FieldDifference> => {
+  const { ignoredFields } = table.resource
+  const all = allDiffering(table, expected, row)
+  return ignoredFields.length === 0 ? all : all.filter(({ field }) => !ignoredFields.includes(field))
+}
+
+const allDiffering = (table: Table, expected: Expected.Expected, row: Rows.Row): ReadonlyArray<FieldDifference> => {
   const found: Array<FieldDifference> = []
   const { fields } = table.resource
   const parsed = row.extra === null ? noMembers : parse(row.extra)

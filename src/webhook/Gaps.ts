@@ -477,8 +477,8 @@ export const unrepaired = (company: string): Sql<ReadonlyArray<Unrepaired>> =>
     [company]
   )
 
-/** Whether what a full scan did not show was taken for gone: not so much of it, nor beside a record without number. */
-const showsAbsence = `error_kind is distinct from 'DeletionsNotBelieved' and not exists (
+/** Whether what a full scan did not show was taken for gone: not beside a record without number. */
+const showsAbsence = `not exists (
                      select 1 from tributary.quarantine q
                       where q.company_id = $2 and q.resource = g.resource and q.resolved_at is null
                         and q.record_id is null)`
@@ -500,7 +500,8 @@ export const closeProven = (company: string, companyId: bigint, overlapMs: numbe
            select id from tributary.runs
             where company_id = $2 and resource = g.resource and lane = 'live'
               and (kind = 'full' and (not g.needs_full or ${showsAbsence}) or kind = 'incremental' and not g.needs_full)
-              and status in ('done', 'quarantined') and not resumed and went_back = 0 and began_at >= ${visibleAt("$3")}
+              and status in ('done', 'quarantined') and error_kind is distinct from 'DeletionsNotBelieved'
+              and not resumed and went_back = 0 and began_at >= ${visibleAt("$3")}
             order by id limit 1) r
         where g.company = $1 and g.closed_at is null and g.ended_at is not null
      )

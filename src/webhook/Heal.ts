@@ -32,7 +32,6 @@ import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import type pg from "pg"
 import { Priority } from "../budget/Budget.ts"
 import { SourceError } from "../connector/SourceError.ts"
 import {
@@ -42,7 +41,6 @@ import {
   type Subscriptions,
   type TestResult
 } from "../connector/Subscriptions.ts"
-import { execute } from "../postgres/Connection.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { isOurs } from "./Address.ts"
@@ -356,17 +354,9 @@ interface Repairs {
   readonly dueInMs: number | null
 }
 
-/** Whoever reads a resource again because of gaps holds it, as long as the connection lives. */
-const claim = (client: pg.Client, company: string, resource: string) =>
-  Effect.map(
-    execute<{ locked: boolean }>(
-      client,
-      "claim a gap",
-      "select pg_try_advisory_lock(hashtextextended($1, 0)) as locked",
-      [`tributary:heal:${company}:${resource}`]
-    ),
-    ({ rows }) => rows[0]?.locked === true
-  )
+/** Whoever reads a resource again because of gaps has its lock. */
+const claim = (company: string, resource: string) =>
+  Effect.flatMap(Database, ({ locks }) => locks.tryLock(`tributary:heal:${company}:${resource}`))
 
 const unrepairedOf = (company: string, resource: string) =>
   Effect.map(Gaps.unrepaired(company), (all) => all.find((one) => one.resource === resource))
@@ -391,8 +381,7 @@ const repair = Effect.fnUntraced(function* (company: Company, companyId: bigint,
     return share === "all" || isWhole === (share === "whole")
   }
   const due = (yield* Gaps.unrepaired(name)).filter((one) => isOurs(one) && one.dueInMs === 0)
-  const client = due.length === 0 ? null : yield* (yield* Database).connect
-  const held = client === null ? [] : yield* Effect.filter(due, ({ resource }) => claim(client, name, resource))
+  const held = yield* Effect.filter(due, ({ resource }) => claim(name, resource))
 
   const readAgain = Effect.fnUntraced(function* ({ resource, isFullDue }: Gaps.Unrepaired) {
     const table = tables.get(resource)
@@ -554,16 +543,9 @@ const lookAt = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Looked | Unlooked, CheckError, Database | SqlClient.SqlClient | Scope.Scope> {
   const { subscriptions } = company.connector
   if (subscriptions === undefined) return { _tag: "NotOffered" }
-  const database = yield* Database
   // A courtesy: two at once would do the same twice.
-  const client = yield* database.connect
-  const { rows } = yield* execute<{ locked: boolean }>(
-    client,
-    "lock the check of webhooks",
-    "select pg_try_advisory_lock(hashtextextended($1, 0)) as locked",
-    [`tributary:heal:${company.name}`]
-  )
-  if (rows[0]?.locked !== true) return { _tag: "Busy" }
+  const isLocked = yield* (yield* Database).locks.tryLock(`tributary:heal:${company.name}`)
+  if (!isLocked) return { _tag: "Busy" }
   return yield* promptly(lookLocked(company, subscriptions, options))
 }, Effect.scoped)
 

@@ -77,7 +77,9 @@ export const make = Effect.fnUntraced(function* (
   const blame: Health["blame"] = Effect.fnUntraced(function* (failure, beganAt, retryAfterMs = null) {
     const away = (of: Failure, leastMs = 0) => Effect.as(goneAway(of, leastMs), "away" as const)
     if (failure.stops === "company") return yield* away(failure)
-    if (failure.kind === "RateLimited") return yield* away(failure, retryAfterMs ?? 0)
+    // The budget sends nothing before its time; a pause that a person ends is over here soon after.
+    if (failure.kind === "OnHold") return yield* away(failure)
+    if (failure.kind === "RateLimited") return yield* away(failure, Math.min(retryAfterMs ?? 0, pauseMaxMs))
     if (barring.has(failure.kind)) return "barred"
     if (passing.has(failure.kind)) return "busy"
     if (!doubtful.has(failure.kind)) return "one"

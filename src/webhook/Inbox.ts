@@ -270,11 +270,9 @@ export const make = Effect.fnUntraced(function* (
       Effect.onInterrupt(() => Effect.sync(() => tellAll(batch, ended())))
     )
 
-  const connected = Effect.gen(function* () {
-    const client = yield* database.connect
-    yield* Effect.tryPromise({ try: () => client.query(durable), catch: DatabaseError.from("connect") })
-    return client
-  }).pipe(Effect.timeoutOrElse({ duration: connectMaxMs, orElse: () => Effect.fail(hung(connectMaxMs)) }))
+  const connected = database.connect.pipe(
+    Effect.timeoutOrElse({ duration: connectMaxMs, orElse: () => Effect.fail(hung(connectMaxMs)) })
+  )
 
   /** Until so many wait. */
   const untilWaiting = (writer: Writer, count: number) =>
@@ -425,16 +423,20 @@ interface StoredRow {
 const keyOf = ({ company, event_id }: StoredRow): string => `${company}\n${event_id}`
 const rowOf = ({ company, eventId }: AcceptedEvent): StoredRow => ({ company, event_id: eventId })
 
-/** A commit that is answered is on disk, also where the operator traded that for speed. Stronger settings stay. */
-const durable = `select set_config(name, case setting when 'off' then 'on' else setting end, false)
-  from pg_settings where name = 'synchronous_commit'`
-
-const insertText = `insert into tributary.inbox
+/**
+ * A commit that is answered is on disk, also where the operator traded that for speed. Stronger settings stay. It stands
+ * in the statement itself, so that it holds whichever session runs it.
+ */
+const insertText = `with durable as materialized (
+    select case when current_setting('synchronous_commit') = 'off'
+                then set_config('synchronous_commit', 'on', true) end as setting)
+  insert into tributary.inbox
   (company, event_id, event_type, resource, record_id, stamp, occurred_at, sent_at, body)
   select company, event_id, event_type, resource, record_id, stamp, occurred_at::timestamptz,
          to_timestamp(sent_at::float8), body
     from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[])
       as given (company, event_id, event_type, resource, record_id, stamp, occurred_at, sent_at, body)
+   where (select count(*) from durable) = 1
   on conflict (company, event_id) do nothing
   returning company, event_id`
 

@@ -7,14 +7,16 @@
  * are renewed. When it stops, what is in hand is finished first.
  *
  * `POST /hooks/{company}` deliveries · `GET /healthz` the process is there · `GET /readyz` events can be stored ·
- * `GET /metrics`.
+ * `GET /metrics`. A listener of their own may answer the last three; `/metrics` is then there only.
  */
+import { createHash, timingSafeEqual } from "node:crypto"
 import type * as http from "node:http"
 import type { Socket } from "node:net"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
+import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Server from "../listen/Server.ts"
 import * as Body from "./Body.ts"
@@ -22,7 +24,14 @@ import type { Answer, Receiver } from "./Receiver.ts"
 
 export interface ListenOptions extends Pick<
   Server.ServerOptions,
-  "host" | "port" | "tls" | "bodyBytesMax" | "requestMaxMs" | "connectionsMax" | "certificateEveryMs"
+  | "host"
+  | "port"
+  | "tls"
+  | "bodyBytesMax"
+  | "requestMaxMs"
+  | "connectionsMax"
+  | "connectionsPerAddressMax"
+  | "certificateEveryMs"
 > {
   readonly receiver: Pick<Receiver, "receive" | "refuseTooLarge" | "refuseBusy" | "signatureHeader">
   /** What the bodies that are being read may take together; default 64 MiB. */
@@ -31,11 +40,18 @@ export interface ListenOptions extends Pick<
   readonly ready: Effect.Effect<unknown, { readonly message: string }>
   /** The page of `/metrics`. */
   readonly metrics: Effect.Effect<string>
+  /** A listener of its own for health and metrics. */
+  readonly monitoring?: Pick<Server.ServerOptions, "host" | "port"> | null | undefined
+  /** The bearer token that `/metrics` wants; none by default. */
+  readonly metricsToken?: Redacted.Redacted | null | undefined
   /** Asked about other paths; true when it answers. */
   readonly more?: ((request: http.IncomingMessage, response: http.ServerResponse) => boolean) | undefined
 }
 
-export type Listener = Pick<Server.Server, "port" | "url">
+export interface Listener extends Pick<Server.Server, "port" | "url"> {
+  /** Where health and metrics are answered. */
+  readonly monitoringUrl: string
+}
 
 const readingBytesMaxDefault = 64 * 1024 * 1024
 /** A body of this size is read however much is being read: with as many as there are connections, 64 MiB more. */
@@ -59,6 +75,13 @@ const companyOf = (path: string): string | null => {
   }
 }
 
+const pathOf = ({ url = "/" }: http.IncomingMessage): string => {
+  const end = url.indexOf("?")
+  return end < 0 ? url : url.slice(0, end)
+}
+
+const digestOf = (text: string): Buffer => createHash("sha256").update(text).digest()
+
 const headersOf = (text: string): ReadonlyArray<string> => [
   "Content-Type",
   "text/plain; charset=utf-8",
@@ -78,6 +101,10 @@ const replies = {
   notFound: plain(404, "There is nothing here.\n"),
   encoded: plain(415, "The body must not be compressed: it is judged as it is sent.\n"),
   onlyPost: { ...plain(405, "Only POST.\n"), headers: ["Allow", "POST"] },
+  noToken: {
+    ...plain(401, "The bearer token of the metrics is missing or wrong.\n"),
+    headers: ["WWW-Authenticate", "Bearer"]
+  },
   onlyGet: { ...plain(405, "Only GET.\n"), headers: ["Allow", "GET, HEAD"] },
   failed: plain(500, "Something went wrong here. Send it again.\n")
 } as const
@@ -92,7 +119,7 @@ const replyOf = ({ status, text, retryAfterSeconds }: Answer): Reply => ({
 export const listen = Effect.fnUntraced(function* (
   options: ListenOptions
 ): Effect.fn.Return<Listener, Server.ListenError, Scope.Scope> {
-  const { receiver, bodyBytesMax, more } = options
+  const { receiver, bodyBytesMax, more, monitoring = null, metricsToken = null } = options
   const readingBytesMax = options.readingBytesMax ?? readingBytesMaxDefault
   const run = yield* FiberSet.makeRuntime()
   /** Where half of an answer has been written, so that no other one may follow. */
@@ -208,27 +235,40 @@ export const listen = Effect.fnUntraced(function* (
     })
   )
 
+  /** Answers what asks how the process is; true when it does. */
+  const monitor = (path: string, request: http.IncomingMessage, response: http.ServerResponse): boolean => {
+    if (path !== "/healthz" && path !== "/readyz" && path !== "/metrics") return false
+    if (request.method !== "GET" && request.method !== "HEAD") turnAway(request, response, replies.onlyGet)
+    else if (path === "/healthz") reply(response, plain(200, "ok\n"))
+    else if (path === "/readyz") eventually(response, readiness)
+    else if (!mayReadMetrics(request)) turnAway(request, response, replies.noToken)
+    else
+      eventually(
+        response,
+        Effect.map(options.metrics, (text) => plain(200, text))
+      )
+    return true
+  }
+  const tokenDigest = metricsToken === null ? null : digestOf(`Bearer ${Redacted.value(metricsToken)}`)
+  const mayReadMetrics = ({ headers }: http.IncomingMessage): boolean =>
+    tokenDigest === null || timingSafeEqual(tokenDigest, digestOf(headers.authorization ?? ""))
+
   const route = (request: http.IncomingMessage, response: http.ServerResponse) => {
-    const { url = "/", method } = request
-    const end = url.indexOf("?")
-    const path = end < 0 ? url : url.slice(0, end)
+    const { method } = request
+    const path = pathOf(request)
     const company = companyOf(path)
     if (company !== null) {
       return method === "POST" ? deliver(company, request, response) : turnAway(request, response, replies.onlyPost)
     }
-    if (path !== "/healthz" && path !== "/readyz" && path !== "/metrics") {
-      if (more?.(request, response) !== true) turnAway(request, response, replies.notFound)
-      return
-    }
-    if (method !== "GET" && method !== "HEAD") return turnAway(request, response, replies.onlyGet)
-    if (path === "/healthz") return reply(response, plain(200, "ok\n"))
-    eventually(response, path === "/readyz" ? readiness : Effect.map(options.metrics, (text) => plain(200, text)))
+    if (path === "/metrics" && monitoring !== null) return turnAway(request, response, replies.notFound)
+    if (monitor(path, request, response)) return
+    if (more?.(request, response) !== true) turnAway(request, response, replies.notFound)
   }
-  const handle = (request: http.IncomingMessage, response: http.ServerResponse) => {
+  const handle = (request: http.IncomingMessage, response: http.ServerResponse, answer = route) => {
     request.on("error", () => {})
     response.on("error", () => {})
     try {
-      route(request, response)
+      answer(request, response)
     } catch (error) {
       run(Effect.logError("A request could not be handled", Cause.die(error)))
       turnAway(request, response, replies.failed)
@@ -240,9 +280,22 @@ export const listen = Effect.fnUntraced(function* (
     purpose: "receive deliveries",
     answersHalfOpen: true,
     isAnswered: (socket) => answered.has(socket),
-    onFull: () => void receiver.refuseBusy(null),
-    handle
+    onCut: () => void receiver.refuseBusy(null),
+    handle: (request, response) => handle(request, response)
   })
   isStopping = server.isStopping
-  return { port: server.port, url: server.url }
+  const { port, url } = server
+  if (monitoring === null) return { port, url, monitoringUrl: url }
+  const own = yield* Server.listen({
+    ...monitoring,
+    purpose: "answer health checks and metrics",
+    tls: null,
+    bodyBytesMax: 0,
+    isAnswered: (socket) => answered.has(socket),
+    handle: (request, response) =>
+      handle(request, response, () => {
+        if (!monitor(pathOf(request), request, response)) turnAway(request, response, replies.notFound)
+      })
+  })
+  return { port, url, monitoringUrl: own.url }
 })

@@ -133,6 +133,7 @@ const attempt = Effect.fnUntraced(function* (options: OneByOneOptions, state: Ru
   const lander = yield* Lander.open(
     {
       table,
+      connector: company.connector,
       companyId,
       lane: "records",
       origin: "webhook",

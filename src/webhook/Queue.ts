@@ -7,6 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import { learnedOverlap } from "../model/Overlap.ts"
 import type { Table } from "../model/Table.ts"
 import { parentsMax } from "../pipeline/SyncResource.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -52,8 +53,6 @@ export interface Verdict {
 const reasonLengthMax = 1_000
 /** Events of one record that are taken along with a due one of it. */
 const joinedMax = 100
-/** A scan in which so much was absent that it is not believed (a list that is empty by mistake) covers only what is older. */
-const unbelievedMaxMs = 5 * 60_000
 /** Bytes of bodies that are taken together, about. */
 const takenBytesMax = 8 * 1024 * 1024
 /** How long a process that says nothing is believed to be at work. */
@@ -211,22 +210,14 @@ export const compare = Effect.fnUntraced(function* (
             coalesce(${stamp} >= e.stamp + e.unit * interval '1 second', false) as newer,
             coalesce(${stamp} >= e.stamp, true) as current,
             coalesce(t."_observed_at" > i.due_at, false) as read_since,
-            coalesce(greatest(c.cursor_at, c.full_scan_at) > i.due_at, false)
-              and (coalesce(believed.began_at > i.due_at, false)
-                   or greatest(c.cursor_at, c.full_scan_at) > i.due_at + $4::float8 * interval '1 millisecond') as covered
+            coalesce(greatest(c.cursor_at, c.full_scan_at) > i.due_at, false) as covered
        from jsonb_to_recordset($2::text::jsonb) as e(id bigint, record bigint, stamp timestamptz, unit float8)
        join tributary.inbox i on i.id = e.id
        left join lateral (
          select * from ${table.current} k where k."_company_id" = $1 and k."id" = e.record
          -- Looked up one by one, whatever is known of a table that was just loaded.
          offset 0 limit 1) t on true
-       left join tributary.checkpoints c on c.company_id = $1 and c.resource = $3 and c.lane = 'live'
-       left join lateral (
-         select r.began_at from tributary.runs r
-          where r.company_id = $1 and r.resource = $3 and r.lane = 'live' and r.kind in ('full', 'incremental')
-            and not r.resumed and r.status in ('done', 'quarantined')
-            and r.error_kind is distinct from 'DeletionsNotBelieved'
-          order by r.id desc limit 1) believed on true`,
+       left join tributary.checkpoints c on c.company_id = $1 and c.resource = $3 and c.lane = 'live'`,
     [
       companyId,
       JSON.stringify(
@@ -237,8 +228,7 @@ export const compare = Effect.fnUntraced(function* (
           unit: shown === null ? null : unitOf(shown)
         }))
       ),
-      table.resource.path,
-      unbelievedMaxMs
+      table.resource.path
     ]
   )
   const stamped = new Set(events.filter((event) => event.stamp !== null).map(({ id }) => id))
@@ -431,7 +421,7 @@ export const followed = (
     `select c.cursor is not null and c.full_wanted is null and c.scan_kind is distinct from 'full' as by_cursor,
             c.full_scan_at is not null and c.full_wanted is null and c.scan_kind is distinct from 'full' as by_parent,
             (extract(epoch from tributary.now() - c.full_scan_at) * 1000)::float8 as full_ms_ago,
-            c.overlap_ms::float8 as overlap_ms, r.records::float8 as scan_records,
+            ${learnedOverlap("c")}::float8 as overlap_ms, r.records::float8 as scan_records,
             (extract(epoch from tributary.now() - r.began_at) * 1000)::float8 as scan_ms_ago,
             (select count(*)::int from (
                select 1 from tributary.rereads a where a.company_id = $1 and a.resource = $2 limit $3) asked) as parents_asked

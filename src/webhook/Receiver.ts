@@ -297,7 +297,7 @@ export const make = Effect.fnUntraced(function* (
       notices.note(
         "busy",
         company === null
-          ? "A connection was turned away: there are as many as can be held, and those without a request were closed"
+          ? "A connection was cut before its request was whole: another one needed its place, and it was the slowest"
           : `A delivery to "${company}" was put off: too much is being received at once`
       )
       return answers.busy

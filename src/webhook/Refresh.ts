@@ -31,8 +31,12 @@ export interface RefreshOptions {
 /** A full scan so long ago that it is never too long. */
 const never = Number.MAX_SAFE_INTEGER
 
-/** Whether a refresh has read all that it was to read; what it could not load of it is in quarantine. */
-export const isRead = ({ status }: Outcome): boolean => status === "done" || status === "quarantined"
+/**
+ * Whether a refresh has read all that it was to read; what it could not load of it is in quarantine. A full scan whose
+ * deletions are not believed has not.
+ */
+export const isRead = ({ status, disbelieved }: Outcome): boolean =>
+  (status === "done" || status === "quarantined") && disbelieved === null
 
 /** Reads what changed in a resource now. The fiber's priority says how urgent that is. */
 export const refresh = (options: RefreshOptions): Effect.Effect<Outcome, never, Database | SqlClient.SqlClient> => {

@@ -21,6 +21,7 @@ import type { ListenError } from "../listen/Server.ts"
 import * as TablePlan from "../model/TablePlan.ts"
 import * as RunLedger from "../pipeline/RunLedger.ts"
 import type { Database } from "../postgres/Database.ts"
+import * as Polling from "../postgres/Polling.ts"
 import type { Company } from "./Company.ts"
 import * as Figures from "./Figures.ts"
 import * as Gaps from "./Gaps.ts"
@@ -44,7 +45,10 @@ export interface Part {
 
 export interface ServiceOptions<E> {
   readonly reader: DeliveryReader
-  readonly listen: Pick<Listener.ListenOptions, "host" | "port" | "tls" | "bodyBytesMax" | "more">
+  readonly listen: Pick<
+    Listener.ListenOptions,
+    "host" | "port" | "tls" | "bodyBytesMax" | "more" | "connectionsPerAddressMax" | "monitoring" | "metricsToken"
+  >
   /** How old a delivery may be, and how far ahead the sender's clock. */
   readonly window: Receiver.ReceiverOptions["settings"]
   /** The address in front of the listener; null when nobody said. */
@@ -74,6 +78,8 @@ export interface Service<E> {
   /** Where it listens; not the address that a sender outside uses. */
   readonly url: string
   readonly port: number
+  /** Where health and metrics are answered. */
+  readonly monitoringUrl: string
   /** Ends when events can be stored for the first time; answers the warehouse. */
   readonly ready: Effect.Effect<Context.Context<Database | SqlClient.SqlClient>>
   /** Fails with what waiting does not help against; never ends otherwise. */
@@ -176,7 +182,10 @@ export const start = Effect.fnUntraced(function* <E extends { readonly message: 
         ...workers.map(({ company, arrived }) =>
           Supervisor.keep(
             `company ${company.name}: acting on events`,
-            Effect.andThen(Deferred.await(prepared), Worker.run({ company, reader, inbox: { arrived } }))
+            Effect.andThen(
+              Deferred.await(prepared),
+              Worker.run({ company, reader, inbox: { arrived }, lookEveryMs: Polling.everyMs(workers.length) })
+            )
           )
         ),
         ...(checkEveryMs === null
@@ -238,6 +247,7 @@ export const start = Effect.fnUntraced(function* <E extends { readonly message: 
   return {
     url: listener.url,
     port: listener.port,
+    monitoringUrl: listener.monitoringUrl,
     ready: Deferred.await(ready),
     ended: Fiber.join(running)
   }

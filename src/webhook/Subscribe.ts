@@ -23,7 +23,6 @@ import type {
   Subscriptions,
   TestResult
 } from "../connector/Subscriptions.ts"
-import { query } from "../postgres/Connection.ts"
 import { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Address from "./Address.ts"
@@ -113,21 +112,16 @@ const subscriptionsOf = ({ name, connector }: Subscriber): Effect.Effect<Subscri
 const turn = Effect.fnUntraced(function* (
   company: string
 ): Effect.fn.Return<void, SubscribeProblem | DatabaseError, Database | Scope.Scope> {
-  const client = yield* (yield* Database).connect
+  const { locks } = yield* Database
   const busy = new SubscribeProblem({
     kind: "busy",
     company,
     detail: "another process is changing its subscriptions right now",
     remedy: "wait for it, or stop it, and run again"
   })
-  yield* query<{ locked: boolean }>(
-    client,
-    "lock the subscriptions",
-    "select pg_try_advisory_lock(hashtextextended($1, 0)) as locked",
-    [`tributary:webhooks:${company}`]
-  ).pipe(
+  yield* locks.tryLock(`tributary:webhooks:${company}`).pipe(
     Effect.filterOrFail(
-      (rows) => rows[0]?.locked === true,
+      (isLocked) => isLocked,
       () => busy
     ),
     Effect.retry({

@@ -41,6 +41,8 @@ export interface WorkerOptions {
   readonly reader: DeliveryReader
   /** Whose `arrived` wakes the worker; without one it looks about once a second. */
   readonly inbox?: { readonly arrived: Latch.Latch } | undefined
+  /** How often {@link run} looks for events that nothing announced; default: each second. */
+  readonly lookEveryMs?: number
 }
 
 /** What a worker did. */
@@ -714,7 +716,10 @@ export const run = (options: WorkerOptions): Effect.Effect<never, never, Databas
           }
         }
         yield* Effect.sleep(lookAgainMs)
-        yield* Effect.timeoutOption(Effect.raceFirst(woken, EffectQueue.take(ended)), lookEveryMs)
+        yield* Effect.timeoutOption(
+          Effect.raceFirst(woken, EffectQueue.take(ended)),
+          options.lookEveryMs ?? lookEveryMs
+        )
       }
     })
   )

@@ -124,7 +124,13 @@ describe("a budget", () => {
       yield* TestClock.adjust("1 second")
       yield* budget.hold(3_600_000, "limit")
       const told = yield* Fiber.join(early)
-      assert.deepStrictEqual(told, new Budget.BudgetHeld({ retryAfterMs: 3_600_000 }))
+      assert.deepStrictEqual(
+        told,
+        new Budget.BudgetHeld({
+          retryAfterMs: 3_600_000,
+          by: { origin: "source", status: 429, request: null, statedMs: 3_600_000, agoMs: 0 }
+        })
+      )
       assert.strictEqual((yield* Effect.flip(budget.take))._tag, "BudgetHeld")
     })
   )
@@ -385,11 +391,11 @@ describe("a ledger that is away", () => {
             asked += 1
             return isAway ? away : real.lease(ask)
           }),
-        hold: (durationMs, limited) =>
+        hold: (asked) =>
           Effect.suspend(() => {
             if (isAway) return away
             holds += 1
-            return real.hold(durationMs, limited)
+            return real.hold(asked)
           })
       }
       const budget = yield* Budget.fromLedger(ledger)

@@ -206,7 +206,8 @@ dashboard: { listen: off }
         assignrole: "boolean",
         parentitemid: "bigint"
       }
-      const view = file.replaceAll("-", "_")
+      // In a dataset that the reader of queries may read.
+      const view = `erp.${file.replaceAll("-", "_")}`
       await ask(
         `create table ${view} (place integer, ${columns.map((one) => `${one} ${types[one] ?? "text"}`).join(", ")})`
       )

@@ -32,6 +32,17 @@ export interface Stand {
   readonly close: () => Promise<void>
 }
 
+/**
+ * Node options under which connections to one port go to another. All commands are configured for the same address, since
+ * another address is another source; a tap stands before it all the same.
+ */
+const redirect = (from: string, to: string): string => {
+  const code = `import net from "node:net"
+const connect = net.connect
+net.connect = (options, ...rest) => connect(String(options.port) === "${new URL(from).port}" ? { ...options, port: ${new URL(to).port} } : options, ...rest)`
+  return from === to ? "" : `--import=data:text/javascript,${encodeURIComponent(code)}`
+}
+
 const statOf = (pid: number): { readonly parent: number; readonly state: string } | null => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1")
@@ -162,7 +173,12 @@ export const openStand = async (
       const env = Object.fromEntries([...tokens].map(([company, token]) => [`TOKEN_${company}`, token]))
       const command = startCommand(args, {
         cwd: folder,
-        env: { DATABASE_URL: databaseUrl, SERVICE_API_URL: baseUrl, ...env }
+        env: {
+          DATABASE_URL: databaseUrl,
+          SERVICE_API_URL: reference.baseUrl,
+          NODE_OPTIONS: redirect(reference.baseUrl, baseUrl),
+          ...env
+        }
       })
       children.add(command)
       void command.done.then(() => children.delete(command))

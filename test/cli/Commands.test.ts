@@ -94,9 +94,19 @@ describe("the commands", () => {
           assert.match(warned.stderr, /^\S+Z WARN the token is of company 1, not of company 7 as configured$/m)
           assert.strictEqual((JSON.parse(warned.stdout) as { companies: Array<object> }).companies.length, 1)
 
-          const writing = yield* world.run(["query", "delete from erp.invoicelines"])
-          assert.strictEqual(writing.code, 1)
-          assert.include(writing.stderr, "read-only transaction")
+          const count = () => world.query<{ n: number }>("select count(*)::int as n from erp.invoicelines")
+          const before = yield* count()
+          for (const [statement, problem] of [
+            ["commit; delete from erp.invoicelines where id < 20; select 1", "one statement that reads"],
+            ["copy (select 1) to program 'true'", "one statement that reads"],
+            ["select pg_read_file('/etc/passwd')", "permission denied for function pg_read_file (42501)"]
+          ] as const) {
+            const writing = yield* world.run(["query", statement])
+            assert.strictEqual(writing.code, 1, statement)
+            assert.include(writing.stderr, problem)
+            assert.strictEqual(writing.stdout, "")
+          }
+          assert.deepStrictEqual(yield* count(), before)
         })
       ),
     { timeout: 120_000 }

@@ -545,10 +545,10 @@ describe("tributary doctor", () => {
             held,
             "budget",
             "warning",
-            "the service asked to wait (Retry-After)",
-            "another program uses the token"
+            "an answer asked to wait (Retry-After)",
+            "npx tributary budget release"
           )
-          assertFinding(held, "token", "warning", "429", "wait")
+          assertFinding(held, "token", "warning", "nothing is for another", "npx tributary budget release".slice(4))
           const asked = yield* world.control("GET", "/requests")
           assert.strictEqual(
             JSON.stringify(asked).match(/\/me/g)?.length,

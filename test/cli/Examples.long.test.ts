@@ -146,6 +146,7 @@ const prepared: Readonly<Record<string, Prepared>> = {
   "tributary push status": { says: /customers/ },
   "tributary push status 3 --json": { says: /"push":"?3|"id":"?3/ },
   "tributary push retry": { says: /./ },
+  "tributary push release": { says: /No push was held/ },
   "tributary push export-refused 3 --to refused.ndjson": {
     as: refused("B-1", "tributary push export-refused N --to refused.ndjson && cat refused.ndjson"),
     says: /"externalid":"B-1"/
@@ -195,6 +196,9 @@ const prepared: Readonly<Record<string, Prepared>> = {
       ),
     says: /subscription/
   },
+  "tributary budget": { says: /requests a minute|no limit|no request/ },
+  "tributary budget release": { says: /pause|released/ },
+  "tributary budget release --company main": { says: /main: / },
   "tributary webhooks pause": { says: /is paused/ },
   "tributary webhooks pause 7 --company main --json": {
     as: (stage) =>

@@ -56,7 +56,7 @@ describe("resources of the configuration", () => {
           error.problems.map((problem) => problem.replace(/^.*tributary\.yaml/, "file"))
         )
       assert.deepStrictEqual(yield* problems("resources:\n  widgets: { modifiedSince: true }\n"), [
-        "file:2:29: resources.widgets.modifiedSince: there is no such setting; allowed: area, modifiedsince, cancel, key"
+        "file:2:29: resources.widgets.modifiedSince: there is no such setting; allowed: area, modifiedsince, cancel, key, ignore_fields"
       ])
       const [path] = yield* problems('resources:\n  "../secrets": {}\n')
       assert.include(path, "allowed: the path of a list: letters, digits, _ and -, with / between its parts")

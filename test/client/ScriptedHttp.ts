@@ -116,13 +116,14 @@ export const make = Effect.fnUntraced(function* (
       return step === undefined ? Effect.die(new Error(`nobody expected ${request.method} ${url.href}`)) : step(request)
     })
   )
-  const budget = yield* Budget.make(null)
+  const budget = yield* Budget.make(null, { heldMaxMs: options.retryAfterMaxMs ?? 600_000 })
   const watched = Budget.Budget.of({
     take: budget.take,
-    hold: (durationMs, cause) =>
+    ended: budget.ended,
+    hold: (durationMs, cause, by) =>
       Effect.andThen(
         Effect.sync(() => held.push(durationMs)),
-        budget.hold(durationMs, cause)
+        budget.hold(durationMs, cause, by)
       )
   })
   const connector = yield* ServiceClient.make({

@@ -587,3 +587,90 @@ describe("writes", () => {
     })
   )
 })
+
+describe("a Retry-After that cannot be meant", () => {
+  const foreign = (seconds: string, status = 503) => answers(status, "<html>", { "retry-after": seconds })
+  const year = "31536000"
+
+  it.effect("of something between: a minute for all, then a probe; a refused probe makes it longer", () =>
+    Effect.gen(function* () {
+      const { connector, sent } = yield* ScriptedHttp.make([foreign(year), foreign(year), good, good], {
+        retryAfterMaxMs: 900_000
+      })
+      const error = yield* Effect.flip(connector.page(first))
+      assert.strictEqual(error.reason._tag, "ServerFault")
+      assert.strictEqual(error.retryAfterMs, 3_600_000, "a caller that keeps the time keeps no year")
+      const others = yield* Effect.forkChild(
+        Effect.forEach([1, 2, 3], () => Effect.result(connector.page(first)), { concurrency: "unbounded" })
+      )
+      yield* TestClock.adjust("59 seconds")
+      assert.strictEqual(sent.length, 1, "nothing within the pause")
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(sent.length, 2, "one probe, although three wait")
+      yield* TestClock.adjust("238 seconds")
+      assert.strictEqual(sent.length, 2, "the probe met the same: four minutes")
+      yield* TestClock.adjust("10 seconds")
+      const ends = (yield* Fiber.join(others)).map(({ _tag }) => _tag)
+      assert.deepStrictEqual(ends.sort(), ["Failure", "Success", "Success"])
+      assert.strictEqual(sent.length, 4)
+    })
+  )
+
+  it.effect("for one path alone: the others are paused once, and not again", () =>
+    Effect.gen(function* () {
+      const { connector, sent } = yield* ScriptedHttp.make([foreign(year), good, foreign(year), good], {
+        retryAfterMaxMs: 900_000
+      })
+      const failed = (path: string) =>
+        Effect.gen(function* () {
+          const outcome = yield* Effect.result(connector.page({ ...first, resource: { ...things, path } }))
+          return outcome._tag === "Failure" ? outcome.failure.reason._tag : "answered"
+        })
+      assert.strictEqual(yield* failed("broken"), "ServerFault")
+      const other = yield* Effect.forkChild(failed("things"))
+      yield* TestClock.adjust("61 seconds")
+      assert.strictEqual(yield* Fiber.join(other), "answered")
+      assert.strictEqual(yield* failed("broken"), "ServerFault")
+      assert.strictEqual(yield* failed("things"), "answered", "without a pause")
+      assert.strictEqual(sent.length, 4)
+    })
+  )
+
+  it.effect("of the service itself: 24 hours, and said so", () =>
+    Effect.gen(function* () {
+      const never = "9".repeat(30)
+      const { connector, sent } = yield* ScriptedHttp.make([
+        refuses(503, "server_error", {}, { "retry-after": never }),
+        good
+      ])
+      const one = yield* Effect.result(connector.page(first))
+      assert(one._tag === "Failure")
+      assert.strictEqual(one.failure.retryAfterMs, 24 * 3_600_000)
+      yield* TestClock.adjust("1 hour")
+      const two = yield* Effect.flip(connector.page(first))
+      assert.strictEqual(two.reason._tag, "OnHold")
+      assert.match(
+        two.message,
+        /not sent, nothing is for another 82800 s: GET \/things was answered 503 by the service 60 min ago, with Retry-After more than 10 years/
+      )
+      assert.match(two.remedy, /tributary budget release/)
+      assert.notInclude(two.message, "429")
+      yield* TestClock.adjust("23 hours")
+      assert.strictEqual((yield* Effect.result(connector.page(first)))._tag, "Success")
+      assert.strictEqual(sent.length, 2)
+    })
+  )
+
+  it.effect("a date beyond every calendar ends as well", () =>
+    Effect.gen(function* () {
+      const { connector } = yield* ScriptedHttp.make([
+        answers(503, "<html>", { "retry-after": "Fri, 31 Dec 9999 23:59:59 GMT" }),
+        good
+      ])
+      yield* Effect.result(connector.page(first))
+      const other = yield* Effect.forkChild(connector.page(first))
+      yield* TestClock.adjust("61 seconds")
+      yield* Fiber.join(other)
+    })
+  )
+})

@@ -57,10 +57,11 @@ const world = Effect.fnUntraced(function* (
   const budget = yield* Budget.make(null)
   const watched = Budget.Budget.of({
     take: budget.take,
-    hold: (durationMs, cause) =>
+    ended: budget.ended,
+    hold: (durationMs, cause, by) =>
       Effect.andThen(
         Effect.sync(() => held.push(durationMs)),
-        budget.hold(durationMs, cause)
+        budget.hold(durationMs, cause, by)
       )
   })
   const make = (secret: string) =>

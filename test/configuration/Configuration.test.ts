@@ -111,6 +111,7 @@ describe("the configuration", () => {
         toleranceMs: 300_000,
         aheadMs: 60_000,
         bodyBytesMax: 1_048_576,
+        connectionsPerAddressMax: 64,
         keepMs: 30 * 86_400_000,
         checkEveryMs: 300_000,
         rotateField: "secret"

@@ -138,14 +138,29 @@ describe("the page", () => {
 })
 
 describe("what is kept", () => {
+  it.effect("reads where health and metrics are answered", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(good(yield* read("")).monitoring, { listen: null, token: null })
+      const { monitoring } = good(yield* read('monitoring: { listen: "[::]:9100", token_env: T }', { T: "secret" }))
+      assert.deepStrictEqual(monitoring.listen, { host: "::", port: 9100 })
+      assert.strictEqual(Redacted.value(monitoring.token!), "secret")
+      assert.notInclude(JSON.stringify(monitoring), "secret")
+      assert.isNotNull(good(yield* read("", { TRIBUTARY_METRICS_TOKEN: "secret" })).monitoring.token)
+      assert.match(wrong(yield* read("monitoring: { listen: 127.0.0.1:99999 }")).join("\n"), /expected host:port/)
+      assert.match(wrong(yield* read("monitoring: { token_env: T }")).join("\n"), /T is not set/)
+    })
+  )
+
   it.effect("is kept for 90 days, or as said, and pushed records for a week at least", () =>
     Effect.gen(function* () {
       const dayMs = 86_400_000
       assert.deepStrictEqual(good(yield* read("")).retention, {
         runsMs: 90 * dayMs,
         quarantineMs: 90 * dayMs,
-        outboxMs: 90 * dayMs
+        outboxMs: 90 * dayMs,
+        historyMs: null
       })
+      assert.strictEqual(good(yield* read("retention: { history_days: 400 }")).retention.historyMs, 400 * dayMs)
       assert.strictEqual(good(yield* read("retention: { runs_days: 7 }")).retention.runsMs, 7 * dayMs)
       assert.match(wrong(yield* read("retention: { outbox_days: 1 }")).join(), /at least 7/)
     })
@@ -159,7 +174,8 @@ describe("what is kept", () => {
         yield* read(used.replace(/^ {2}(?:certificate|key): .*$/gm, ""), {
           NORTH_TOKEN: "n",
           SOUTH_TOKEN: "s",
-          TRIBUTARY_DASHBOARD_PASSWORD: password
+          TRIBUTARY_DASHBOARD_PASSWORD: password,
+          TRIBUTARY_METRICS_TOKEN: "t"
         })
       )
       assert.strictEqual(inWords(settings.scheduleOf("orders")), "every 1 min")

@@ -21,7 +21,7 @@ let look: Visit
 
 beforeAll(async () => {
   ;[{ operator, served }, browser] = await Promise.all([openServed(inject("postgresUrl")), openBrowser()])
-  look = await visit(browser, served.url)
+  look = await visit(browser, served.link)
 }, 90_000)
 afterAll(async () => {
   try {
@@ -395,7 +395,7 @@ describe("one record", () => {
 
 describe("without a script", () => {
   it("works the same by loading pages", async () => {
-    const plain = await visit(browser, served.url, { javaScriptEnabled: false })
+    const plain = await visit(browser, served.link, { javaScriptEnabled: false })
     for (const path of [
       "/",
       "/companies/north/customers",

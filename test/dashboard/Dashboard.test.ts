@@ -7,7 +7,18 @@ import * as Migrations from "../../src/postgres/Migrations.ts"
 import * as Tasks from "../../src/schedule/Tasks.ts"
 import { makeGate } from "../support/gate.ts"
 import { layerSql } from "../support/postgres.ts"
-import { ask, cookieOf, listening, post, type Reply, seed, showing, shownCompany, tokenOf } from "../support/pages.ts"
+import {
+  acting,
+  ask,
+  cookieOf,
+  listening,
+  post,
+  type Reply,
+  seed,
+  showing,
+  shownCompany,
+  tokenOf
+} from "../support/pages.ts"
 
 const hostile = `odd "><script>alert(1)</script>/name & more`
 const resources = ["things", hostile, ...Array.from({ length: 18 }, (_, index) => `widgets${index + 3}`)]
@@ -192,16 +203,20 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
   describe("do", () => {
     /** Asks first, then does it; answers the page that follows. */
     const done = Effect.fnUntraced(function* (
-      url: string,
+      { url, headers }: { readonly url: string; readonly headers: { readonly cookie: string } },
       what: string,
       target: Readonly<Record<string, string>>,
       more: Readonly<Record<string, string>> = {}
     ) {
-      const question = yield* ask(`${url}/confirm/${what}?${new URLSearchParams(target).toString()}`)
+      const question = yield* ask(`${url}/confirm/${what}?${new URLSearchParams(target).toString()}`, { headers })
       assert.strictEqual(question.status, 200)
       assert.notInclude(question.text, "hx-trigger", "a form stays as it is")
       assert.include(question.text, "Cancel")
-      const reply = yield* post(`${url}/do/${what}`, { form_token: tokenOf(question.text), ...target, ...more })
+      const reply = yield* post(
+        `${url}/do/${what}`,
+        { form_token: tokenOf(question.text), ...target, ...more },
+        headers
+      )
       if (reply.status !== 303) return reply
       return yield* ask(`${url}${reply.headers.location}`, {
         headers: { cookie: cookieOf(reply, "tributary_said") ?? "" }
@@ -211,36 +226,36 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
 
     it.effect("what was confirmed, and say so once", () =>
       Effect.gen(function* () {
-        const url = yield* showing(companies)
-        const after = yield* done(url, "sync", north)
+        const page = yield* acting(companies)
+        const after = yield* done(page, "sync", north)
         assert.include(words(after.text), "Asked for: things of north will be synced as soon as a process is free.")
         assert.match(String(after.headers["set-cookie"]), /tributary_said=;.*Max-Age=0/)
         assert.deepInclude(yield* task("north", "things"), { askedFull: false, askedBy: "the page" })
-        yield* done(url, "full", north)
+        yield* done(page, "full", north)
         assert.strictEqual((yield* task("north", "things"))?.askedFull, true)
 
-        yield* done(url, "pause", { company: "north", resource: hostile })
+        yield* done(page, "pause", { company: "north", resource: hostile })
         assert.isNotNull((yield* task("north", hostile))?.pausedAt)
-        const shown = words((yield* ask(`${url}${at("north", hostile)}`)).text)
+        const shown = words((yield* ask(`${page.url}${at("north", hostile)}`)).text)
         assert.match(shown, /Paused .* ago by the page/)
-        yield* done(url, "resume", { company: "north", resource: hostile })
+        yield* done(page, "resume", { company: "north", resource: hostile })
         assert.isNull((yield* task("north", hostile))?.pausedAt)
       })
     )
 
     it.effect("what concerns a whole company", () =>
       Effect.gen(function* () {
-        const url = yield* showing(companies)
+        const page = yield* acting(companies)
         const company = "<b>south</b>"
         const of = Effect.map(Tasks.read, (all) => all.filter((one) => one.company === company))
         assert.match(
-          words((yield* done(url, "pause-company", { company })).text),
+          words((yield* done(page, "pause-company", { company })).text),
           /Paused: 19 resources of &lt;b&gt;south/
         )
         assert.isTrue((yield* of).every(({ pausedAt }) => pausedAt !== null))
-        assert.match(words((yield* done(url, "resume-company", { company })).text), /Resumed: 20 resources/)
+        assert.match(words((yield* done(page, "resume-company", { company })).text), /Resumed: 20 resources/)
         assert.isTrue((yield* of).every(({ pausedAt }) => pausedAt === null))
-        yield* done(url, "sync", { company })
+        yield* done(page, "sync", { company })
         assert.isTrue((yield* of).every(({ askedAt }) => askedAt !== null))
         assert.isUndefined((yield* of).find(({ askedFull }) => askedFull))
       })
@@ -248,7 +263,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
 
     it.effect("a backfill of a range that makes sense", () =>
       Effect.gen(function* () {
-        const url = yield* showing(companies)
+        const page = yield* acting(companies)
         const backfilled = Effect.map(task("north", "things", "backfill"), (one) => [one?.since, one?.until])
         for (const [since, until] of [
           ["yesterday", ""],
@@ -257,24 +272,24 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
           ["2026-01-31T08:00:00", ""],
           ["2026-02-01", "2026-01-31"]
         ] as const) {
-          const reply = yield* done(url, "backfill", north, { since, until })
+          const reply = yield* done(page, "backfill", north, { since, until })
           assert.strictEqual(reply.status, 400, `${since} ${until}`)
           assert.include(words(reply.text), "Nothing was done")
         }
         assert.deepStrictEqual(yield* backfilled, [undefined, undefined])
         assert.strictEqual(
-          (yield* done(url, "backfill", north, { since: "2026-01-31", until: "2026-01-31" })).status,
+          (yield* done(page, "backfill", north, { since: "2026-01-31", until: "2026-01-31" })).status,
           200
         )
         assert.deepStrictEqual(yield* backfilled, ["2026-01-31T00:00:00Z", "2026-01-31T23:59:59.999999999Z"])
-        yield* done(url, "backfill", north, { since: "2026-01-31T08:00:00.5+02:00", until: "" })
+        yield* done(page, "backfill", north, { since: "2026-01-31T08:00:00.5+02:00", until: "" })
         assert.deepStrictEqual(yield* backfilled, ["2026-01-31T06:00:00.5Z", null])
-        yield* done(url, "backfill", north, { since: "", until: "" })
+        yield* done(page, "backfill", north, { since: "", until: "" })
         assert.deepStrictEqual(yield* backfilled, [null, null])
         const sql = yield* SqlClient.SqlClient
         yield* sql`update tributary.schedule set owner = 'one', lease_until = tributary.now() + interval '1 minute'
                     where kind = 'backfill'`
-        const reply = yield* done(url, "backfill", north, { since: "2026-01-31", until: "" })
+        const reply = yield* done(page, "backfill", north, { since: "2026-01-31", until: "" })
         assert.strictEqual(reply.status, 409)
         assert.deepStrictEqual(yield* backfilled, [null, null])
       })
@@ -306,14 +321,20 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         assert.notMatch(away.text, /from tributary\.|ECONN|terminated|\.ts:/)
         yield* gate.open
         yield* until("the pages", ask(dashboard.url), ({ status }) => status === 200)
-        const question = yield* ask(`${dashboard.url}/confirm/sync?company=north&resource=things`)
+        const opened = yield* ask(dashboard.link ?? "")
+        const headers = { cookie: cookieOf(opened, "tributary_session") ?? "" }
+        const question = yield* ask(`${dashboard.url}/confirm/sync?company=north&resource=things`, { headers })
         yield* Fiber.interrupt(within)
         assert.strictEqual((yield* ask(dashboard.url)).status, 503)
-        const action = yield* post(`${dashboard.url}/do/sync`, {
-          form_token: tokenOf(question.text),
-          company: "north",
-          resource: "things"
-        })
+        const action = yield* post(
+          `${dashboard.url}/do/sync`,
+          {
+            form_token: tokenOf(question.text),
+            company: "north",
+            resource: "things"
+          },
+          headers
+        )
         assert.strictEqual(action.status, 503)
         assert.include(words(action.text), "nothing was done")
         assert.notInclude(action.text, "hx-trigger")

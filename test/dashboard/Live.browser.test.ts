@@ -31,7 +31,7 @@ const isMarked = (look: Visit) => look.page.evaluate<boolean>("window.sameDocume
 
 describe("a page that is looked at", () => {
   it("follows what happens, and keeps focus, selection and place", async () => {
-    const look = await visit(browser, served.url, { viewport: { width: 1280, height: 420 } })
+    const look = await visit(browser, served.link, { viewport: { width: 1280, height: 420 } })
     const { page, go } = look
     await go("/")
     await mark(look)
@@ -69,7 +69,7 @@ describe("a page that is looked at", () => {
   })
 
   it("shows a change at the source soon after its event", async () => {
-    const look = await visit(browser, served.url)
+    const look = await visit(browser, served.link)
     await look.go("/webhooks")
     await mark(look)
     const name = `evt of ${await operator.customer("Seen live")}`
@@ -96,7 +96,7 @@ describe("a page that is looked at", () => {
   })
 
   it("follows a run to its end", async () => {
-    const look = await visit(browser, served.url)
+    const look = await visit(browser, served.link)
     const newest = async () => {
       const [row] = await operator.query<{ id: string; status: string }>(
         "select r.id::text, r.status from tributary.runs r where company_id = 1 and resource = 'orders' and lane = 'live' order by r.id desc limit 1"
@@ -124,7 +124,7 @@ describe("a page that is looked at", () => {
   })
 
   it("leaves open what was opened, and a form that is being filled in", async () => {
-    const look = await visit(browser, served.url)
+    const look = await visit(browser, served.link)
     const { page, go } = look
     await go("/budget")
     const details = page.locator("details").first()
@@ -157,7 +157,7 @@ describe("a page that is looked at", () => {
   })
 
   it("asks for nothing while nobody looks", async () => {
-    const look = await visit(browser, served.url)
+    const look = await visit(browser, served.link)
     const { page, go } = look
     await go("/")
     // A hidden tab, as the page sees it: another one is in front in a real window, which there is none of here.
@@ -173,7 +173,7 @@ describe("a page that is looked at", () => {
 
   it("says that the server is away, and goes on when it is back", async () => {
     const { port } = new URL(served.url)
-    const look = await visit(browser, served.url)
+    const look = await visit(browser, served.link)
     look.expect(/Failed to load resource|ERR_CONNECTION|status of 503|htmx:/)
     const { page, go } = look
     await go("/")
@@ -209,7 +209,7 @@ describe("a page that is looked at", () => {
 
 describe("the keyboard alone", () => {
   it("skips to the content, walks the page in order, and pauses a resource", async () => {
-    const look = await visit(browser, served.url)
+    const look = await visit(browser, served.link)
     const { page, go } = look
     await go("/")
     await page.keyboard.press("Tab")
@@ -265,7 +265,7 @@ describe("the keyboard alone", () => {
   })
 
   it("comes through the whole page and out of it again: nothing holds it", async () => {
-    const look = await visit(browser, served.url)
+    const look = await visit(browser, served.link)
     const { page, go } = look
     for (const path of ["/companies/north/customers", "/quarantine", "/records", "/budget"]) {
       await go(path)
@@ -289,7 +289,7 @@ describe("the keyboard alone", () => {
 
 describe("a phone", () => {
   it("reaches what a desk does, with a thumb", async () => {
-    const look = await visit(browser, served.url, { viewport: phone, hasTouch: true, isMobile: true })
+    const look = await visit(browser, served.link, { viewport: phone, hasTouch: true, isMobile: true })
     const { page, go } = look
     await go("/")
     await page.getByRole("navigation").first().getByRole("link", { name: "Records" }).tap()

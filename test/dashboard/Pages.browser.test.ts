@@ -37,7 +37,7 @@ let look: Visit
 
 beforeAll(async () => {
   ;[{ operator, served }, browser] = await Promise.all([openServed(inject("postgresUrl")), openBrowser()])
-  look = await visit(browser, served.url)
+  look = await visit(browser, served.link)
 }, 90_000)
 afterAll(async () => {
   try {

@@ -2,6 +2,7 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as SourceGuard from "../../src/pipeline/SourceGuard.ts"
 import { routes } from "../../src/dashboard/pages/Quarantine.ts"
 import { address } from "../../src/dashboard/Text.ts"
 import * as Tasks from "../../src/schedule/Tasks.ts"
@@ -47,13 +48,13 @@ describe("quarantine", () => {
       Effect.gen(function* () {
         const { company, put, entry, post, rows } = yield* makeStand()
         yield* put("salesmen", [{ id: 2, name: "mended" }])
-        const url = yield* Pages.showing([company])
-        const confirm = yield* Pages.ask(`${url}/confirm/retry?id=${entry}`)
+        const { url, headers } = yield* Pages.acting([company])
+        const confirm = yield* Pages.ask(`${url}/confirm/retry?id=${entry}`, { headers })
         assert.strictEqual(confirm.status, 200)
-        const forged = yield* Pages.post(`${url}/do/retry`, { ...post, form_token: "forged" })
+        const forged = yield* Pages.post(`${url}/do/retry`, { ...post, form_token: "forged" }, headers)
         assert.strictEqual(forged.status, 403)
         assert.lengthOf(yield* rows, 1)
-        const done = yield* Pages.post(`${url}/do/retry`, { ...post, form_token: Pages.tokenOf(confirm.text) })
+        const done = yield* Pages.post(`${url}/do/retry`, { ...post, form_token: Pages.tokenOf(confirm.text) }, headers)
         assert.deepStrictEqual([done.status, done.headers.location], [303, `/quarantine/${entry}`])
         assert.lengthOf(yield* rows, 2)
         const cookie = (done.headers["set-cookie"] ?? []).map((one) => one.split(";")[0]).join("; ")
@@ -129,7 +130,7 @@ describe("quarantine", () => {
     it.effect("is leafed through by state, company and resource, and shows what others have written as text", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* Tasks.identified(hostile, 900n)
+        yield* SourceGuard.remember(hostile, 900n)
         yield* sql`
           insert into tributary.quarantine (company_id, resource, record_id, field, reason, bytes, run_id, source,
             first_seen_at, last_seen_at, resolved_at)

@@ -3,11 +3,11 @@ import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as SourceGuard from "../../src/pipeline/SourceGuard.ts"
 import { routes } from "../../src/dashboard/pages/Records.ts"
 import { tableOf } from "../../src/model/Table.ts"
 import * as TablePlan from "../../src/model/TablePlan.ts"
 import { syncResource } from "../../src/pipeline/SyncResource.ts"
-import * as Tasks from "../../src/schedule/Tasks.ts"
 import { pages, record, scripted, things } from "../support/tiny.ts"
 import { address } from "../../src/dashboard/Text.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
@@ -21,7 +21,7 @@ layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the history 
   it.effect("tells every version, what brought it and what it changed", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      yield* Tasks.identified("main", 1n)
+      yield* SourceGuard.remember("main", 1n)
       const source = scripted(1n, pages({ records: [] }))
       const sync = Effect.fnUntraced(function* (price: string, minute: number) {
         const lastchangedate = `2026-01-01T00:0${minute}:00Z`

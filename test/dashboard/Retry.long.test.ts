@@ -38,6 +38,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("a retry", (i
       yield* Lander.open(
         {
           table: tables.get("salesmen")!,
+          connector: company.connector,
           companyId: BigInt(id),
           lane: "records",
           origin: "webhook",

@@ -136,7 +136,7 @@ export const ask = Effect.fnUntraced(function* (
       now: row!.now,
       companies,
       datasets: datasetsDefault,
-      formToken: "token-of-the-form",
+      permit: { _tag: "Acting", formToken: "token-of-the-form" },
       by: "the page",
       background: (effect) => Effect.asVoid(FiberSet.run(begun, Effect.provideContext(effect, context)))
     }

@@ -3,11 +3,11 @@ import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as SourceGuard from "../../src/pipeline/SourceGuard.ts"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { type Table, tableOf } from "../../src/model/Table.ts"
 import * as TablePlan from "../../src/model/TablePlan.ts"
 import { syncResource } from "../../src/pipeline/SyncResource.ts"
-import * as Tasks from "../../src/schedule/Tasks.ts"
 import { makeSource, warehouse } from "./asking.ts"
 
 const paths = ["salesmen", "orderdeposits"]
@@ -24,7 +24,7 @@ export const makeStand = Effect.fnUntraced(function* () {
   const id = (companies += 1)
   const name = `company ${id}`
   const company = yield* source.company(name, source.token({ company: id }), { tables: Effect.succeed(tables) })
-  yield* Tasks.identified(name, BigInt(id))
+  yield* SourceGuard.remember(name, BigInt(id))
   const control = (method: string, path: string, body?: unknown) =>
     Effect.sync(() => assert.isBelow(source.control(method, path, body).status, 300))
   const put = (resource: string, records: ReadonlyArray<object>) =>

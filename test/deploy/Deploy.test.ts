@@ -35,6 +35,7 @@ const stopSeconds =
 /** Variables that the program reads, beside those that a configuration names. */
 const variables = [
   "DATABASE_URL",
+  "DATABASE_READER_URL",
   "SERVICE_API_URL",
   "SERVICE_API_TOKEN",
   "TRIBUTARY_HOME",
@@ -354,10 +355,12 @@ describe("config/kubernetes/tributary.yaml", () => {
       assert.include(healthPaths, httpGet.path)
     }
     assert.include(healthPaths, template.metadata.annotations["prometheus.io/path"]!)
-    assert.strictEqual(template.metadata.annotations["prometheus.io/port"], String(container.ports[0]!.containerPort))
+    const monitoring = container.ports.find(({ name }) => name === "monitoring")!
+    assert.strictEqual(template.metadata.annotations["prometheus.io/port"], String(monitoring.containerPort))
+    // Health and metrics are for the cluster, and no Service passes them on.
     assert.sameMembers(
       one(Service).spec.ports.map(({ targetPort }) => targetPort),
-      names
+      names.filter((name) => name !== monitoring.name)
     )
     assert.isAbove(template.spec.terminationGracePeriodSeconds, stopSeconds)
     assert.deepStrictEqual(unknownFlags(container.args), [])
@@ -387,7 +390,7 @@ describe("config/kubernetes/tributary.yaml", () => {
       const yaml = one(ConfigMap).data["tributary.yaml"]!
       const settings = yield* loaded(yaml, Object.fromEntries(secret.map((name) => [name, "long enough"])))
       assert.deepStrictEqual(
-        [settings.webhooks.port, settings.dashboard?.port],
+        [settings.webhooks.port, settings.dashboard?.port, settings.monitoring.listen?.port],
         container.ports.map(({ containerPort }) => containerPort)
       )
       for (const name of secret) {

@@ -5,7 +5,15 @@ import type { Resource } from "../../src/catalogue/Resource.ts"
 import type { Checkpoint, OpenScan } from "../../src/land/Checkpoint.ts"
 import { plain, things } from "../support/tiny.ts"
 
-const nothing: Checkpoint = { fence: 1n, cursor: null, fullScanAt: null, overlapMs: 0, fullWanted: null, scan: null }
+const nothing: Checkpoint = {
+  fence: 1n,
+  cursor: null,
+  fullScanAt: null,
+  overlapMs: 0,
+  fullWanted: null,
+  scan: null,
+  adoptsSource: false
+}
 const day = 24 * 60 * 60 * 1000
 const nowMs = 100 * day
 const anyPlan = (resource: Resource, checkpoint: Checkpoint, full: boolean, settings = settingsDefault) =>

@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { connect as tlsConnect } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import * as ConnectionLimit from "../../src/listen/ConnectionLimit.ts"
 import * as Server from "../../src/listen/Server.ts"
 import { certificate } from "../support/certificate.ts"
 import { until } from "../support/until.ts"
@@ -77,6 +78,7 @@ const told = (peer: { readonly text: string }, what: string) =>
     (text) => text.includes(what),
     3
   )
+const half = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx"
 const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 describe("a listener", () => {
@@ -169,26 +171,128 @@ describe("a listener", () => {
     })
   )
 
-  it.live("that has no place left tells so, and lets go of those who only keep a connection", () =>
-    Effect.gen(function* () {
-      let turnedAway = 0
-      const busy: Array<ServerResponse> = []
-      const { port } = yield* listening({
-        connectionsMax: 4,
-        onFull: () => (turnedAway += 1),
-        handle: (request, response) => (request.url === "/" ? response.end("ok") : void busy.push(response))
+  it.live(
+    "that has no place left cuts an idle connection, then the slowest, and never one that is being answered",
+    () =>
+      Effect.gen(function* () {
+        let cutCount = 0
+        const busy: Array<ServerResponse> = []
+        const { port } = yield* listening({
+          connectionsMax: 4,
+          onCut: () => (cutCount += 1),
+          handle: (request, response) => {
+            if (request.url === "/work") busy.push(response)
+            else request.on("end", () => response.end("ok")).resume()
+          }
+        })
+        const work = yield* connected(port, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
+        const slow = [yield* connected(port, half), yield* connected(port, "GET / HT")]
+        const idle = yield* connected(port, get)
+        yield* told(idle, "ok")
+        const next = yield* connected(port, get)
+        yield* told(next, "ok")
+        yield* cut("the idle one", idle)
+        assert.deepStrictEqual([cutCount, next.isClosed, slow[0]!.isClosed], [0, false, false])
+        const others = [yield* connected(port, half), yield* connected(port, half)]
+        yield* cut("the idle one", next)
+        yield* cut("the slowest", slow[0]!)
+        assert.deepStrictEqual([cutCount, slow[1]!.isClosed], [1, false])
+        for (const one of [...others, slow[1]!]) one.socket.destroy()
+        const working = [1, 2, 3].map(() => connected(port, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n"))
+        yield* Effect.all(working)
+        yield* until(
+          "all at work",
+          Effect.sync(() => busy.length),
+          (count) => count === 4,
+          3
+        )
+        yield* cut("the one beyond", yield* connected(port, get))
+        for (const response of busy) response.end("done")
+        yield* told(work, "done")
       })
-      const atWork = yield* connected(port, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
-      const idle = [yield* connected(port, get), yield* connected(port, get), yield* connected(port, get)]
-      for (const one of idle) yield* told(one, "ok")
-      const beyond = yield* connected(port, get)
-      yield* cut("the one beyond", beyond)
-      for (const one of idle) yield* cut("an idle one", one)
-      assert.deepStrictEqual([turnedAway, beyond.text, atWork.isClosed], [1, "", false])
-      yield* told(yield* connected(port, get), "ok")
-      busy[0]!.end("done")
-      yield* told(atWork, "done")
-      assert.strictEqual(turnedAway, 1)
+  )
+
+  for (const isTls of [false, true]) {
+    it.live(
+      `answers at once while 1,024 slow connections are held and made anew${isTls ? ", over TLS" : ""}`,
+      () =>
+        Effect.gen(function* () {
+          // With TLS a handshake each costs the machine more than the limit.
+          const connectionsMax = isTls ? 64 : 1_024
+          let cutCount = 0
+          const { port } = yield* listening({
+            connectionsMax,
+            connectionsPerAddressMax: connectionsMax,
+            tls: isTls ? yield* files : null,
+            onCut: () => (cutCount += 1),
+            handle: (request, response) => void request.on("end", () => response.end("ok")).resume()
+          })
+          // Whoever is cut comes again.
+          const attackers = new Set<Socket>()
+          let isOver = false
+          const attack = () => {
+            if (isOver) return
+            const begin = () => void socket.write(half)
+            const socket = isTls
+              ? tlsConnect({ port, host: "127.0.0.1", ca: pem.cert, servername: "localhost" }, begin)
+              : connect(port, "127.0.0.1", begin)
+            attackers.add(socket)
+            socket
+              .on("error", () => {})
+              .once("close", () => {
+                attackers.delete(socket)
+                setTimeout(attack, 20)
+              })
+          }
+          yield* Effect.addFinalizer(() =>
+            Effect.sync(() => {
+              isOver = true
+              for (const socket of attackers) socket.destroy()
+            })
+          )
+          for (let count = 0; count < connectionsMax + 10; count++) attack()
+          yield* until(
+            "a full house",
+            Effect.sync(() => cutCount),
+            (count) => count > 10,
+            20
+          )
+          for (let count = 0; count < 20; count++) {
+            const began = performance.now()
+            const genuine = yield* connected(port, `${half}y`, isTls)
+            yield* told(genuine, "ok")
+            assert.isBelow(performance.now() - began, 2_000)
+            genuine.socket.destroy()
+          }
+        }),
+      60_000
+    )
+  }
+
+  it.live("holds one address to its share of slow requests", () =>
+    Effect.gen(function* () {
+      const { port } = yield* listening({ connectionsPerAddressMax: 2, handle: () => {} })
+      const slow = [yield* connected(port, half), yield* connected(port, half)]
+      // A burst is not slow.
+      const burst = yield* Effect.all([1, 2, 3, 4].map(() => connected(port, half)))
+      assert.isFalse(slow[0]!.isClosed)
+      yield* Effect.sleep(1_100)
+      yield* connected(port, half)
+      yield* cut("the slowest", slow[0]!)
+      assert.deepStrictEqual([slow[1]!.isClosed, burst[3]!.isClosed], [false, false])
     })
   )
+
+  it("knows a peer by its address, and a network of IPv6 by its prefix", () => {
+    const cases = {
+      "192.0.2.7": "192.0.2.7",
+      "::ffff:192.0.2.7": "192.0.2.7",
+      "2001:db8:1:2:3:4:5:6": "2001:db8:1:2",
+      "2001:db8::6": "2001:db8:0:0",
+      "::1": "0:0:0:0",
+      "fe80::1%eth0": "fe80:0:0:0"
+    }
+    for (const [remote, address] of Object.entries(cases))
+      assert.strictEqual(ConnectionLimit.addressOf(remote), address)
+  })
 })

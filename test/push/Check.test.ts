@@ -34,6 +34,24 @@ const textOf = (answer: ReturnType<typeof told>): string => {
 const problem = (path: string, json: string, operation: "create" | "update" | "cancel" = "create") =>
   told(checkerOf(path, operation).text(json))
 
+describe("an externalid that the source could store as another one", () => {
+  it("is refused for a create, and taken where it names a record that stands there", () => {
+    const nfd = "Cafe\u0301"
+    for (const [externalid, message] of [
+      [" P-1", /begins or ends with a blank/],
+      ["P-1\u00a0", /begins or ends with a blank/],
+      ["P\t1", /has a control character/],
+      [nfd, /not in Unicode's composed form/]
+    ] as const) {
+      const body = JSON.stringify({ externalid, amount: "12.50", invoiceid: 7 })
+      const refused = problem("payments", body)
+      assert.match((refused as ReadonlyArray<string>)[0]!, message)
+      assert.isFalse(Array.isArray(problem("salesmen", JSON.stringify({ externalid, name: "x" }), "update")))
+    }
+    assert.isFalse(Array.isArray(problem("salesmen", JSON.stringify({ externalid: nfd.normalize("NFC"), name: "x" }))))
+  })
+})
+
 describe("the check of a record", () => {
   it("sends the fields in the order of the shape, without spaces, whatever the order given", () => {
     const { text } = checkerOf("payments")

@@ -13,6 +13,7 @@ import type { NetworkFault } from "./world/Network.ts"
 export const classes = {
   S1: "server errors",
   S2: "429 with every form of Retry-After",
+  S2h: "a Retry-After that cannot be meant, from something between",
   S3: "401 and 403 in the middle",
   S4: "answers that are none of this API",
   S4e: "a list that is empty by mistake",
@@ -77,6 +78,13 @@ export const classes = {
   R5: "receivers slower than the sender waits",
   R7: "records that can never be read",
   R8: "what was acted on is forgotten, and comes again over a week later",
+  S4m: "a page that is empty by mistake and not when it is asked for again: one that was announced, or a short list",
+  S8p: "pages without a synced_through, among others that carry one",
+  S16: "later pages from a replica that is behind",
+  S18: "records whose version goes back, until a person says that it is so",
+  N9: "answers that a cache gives once more",
+  D5: "sessions that the server ends in the middle",
+  D6: "no memory and no room, at any statement",
   ...pushClasses
 } as const
 
@@ -89,6 +97,10 @@ export type Hooks = "off" | "beside" | "only"
 
 /** Whether records are pushed: never, beside scheduled syncs, or alone (see `PushPlan.ts`). */
 export type Pushes = "off" | "beside" | "only"
+
+/** Classes that came later, each with a stream of chance of its own: what older seeds draw stays as it was. */
+export const later: ReadonlySet<FaultClass> = new Set(["S4m", "S8p", "S16", "S18", "N9", "D5", "D6"])
+const laterShare = 0.35
 
 const isOfWebhooks = (name: FaultClass): boolean => /^[WR]\d/.test(name)
 
@@ -173,6 +185,29 @@ export interface Plan {
     /** Everything is asleep from the middle of the safety phase on, for this long; 0 is not. */
     readonly asleep: number
   }
+  readonly later: Later
+}
+
+/** Rates of the classes that came later: of an answer that may be struck, or of a statement. */
+export interface Later {
+  readonly emptyRate: number
+  readonly unmarkedRate: number
+  readonly replicaRate: number
+  readonly cacheRate: number
+  /** Records whose version goes back; not with webhooks, which settle events by the stamp. */
+  readonly backs: number
+  readonly endRate: number
+  readonly fullRate: number
+}
+
+export const noneLater: Later = {
+  emptyRate: 0,
+  unmarkedRate: 0,
+  replicaRate: 0,
+  cacheRate: 0,
+  backs: 0,
+  endRate: 0,
+  fullRate: 0
 }
 
 export interface Wish {
@@ -207,12 +242,27 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
   const place = around.next()
   const hooks = wish.overrides?.hooks ?? (place < hooksShare / 2 ? "only" : place < hooksShare ? "beside" : "off")
   for (const name of classNames) {
-    if (isOfPushes(name)) continue
+    if (isOfPushes(name) || later.has(name)) continue
+    if (name === "S2h") {
+      // Drawn apart, and where nothing waits for days: an hour must pass after healing.
+      if ((hooks === "off" && chance(seed, "patience").chance(0.12)) || wish.on?.includes(name) === true) on.add(name)
+      continue
+    }
     const isHooks = isOfWebhooks(name)
     const drawn = (isHooks ? around : swarm).chance(rare[name] ?? 0.5) && (!isHooks || hooks !== "off")
     const isClaimed = !(name in pending)
     if (wish.on?.includes(name) === true || (drawn && isClaimed)) on.add(name)
   }
+  const ofLater = new Map<FaultClass, number>()
+  for (const name of later) {
+    const own = chance(seed, `class ${name}`)
+    const isOn = own.chance(laterShare)
+    ofLater.set(name, own.next())
+    if (wish.on?.includes(name) === true || isOn) on.add(name)
+  }
+  /** How often a class of these strikes, of what it may strike. */
+  const laterRate = (name: FaultClass, least: number, most: number) =>
+    on.has(name) ? least * (most / least) ** (ofLater.get(name) ?? 0) : 0
   for (const name of wish.off ?? []) on.delete(name)
   if (wish.only !== undefined) for (const name of on) if (!wish.only.includes(name)) on.delete(name)
   const has = (name: FaultClass) => on.has(name)
@@ -275,6 +325,7 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
     network: [
       ...rates("S1", ["S1 server error"]),
       ...rates("S2", ["S2 rate limited"]),
+      ...(has("S2h") ? [["S2h huge wait", 0.02] as const] : []),
       ...rates("S3", ["S3 unauthorized", "S3 forbidden"]),
       ...rates("S4", ["S4 garbage", "S4 empty", "S4 error envelope"]),
       ...(has("S4e") ? [["S4e empty list", 0.12] as const] : []),
@@ -330,6 +381,15 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
       lostRate: often("R2", 0.05, 0.3),
       // Long enough for what was acted on before to be forgotten after.
       asleep: has("R8") ? keepLeast + around.skewed(hour, 2 * day) : has("R1") ? around.skewed(1_000_000, 4 * day) : 0
+    },
+    later: {
+      emptyRate: laterRate("S4m", 0.03, 0.3),
+      unmarkedRate: laterRate("S8p", 0.05, 0.6),
+      replicaRate: laterRate("S16", 0.03, 0.3),
+      cacheRate: laterRate("N9", 0.02, 0.2),
+      backs: hooks === "off" ? Math.round(laterRate("S18", 1, 5)) : 0,
+      endRate: laterRate("D5", 0.002, 0.015),
+      fullRate: laterRate("D6", 0.002, 0.015)
     },
     ...wish.overrides
   }

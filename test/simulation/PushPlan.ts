@@ -5,7 +5,7 @@
  * is not moved by it. It is a {@link Plan} for everything that both kinds of seeds share.
  */
 import { chance } from "./kernel/Chance.ts"
-import { classNames, type FaultClass, type Plan, type Pushes, type Wish, undisturbed } from "./Plan.ts"
+import { classNames, type FaultClass, type Plan, type Pushes, type Wish, noneLater, undisturbed } from "./Plan.ts"
 import { isOfPushes } from "./PushClasses.ts"
 import type { NetworkFault } from "./world/Network.ts"
 
@@ -216,6 +216,7 @@ export const pushPlan = (seed: number, wish: Wish, pushes: Exclude<Pushes, "off"
       ...undisturbed,
       asleep: has("U15") ? draw.pick([draw.skewed(3_600_000_000, day), draw.skewed(day, 4 * day)]) : 0
     },
+    later: noneLater,
     pushing: {
       records: draw.skewed(3, 40),
       files: draw.integer(2, 4),

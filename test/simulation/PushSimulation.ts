@@ -243,12 +243,15 @@ export const simulatePushes = async (
       kernel.after(micros, null, () => kernel.end())
       await kernel.run(turnsMax)
     }
+    /** Files whose last push died: whoever gave them gives them again. */
+    const lost = new Set<string>()
     const run = async (job: Parameters<Pushing["once"]>[0]): Promise<SyncReport | null> => {
       let ended = false
       let said: SyncReport | null = null
       const bound = kernel.at(kernel.now + runMax, null, () => kernel.end())
-      processes.once(job, (_isDone, report) => {
+      processes.once(job, (died, report) => {
         ended = true
+        if (job.kind === "file") lost[died ? "add" : "delete"](job.file.name)
         said = report
         kernel.end()
       })
@@ -258,6 +261,7 @@ export const simulatePushes = async (
       return said
     }
     const isOpen = async () =>
+      lost.size > 0 ||
       (await outbox()).some(({ state }) => state === "waiting" || state === "sending") ||
       (await callsWhere("state = 'open'", [])).length > 0 ||
       (await warehouse.ask("select id from tributary.pushes where finished_at is null")).length > 0
@@ -333,6 +337,7 @@ export const simulatePushes = async (
         },
         excused: new Set(),
         odd: new Set(),
+        isDisputed: false,
         full: false,
         cycles
       }

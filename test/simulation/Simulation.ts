@@ -189,6 +189,8 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     fire,
     drawn.delayMax
   )
+  network.later = { chance: chance(seed, "later network"), rates: drawn.later }
+  connections.later = { chance: chance(seed, "later database"), rates: drawn.later }
   const ports = new Ports(kernel, chance(seed, "ports"))
   sender.answered = (answer) =>
     kernel.work(async () => {
@@ -238,12 +240,17 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     })
     await kernel.run(turnsMax)
 
+    // The longest pause that something between can ask for is over then: the world goes on.
+    if (drawn.on.has("S2h")) {
+      kernel.after(61 * 60_000_000, null, () => kernel.end())
+      await kernel.run(turnsMax)
+    }
     const bound = () => void kernel.at(kernel.now + healMax, null, () => kernel.end())
     if (!hooks) bound()
-    const cycle = async (full: boolean, backfill = false): Promise<SyncReport | null> => {
+    const cycle = async (full: boolean, backfill = false, acceptRestored = false): Promise<SyncReport | null> => {
       let ended = false
       let said: SyncReport | null = null
-      processes.once({ full, backfill }, (report, cause) => {
+      processes.once({ full, backfill, acceptRestored }, (report, cause) => {
         ended = true
         said = report
         if (cause !== null) trace.event(kernel.now, "h", `died: ${cause}`)
@@ -342,6 +349,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
         },
         excused: writers.excused,
         odd: writers.odd,
+        isDisputed: writers.wentBack && !full,
         full,
         cycles
       }
@@ -363,7 +371,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
         subjects: await Promise.all(subjects.map(({ company, resource }) => warehouse.subject(company, resource))),
         entries: await warehouse.inbox(),
         gaps: await warehouse.gaps(),
-        excused: writers.excused,
+        excused: new Set([...writers.excused, ...writers.unheard]),
         odd: writers.odd,
         poison: writers.poison,
         subscriptions: source.subscriptions(),
@@ -383,7 +391,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       last = await final(await cycle(false), false)
     } while (cycles < cyclesMax && (!isEqual(last) || last.said.some(({ status }) => status === "failed")))
     judge(last)
-    if (writers.excused.size > 0) judge(await final(await cycle(true), true))
+    if (writers.excused.size > 0) judge(await final(await cycle(true, false, writers.wentBack), true))
   } catch (error) {
     if (error instanceof Objection) {
       failure = { checker: error.checker.name, holds: error.checker.holds, what: error.message }

@@ -5,6 +5,9 @@
  *   --seed S              one seed, with its whole trace
  *   --mutants             every planted bug, until it is caught or --limit seeds (1,000) are through
  *   --mutant NAME[,NAME]  some of them
+ *   --part I/N            of the planted bugs each N-th, from the I-th (0 to N-1) on
+ *   --plain               planted bugs without the classes that suit them: how soon a plain seed notices each
+ *   --regressions         every seed that ever failed
  *   --workers N           processes (2); --report FILE.json writes everything down
  *   --reduce              also finds out which classes the first red seed needs (as --seed does)
  *   --hooks off|beside|only   how rows come over, in every seed
@@ -18,10 +21,11 @@ import { parseArgs } from "node:util"
 import type { Answer, Job } from "./Job.ts"
 import { mutants } from "./mutants/index.ts"
 import { misfit, type Mutant } from "./mutants/Mutant.ts"
-import { classes, classNames, type FaultClass, type Hooks, pending, type Pushes, type Wish } from "./Plan.ts"
+import { classes, classNames, type FaultClass, type Hooks, later, pending, type Pushes, type Wish } from "./Plan.ts"
 import { onWorkers, Worker } from "./Pool.ts"
 import { isOfPushes, isRaceOrCrash } from "./PushClasses.ts"
 import { concernsPushes } from "./PushPlan.ts"
+import { regressions } from "./regressions.ts"
 import { forgeries } from "./world/Sender.ts"
 import { prepare, startServer } from "./world/Server.ts"
 
@@ -32,6 +36,9 @@ const { values } = parseArgs({
     seed: { type: "string" },
     mutants: { type: "boolean" },
     mutant: { type: "string" },
+    part: { type: "string" },
+    plain: { type: "boolean" },
+    regressions: { type: "boolean" },
     limit: { type: "string" },
     workers: { type: "string" },
     report: { type: "string" },
@@ -69,6 +76,8 @@ const pushes = ((given = values.pushes): Pushes | undefined => {
   if (given === undefined || given === "off" || given === "beside" || given === "only") return given
   throw new Error(`--pushes takes off, beside or only, not ${given}`)
 })()
+/** Planted bugs are hunted by seeds as they are drawn, without what suits them. */
+const isPlain = values.plain === true
 const withPushes = pushes !== undefined && pushes !== "off"
 const wish: Wish = {
   ...(hooks === undefined && pushes === undefined
@@ -133,6 +142,13 @@ const ofThePlan: ReadonlySet<FaultClass> = new Set([
 
 /** Classes that have struck when each of these has: the rest of what is told of them may happen and change nothing. */
 const mattering: Readonly<Partial<Record<FaultClass, ReadonlyArray<string>>>> = {
+  S4m: ["S4m a list", "S4m an announced page"],
+  S8p: ["S8p a first page", "S8p a later page"],
+  S16: ["S16 a page of before, and it was another"],
+  N9: ["N9 an answer of before, and it was another"],
+  D3: ["D3 commit lost, applied", "D3 commit lost, not applied"],
+  D5: ["57P01", "57P03", "08006", "25P03"].map((code) => `D5 ${code} in a transaction`),
+  D6: ["D6 53200", "D6 53100"],
   W1: ["W1 dropped", "W1 all dropped", "W1 swallowed and acknowledged"],
   W5: ["W5 read too early", "W5 shown as it was before"],
   W6: ["both", "swapped", "new only", "old only", "a key of nobody's first"].map((what) => `W6 signed with ${what}`),
@@ -214,6 +230,11 @@ const campaign = async (url: string): Promise<boolean> => {
       .map(([count, times]) => `${count}: ${times} seeds`)
       .join(", ")}`
   )
+  print(`the most cycles after healing: ${Math.max(0, ...cycles.keys())}`)
+  print(
+    `commits of unknown outcome: ${fired.get("D3 commit lost, applied") ?? 0} applied, ` +
+      `${fired.get("D3 commit lost, not applied") ?? 0} not applied`
+  )
   if (withPushes) {
     const races = [...fired].reduce((sum, [what, times]) => sum + (isRaceOrCrash(what) ? times : 0), 0)
     print(`${races} races and crashes of pushes struck, ${kills} of them kills`)
@@ -241,11 +262,13 @@ const campaign = async (url: string): Promise<boolean> => {
 const report: Record<string, unknown> = {}
 
 /** Webhooks would bring over what a bug of a sync has lost: they are off unless the bug is one of theirs. */
-const wishOf = (mutant: Mutant): Wish => ({
-  ...mutant.wish,
-  ...wish,
-  overrides: { hooks: "off", ...mutant.wish?.overrides, ...wish.overrides }
-})
+const wishOf = (mutant: Mutant): Wish => {
+  const { hooks: ofHooks = "off", pushes: ofPushes } = mutant.wish?.overrides ?? {}
+  const drawn = { hooks: ofHooks, ...(ofPushes === undefined ? {} : { pushes: ofPushes }) }
+  return isPlain
+    ? { ...wish, overrides: { ...drawn, ...wish.overrides } }
+    : { ...mutant.wish, ...wish, overrides: { hooks: "off", ...mutant.wish?.overrides, ...wish.overrides } }
+}
 
 /** Runs seeds until a checker objects. */
 const hunt = async (url: string, mutant: Mutant, place: number, limit: number) => {
@@ -301,10 +324,53 @@ const hunts = async (url: string, wanted: ReadonlyArray<Mutant>): Promise<boolea
   )
   const counts = results.flatMap(({ seeds }) => (typeof seeds === "number" ? [seeds] : [])).toSorted((a, b) => a - b)
   print(
-    `\n${counts.length} of ${wanted.length} planted bugs caught; median ${counts[Math.floor(counts.length / 2)] ?? "-"} seeds, most ${counts.at(-1) ?? "-"}`
+    `\n${counts.length} of ${wanted.length} planted bugs caught${isPlain ? " by plain seeds, without the classes that suit them" : ""}; ` +
+      `median ${counts[Math.floor(counts.length / 2)] ?? "-"} seeds, most ${counts.at(-1) ?? "-"}`
   )
-  report.mutants = results
-  return missed === 0
+  report[isPlain ? "plainMutants" : "mutants"] = results
+  // What a plain seed finds is a figure, not a promise.
+  return missed === 0 || isPlain
+}
+
+/** Every seed that ever failed. */
+const repeatRegressions = async (url: string): Promise<boolean> => {
+  const queue = [...regressions]
+  const startedAt = performance.now()
+  let red = 0
+  await Promise.all(
+    Array.from({ length: Math.min(workers, queue.length) }, async (_, place) => {
+      const worker = new Worker(url, `simulation_r${place}`)
+      try {
+        for (let one = queue.shift(); one !== undefined; one = queue.shift()) {
+          const { kind, seed, cause } = one
+          const wished: Wish = {
+            // As it was drawn when it failed.
+            off: [...later, "S2h" as const].filter((name) => one?.later?.includes(name) !== true),
+            ...(kind === "syncs" ? {} : { overrides: { pushes: kind === "pushes only" ? "only" : "beside" } })
+          }
+          const answer = await worker.run({ seed, wish: wished, keep: false })
+          const what = objection(answer)
+          if (what === null) continue
+          red += 1
+          print(`RED again: ${kind} seed ${seed} (${cause}): ${what}`)
+        }
+      } finally {
+        worker.close()
+      }
+    })
+  )
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
+  print(`${regressions.length} seeds that failed once, ${red} red, ${seconds} s`)
+  return red === 0
+}
+
+/** Each N-th planted bug, from the I-th on. */
+const partOf = (all: ReadonlyArray<Mutant>): ReadonlyArray<Mutant> => {
+  if (values.part === undefined) return all
+  const match = /^(\d+)\/([1-9]\d*)$/.exec(values.part)
+  if (match === null) throw new Error(`--part takes I/N, not ${values.part}`)
+  const [first, every] = [Number(match[1]) % Number(match[2]), Number(match[2])]
+  return all.filter((_, place) => place % every === first)
 }
 
 const replay = async (url: string, seed: number): Promise<boolean> => {
@@ -339,7 +405,8 @@ try {
         `there is no planted bug ${values.mutant}; there are ${mutants.map(({ name }) => name).join(" ")}`
       )
     isGood = await hunts(server.url, wanted)
-  } else if (values.mutants === true) isGood = await hunts(server.url, mutants)
+  } else if (values.mutants === true) isGood = await hunts(server.url, partOf(mutants))
+  else if (values.regressions === true) isGood = await repeatRegressions(server.url)
   else isGood = await campaign(server.url)
   if (values.report !== undefined) writeFileSync(values.report, `${JSON.stringify(report, null, 2)}\n`)
 } finally {

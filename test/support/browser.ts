@@ -36,7 +36,7 @@ const reportBreaches = `document.addEventListener("securitypolicyviolation", ({ 
   console.error("breach of the content security policy: " + violatedDirective + " " + blockedURI)
 })`
 
-/** One person's look at the pages. */
+/** One person's look at the pages; with the link that `serve` prints, with a session. */
 export interface Visit {
   readonly page: Page
   readonly context: BrowserContext
@@ -51,11 +51,11 @@ export interface Visit {
 }
 
 export const visit = async (browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visit> => {
-  const context = await browser.newContext({ viewport: desk, baseURL: url, ...options })
+  const { origin, pathname } = new URL(url)
+  const context = await browser.newContext({ viewport: desk, baseURL: origin, ...options })
   context.setDefaultTimeout(15_000)
   const found: Array<string> = []
   const expected: Array<RegExp> = []
-  const { origin } = new URL(url)
   const told = (problem: string) => {
     if (!expected.some((one) => one.test(problem))) found.push(problem)
   }
@@ -72,6 +72,7 @@ export const visit = async (browser: Browser, url: string, options: BrowserConte
     await context.addInitScript({ content: reportBreaches })
   }
   const page = await context.newPage()
+  if (pathname === "/open") await page.goto(url)
   return {
     page,
     context,

@@ -20,6 +20,8 @@ import { type CommandRun, type ReferenceProcess, startCommand, startReference } 
 export interface Served {
   /** The page's address. */
   readonly url: string
+  /** Opens a session where there is no password; the page's address where there is one. */
+  readonly link: string
   /** Where deliveries are received, and whom its certificate is to be believed by. */
   readonly hooks: string
   readonly ca: string
@@ -205,9 +207,19 @@ const open = async (postgresUrl: string, ends: Array<() => Promise<unknown>>): P
       createInterface({ input: child.stdout! }).once("line", resolve)
       void done.then(({ code, stderr }) => reject(new Error(`serve ended with ${code} before it was ready: ${stderr}`)))
     })
-    const ready = JSON.parse(line) as { readonly listening: string; readonly dashboard?: string }
+    const ready = JSON.parse(line) as {
+      readonly listening: string
+      readonly dashboard?: string
+      readonly link?: string
+    }
     if (ready.dashboard === undefined) throw new Error(`serve shows no page: ${line}`)
-    const whole = { ...one, url: ready.dashboard, hooks: ready.listening, ca: cert }
+    const whole = {
+      ...one,
+      url: ready.dashboard,
+      link: ready.link ?? ready.dashboard,
+      hooks: ready.listening,
+      ca: cert
+    }
     served.push(whole)
     return whole
   }
@@ -313,7 +325,7 @@ export const present = async (
                 (select count(*) from tributary.inbox where state = 'dead')::int as dead,
                 (select count(*) from tributary.gaps where closed_at is null and company = 'south')::int as gaps,
                 (select count(*) from tributary.outbox where state = 'refused')::int as refused,
-                (select count(*) from tributary.schedule where ended_at is null and schedule <> 'off')::int as running`
+                (select count(*) from tributary.schedule where ended_at is null and schedule <> 'off' and next_at <= tributary.now())::int as running`
       ),
     ([row]) => row?.waiting === 0 && row.dead === 1 && row.gaps > 0 && row.refused === 2 && row.running === 0
   )

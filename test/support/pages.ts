@@ -2,7 +2,7 @@
  * The pages on a warehouse of their own, for tests: a real listener, a real Postgres, and a source that is asked nothing.
  */
 import * as http from "node:http"
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Schedule } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Dashboard from "../../src/dashboard/Dashboard.ts"
 import type { ShownCompany } from "../../src/dashboard/Page.ts"
@@ -93,6 +93,18 @@ export const showing = Effect.fnUntraced(function* (
   const dashboard = yield* listening(options)
   yield* Effect.forkScoped(dashboard.within(companies))
   return dashboard.url
+})
+
+/** {@link showing}, with a session by the link that `serve` prints: its headers bring it along. */
+export const acting = Effect.fnUntraced(function* (companies: ReadonlyArray<ShownCompany>) {
+  const dashboard = yield* listening()
+  yield* Effect.forkScoped(dashboard.within(companies))
+  const cookie = yield* ask(dashboard.link ?? "").pipe(
+    Effect.flatMap((reply) => Effect.fromNullishOr(cookieOf(reply, "tributary_session"))),
+    Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 500 }),
+    Effect.orDie
+  )
+  return { url: dashboard.url, headers: { cookie } }
 })
 
 /**

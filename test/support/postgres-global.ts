@@ -21,6 +21,12 @@ declare module "vitest" {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  // Another version, that `test/postgres/run.ts` started.
+  const given = process.env["TEST_POSTGRES_URL"]
+  if (given !== undefined) {
+    project.provide("postgresUrl", given)
+    return () => Promise.resolve()
+  }
   const folder = mkdtempSync(join(tmpdir(), "tributary-test-"))
   // mkdtemp makes it private; as root, the server runs as another user, who has to pass.
   chmodSync(folder, 0o755)

@@ -4,7 +4,7 @@
  * Promise: a test sees no row of another one, whatever runs beside it; its database goes with its scope.
  */
 import { randomUUID } from "node:crypto"
-import { Effect, Layer, Redacted, type Scope } from "effect"
+import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import { inject } from "vitest"
 import { query } from "../../src/postgres/Connection.ts"
 import { Database, type DatabaseError, sqlLayer } from "../../src/postgres/Database.ts"
@@ -33,6 +33,17 @@ export const freshDatabase: Effect.Effect<Redacted.Redacted, DatabaseError, Scop
 export const layerDatabase: Layer.Layer<Database, DatabaseError> = Layer.unwrap(
   Effect.map(freshDatabase, Database.layerUrl)
 )
+
+/** The same database as another process would use it: with connections and locks of its own. */
+export const otherProcess: Effect.Effect<
+  Context.Service.Shape<typeof Database>,
+  DatabaseError,
+  Database | Scope.Scope
+> = Effect.gen(function* () {
+  const { host, port, user, password, database } = (yield* Database).endpoint
+  const url = `postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`
+  return Context.get(yield* Layer.build(Layer.fresh(Database.layerUrl(Redacted.make(url)))), Database)
+})
 
 /** With the pool for ordinary queries beside it. */
 export const layerSql = Layer.provideMerge(sqlLayer, layerDatabase)

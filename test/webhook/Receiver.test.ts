@@ -258,7 +258,7 @@ describe("receiver", () => {
       assert.deepInclude(receiver.stats().outcomes, { tooLarge: 1, busy: 2 })
       yield* TestClock.adjust("1 minute")
       assert.strictEqual(lines.filter((line) => line.includes("too much is being received")).length, 1)
-      assert.strictEqual(lines.filter((line) => line.includes("A connection was turned away")).length, 1)
+      assert.strictEqual(lines.filter((line) => line.includes("A connection was cut")).length, 1)
     })
   )
 

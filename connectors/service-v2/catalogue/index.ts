@@ -43,6 +43,8 @@ import { worktypes } from "./resources/worktypes.ts"
 export const serviceV2: Catalogue = catalogue({
   name: "Service API v2",
   version: "2.0.0",
+  // Raise it with every change of a field; test/catalogue says when.
+  generation: 1,
   areas,
   features,
   errorCodes,

@@ -9,6 +9,7 @@ import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Headers from "effect/http/Headers"
 import * as Result from "effect/Result"
+import type { HoldOrigin } from "../../../src/budget/Rule.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import { isObject, type JsonObject, member, parse, Unreadable } from "./Envelope.ts"
 
@@ -30,16 +31,27 @@ export class Failed {
   readonly requestId: string | null
   /** Fewer attempts than usual, for what hardly changes by asking again. */
   readonly attemptsMax: number
+  /** The Retry-After as it was sent; the reason has as much of it as is believed. */
+  readonly statedMs: number | null
+  /** Whether the answer had this API's error body. */
+  readonly origin: HoldOrigin
   constructor(
     reason: SourceError.SourceReason,
     requestId: string | null,
-    attemptsMax: number = Number.POSITIVE_INFINITY
+    attemptsMax: number = Number.POSITIVE_INFINITY,
+    statedMs: number | null = null,
+    origin: HoldOrigin = "source"
   ) {
     this.reason = reason
     this.requestId = requestId
     this.attemptsMax = attemptsMax
+    this.statedMs = statedMs
+    this.origin = origin
   }
 }
+
+/** The longest Retry-After that a failure carries, by who answered: beyond it a request is tried again, whatever it says. */
+const believedMaxMs = { source: 24 * 3_600_000, intermediary: 3_600_000 } as const
 
 /** How often an answer is asked for that is whole and yet not this API's. */
 export const foreignAttemptsMax = 3
@@ -142,18 +154,24 @@ export interface Asking {
 /** Tells a failure from an answer whose status is no success. */
 export const failure = (answer: Answer, asking: Asking): Failed => {
   const { status, headers, requestId } = answer
-  const failed = (reason: SourceError.SourceReason, attemptsMax?: number) => new Failed(reason, requestId, attemptsMax)
+  const stated = retryAfterMs(headers, asking.nowMs)
+  const failed = (reason: SourceError.SourceReason, attemptsMax?: number, origin?: HoldOrigin) =>
+    new Failed(reason, requestId, attemptsMax, stated, origin)
   if (status >= 300 && status < 400) {
     const to = asking.scrub(headers["location"] ?? "").slice(0, detailLengthMax)
     return failed(new SourceError.Redirected({ status, to }))
   }
   const parsed = parse(answer.bytes)
   const complaint = parsed instanceof Unreadable ? null : complaintOf(parsed.value, asking.scrub)
-  const wait = retryAfterMs(headers, asking.nowMs)
+  const origin = complaint === null ? "intermediary" : "source"
+  const wait = stated === null ? null : Math.min(stated, believedMaxMs[origin])
   if (status === 410 && asking.pageParameters !== null) {
     return failed(new SourceError.PageTokenRefused({ detail: complaint?.detail ?? "gone (410)" }))
   }
-  if (complaint === null) return failed(...foreign(answer, wait, parsed instanceof Unreadable ? parsed.detail : null))
+  if (complaint === null) {
+    const [reason, attemptsMax] = foreign(answer, wait, parsed instanceof Unreadable ? parsed.detail : null)
+    return failed(reason, attemptsMax, origin)
+  }
 
   const { code, detail, field, problems, current } = complaint
   // The first page was answered, so that what is refused without a field, or not found, is the way to this one.

@@ -2,8 +2,8 @@
  * One request to the API, until there is an answer or no hope of one.
  *
  * Promise: every attempt takes a permit of the budget first. What may be sent again is sent again, the identical bytes
- * with growing pauses, within bounds; nothing is sent before the time the source asked to wait for, and whoever shares
- * the token waits too. An answer counts when its last byte is there: a connection that dies in the body is an attempt
+ * with growing pauses, within bounds; nothing is sent before the time the source asked to wait for, as far as the budget
+ * believes it, and whoever shares the token waits too. An answer counts when its last byte is there: a connection that dies in the body is an attempt
  * that failed.
  */
 import * as Clock from "effect/Clock"
@@ -19,6 +19,7 @@ import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import type { BudgetError, BudgetShape } from "../../../src/budget/Budget.ts"
+import { tellHold } from "../../../src/budget/Hold.ts"
 import { type ConnectorUsage, OnItsWay } from "../../../src/connector/Connector.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import { type Answer, type Asking, Failed, foreignAttemptsMax, requestIdOf } from "./Answer.ts"
@@ -99,30 +100,39 @@ const networkDetail = (error: HttpClientError): { readonly code: string | null; 
 /** Why there is no permit, as the failure of a request that was not sent. */
 const withoutPermit = (error: BudgetError): SourceError.SourceReason =>
   error._tag === "BudgetHeld"
-    ? new SourceError.RateLimited({ retryAfterMs: Math.ceil(error.retryAfterMs) })
+    ? new SourceError.OnHold({
+        retryAfterMs: Math.ceil(error.retryAfterMs),
+        detail: error.by === null ? null : tellHold(error.by)
+      })
     : new SourceError.Unreachable({ detail: error.message })
+
+/** Method and path of a request, without ids and without its query. */
+const nameOf = ({ method, path }: Pick<Call, "method" | "path">): string =>
+  `${method} ${path.split("?", 1)[0]!.replace(/\/-?\d+(?=\/|$)/g, "/{id}")}`
+
+/** Whether an answer of this API came, whatever it said. */
+const isAnswer = (reason: SourceError.SourceReason): boolean => {
+  switch (reason._tag) {
+    case "Unreachable":
+    case "TimedOut":
+    case "Malformed":
+      return false
+    case "ServerFault":
+      return reason.code !== null
+    default:
+      return true
+  }
+}
 
 export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options: ExchangeOptions): Exchange => {
   const secret = Redacted.value(options.token)
   const { answerBytesMax, requestTimeoutMs, retry } = options
   const usage = { requests: 0, retries: 0, rateLimited: 0, bytes: 0 }
   const authorized = { authorization: `Bearer ${secret}`, accept: "application/json", "accept-encoding": "identity" }
-  /** A Retry-After too long to wait for: until then nothing is sent at all. By the clock that never jumps. */
-  let refusal: { readonly untilMs: number; readonly reason: SourceError.RateLimited | SourceError.ServerFault } | null =
-    null
 
   // A token shorter than any real one would stand in half of all words.
   const scrub = (text: string) => (secret.length < secretLengthMin ? text : text.replaceAll(secret, "[token]"))
   const elapsedMs = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-
-  /** Why nothing may be sent yet; null when it may. */
-  const refusedAt = (nowMs: number): SourceError.SourceReason | null => {
-    if (refusal === null || refusal.untilMs <= nowMs) return null
-    const retryAfterMs = Math.ceil(refusal.untilMs - nowMs)
-    return refusal.reason._tag === "RateLimited"
-      ? new SourceError.RateLimited({ retryAfterMs })
-      : new SourceError.ServerFault({ status: refusal.reason.status, code: refusal.reason.code, retryAfterMs })
-  }
 
   const readBody = (response: HttpClientResponse): Effect.Effect<Uint8Array, HttpClientError | Overflow> => {
     const declared = Number(response.headers["content-length"] ?? "0")
@@ -224,7 +234,7 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
           )
         ),
         Effect.withSpan(
-          `${method} ${plain.replace(/\/-?\d+(?=\/|$)/g, "/{id}")}`,
+          nameOf({ method, path }),
           {
             kind: "client",
             attributes: { "http.request.method": method, "url.path": plain, "http.request.resend_count": attempts - 1 }
@@ -244,6 +254,7 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
       headers: { ...authorized, ...call.headers },
       ...(call.body === null ? {} : { body: HttpBody.uint8Array(call.body, "application/json") })
     })
+    const name = nameOf(call)
     const fail = (reason: SourceError.SourceReason, requestId: string | null) =>
       new SourceError.SourceError({
         reason,
@@ -254,36 +265,40 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
     let limited = 0
     let limitedWaitMs = 0
     for (;;) {
-      const before = refusedAt(elapsedMs(clock))
-      if (before !== null) return yield* fail(before, null)
       yield* Effect.mapError(budget.take, (error) => fail(withoutPermit(error), null))
-      const meanwhile = refusedAt(elapsedMs(clock))
-      if (meanwhile !== null) return yield* fail(meanwhile, null)
       if (call.mayBeSent !== undefined && !(yield* call.mayBeSent)) {
         return yield* fail(new SourceError.TooLate({ attempts: sent }), null)
       }
       usage.requests++
       sent++
       onItsWay(true)
-      const answer = yield* traced(call, sent)(attempt(request, elapsedMs(clock), sent))
+      const sentAt = elapsedMs(clock)
+      const answer = yield* traced(call, sent)(attempt(request, sentAt, sent))
       onItsWay(false)
       const nowMs = clock.currentTimeMillisUnsafe()
       const asking: Asking = { pageParameters: call.pageParameters, scrub, nowMs }
       const outcome = answer instanceof Failed ? answer : read(answer, asking)
-      if (!(outcome instanceof Failed)) return outcome
+      if (!(outcome instanceof Failed)) {
+        yield* budget.ended(name, sentAt, true)
+        return outcome
+      }
 
-      const { reason, requestId } = outcome
-      if (!reason.isRetryable) return yield* fail(reason, requestId)
+      const { origin, reason, requestId } = outcome
       const statedMs = "retryAfterMs" in reason ? reason.retryAfterMs : null
-      if (reason._tag === "RateLimited") usage.rateLimited++
       // Retry-After is for everybody on the token, except where it is about one idempotency key or calls of one kind.
       const isLimit = reason._tag === "RateLimited" && call.isCountedApart !== true
-      const forAll = isLimit || reason._tag === "ServerFault" ? reason : null
+      const isForAll = isLimit || (reason._tag === "ServerFault" && statedMs !== null && statedMs > 0)
+      const hold = (ms: number) =>
+        budget.hold(ms, isLimit ? "limit" : "fault", {
+          origin,
+          status: reason._tag === "ServerFault" ? reason.status : 429,
+          request: name
+        })
+      if (!isForAll) yield* budget.ended(name, sentAt, isAnswer(reason))
+      if (!reason.isRetryable) return yield* fail(reason, requestId)
+      if (reason._tag === "RateLimited") usage.rateLimited++
       if (statedMs !== null && statedMs > options.retryAfterMaxMs) {
-        if (forAll !== null) {
-          refusal = { untilMs: elapsedMs(clock) + statedMs, reason: forAll }
-          yield* budget.hold(statedMs, reason._tag === "RateLimited" ? "limit" : "fault")
-        }
+        if (isForAll) yield* hold(outcome.statedMs ?? statedMs)
         return yield* fail(reason, requestId)
       }
       let waitMs: number
@@ -292,11 +307,11 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
         // An answer that names no time, or none at all, must not make a loop without a pause.
         waitMs = statedMs === null || statedMs === 0 ? yield* backoffMs(unstatedWaitMs, limited) : statedMs
         limitedWaitMs += waitMs
-        if (forAll !== null) yield* budget.hold(waitMs, "limit")
+        if (isForAll) yield* hold(Math.max(waitMs, outcome.statedMs ?? 0))
         if (limitedWaitMs > options.rateLimitedWaitMaxMs) return yield* fail(reason, requestId)
       } else {
         failures++
-        if (forAll !== null && statedMs !== null && statedMs > 0) yield* budget.hold(statedMs)
+        if (isForAll) yield* hold(outcome.statedMs ?? 0)
         if (failures >= Math.min(retry.attemptsMax, outcome.attemptsMax)) return yield* fail(reason, requestId)
         const baseMs = reason._tag === "InProgress" ? unstatedWaitMs : retry.backoffBaseMs
         waitMs = Math.max(statedMs ?? 0, yield* backoffMs(baseMs, failures))

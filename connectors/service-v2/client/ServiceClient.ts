@@ -388,6 +388,10 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
   const connector: ConnectorShape = {
     catalogue: options.catalogue,
     keyScope: fingerprintOf("", options.token, "token"),
+    source: {
+      address: `${base.origin}${base.path}`,
+      settings: { custom_fields: String(includeCustomFields), items_key: itemsKey ?? "auto" }
+    },
     identify,
     page,
     rawPage,

@@ -4,7 +4,9 @@
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import { tellHold } from "../../budget/Hold.ts"
 import { fingerprintOf } from "../../budget/PostgresLedger.ts"
+import * as Standing from "../../budget/Standing.ts"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import type { Resource } from "../../catalogue/Resource.ts"
 import type { CompanyConfiguration, Configuration } from "../../configuration/Configuration.ts"
@@ -49,9 +51,11 @@ export const token = Effect.fnUntraced(function* (
   if (asked._tag === "Failure") {
     const error = asked.failure
     const finding =
-      error.reason._tag === "RateLimited"
-        ? warning(error.message, "wait for that time; if it comes back, another program uses the token too")
-        : failed(kindOf(error), error.message, error.remedy)
+      error.reason._tag === "OnHold"
+        ? warning(error.message, error.remedy)
+        : error.reason._tag === "RateLimited"
+          ? warning(error.message, "wait for that time; if it comes back, another program uses the token too")
+          : failed(kindOf(error), error.message, error.remedy)
     return { findings: [finding], identity: null }
   }
   const identity = asked.success
@@ -190,11 +194,16 @@ export const budget = Effect.fnUntraced(function* (company: CompanyConfiguration
          from tributary.budgets b where b.fingerprint = $1`,
       [fingerprint]
     )
+    const [standing] = yield* Effect.provideService(Standing.read([fingerprint]), SqlClient.SqlClient, sql.value)
+    const heldBy = standing?.heldBy ?? null
     if (row !== undefined && row.heldms > 0) {
+      const why = heldBy === null ? "an answer asked to wait (Retry-After)" : tellHold(heldBy)
       findings.push(
         warning(
-          `the service asked to wait (Retry-After): nothing is sent for another ${Output.elapsed(row.heldms)}`,
-          "wait; if it comes back, another program uses the token, or budget.requests_per_minute is too high"
+          `nothing is sent for another ${Output.elapsed(row.heldms)}: ${why}`,
+          heldBy === null || heldBy.status === 429
+            ? "wait; if it comes back, another program uses the token, or budget.requests_per_minute is too high; when the fault is gone: npx tributary budget release"
+            : "wait; when the fault is gone: npx tributary budget release"
         )
       )
     } else if (row !== undefined && row.effective !== null && allowed !== null && row.effective < allowed - 1) {

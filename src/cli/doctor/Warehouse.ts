@@ -14,11 +14,14 @@ import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Configuration } from "../../configuration/Configuration.ts"
+import * as Grants from "../../model/Grants.ts"
 import * as LaneLock from "../../model/LaneLock.ts"
 import { modelsDatasetDefault } from "../../model/Model.ts"
-import { Database, sqlLayer } from "../../postgres/Database.ts"
+import * as Reader from "../../model/Reader.ts"
+import { Database, type DatabaseError, sqlLayer } from "../../postgres/Database.ts"
 import { binaries } from "../../postgres/embedded/Place.ts"
 import * as Migrations from "../../postgres/Migrations.ts"
+import * as PushHold from "../../push/PushHold.ts"
 import * as Output from "../Output.ts"
 import { told, type WarehouseError } from "../Warehouse.ts"
 import { about, counted, type Finding, type Kind } from "./Finding.ts"
@@ -32,8 +35,8 @@ export interface Opened {
   readonly reason: string
 }
 
-/** What `MERGE` needs (src/land/MergeSql.ts). */
-const versionMin = 150_000
+/** The oldest version that the tests run on (test/postgres/run.ts). */
+const versionMin = 140_000
 
 const kindOf = (error: { readonly isRetryable: boolean }): Kind => (error.isRetryable ? "unreachable" : "configuration")
 
@@ -57,6 +60,7 @@ export const open = Effect.fnUntraced(function* (
   const { ok, warning, failed } = about("database")
   const none = (finding: Finding, reason: string): Opened => ({ findings: [finding], context: null, reason })
   const root = join(settings.home, "postgres")
+  const { connectionsMax } = settings
   if (settings.databaseUrl === null) {
     const found = yield* Effect.result(binaries)
     if (found._tag === "Failure") {
@@ -73,7 +77,9 @@ export const open = Effect.fnUntraced(function* (
     }
   }
   const database: Layer.Layer<Database, WarehouseError> =
-    settings.databaseUrl === null ? Database.layerEmbedded({ root }) : Database.layerUrl(settings.databaseUrl)
+    settings.databaseUrl === null
+      ? Database.layerEmbedded({ root, connectionsMax })
+      : Database.layerUrl(settings.databaseUrl, { connectionsMax })
   const began = yield* Clock.currentTimeMillis
   const built = yield* Effect.result(Layer.build(Layer.provideMerge(sqlLayer, database)))
   if (built._tag === "Failure") {
@@ -113,15 +119,14 @@ interface DatasetRow {
   readonly barred: number
 }
 
-/** Connections of one process beside those that land: its pool, the inbox, the turns. */
-const poolConnections = 10
-
 /** Version, encoding, rights, connections, size. */
 export const fitness = Effect.fnUntraced(function* (
   settings: Configuration
-): Effect.fn.Return<ReadonlyArray<Finding>, SqlError, Database | SqlClient.SqlClient> {
+): Effect.fn.Return<ReadonlyArray<Finding>, SqlError | DatabaseError, Database | SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
-  const { embedded, endpoint } = yield* Database
+  const database = yield* Database
+  const { embedded, endpoint } = database
+  const budget = yield* database.budget
   const [row] = yield* sql.unsafe<ServerRow>(
     `select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
             current_setting('server_encoding') as encoding, pg_is_in_recovery() as standby,
@@ -140,7 +145,7 @@ export const fitness = Effect.fnUntraced(function* (
   const version = about("database version")
   const encoding = about("encoding")
   const connections = about("connections")
-  const needed = poolConnections + settings.concurrency * Math.max(1, settings.companies.length)
+  const { connections: needed } = budget
   const ofServer = row.max - row.reserved - row.used
   const left = row.limit < 0 ? ofServer : Math.min(ofServer, row.limit - row.own)
   const leftTold = `${left} of ${row.limit < 0 ? row.max : Math.min(row.max, row.limit)} are free, a process takes up to ${needed}`
@@ -150,7 +155,7 @@ export const fitness = Effect.fnUntraced(function* (
       : version.failed(
           "configuration",
           `Postgres ${row.version}`,
-          "loading takes Postgres 15 or later: upgrade the server"
+          "Postgres 14 or later is needed: upgrade the server"
         ),
     row.encoding === "UTF8"
       ? encoding.ok("UTF8")
@@ -160,9 +165,10 @@ export const fitness = Effect.fnUntraced(function* (
           `make a database with: create database ... encoding 'UTF8' template template0`
         ),
     ...(yield* rights(settings, row)),
+    yield* reader(settings),
     left >= needed
       ? connections.ok(leftTold)
-      : connections.warning(leftTold, "raise max_connections, close other programs, or lower sync.concurrency"),
+      : connections.warning(leftTold, "raise max_connections, close other programs, or set warehouse.connections"),
     ...(yield* serverDisk(embedded, endpoint.host, row.bytes))
   ]
 })
@@ -221,6 +227,37 @@ const rights = Effect.fnUntraced(function* (
   }
   return findings.length > 0 ? findings : [ok(`${user} may create and write in ${wanted.join(", ")}`)]
 })
+
+/** As whom SQL runs that a person writes. */
+const reader = ({ readerUrl: url, datasets }: Configuration) => {
+  const { ok, warning } = about("reader")
+  return Reader.loginOf.pipe(
+    Effect.provideService(Reader.ReaderOptions, { url, datasets }),
+    Effect.map((login): Finding => {
+      switch (login._tag) {
+        case "Url":
+          return ok("query and push --from a query run as DATABASE_READER_URL says")
+        case "Own":
+          return ok(
+            `query and push --from a query run as ${Grants.roleNamesDefault.reader}, which they make themselves`
+          )
+        case "Role":
+          return warning(
+            `query and push --from a query run in a read-only transaction as ${Grants.roleNamesDefault.reader}, which a statement can leave`,
+            `give the role a password, and set DATABASE_READER_URL to log in as it`
+          )
+        case "Owner":
+          return warning(
+            "query and push --from a query run in a read-only transaction, but with the rights of DATABASE_URL",
+            login.remedy
+          )
+        case "Refused":
+          return warning(`query and push --from a query are refused: ${login.message}`, login.remedy)
+      }
+    }),
+    Effect.catch(({ message }) => Effect.succeed(warning(message, "see what the server's own log says")))
+  )
+}
 
 const isThisMachine = (host: string): boolean =>
   host.startsWith("/") || host === "localhost" || host === "::1" || host.startsWith("127.")
@@ -294,7 +331,12 @@ interface LeftRow {
   readonly quarantined: number
   readonly dead: number
   readonly refused: number
+  /** How far the last landing lies in the future of the warehouse's clock. */
+  readonly behindms: number | null
 }
+
+/** A clock that goes back by less is corrected as clocks are. */
+const clockBackMsMax = 60_000
 
 /** What waits for a person, and runs whose process is gone. */
 export const leftovers = Effect.gen(function* () {
@@ -307,9 +349,11 @@ export const leftovers = Effect.gen(function* () {
             (select (max(extract(epoch from tributary.now() - began_at)) * 1000)::float8 from running) as oldestms,
             (select count(*)::int from tributary.quarantine where resolved_at is null) as quarantined,
             (select count(*)::int from tributary.inbox where state = 'dead') as dead,
-            (select count(*)::int from tributary.outbox where state = 'refused') as refused`
+            (select count(*)::int from tributary.outbox where state = 'refused') as refused,
+            (select extract(epoch from max(updated_at) - tributary.now()) * 1000 from tributary.checkpoints)::float8 as behindms`
   )
   if (row === undefined) return []
+  const held = yield* PushHold.read
   const one = (check: string, number: number, none: string, some: string, remedy: string): Finding =>
     number === 0 ? about(check).ok(none) : about(check).warning(some, remedy)
   return [
@@ -340,6 +384,22 @@ export const leftovers = Effect.gen(function* () {
       "nothing was refused",
       `${counted(row.refused, "pushed record was", "pushed records were")} refused by the source`,
       "npx tributary push status says why"
-    )
+    ),
+    ...((row.behindms ?? 0) < clockBackMsMax
+      ? []
+      : [
+          about("time").warning(
+            `the warehouse's clock is ${Output.elapsed(row.behindms ?? 0)} behind its last landing`,
+            "set the clock of the database's host right; the next run of each resource reads every record"
+          )
+        ]),
+    ...(held === null
+      ? []
+      : [
+          about("pushes").warning(
+            PushHold.sentence(held),
+            `compare what waits with the source, then: ${PushHold.releaseCommand}`
+          )
+        ])
   ]
 })

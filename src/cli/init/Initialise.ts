@@ -420,7 +420,7 @@ export const initialise = Effect.fn("initialise")(function* (
       })
       if (!own) return embedded
       const typed = yield* Prompt.Hidden({
-        message: "Its address, postgres://user:password@host:5432/database (it is not shown):",
+        message: "Its address, postgres://user:password@host:5432/database?sslmode=verify-full (it is not shown):",
         validate: (value) =>
           value.trim() === ""
             ? Effect.fail("expected an address that begins with postgres://")

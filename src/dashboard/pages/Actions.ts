@@ -245,7 +245,7 @@ export const routes: ReadonlyArray<Route> = actions.flatMap((action): ReadonlyAr
           title: action.title(named(target)),
           section: "overview",
           isLive: false,
-          body: confirmation(request.formToken, {
+          body: confirmation(request.permit, {
             title: action.title(named(target)),
             consequences: action.consequences(target),
             action: `/do/${action.what}`,

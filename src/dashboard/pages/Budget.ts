@@ -1,7 +1,8 @@
 /** `/budget`: how many requests each token may make, what is used of it, and who waits. */
 import * as Effect from "effect/Effect"
+import { tellHold } from "../../budget/Hold.ts"
+import { type BudgetStanding, read } from "../../budget/Standing.ts"
 import * as Samples from "../../schedule/Samples.ts"
-import { type BudgetStanding, read } from "../BudgetFigures.ts"
 import { budgetChart, clock, refusalsOf } from "../Chart.ts"
 import { html, type Html, page, type Route } from "../Page.ts"
 import { ago, badge, count, duration, table } from "../Parts.ts"
@@ -32,6 +33,7 @@ const waiting = (standing: BudgetStanding): string => {
 const state = (standing: BudgetStanding, now: Date): Html => {
   const { heldUntil, allowed, configured } = standing
   if (heldUntil !== null) return badge("warn", `held for ${duration(heldUntil.getTime() - now.getTime())}`)
+  if (standing.isProbing) return badge("warn", "probing with one request")
   if (allowed !== null && configured !== null && allowed < configured) return badge("warn", "slowed after a 429")
   if (standing.urgentWaits || standing.liveWaits) return badge("busy", "in full use")
   return badge("good", "free")
@@ -51,7 +53,9 @@ const standingFacts = (standing: BudgetStanding, now: Date): Html => {
       "Held",
       heldUntil === null
         ? "no"
-        : html`until ${ago(heldUntil, now)}: the source asked to wait, so nobody sends before ${clock(heldUntil)} UTC`
+        : html`until ${ago(heldUntil, now)}, ${clock(heldUntil)} UTC:
+            ${standing.heldBy === null ? "the source asked to wait" : visible(tellHold(standing.heldBy))}. To end it:
+            <code>tributary budget release</code>`
     ],
     [
       "Refused (429)",

@@ -1,5 +1,6 @@
 /** `/outbox`: what is to be written to the source, what became of it, and what was refused. */
 import * as Effect from "effect/Effect"
+import * as PushHold from "../../push/PushHold.ts"
 import { putBack } from "../../push/PutBack.ts"
 import * as Status from "../../push/Status.ts"
 import { companyNamed, numberOf, ofForm, ofPath, ofQuery } from "../Asked.ts"
@@ -148,11 +149,20 @@ const overview = Effect.fn("page.outbox")(function* ({ now }: PageRequest) {
   const rows = yield* inserted
   const all = yield* pushes(pushesShown)
   const calls = yield* openCalls(callsShown)
+  const held = yield* PushHold.read
   return page({
     title: "Outbox",
     section: "outbox",
     body: html`<h1>Outbox</h1>
       <p>Records that are to be written to the source, and what became of them.</p>
+      ${
+        held === null
+          ? html``
+          : html`<p role="status">
+              ${badge("bad", "held")} ${visible(PushHold.sentence(held))}. What to do: compare what waits with the
+              source, then run <code>${PushHold.releaseCommand}</code>.
+            </p>`
+      }
       <section aria-labelledby="calls">
         <h2 id="calls">Requests without a known outcome</h2>
         ${callTable(calls, now)}
@@ -372,7 +382,7 @@ const confirmRetry = Effect.fn("page.confirm.push-retry")(function* (request: Pa
     title: "Try again",
     section: "outbox",
     isLive: false,
-    body: confirmation(request.formToken, {
+    body: confirmation(request.permit, {
       title: `Send the refused rows of ${visible(resource)}, company ${visible(company)}, again?`,
       consequences: [
         "Every row of this resource that was inserted by SQL and refused is checked again and sent as it stands now.",

@@ -265,7 +265,7 @@ const confirmRetry = Effect.fn("page.confirm.retry")(function* (request: PageReq
     title: "Retry",
     section: "quarantine",
     isLive: false,
-    body: confirmation(request.formToken, {
+    body: confirmation(request.permit, {
       title: `Read ${name} again?`,
       consequences: [
         entry.recordId === null

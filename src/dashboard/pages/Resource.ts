@@ -86,7 +86,9 @@ const checkpointPart = ({ checkpoint }: Resources.ResourceState, now: Date): Htm
     ["Cursor", cursor(checkpoint.cursor)],
     [
       "Read again before it",
-      overlapMs === 0 ? "as configured" : `${duration(overlapMs)}, learnt from records that came late`
+      overlapMs === 0
+        ? "as configured"
+        : `${duration(overlapMs)}, learned from records that came late; half of it for each week without one`
     ],
     ["Latest that a record came", lateMs === 0 ? html`<span class="none">never late</span>` : duration(lateMs)],
     ["Last read in full", ago(fullScanAt, now)],

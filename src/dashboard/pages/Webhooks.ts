@@ -455,7 +455,7 @@ const confirmReplay = Effect.fn("page.confirm.replay")(function* (request: PageR
     title: "Replay",
     section: "webhooks",
     isLive: false,
-    body: confirmation(request.formToken, {
+    body: confirmation(request.permit, {
       title: event === null ? `Replay what company ${name} has given up?` : "Replay this event?",
       consequences: [
         event === null
@@ -559,7 +559,7 @@ const subscriptionRoutes = subscriptionActions.flatMap(
           title: button,
           section: "webhooks",
           isLive: false,
-          body: confirmation(request.formToken, {
+          body: confirmation(request.permit, {
             title: title(visible(id), visible(company.name)),
             consequences,
             action: `/do/${what}`,

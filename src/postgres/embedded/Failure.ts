@@ -24,14 +24,14 @@ export const folderHint = (error: unknown, root: string): string | undefined => 
   switch (errnoOf(error)) {
     case "EACCES":
     case "EPERM":
-      return `${root} belongs to another user: run as that user, remove the folder, set TRIBUTARY_HOME to one of your own, or ${useDatabaseUrl}`
+      return `${root} belongs to another user: run as that user, set TRIBUTARY_HOME to a folder of your own, or ${useDatabaseUrl}`
     case "EROFS":
       return `set TRIBUTARY_HOME to a folder that can be written, or ${useDatabaseUrl}`
     case "ENOSPC":
       return "make room on the disk"
     case "ENOTDIR":
     case "EEXIST":
-      return `a file stands where a folder should be: remove it, or set TRIBUTARY_HOME`
+      return `a file stands where a folder should be: rename it, or set TRIBUTARY_HOME`
     default:
       return undefined
   }

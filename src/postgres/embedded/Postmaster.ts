@@ -6,6 +6,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import {
   closeSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -14,6 +15,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  truncateSync,
   writeFileSync
 } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
@@ -24,7 +26,7 @@ import * as Exit from "effect/Exit"
 import * as Schedule from "effect/Schedule"
 import { type EmbeddedPostgresError, fail, folderHint, textOf } from "./Failure.ts"
 import { type Place, initPrefix, initialising, own, ownFolder, privateHomeHint, spawnOptions } from "./Place.ts"
-import { gone, isOther, isPostgres, nameOf, pollMs, signal } from "./Process.ts"
+import { gone, isOther, isServerOf, nameOf, pollMs, signal } from "./Process.ts"
 
 export const superuser = "tributary"
 export const startTimeoutMs = 120_000
@@ -171,6 +173,8 @@ const readText = (path: string): string | undefined => {
 
 export interface Postmaster {
   readonly pid: number
+  /** When it was started, by the clock of the machine. */
+  readonly startedAtMs: number
   readonly port: number
   /** "starting", "ready", "stopping"; the server writes it there. */
   readonly status: string
@@ -181,26 +185,41 @@ export const postmasterFile = (place: Place) => join(place.dataDir, "postmaster.
 export const readPostmaster = (path: string): Postmaster | undefined => {
   try {
     const lines = readFileSync(path, "utf8").split("\n")
-    return { pid: Number(lines[0]), port: Number(lines[3]), status: (lines[7] ?? "").trim() }
+    return {
+      pid: Number(lines[0]),
+      startedAtMs: Number(lines[2]) * 1000,
+      port: Number(lines[3]),
+      status: (lines[7] ?? "").trim()
+    }
   } catch {
     return undefined
   }
 }
 
+/** Whether the process that stands there lives and serves this folder, and no other one has got its id. */
+export const isOurs = (place: Place, { pid, startedAtMs }: Postmaster): boolean =>
+  isServerOf(place.dataDir, pid, startedAtMs)
+
+/** The server of this folder, when it runs. */
+export const runningPostmaster = (place: Place): Postmaster | undefined => {
+  const found = readPostmaster(postmasterFile(place))
+  return found !== undefined && isOurs(place, found) ? found : undefined
+}
+
 /**
  * Postgres refuses to start while the process in `postmaster.pid` exists, also when that is a zombie nobody collects or
- * a stranger that got the id after a restart of the machine or container. Where we can tell (Linux), the file goes.
+ * a stranger that got the id after a restart of the machine or container. Where we can tell, the file goes.
  * Moved first and looked at again, because another process may have replaced it in between.
  */
 const removeStaleLock = (place: Place) => {
   const path = postmasterFile(place)
   const stale = readPostmaster(path)
-  if (process.platform !== "linux" || stale === undefined || isPostgres(stale.pid)) return
+  if (process.platform === "win32" || stale === undefined || isOurs(place, stale)) return
   const moved = join(place.root, `postmaster.pid.${process.pid}`)
   try {
     renameSync(path, moved)
     const found = readPostmaster(moved)
-    if (found !== undefined && isPostgres(found.pid)) renameSync(moved, path)
+    if (found !== undefined && isOurs(place, found)) renameSync(moved, path)
     rmSync(moved, { force: true })
   } catch {
     // Someone else removed it.
@@ -301,14 +320,26 @@ const linesOf = (place: Place, offset: number, pid: number | undefined): string 
   return (its.length > 0 ? its : lines).slice(-5).join(" | ")
 }
 
+/**
+ * Keeps the log of a server that may run for months within bounds. It is copied and cut, since the server never opens it
+ * anew; it appends, so what it writes next stands at the beginning. A line in between may be lost.
+ */
+export const rotateLog = (place: Place): void => {
+  try {
+    if (statSync(place.logFile).size <= logSizeMaxBytes) return
+    copyFileSync(place.logFile, `${place.logFile}.1`)
+    truncateSync(place.logFile)
+  } catch {
+    // There is none yet, or the disk is full: the next look tries again.
+  }
+}
+
 const spawnPostgres = (
   place: Place,
   port: number,
   durable: boolean
 ): { readonly child: ChildProcess; readonly offset: number } => {
-  if (existsSync(place.logFile) && statSync(place.logFile).size > logSizeMaxBytes) {
-    renameSync(place.logFile, `${place.logFile}.1`)
-  }
+  rotateLog(place)
   const log = openSync(place.logFile, "a", 0o600)
   own(place.logFile, place.identity)
   const offset = statSync(place.logFile).size

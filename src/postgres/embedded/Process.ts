@@ -1,7 +1,8 @@
 /**
  * Processes of this machine, told apart although ids are used again.
  */
-import { readFileSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { readFileSync, statSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { errnoOf } from "./Failure.ts"
@@ -42,6 +43,51 @@ export const isPostgres = (pid: number): boolean => {
     return /^Name:\s+postgres$/m.test(status) && !/^State:\s+[ZX]/m.test(status)
   } catch {
     return false
+  }
+}
+
+/** What a program of the system prints; undefined where it cannot be asked. */
+const printed = (file: string, args: ReadonlyArray<string>): string | undefined => {
+  try {
+    return execFileSync(file, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"], windowsHide: true })
+  } catch (error) {
+    // `ps` answers nothing and ends with 1 where there is no such process.
+    return errnoOf(error) === undefined ? "" : undefined
+  }
+}
+
+const startToleranceMs = 60_000
+
+/** When a process began, in ms since 1970, as far as the clock of the machine was right then. Linux only. */
+const beganAtMs = (pid: number): number => {
+  const boot = /^btime (\d+)$/m.exec(readFileSync("/proc/stat", "latin1"))?.[1]
+  // Linux counts in ticks of 10 ms, whatever its kernel's own tick is.
+  return Number(boot) * 1000 + Number(startOf(pid)) * 10
+}
+
+/**
+ * Whether this process is the server of a data folder: Postgres enters its folder when it starts and never leaves it.
+ * `startedAtMs` is what the server wrote down; it decides where the folder of a process cannot be seen. Another cluster's
+ * server is not, although it may have got the id that is written down here, after a restart of the machine or container.
+ */
+export const isServerOf = (folder: string, pid: number, startedAtMs: number): boolean => {
+  if (!isPostgres(pid)) return false
+  switch (process.platform) {
+    case "linux":
+      try {
+        const [its, ours] = [statSync(`/proc/${pid}/cwd`), statSync(folder)]
+        return its.dev === ours.dev && its.ino === ours.ino
+      } catch {
+        return Math.abs(beganAtMs(pid) - startedAtMs) < startToleranceMs
+      }
+    case "win32": {
+      const line = printed("tasklist", ["/FI", `PID eq ${pid}`, "/FO", "CSV", "/NH"])
+      return line === undefined || /^"postgres/im.test(line)
+    }
+    default: {
+      const line = printed("ps", ["-p", String(pid), "-o", "command="])
+      return line === undefined || line.includes(folder)
+    }
   }
 }
 

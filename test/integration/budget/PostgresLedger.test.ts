@@ -66,7 +66,12 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const set = yield* ownTime
-        for (const [seed, perMinute] of [7, 60, 500, 6_000].entries()) {
+        let probes = 0
+        let held = 0
+        const limits: ReadonlyArray<number | null> = [7, 60, 500, 6_000, 7, 60, 500, null]
+        for (const [seed, perMinute] of limits.entries()) {
+          // The first ones are about permits; the others about answers that ask for any time.
+          const isPatient = seed >= 4
           const draw = draws(seed + 1)
           const name = fingerprint()
           const spanMs = 60_500
@@ -76,21 +81,35 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
           const ids = new Map<bigint, bigint>()
           const open: Array<{ readonly id: bigint; readonly permits: number; readonly at: number }> = []
           let granted = 0
-          for (let step = 0; step < 90; step++) {
+          for (let step = 0; step < (isPatient ? 150 : 90); step++) {
             now += draw(3) === 0 ? draw(9_000) : draw(400)
             yield* set(now)
             if (draw(25) === 0) {
-              const durationMs = draw(4_000)
-              const limited = draw(2) === 0
-              standing = Rule.hold(standing, durationMs, limited, perMinute, now, spanMs)
-              yield* ledger.hold(durationMs, limited)
+              const asked: Rule.HoldAsk = {
+                origin: draw(2) === 0 ? "source" : "intermediary",
+                status: 503,
+                request: `GET /${draw(2)}`,
+                statedMs: [draw(4_000), draw(400_000), 1e23, 3e10][draw(isPatient ? 4 : 1)]!,
+                limited: draw(2) === 0
+              }
+              standing = Rule.hold(standing, asked, perMinute, now, spanMs)
+              const heldMs = yield* ledger.hold(asked)
+              assert.closeTo(heldMs, Math.max(0, standing.heldUntil - now), 0.01)
+              if (asked.statedMs > 4_000) now += draw(2) === 0 ? draw(60_000) : Math.ceil(heldMs)
+              yield* set(now)
+            }
+            if (draw(6) === 0) {
+              const request = `GET /${draw(2)}`
+              const isAnswered = draw(2) === 0
+              standing = Rule.endProbe(standing, request, isAnswered)
+              yield* ledger.endProbe(request, isAnswered)
             }
             const last = draw(3) === 0 ? undefined : open.shift()
             const settled =
               last === undefined
                 ? null
                 : { id: last.id, used: draw(last.permits + 1), ageMs: draw(Math.max(1, now - last.at)) }
-            const size = Math.max(2, Math.ceil(perMinute / 40))
+            const size = Math.max(2, Math.ceil((perMinute ?? 60) / 40))
             const wish = () => (draw(3) === 0 ? 0 : draw(size))
             const wanted = { urgent: draw(6) === 0 ? wish() : 0, live: wish(), backfill: wish() }
             const validMs = 1_000 + draw(2_000)
@@ -115,7 +134,15 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
             assert.deepStrictEqual(rest.granted, others.granted, where)
             assert.closeTo(rest.waitMs, others.waitMs, 1, where)
             assert.closeTo(rest.heldMs, others.heldMs, 0.01, where)
-            assert.closeTo(rest.effectivePerMinute, others.effectivePerMinute, 1e-3, where)
+            if (perMinute !== null) assert.closeTo(rest.effectivePerMinute, others.effectivePerMinute, 1e-3, where)
+            assert.strictEqual(rest.isProbe, others.isProbe, where)
+            assert.strictEqual(rest.heldBy === null, others.heldBy === null, where)
+            if (rest.heldBy !== null && others.heldBy !== null) {
+              assert.deepStrictEqual({ ...rest.heldBy, agoMs: 0 }, { ...others.heldBy, agoMs: 0 }, where)
+              assert.closeTo(rest.heldBy.agoMs, others.heldBy.agoMs, 0.01, where)
+            }
+            if (rest.isProbe) probes++
+            if (rest.heldMs > 0) held++
             if (expectedId !== null) {
               const permits = grant.granted.urgent + grant.granted.live + grant.granted.backfill
               granted += permits
@@ -123,6 +150,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
               open.push({ id: expectedId, permits, at: now })
             }
           }
+          if (isPatient) continue
+          assert(perMinute !== null)
           assert.isAtLeast(granted, Math.min(perMinute, 80) / 2)
           const rows = yield* sql<{ n: bigint; sum: bigint }>`
             select count(*) as n, coalesce(sum(permits), 0) as sum
@@ -319,6 +348,44 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
       yield* one.hold(3_600_000)
       assert.strictEqual((yield* Effect.flip(one.take))._tag, "BudgetHeld")
     }).pipe(Effect.provide(layerPostgres))
+  )
+
+  it.effect("ends a pause that no clock can hold, and one that an earlier version stored for a year", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const name = fingerprint()
+      const ledger = PostgresLedger.make(sql, name, { perMinute: 10 })
+      const asked = { ...nothing, live: 3 }
+      yield* sql.unsafe("select tributary.hold_budget($1, 10, 60500, 1e23, false)", [name])
+      const day = 24 * 3_600_000
+      assert.closeTo((yield* ledger.lease({ wanted: asked, validMs: 1_000, settled: null })).heldMs, day, 60_000)
+      yield* sql`update tributary.budgets set held_until = '9999-01-01' where fingerprint = ${name}`
+      assert.closeTo((yield* ledger.lease({ wanted: asked, validMs: 1_000, settled: null })).heldMs, day, 60_000)
+      const [row] = yield* sql<{ ends: boolean }>`
+        select held_until < tributary.now() + interval '25 hours' as ends from tributary.budgets where fingerprint = ${name}`
+      assert.isTrue(row!.ends, "it must come to an end, not be cut anew by each look")
+    })
+  )
+
+  it.effect("lets a person end a pause, for processes that wait as well", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const name = fingerprint()
+      const ledger = () => PostgresLedger.make(sql, name, { perMinute: 10 })
+      const one = yield* Budget.fromLedger(ledger())
+      const impatient = yield* Budget.fromLedger(ledger(), { heldMaxMs: 1_000 })
+      yield* one.take
+      yield* impatient.take
+      yield* one.hold(3_600_000, "fault", { origin: "source", status: 503, request: "GET /orders" })
+      const waiting = yield* Effect.forkChild(one.take)
+      const held = yield* Effect.flip(impatient.take)
+      assert(held._tag === "BudgetHeld")
+      assert.deepInclude(held.by, { origin: "source", status: 503, request: "GET /orders" })
+      const [row] = yield* sql<{ was: boolean }>`select tributary.release_budget(${name}) as was`
+      assert.isTrue(row!.was)
+      yield* Fiber.join(waiting).pipe(Effect.timeout("8 seconds"))
+      yield* impatient.take
+    }).pipe(Effect.scoped)
   )
 
   it.effect("that has gone lets nobody send, and says so in words", () =>

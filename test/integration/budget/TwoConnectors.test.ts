@@ -125,7 +125,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("two conn
     const ledger: Ledger = {
       ...shared,
       lease: (ask) => counted(shared.lease(ask)),
-      hold: (durationMs, limited) => counted(shared.hold(durationMs, limited))
+      hold: (asked) => counted(shared.hold(asked))
     }
     const connector = Effect.gen(function* () {
       const budget = yield* Budget.fromLedger(ledger)

@@ -5,6 +5,7 @@ import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
+import type pg from "pg"
 import * as Decode from "../../../connectors/service-v2/client/Decode.ts"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
@@ -14,6 +15,7 @@ import * as Adoption from "../../../src/model/Adoption.ts"
 import * as Overlay from "../../../src/model/Overlay.ts"
 import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { execute } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { layerSql } from "../../support/postgres.ts"
@@ -62,7 +64,7 @@ const land = Effect.fnUntraced(function* (resource: Resource, records: ReadonlyA
       [companyId, record.extra, ...record.columns.map((value) => value ?? null)]
     )
   }
-  const drift = Drift.make({ client, table, companyId, runId: 7n })
+  const drift = Drift.make({ run: runOf(client), table, companyId, runId: 7n })
   const noted = yield* drift.note(
     found.map(({ extra }) => extra),
     true
@@ -70,6 +72,11 @@ const land = Effect.fnUntraced(function* (resource: Resource, records: ReadonlyA
   yield* run("commit")
   return noted
 }, Effect.scoped)
+
+const runOf =
+  (client: pg.Client) =>
+  <Row extends pg.QueryResultRow>(operation: string, text: string, values?: ReadonlyArray<unknown>) =>
+    execute<Row>(client, operation, text, values)
 
 const recordsOf = Effect.fnUntraced(function* (resource: Resource) {
   const sql = yield* SqlClient.SqlClient
@@ -157,7 +164,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
               }
             : Reflect.get(target, name)
       })
-      const drift = Drift.make({ client, table: tableOf(resource), companyId: 1n, runId: 1n })
+      const drift = Drift.make({ run: runOf(client), table: tableOf(resource), companyId: 1n, runId: 1n })
       assert.deepStrictEqual(yield* drift.note(['{"x":1}', null], false), { unknown: ["x"], misfits: [] })
       for (let page = 0; page < 5; page++) {
         assert.deepStrictEqual(yield* drift.note([null, '{"x":2}', null], false), Drift.nothingNoted)

@@ -136,11 +136,8 @@ describe("the roles", () => {
               select current_setting('default_transaction_read_only') as readonly,
                      current_setting('statement_timeout') as timeout`
             assert.deepStrictEqual(told, [{ readonly: "on", timeout: "1min" }])
-            for (const statement of [
-              "select from tributary.runs",
-              "select from tributary.quarantine",
-              "select from tributary.checkpoints"
-            ]) {
+            assert.isAbove((yield* sql`select from tributary.runs`).length, 0)
+            for (const statement of ["select from tributary.webhook_secrets", "select from tributary.push_calls"]) {
               assert.strictEqual(yield* refusalOf(statement), "42501", statement)
             }
             assert.strictEqual(yield* refusalOf("delete from erp.invoices"), "25006")

@@ -1,3 +1,4 @@
+import { compare } from "../../../src/verify/Compare.ts"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -123,6 +124,145 @@ describe("the engine", () => {
         yield* run(source, companyId)
         assert.strictEqual(source.requests.at(-1)!.since, at(13))
         assert.deepStrictEqual(yield* names(companyId), ["a", "four minutes late"])
+      })
+    )
+
+    it.effect("forgets by half each week how late a row was, and at once when told to", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const sql = yield* SqlClient.SqlClient
+        const source = scripted(companyId, pages(page("2026-01-02T00:00:00.000000Z", thing(1, "a", 1))))
+        yield* run(source, companyId)
+        source.script = pages(page("2026-01-02T00:00:00.000000Z", thing(2, "hours late", 0)))
+        yield* run(source, companyId)
+        const begins = () => source.requests.at(-1)!.since
+        const aged = (days: number) =>
+          sql`update tributary.checkpoints set late_at = tributary.now() - make_interval(days => ${days}) where company_id = ${companyId}`
+        yield* run(source, companyId)
+        assert.strictEqual(begins(), "2026-01-01T00:00:00.000000Z", "a day at most")
+        yield* aged(14)
+        yield* run(source, companyId)
+        assert.strictEqual(begins(), "2026-01-01T18:00:00.000000Z", "six hours after two weeks")
+        // A row that is a little late does not make the day count again, and asks for no more than is left.
+        source.script = pages(
+          page(
+            "2026-01-02T00:00:00.000000Z",
+            record(things, { id: "3", name: "x", lastchangedate: "2026-01-01T23:59:00.000000Z" })
+          )
+        )
+        yield* run(source, companyId)
+        yield* run(source, companyId)
+        assert.strictEqual(begins(), "2026-01-01T18:00:00.000000Z")
+        // One that is as late as the rest renews it.
+        source.script = pages(
+          page(
+            "2026-01-02T00:00:00.000000Z",
+            record(things, { id: "4", name: "x", lastchangedate: "2026-01-01T14:00:00.000000Z" })
+          )
+        )
+        yield* run(source, companyId)
+        yield* run(source, companyId)
+        assert.strictEqual(begins(), "2026-01-01T04:00:00.000000Z")
+        yield* run(source, companyId, { resetOverlap: true })
+        assert.strictEqual(begins(), "2026-01-01T23:55:00.000000Z", "as configured")
+        assert.strictEqual((yield* checkpoint(companyId)).overlap_ms, 0n)
+      })
+    )
+
+    it.effect("ends a scan whose pages are empty and always name a fresh next page", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        let asked = 0
+        const source = scripted(companyId, () => ({ ...page(null), next: `cursor-${(asked += 1)}` }))
+        const outcome = yield* run(source, companyId)
+        assert.strictEqual(outcome.status, "failed")
+        assert.match(outcome.failure!.message, /200 pages in a row had no record/)
+        assert.isAtMost(asked, 402, "it begins again once")
+        source.script = pages(page(at(20), thing(1, "a", 1)))
+        const next = yield* run(source, companyId)
+        assert.deepStrictEqual([next.status, next.kind, next.resumed], ["done", "full", false])
+      })
+    )
+
+    it.effect("reports once a field that no record of a full scan carries any more, and keeps its values", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const sql = yield* SqlClient.SqlClient
+        const all = Array.from({ length: 25 }, (_, index) => thing(index + 1, `name ${index}`, 1))
+        const without = all.map((one) => ({
+          ...one,
+          partial: true,
+          columns: one.columns.map((value, index) => (things.fields[index]!.name === "name" ? undefined : value))
+        }))
+        const source = scripted(companyId, pages(page(at(20), ...all)))
+        yield* run(source, companyId)
+        source.script = pages(page(at(21), ...without))
+        const findings = sql<{ field: string; kind: string; rows: bigint; runs: number }>`
+          select field, kind, rows, runs from tributary.field_findings where company_id = ${companyId}`
+        const outcome = yield* run(source, companyId, { full: true })
+        assert.match(outcome.notes.join(), /things\.name: no record of the last full scan carried it, and 25 rows keep/)
+        assert.deepStrictEqual(yield* findings, [{ field: "name", kind: "absent", rows: 25n, runs: 1 }])
+        assert.notMatch((yield* run(source, companyId, { full: true })).notes.join(), /things\.name/)
+        assert.strictEqual((yield* findings)[0]!.runs, 2)
+        assert.strictEqual((yield* names(companyId))[0], "name 0")
+        // An answer that leaves it out for some records only says nothing.
+        source.script = pages(page(at(22), all[0]!, ...without.slice(1)))
+        yield* run(source, companyId, { full: true })
+        assert.deepStrictEqual(yield* findings, [])
+      })
+    )
+
+    it.effect("reports a field that changes with every read, and makes no versions for it once it is ignored", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const sql = yield* SqlClient.SqlClient
+        let read = 0
+        const source = scripted(companyId, () => {
+          read += 1
+          const all = Array.from({ length: 30 }, (_, index) => ({
+            ...record(plain, { id: String(index + 1), name: index === 3 && read === 7 ? "changed" : `name ${index}` }),
+            extra: `{"age_days":${read},"fixed":1}`
+          }))
+          return { ...page(null, ...all), next: null }
+        })
+        const once = (table = tables.plain) => run(source, companyId, { table })
+        const versions = Effect.map(
+          sql<{ n: number }>`select count(*)::int as n from erp_history.plains where _company_id = ${companyId}`,
+          ([row]) => row!.n
+        )
+        const told: Array<string> = []
+        for (let at = 0; at < 5; at += 1) told.push((yield* once()).notes.join())
+        assert.deepStrictEqual(
+          told.map((notes) =>
+            /plains\.age_days: changed in 30 records .* 3 times in a row.*resources\.plains\.ignore_fields: \[age_days\]/.test(
+              notes
+            )
+          ),
+          [false, false, false, true, false]
+        )
+        const findings = sql<{ field: string; runs: number }>`
+          select field, runs from tributary.field_findings where company_id = ${companyId} and kind = 'volatile'`
+        assert.deepStrictEqual(yield* findings, [{ field: "age_days", runs: 4 }])
+        assert.strictEqual(yield* versions, 150)
+
+        const ignoring = tableOf({ ...plain, ignoredFields: ["age_days"] })
+        yield* once(ignoring)
+        assert.strictEqual(yield* versions, 150, "no version for the ignored field alone")
+        assert.deepStrictEqual(yield* findings, [])
+        yield* once(ignoring)
+        assert.strictEqual(yield* versions, 151, "one for the record that changed otherwise")
+        assert.deepStrictEqual(
+          yield* sql`select id, _extra->>'age_days' as age from erp.plains where _company_id = ${companyId} and id in (4, 5) order by id`,
+          [
+            { id: 4n, age: "7" },
+            { id: 5n, age: "5" }
+          ]
+        )
+        const sent = Array.from({ length: 30 }, (_, index) =>
+          JSON.stringify({ id: index + 1, name: index === 3 ? "changed" : `name ${index}`, age_days: 99, fixed: 1 })
+        )
+        assert.deepStrictEqual((yield* compare(ignoring, companyId, sent)).differences, [])
+        assert.strictEqual((yield* compare(tables.plain, companyId, sent)).differences.length, 30)
       })
     )
 

@@ -2,7 +2,7 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { answersOldRows, type Authority, mergeSql, planForKeys } from "../../../src/land/MergeSql.ts"
+import { answersOldRows, type Authority, mergeSql, planForAll, planForKeys } from "../../../src/land/MergeSql.ts"
 import { type Table, tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { query } from "../../../src/postgres/Connection.ts"
@@ -53,7 +53,7 @@ const prepared = (table: Table): ReadonlyArray<string> => {
       `select 1, id, kept_name${stamp === null ? "" : `, ${stamp}`}, kept_custom::jsonb, 1 + id % 3, 'scan', 1, 'before', ${instant("kept_at")}, ` +
       `case when kept_gone then ${instant("kept_at")} end from pairs where id % 20 <> 0`,
     mergeSql(table).createStage,
-    `insert into "_stage" (id, name${also}, custom_fields, "_began", "_source") ` +
+    `insert into "stage_${table.name}" (id, name${also}, custom_fields, "_began", "_source") ` +
       `select id, sent_name${sent === null ? "" : `, ${sent}`}, sent_custom::jsonb, ${instant("sent_at")}, 'request ' || id from pairs where id % 19 <> 0`
   ]
 }
@@ -101,6 +101,23 @@ describe("merging", () => {
       }
     }
 
+    it.effect("is never compiled, and leaves the session as it was", () =>
+      Effect.gen(function* () {
+        const client = yield* (yield* Database).connect
+        const jit = Effect.map(
+          query<{ jit: string }>(client, "look", "select current_setting('jit') as jit"),
+          ([row]) => row!.jit
+        )
+        yield* query(client, "compile", "set jit = on")
+        for (const plan of [planForKeys, planForAll]) {
+          yield* query(client, "begin", `begin; ${plan}`)
+          assert.strictEqual(yield* jit, "off")
+          yield* query(client, "commit", "commit")
+          assert.strictEqual(yield* jit, "on")
+        }
+      }).pipe(Effect.scoped)
+    )
+
     it.effect("looks up keys, also in a table of which Postgres knows nothing yet", () =>
       Effect.gen(function* () {
         const client = yield* (yield* Database).connect
@@ -115,7 +132,7 @@ describe("merging", () => {
         )
         yield* run(`${planForKeys}; ${sql.createStage}`)
         yield* run(
-          `insert into "_stage" (id, name, "_began") select g, 'b', now() from generate_series(15001, 17500) g`
+          `insert into "stage_things" (id, name, "_began") select g, 'b', now() from generate_series(15001, 17500) g`
         )
         const plan = yield* run<{ "QUERY PLAN": string }>(`explain ${sql.mergeKeeping}`, [1, "scan", 7, null])
         yield* run("rollback")

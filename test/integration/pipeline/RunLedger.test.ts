@@ -13,7 +13,7 @@ import { noTotals, type Outcome } from "../../../src/pipeline/Outcome.ts"
 import * as RunLedger from "../../../src/pipeline/RunLedger.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { layerSql } from "../../support/postgres.ts"
-import { things } from "../../support/tiny.ts"
+import { things, tiny } from "../../support/tiny.ts"
 
 const table = tableOf(things)
 const migrated = Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([table])))
@@ -24,6 +24,7 @@ const begin = Effect.fnUntraced(function* (companyId: bigint, lane: Lane) {
   const { runId } = yield* Lander.open(
     {
       table,
+      connector: { catalogue: tiny },
       companyId,
       lane,
       origin: "scan",

@@ -10,7 +10,7 @@ import { syncResource } from "../../../src/pipeline/SyncResource.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { layerSql } from "../../support/postgres.ts"
-import { failing, pages, plain, record, scripted, type ScriptedSource, things } from "../../support/tiny.ts"
+import { failing, pages, plain, record, scripted, type ScriptedSource, things, tiny } from "../../support/tiny.ts"
 
 const tables = { things: tableOf(things), plain: tableOf(plain) }
 
@@ -441,6 +441,123 @@ describe("a run", () => {
       })
     )
 
+    it.effect("believes a list to be empty, or to end at an announced page, only when it says so twice", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const table = tables.plain
+        const rows = Array.from({ length: 4 }, (_, index) => record(plain, { id: String(index + 1), name: "x" }))
+        const full = pages({ records: rows.slice(0, 2) }, { records: rows.slice(2) })
+        const source = scripted(companyId, full)
+        assert.strictEqual((yield* run(source, companyId, { table })).totals.requests, 2)
+        for (const place of [null, "p1"]) {
+          let isMistaken = true
+          source.script = (request) => {
+            const { token } = request
+            if (token !== place || !isMistaken) return full(request)
+            isMistaken = false
+            return { records: [], next: null }
+          }
+          const outcome = yield* run(source, companyId, { table })
+          assert.deepStrictEqual(
+            [outcome.status, outcome.totals.deleted, outcome.totals.unchanged, outcome.totals.requests],
+            ["done", 0, 4, 3],
+            `an empty page at ${place}`
+          )
+        }
+        source.script = pages({ records: [] })
+        assert.strictEqual((yield* run(source, companyId, { table })).totals.deleted, 4)
+        // Nothing is left that an empty list could hide.
+        assert.strictEqual((yield* run(source, companyId, { table })).totals.requests, 1)
+      })
+    )
+
+    it.effect("does not claim to have read what a scan that is not believed has shown", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const rows = Array.from({ length: 30 }, (_, index) => record(things, { id: String(index + 1), name: "x" }))
+        const source = scripted(companyId, pages({ records: rows, syncedThrough: "2026-01-01T00:00:00.000000Z" }))
+        yield* run(source, companyId)
+        const positionOf = Effect.flatMap(
+          SqlClient.SqlClient,
+          (sql) =>
+            sql`select cursor, cursor_at, full_scan_at from tributary.checkpoints
+                 where company_id = ${companyId} and resource = 'things'`
+        )
+        const before = yield* positionOf
+        source.script = pages({ records: [], syncedThrough: "2026-02-01T00:00:00.000000Z" })
+        const doubted = yield* run(source, companyId, { full: true })
+        assert.deepStrictEqual(doubted.disbelieved, { live: 30, gone: 30 })
+        assert.deepStrictEqual(yield* positionOf, before)
+        assert.strictEqual(doubted.cursor, "2026-01-01T00:00:00.000000Z")
+        source.script = pages({ records: rows, syncedThrough: "2026-02-01T00:00:00.000000Z" })
+        const next = yield* run(source, companyId)
+        assert.deepStrictEqual([next.kind, next.status, next.cursor], ["full", "done", "2026-02-01T00:00:00.000000Z"])
+      })
+    )
+
+    it.effect("deletes no record that a push created while the full scan read", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages({ records: [thing(1, "one", 1)], syncedThrough: at(10) }))
+        yield* run(source, companyId)
+        const push = Effect.scoped(
+          Effect.gen(function* () {
+            const lander = yield* Lander.open(
+              {
+                table: tables.things,
+                connector: source.connector,
+                companyId,
+                lane: "push",
+                origin: "push",
+                authority: "newer",
+                acceptDeletions: false,
+                deletionsShareMax: 0.5,
+                children: []
+              },
+              () => Effect.succeed({ kind: "push" as const, resumed: false, cursorFrom: null, lateness: null })
+            )
+            const page = {
+              records: [thing(2, "two", 11)],
+              rejected: [],
+              next: null,
+              syncedThrough: null,
+              beganAt: 0,
+              source: "POST /things",
+              bytes: 0,
+              attempts: 1
+            }
+            // The call was formed before the scan began, and took effect after the scan had passed the place.
+            const observedAt = lander.timeOf(0)
+            yield* lander.land({ pages: [{ page, observedAt }], scan: null, complete: false })
+          })
+        )
+        let isPushed = false
+        const connector = {
+          ...source.connector,
+          page: (request: Parameters<typeof source.connector.page>[0]) =>
+            Effect.tap(source.connector.page(request), () => {
+              if (isPushed) return Effect.void
+              isPushed = true
+              return Effect.orDie(push)
+            })
+        } as typeof source.connector
+        const scan = yield* run({ ...source, connector }, companyId, { full: true })
+        assert.deepStrictEqual([scan.status, scan.kind, scan.totals.deleted], ["done", "full", 0])
+        assert.deepStrictEqual(
+          (yield* live(companyId)).map(({ id }) => id),
+          [1n, 2n]
+        )
+        // The next run reads everything again, and settles it.
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`update tributary.runs set status = 'done', ended_at = tributary.now()
+          where company_id = ${companyId} and lane = 'push'`
+        const next = yield* run(source, companyId)
+        assert.deepStrictEqual([next.kind, next.totals.deleted], ["full", 1])
+        const last = yield* run(source, companyId)
+        assert.strictEqual(last.kind, "incremental")
+      })
+    )
+
     it.effect("deletes nothing while a record of unknown number is in quarantine", () =>
       Effect.gen(function* () {
         const companyId = company()
@@ -488,6 +605,7 @@ describe("a run", () => {
         const companyId = company()
         const options: Lander.OpenOptions = {
           table: tables.things,
+          connector: { catalogue: tiny },
           companyId,
           lane: "live",
           origin: "scan",

@@ -7,7 +7,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Redacted, Schedule, Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { query } from "../../../src/postgres/Connection.ts"
-import { Database, DatabaseError, parseUrl, sqlLayer } from "../../../src/postgres/Database.ts"
+import { Database, DatabaseError, sqlLayer } from "../../../src/postgres/Database.ts"
+import { parseUrl } from "../../../src/postgres/DatabaseUrl.ts"
 import { freshDatabase, layerDatabase, layerSql, serverUrl } from "../../support/postgres.ts"
 
 const changed = (change: (url: URL) => void) =>
@@ -176,6 +177,26 @@ describe("who cannot connect is told why", () => {
     })
   )
 
+  it.live("a server that asks for the password in clear text does not get it", () =>
+    Effect.gen(function* () {
+      const received: Array<string> = []
+      const asking = createServer((socket) => {
+        socket.on("error", () => {})
+        socket.on("data", (bytes) => {
+          received.push(bytes.toString("latin1"))
+          socket.write(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]))
+        })
+      }).listen(0, "127.0.0.1")
+      yield* Effect.addFinalizer(() => Effect.sync(() => asking.close()))
+      yield* Effect.promise(() => once(asking, "listening"))
+      const { port } = asking.address() as AddressInfo
+      const error = yield* refused(Redacted.make(`postgres://me:hunter2@127.0.0.1:${port}/x`))
+      assert.match(error.message, /asks for the password in clear text.*: set sslmode=verify-full in DATABASE_URL/)
+      assert.isAbove(received.length, 1)
+      assert.notInclude(received.join(""), "hunter2")
+    })
+  )
+
   it.live("no such database", () =>
     Effect.gen(function* () {
       const error = yield* refused(yield* changed((url) => (url.pathname = "/nowhere")))
@@ -205,7 +226,9 @@ describe("DATABASE_URL", () => {
 
   it.effect("is read as libpq reads it", () =>
     Effect.gen(function* () {
-      const endpoint = yield* parse("postgresql://a%40b:p%2Fw@db.example:6000/some%20name?connect_timeout=3")
+      const endpoint = yield* parse(
+        "postgresql://a%40b:p%2Fw@db.example:6000/some%20name?connect_timeout=3&sslmode=disable&options=-c%20work_mem%3D8MB&application_name=mine"
+      )
       const { password, ...rest } = endpoint
       assert.deepStrictEqual(rest, {
         host: "db.example",
@@ -213,10 +236,12 @@ describe("DATABASE_URL", () => {
         user: "a@b",
         database: "some name",
         ssl: undefined,
-        connectTimeoutMs: 3000
+        connectTimeoutMs: 3000,
+        applicationName: "mine",
+        options: "-c work_mem=8MB"
       })
       assert.strictEqual(Redacted.value(password), "p/w")
-      assert.deepInclude(yield* parse("postgres://me@db"), { port: 5432, database: "me" })
+      assert.deepInclude(yield* parse("postgres://me@db?ssl=false"), { port: 5432, database: "me" })
       assert.deepInclude(yield* parse("postgres://me@[::1]:7/x"), { host: "::1", port: 7 })
       assert.deepInclude(yield* parse("postgres:///x?host=/run/pg&user=me&port=7"), {
         host: "/run/pg",
@@ -228,8 +253,21 @@ describe("DATABASE_URL", () => {
     })
   )
 
-  it.effect("sslmode", () =>
+  it.effect("TLS", () =>
     Effect.gen(function* () {
+      // What Node programs write must not be less than it says.
+      assert.deepStrictEqual((yield* parse("postgres://me@db/x?ssl=true")).ssl, {})
+      assert.deepStrictEqual((yield* parse("postgres://me@db/x?sslrootcert=system")).ssl, {})
+      assert.deepStrictEqual(
+        (yield* parse("postgres://me@db/x?sslmode=verify-full&ssl_min_protocol_version=TLSv1.3")).ssl,
+        { minVersion: "TLSv1.3" }
+      )
+      for (const local of ["me@localhost/x", "me@127.0.0.1/x", "me@[::1]/x", "me@/x?host=/run/pg"]) {
+        assert.isUndefined((yield* parse(`postgres://${local}`)).ssl, local)
+      }
+      yield* parse(
+        "postgres://me@db/x?sslmode=require&channel_binding=prefer&target_session_attrs=any&gssencmode=prefer"
+      )
       assert.isUndefined((yield* parse("postgres://me@db/x?sslmode=disable")).ssl)
       assert.deepStrictEqual((yield* parse("postgres://me@db/x?sslmode=require")).ssl, { rejectUnauthorized: false })
       assert.deepStrictEqual((yield* parse("postgres://me@db/x?sslmode=verify-full")).ssl, {})
@@ -244,7 +282,27 @@ describe("DATABASE_URL", () => {
     ["postgres://me:%zz-hunter2@db/x", "cannot be read"],
     ["postgres://me:hunter2@db/x?sslmode=prefer", "allowed are disable, require, verify-ca, verify-full"],
     ["postgres://me:hunter2@db/x?sslmode=verify-full&sslrootcert=/nowhere", "cannot be read (/nowhere)"],
-    ["postgres://me:hunter2@db/x?connect_timeout=soon", "connect_timeout that is no number"]
+    ["postgres://me:hunter2@db/x?connect_timeout=soon", "connect_timeout that is no number"],
+    ["postgres://me:hunter2@db/x", "add sslmode=verify-full, or sslmode=disable if the network is trusted"],
+    ["postgres://me:hunter2@127.0.0.1.example/x", "add sslmode=verify-full"],
+    ["postgres://me:hunter2@x/x?sslmode=allow", "allowed are disable, require, verify-ca, verify-full"],
+    ["postgres://me:hunter2@db/x?ssl=true&sslmode=disable", "sets both ssl and sslmode"],
+    ["postgres://me:hunter2@db/x?ssl=no-verify", "neither true nor false"],
+    ["postgres://me:hunter2@db/x?sslmode=disable&sslrootcert=/a", "sets sslrootcert, which has no effect"],
+    [
+      "postgres://me:hunter2@db/x?sslmode=require&channel_binding=require",
+      "sets channel_binding, which is not supported"
+    ],
+    [
+      "postgres://me:hunter2@db/x?sslmode=require&require_auth=scram-sha-256",
+      "sets require_auth, which is not supported"
+    ],
+    ["postgres://me:hunter2@localhost/x?target_session_attrs=read-write", "sets target_session_attrs"],
+    ["postgres://me:hunter2@localhost/x?krbsrvname=hunter", "sets krbsrvname, which is not supported; remove it"],
+    ["postgres://me:hunter2@localhost/x?hunter2%20=1", "a parameter with an unknown name"],
+    ["postgres://me:hunter2@db/x?sslcert=/a", "both sslcert and sslkey"],
+    ["postgres://me@/x?host=/run/pg&sslmode=verify-full&password=hunter2", "TLS on a unix socket"],
+    ["postgres://me:hunter2@db/x#hunter2", "contains a #"]
   ] as const
   it.effect.each(mistakes)("%s is refused", ([url, part]) =>
     Effect.gen(function* () {

@@ -17,7 +17,7 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Redacted, Schedule } from "effect"
+import { Effect, Exit, Fiber, Layer, Redacted, Schedule, type Scope } from "effect"
 import { connect, query } from "../../../src/postgres/Connection.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import { freePort } from "../../../src/postgres/embedded/Postmaster.ts"
@@ -83,12 +83,16 @@ interface User {
 }
 
 /** Another process that uses the server. */
-const user = (root: string, port?: number) =>
+const user = (root: string, port?: number, durable?: "durable") =>
   Effect.acquireRelease(
     Effect.promise(async (): Promise<User> => {
-      const child = spawn(process.execPath, [program, root, ...(port === undefined ? [] : [String(port)])], {
-        stdio: ["pipe", "pipe", "pipe"]
-      })
+      const child = spawn(
+        process.execPath,
+        [program, root, ...[port, durable].flatMap((one) => (one === undefined ? [] : [String(one)]))],
+        {
+          stdio: ["pipe", "pipe", "pipe"]
+        }
+      )
       let output = ""
       child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()))
       const exited = once(child, "exit")
@@ -385,6 +389,82 @@ describe("kills", () => {
     })
   )
 
+  it.live.runIf(process.platform === "linux")(
+    "a stale postmaster.pid of another cluster's server does not matter",
+    () =>
+      Effect.gen(function* () {
+        const other = yield* start({ root: yield* temporaryRoot, port: 0, durable: false })
+        const closed = yield* freePort({ port: 0, waitMs: 0 })
+        for (const port of [other.endpoint.port, closed]) {
+          const root = yield* temporaryRoot
+          const folder = join(root, "pg18")
+          writeFileSync(
+            join(folder, "postmaster.pid"),
+            `${other.pid()}\n${folder}\n1700000000\n${port}\n\n127.0.0.1\n0 0\nready   \n`,
+            { mode: 0o600 }
+          )
+          const began = performance.now()
+          const pid = yield* Effect.scoped(
+            Effect.gen(function* () {
+              const server = yield* start({ root, port: 0, durable: false })
+              assert.isFalse(server.adopted)
+              assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
+              return server.pid()
+            })
+          )
+          assert.isBelow(performance.now() - began, 20_000)
+          assert.isFalse(isAlive(pid))
+        }
+        assert.deepStrictEqual(yield* ask(other, "select 1 as n"), [{ n: 1 }])
+      })
+  )
+
+  it.live("a server whose connections are all in use is not stopped by a user that lost its own", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      // A durable server has 100 connections.
+      const users = [yield* user(root, 0, "durable"), yield* user(root, 0)]
+      const { pid, port } = users[0]!.entered
+      const password = Redacted.make(readFileSync(join(root, "password"), "utf8").trim())
+      const one = connect({
+        endpoint: { host: "127.0.0.1", port, user: "tributary", password, database: "postgres" },
+        describe: "",
+        embedded: true
+      })
+      const fill: Effect.Effect<void, never, Scope.Scope> = one.pipe(
+        Effect.flatMap(() => Effect.suspend(() => fill)),
+        Effect.catch(({ code }) => Effect.sync(() => assert.strictEqual(code, "53300")))
+      )
+      const busy = yield* one
+      yield* fill
+      // They lose their places, and find no free connection to enter again.
+      for (const { child } of users) child.kill("SIGSTOP")
+      yield* query(busy, "end", "select pg_terminate_backend(pid, 5000) from pg_locks where locktype = 'advisory'")
+      yield* fill
+      for (const { child, leave } of users) {
+        child.kill("SIGCONT")
+        yield* leave
+      }
+      assert.isTrue(isAlive(pid))
+    })
+  )
+
+  it.live("the log of a running server stays within bounds", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      const server = yield* start({ root, port: 0, durable: false })
+      const log = join(root, "postgres.log")
+      yield* ask(server, "do $$ begin for i in 1..9 loop raise log '%', repeat('x', 1024 * 1024); end loop; end $$")
+      assert.isAbove(statSync(log).size, 8 * 1024 * 1024)
+      yield* Effect.scoped(start({ root, port: 0, durable: false }))
+      yield* eventually("the log to be cut", () => statSync(log).size < 8 * 1024 * 1024)
+      yield* ask(server, "do $$ begin raise log 'still here'; end $$")
+      yield* eventually("the next line", () => readFileSync(log, "utf8").includes("still here"))
+      assert.isBelow(statSync(log).size, 1024 * 1024)
+      assert.isAbove(statSync(`${log}.1`).size, 8 * 1024 * 1024)
+    })
+  )
+
   it.live("sweeps the folders of starts that were killed, and no others", () =>
     Effect.gen(function* () {
       const root = yield* emptyRoot
@@ -441,7 +521,9 @@ describe("errors say what to do", () => {
       writeFileSync(join(root, "password"), "another")
       const error = yield* Effect.flip(Effect.scoped(start({ root })))
       assert.strictEqual(error.step, "enter")
-      assert.include(error.hint, root)
+      assert.include(error.hint, `rename ${root}`)
+      assert.include(error.hint, `kill -INT ${owner.entered.pid}`)
+      assert.notMatch(error.hint!, /remove|delete/)
       writeFileSync(join(root, "password"), "")
       yield* owner.leave
     })

@@ -240,7 +240,66 @@ describe("migrate", () => {
   )
 })
 
+/**
+ * Statements that hold a lock as long as a table is large: a rewrite, a check of all rows, an index. Readers and writers
+ * of the running version would wait that long.
+ */
+const heldLong: ReadonlyArray<readonly [pattern: RegExp, instead: string]> = [
+  [/\balter (column )?\S+ (set data )?type\b/i, "add a column and fill it in batches"],
+  [/\bset not null\b/i, "add a check constraint, not valid, and validate it"],
+  [
+    /\badd column (if not exists )?\S+ (?!.*\bdefault (now|transaction_timestamp)\(\)).*\b(default \w+\(|generated|serial)/i,
+    "add it without a default and fill it in batches"
+  ],
+  [/\badd (constraint \S+ )?(primary key|unique|exclude)\b/i, "it builds an index"],
+  [/\badd (constraint \S+ )?(check|foreign key)\b(?![\s\S]*\bnot valid\b)/i, "add it not valid, and validate it"],
+  [/^\s*(lock|cluster|vacuum|reindex|refresh)\b/i, "it holds a table that others use"],
+  [/^\s*(update|delete|merge|insert into[\s\S]*\bfrom)\b/i, "a program does that in batches"],
+  [/^\s*create (unique )?index\b/i, "it reads the whole table"]
+]
+
+const createdIn = (sql: string) => [...sql.matchAll(/create table (?:if not exists )?(\S+)/gi)].map(([, name]) => name!)
+
+/** What a file may not do, unless the lines above the statement say why it is short: `-- short: a row per company`. */
+const longHeld = (sql: string): ReadonlyArray<string> => {
+  const created = createdIn(sql)
+  return sql
+    .replace(/\$(\w*)\$[\s\S]*?\$\1\$/g, "''")
+    .split(/;[^\n]*\n/)
+    .filter((statement) => !/^-- short: \S/m.test(statement))
+    .map((statement) => statement.replace(/--.*$/gm, "").trim())
+    .filter((statement) => !created.some((table) => new RegExp(`\\b${table}\\b`, "i").test(statement)))
+    .flatMap((statement) =>
+      heldLong.filter(([pattern]) => pattern.test(statement)).map(([, instead]) => `${statement}: ${instead}`)
+    )
+}
+
 describe("the files", () => {
+  it.effect("hold no lock for as long as a table is large", () =>
+    Effect.gen(function* () {
+      const files = yield* readMigrations(folderDefault)
+      for (const { id, file, sql } of files) {
+        // What came before the rule.
+        if (id > 8) assert.deepStrictEqual(longHeld(`${sql}\n`), [], file)
+      }
+      for (const statement of [
+        "alter table tributary.inbox alter column tries type bigint;",
+        "alter table tributary.inbox add column drawn uuid not null default gen_random_uuid();",
+        "alter table tributary.inbox add constraint inbox_tries check (tries >= 0);",
+        "create index inbox_tries on tributary.inbox (tries);",
+        "update tributary.inbox set tries = 0;"
+      ]) {
+        assert.lengthOf(longHeld(`${statement}\n`), 1, statement)
+        assert.deepStrictEqual(longHeld(`-- short: it has no rows yet\n${statement}\n`), [])
+      }
+      const fine = `create table tributary.b (id int);
+        create index b_id on tributary.b (id);
+        alter table tributary.inbox add column note text not null default '', add column at timestamptz default now();
+        alter table tributary.inbox add constraint c check (tries >= 0) not valid;\n`
+      assert.deepStrictEqual(longHeld(fine), [])
+    })
+  )
+
   it.effect("are found in this package, wherever the program was started", () =>
     Effect.sync(() => assert.strictEqual(folderDefault, join(import.meta.dirname, "../../../migrations")))
   )

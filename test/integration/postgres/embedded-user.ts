@@ -1,5 +1,5 @@
 /**
- * A process that uses the embedded Postgres: `node embedded-user.ts <root> [port]`.
+ * A process that uses the embedded Postgres: `node embedded-user.ts <root> [port] [durable]`.
  *
  * Prints one JSON line when it is in, and leaves when its input ends or on SIGTERM. Killed with -9 it leaves nothing.
  */
@@ -7,7 +7,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Effect from "effect/Effect"
 import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
 
-const [root, port] = process.argv.slice(2)
+const [root, port, durable] = process.argv.slice(2)
 
 const inputEnded = Effect.callback<void>((resume) => {
   process.stdin.resume()
@@ -15,7 +15,11 @@ const inputEnded = Effect.callback<void>((resume) => {
 })
 
 Effect.gen(function* () {
-  const server = yield* start({ root, durable: false, ...(port === undefined ? {} : { port: Number(port) }) })
+  const server = yield* start({
+    root,
+    durable: durable !== undefined,
+    ...(port === undefined ? {} : { port: Number(port) })
+  })
   const { endpoint, adopted } = server
   console.log(JSON.stringify({ pid: server.pid(), port: endpoint.port, adopted }))
   yield* inputEnded

@@ -98,6 +98,27 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
       })
     )
 
+    it.effect("under another spelling is for a person, never created again", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.put([
+          { name: "was 0", externalid: "P-0" },
+          { name: "was 1", externalid: " p-1 " },
+          { name: "Person 2", externalid: "p-2" },
+          { name: "other", externalid: "P-2" }
+        ])
+        yield* one.insert(people(63))
+        assert.strictEqual((yield* one.push()).status, "done")
+        const rows = yield* one.rows
+        assert.deepStrictEqual(tally(rows), { "refused ambiguous_externalid": 2, adopted: 1, created: 60 })
+        assert.match(
+          rows[0]!.reason!,
+          /has record \d+ with the externalid "P-0", which differs in case, blanks or Unicode/
+        )
+        assert.strictEqual((yield* one.held).length, 64)
+      })
+    )
+
     it.effect("a key that another record has is refused with what the source says", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()

@@ -94,8 +94,12 @@ describe("for machines", () => {
           assert.deepStrictEqual(form(sampled), form(new Map([...expected].filter(([name]) => sampled.has(name)))))
           assert.deepStrictEqual(
             [...last.keys()].filter((name) => !sampled.has(name)),
-            ["tributary_webhook_last_accepted_timestamp_seconds", "tributary_webhook_stale_age_seconds"],
-            "nothing was delivered"
+            [
+              "tributary_webhook_last_accepted_timestamp_seconds",
+              "tributary_webhook_stale_age_seconds",
+              "tributary_budget_held_by"
+            ],
+            "nothing was delivered, and no source asked for a pause"
           )
           for (const [name, { help, type }] of last) {
             assert.isAbove(help.length, 10, name)

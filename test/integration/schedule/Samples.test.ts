@@ -60,7 +60,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("samples 
 
       // A 429 with Retry-After, told by another process.
       yield* setClock("2026-03-01T10:00:46Z")
-      yield* PostgresLedger.make(sql, mine, { perMinute: 600 }).hold(30_000, true)
+      yield* PostgresLedger.make(sql, mine, { perMinute: 600 }).hold({
+        origin: "source",
+        status: 429,
+        request: "GET /orders",
+        statedMs: 30_000,
+        limited: true
+      })
       const found = yield* Effect.raceFirst(both, until(2))
       assert.deepStrictEqual(found[1], {
         at: new Date("2026-03-01T10:00:45Z"),

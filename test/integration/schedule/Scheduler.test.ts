@@ -3,22 +3,25 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Ref from "effect/Ref"
 import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape, Identity } from "../../../src/connector/Connector.ts"
 import { Forbidden, ServerFault, type SourceError, Unauthorized } from "../../../src/connector/SourceError.ts"
+import { identityOf } from "../../../src/land/Identity.ts"
 import * as Turn from "../../../src/land/Turn.ts"
 import * as Overlay from "../../../src/model/Overlay.ts"
 import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
+import { Database } from "../../../src/postgres/Database.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
 import * as Scheduler from "../../../src/schedule/Scheduler.ts"
 import * as Tasks from "../../../src/schedule/Tasks.ts"
 import type { ResourceSchedule } from "../../../src/schedule/Timetable.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerSql, otherProcess } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, things, tiny } from "../../support/tiny.ts"
 
 const tables = new Map([things, plain].map((resource) => [resource.path, tableOf(resource)]))
@@ -290,13 +293,26 @@ describe("a scheduler", () => {
         yield* Effect.scoped(
           Effect.gen(function* () {
             // As a process that was stopped in the middle of a landing, with its lease run out.
-            const turn = yield* Turn.take({ companyId: one.companyId, resource: "things", lane: "live" })
-            yield* turn.run("begin", "begin")
-            yield* turn.run(
-              "lock",
-              "select 1 from tributary.checkpoints where company_id = $1 and resource = 'things' for update",
-              [one.companyId]
+            const stopped = yield* otherProcess
+            const turn = yield* Turn.take({
+              companyId: one.companyId,
+              resource: "things",
+              lane: "live",
+              table: '"erp"."things"',
+              identity: identityOf(things, one.source.connector),
+              renumber: "select $1::bigint"
+            }).pipe(Effect.provideService(Database, stopped))
+            const [inside, goesOn] = [Latch.makeUnsafe(), Latch.makeUnsafe()]
+            const landing = yield* Effect.forkScoped(
+              turn.transaction(
+                Effect.gen(function* () {
+                  yield* inside.open
+                  yield* goesOn.await
+                  yield* turn.run("look", "select 1")
+                })
+              )
             )
+            yield* inside.await
             const sql = yield* SqlClient.SqlClient
             yield* sql`
               insert into tributary.schedule (company, resource, kind, schedule, next_at, owner, lease_until, fence)
@@ -304,7 +320,8 @@ describe("a scheduler", () => {
                       tributary.now() - interval '1 s', 5)`
             yield* Effect.forkScoped(Scheduler.run(options([one])))
             yield* becomes(one.name, "things", "done")
-            const said = yield* Effect.result(turn.run("commit", "commit"))
+            yield* goesOn.open
+            const said = yield* Effect.exit(Fiber.join(landing))
             assert.strictEqual(said._tag, "Failure", "its session has ended, and what it had open is rolled back")
           })
         )

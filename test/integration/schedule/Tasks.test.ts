@@ -3,6 +3,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as SourceGuard from "../../../src/pipeline/SourceGuard.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
 import * as Tasks from "../../../src/schedule/Tasks.ts"
 import { layerSql } from "../../support/postgres.ts"
@@ -72,7 +73,7 @@ describe("tasks", () => {
         const company = newCompany()
         const sql = yield* SqlClient.SqlClient
         const later = { schedule: "0 3 * * * (UTC)", next: (afterMs: number) => afterMs + 60 * minute }
-        yield* Tasks.identified(company, 4711n)
+        yield* SourceGuard.remember(company, 4711n)
         yield* sql`insert into tributary.checkpoints (company_id, resource, lane, fence, cursor, updated_at)
           values (4711, 'synced', 'live', 1, '2026-01-01T00:00:00Z', tributary.now()),
                  (4711, 'touched', 'live', 1, null, tributary.now())`
@@ -205,6 +206,24 @@ describe("tasks", () => {
       })
     )
 
+    it.effect("are taken up to a limit, what is due longest first, over all companies", () =>
+      Effect.gen(function* () {
+        const companies = [newCompany(), newCompany(), newCompany()]
+        yield* Tasks.adopt(companies.map((company) => plan(company, "a")))
+        for (const [minutes, company] of companies.entries()) {
+          yield* set(company, "a", `next_at = tributary.now() - interval '${minutes + 1} minutes'`)
+        }
+        const known = companies.flatMap((company) => runnable(company, "a"))
+        const taken = yield* Tasks.claim("me", known, 4, 2)
+        assert.deepStrictEqual(taken.map(({ company }) => company).sort(), companies.slice(1).sort())
+        assert.lengthOf(yield* Tasks.claim("me", known, 4, 0), 0)
+        assert.deepStrictEqual(
+          (yield* Tasks.claim("me", known, 4)).map(({ company }) => company),
+          companies.slice(0, 1)
+        )
+      })
+    )
+
     it.effect("backfill one range at a time, beside the syncing", () =>
       Effect.gen(function* () {
         const company = newCompany()
@@ -295,9 +314,9 @@ describe("tasks", () => {
           remedy: "give it another one",
           askedAt: null
         })
-        yield* Tasks.identified(company, 12n)
-        yield* Tasks.identified(company, 13n)
-        assert.strictEqual((yield* Tasks.companyIds).get(company), 13n)
+        yield* SourceGuard.remember(company, 12n)
+        yield* SourceGuard.remember(company, 13n)
+        assert.strictEqual((yield* Tasks.companyIds).get(company), 12n, "only a person changes it")
       })
     )
   })

@@ -454,22 +454,43 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
-    it.effect("that only keep connections make room, and who finds none is counted", () =>
+    it.effect("that ask for health and metrics have a listener of their own where one is set", () =>
+      Effect.gen(function* () {
+        const { listener } = yield* receiving({
+          monitoring: { host: "127.0.0.1", port: 0 },
+          metricsToken: Redacted.make("a token")
+        })
+        const own = listener.monitoringUrl
+        assert.notStrictEqual(own, listener.url)
+        for (const url of [own, listener.url]) {
+          assert.strictEqual((yield* get(url, "/healthz")).status, 200)
+          assert.strictEqual((yield* get(url, "/readyz")).status, 200)
+        }
+        assert.strictEqual((yield* get(listener.url, "/metrics")).status, 404)
+        assert.strictEqual((yield* sendGood(listener.url, "evt_1")).status, 204)
+        assert.strictEqual((yield* sendGood(own, "evt_2")).status, 404)
+        assert.strictEqual((yield* get(own, "/metrics")).status, 401)
+        const withToken = (token: string) =>
+          Effect.promise(() => fetch(`${own}/metrics`, { headers: { authorization: `Bearer ${token}` } }))
+        assert.strictEqual((yield* withToken("another")).status, 401)
+        const answer = yield* withToken("a token")
+        assert.include(yield* Effect.promise(() => answer.text()), "_deliveries_total")
+      })
+    )
+
+    it.effect("that hold every place are cut for deliveries, and counted", () =>
       Effect.gen(function* () {
         const { listener, receiver } = yield* receiving({ connectionsMax: 3 })
-        const keeping = yield* Effect.forEach([1, 2, 3], () =>
-          Effect.forkChild(exchange(listener.port, ["GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"]))
+        const slow = yield* Effect.forEach([1, 2, 3], (id) =>
+          Effect.forkChild(exchange(listener.port, [good(`evt_slow_${id}`).slice(0, -1)]))
         )
+        // Each takes the place of one that is slow, or of the one before it.
+        for (let id = 0; id < 6; id++) assert.strictEqual((yield* sendGood(listener.url, `evt_${id}`)).status, 204)
         yield* until(
-          "a full house",
-          Effect.map(
-            exchange(listener.port, ["GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"]),
-            ({ text }) => text === ""
-          )
+          "a slow one that was cut",
+          Effect.sync(() => receiver.stats().outcomes.busy > 0)
         )
-        for (const one of keeping) assert.deepStrictEqual(statusesOf((yield* Fiber.join(one)).text), [200])
-        assert.strictEqual((yield* sendGood(listener.url, "evt_1")).status, 204)
-        assert.strictEqual(receiver.stats().outcomes.busy, 1)
+        for (const one of slow) yield* Fiber.interrupt(one)
       })
     )
 

@@ -202,7 +202,7 @@ describe("tributary serve", () => {
           const first = yield* serve()
           assert.strictEqual(
             yield* first.ready,
-            JSON.stringify({ ready: true, listening: `https://127.0.0.1:${port}`, dashboard: null })
+            JSON.stringify({ ready: true, listening: `https://127.0.0.1:${port}`, dashboard: null, link: null })
           )
           // What was settled longer ago than it is kept goes by itself, and nothing else.
           yield* until(

@@ -30,6 +30,8 @@ export interface Mark {
   readonly cursor: string | null
   /** Changes whenever a scan is completed. */
   readonly completedAt: string
+  /** Why everything is to be read again; null when nothing wants it. */
+  readonly fullWanted: string | null
   readonly scanKind: string | null
   readonly scanPages: number | null
 }
@@ -109,6 +111,8 @@ export interface Final {
   readonly excused: ReadonlySet<string>
   /** Ids whose value cannot be landed as it stands. */
   readonly odd: ReadonlySet<string>
+  /** Versions went back, and nobody has said that this is right: the runs that see it are not green. */
+  readonly isDisputed: boolean
   /** Whether a full scan was made after healing. */
   readonly full: boolean
   /** Cycles since healing. */

@@ -1,6 +1,18 @@
 /** I2: a row never goes back to an earlier version. */
 import { type CheckerOf, keyOf } from "./Checker.ts"
 
+/** Microseconds since 1970 of a time as the warehouse tells it. */
+const microsOf = (text: string): number => {
+  const fraction = /\.(\d+)/.exec(text)?.[1] ?? ""
+  const seconds = Date.parse(
+    text
+      .replace(/\.\d+/, "")
+      .replace(" ", "T")
+      .replace(/([+-]\d\d)$/, "$1:00")
+  )
+  return seconds * 1000 + Number(fraction.padEnd(6, "0").slice(0, 6))
+}
+
 export const forward: CheckerOf = ({ source, canonical }) => {
   const reached = new Map<string, { seq: number; version: number; whole: string; deleted: boolean }>()
   return {
@@ -26,9 +38,18 @@ export const forward: CheckerOf = ({ source, canonical }) => {
             : version.op !== "delete" && canonical(company, resource, version.text).whole === row.value.whole
           if (isIt) latest = Math.max(latest, version.seq)
         }
-        if (before !== undefined && latest >= 0 && latest < before.seq) {
+        // Without a stamp the read that began later wins. Of two that overlap, it may be the one that was answered earlier:
+        // then it shows what was there when it began.
+        const next = history.find(({ id, seq }) => id === row.id && seq > latest)
+        const overlapped =
+          next !== undefined &&
+          next.stamp === null &&
+          next.at >= microsOf(row.observedAt) &&
+          latest < (before?.seq ?? 0)
+        if (before !== undefined && latest >= 0 && latest < before.seq && !overlapped) {
           return `${key} went back from the source's commit ${before.seq} to ${latest}`
         }
+        const least = overlapped ? 0 : (before?.seq ?? 0)
         // Where the same values stood twice, the earliest is what is known to be reached.
         let earliest = latest
         if (latest >= 0 && !row.deleted) {
@@ -36,12 +57,12 @@ export const forward: CheckerOf = ({ source, canonical }) => {
             ({ id, op, seq, text }) =>
               id === row.id &&
               op !== "delete" &&
-              seq >= (before?.seq ?? 0) &&
+              seq >= least &&
               canonical(company, resource, text).whole === row.value.whole
           )!.seq
         }
         reached.set(key, {
-          seq: Math.max(before?.seq ?? 0, earliest),
+          seq: Math.max(least, earliest),
           version: row.version,
           whole: row.value.whole,
           deleted: row.deleted

@@ -15,7 +15,7 @@ export const lively: CheckerOf = (setting) => ({
       )
       if (status === "done" && different) return `${table} says done and is not equal`
       if (status === "done") continue
-      if (status === "quarantined" && hasOdd) continue
+      if (status === "quarantined" && (hasOdd || final.isDisputed)) continue
       return `${table} ended ${status} although everything was healed: ${failure ?? "no reason"}`
     }
     for (const { company, resource, marks, held } of final.subjects) {

@@ -23,6 +23,28 @@ export const client: ReadonlyArray<Mutant> = [
     wish: { on: ["S2"] }
   },
   {
+    name: "retry-after-without-bound",
+    origin: "a bogus Retry-After stopped a company for a year",
+    story: "whoever answers knows best how long to wait",
+    changes: [
+      {
+        file: "src/budget/PostgresLedger.ts",
+        find: "select * from tributary.lease_budget(",
+        replace:
+          "select *, false as is_probe, 0::bigint as release_count, null::text as by_origin from tributary.lease_permits("
+      },
+      {
+        file: "src/budget/PostgresLedger.ts",
+        find: "select tributary.report_hold($1, $2, $3::float8, $4::float8, $5, $6, $7, $8) as held",
+        replace:
+          "update tributary.budgets set held_until = tributary.now() + make_interval(secs => least($4::float8, 3e12) / 1000) " +
+          "where fingerprint = $1 and coalesce($2::int, 0) + $3::float8 > 0 and $5::boolean is not null " +
+          "and concat($6::text, $7::int, $8::text) <> '' returning $4::float8 as held"
+      }
+    ],
+    wish: { on: ["S2h"], overrides: { sharedBudget: true, network: [["S2h huge wait", 0.3]] } }
+  },
+  {
     name: "retry-on-4xx",
     origin: "retry on 4xx",
     story: "trying again never hurts",

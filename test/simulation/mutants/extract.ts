@@ -134,5 +134,35 @@ export const extract: ReadonlyArray<Mutant> = [
       }
     ],
     wish: { on: ["S10", "C8"] }
+  },
+  {
+    name: "unmarked-page-says-nothing",
+    origin: "a position from a later page than the first",
+    story: "the page carries no position: the next one will",
+    changes: [
+      {
+        file: scan,
+        find: "return !resource.modifiedSince || answeredAt === null ? null : before(answeredAt, overlapMs)",
+        replace: "return !resource.modifiedSince || answeredAt === null ? null : null"
+      }
+    ],
+    wish: {
+      on: ["S8p", "S5", "N5"],
+      off: ["S4e", "S8"],
+      overrides: { resources: ["jobs"], overlap: 0, pageSize: 3, rewriteShare: 0.6, writes: 60 }
+    }
+  },
+  {
+    name: "empty-page-is-the-end",
+    origin: "a page that is empty by mistake",
+    story: "no records, no next page: that is the end",
+    changes: [
+      {
+        file: scan,
+        find: "const read = (yield* isStrange(first, token)) ? again(first, yield* ask) : first",
+        replace: "const read = first"
+      }
+    ],
+    wish: { on: ["S4m"], overrides: { hooks: "off" } }
   }
 ]

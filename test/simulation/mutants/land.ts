@@ -1,4 +1,5 @@
 /** Bugs of writing down: transactions, fences, merging, deleting, setting aside. */
+import { noneLater } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
 const lander = "src/land/Lander.ts"
@@ -117,7 +118,13 @@ export const land: ReadonlyArray<Mutant> = [
     name: "no-fence",
     origin: "no fence",
     story: "the lock is enough",
-    changes: [{ file: turn, find: "do update set fence = c.fence + 1,", replace: "do update set fence = c.fence," }],
+    changes: [
+      {
+        file: turn,
+        find: "do update set fence = c.fence + 1, identity_fence = c.identity_fence + 1,",
+        replace: "do update set fence = c.fence, identity_fence = c.identity_fence,"
+      }
+    ],
     wish: { on: ["C3", "D8", "C4"] }
   },
   {
@@ -130,7 +137,11 @@ export const land: ReadonlyArray<Mutant> = [
         find: "affected === 1 ? Effect.void : Effect.fail(new FencedOff({ resource, fence }))",
         replace: "affected >= 0 ? Effect.void : Effect.fail(new FencedOff({ resource, fence }))"
       },
-      { file: lander, find: "and lane = $3 and fence = $4`", replace: "and lane = $3 and $4::bigint is not null`" }
+      {
+        file: lander,
+        find: "and lane = $3 and fence = $4\n",
+        replace: "and lane = $3 and $4::bigint is not null\n"
+      }
     ],
     wish: { on: ["C3", "D8", "C4"] }
   },
@@ -141,7 +152,7 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: 'const later = `${began} >= ${kept}."_observed_at"`',
+        find: 'const later = `(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`',
         replace: 'const later = `(${began} is not null or ${kept}."_observed_at" is null)`'
       },
       {
@@ -172,7 +183,7 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: 'const later = `${began} >= ${kept}."_observed_at"`',
+        find: 'const later = `(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`',
         replace: 'const later = `(${began} >= ${kept}."_observed_at" or ${kept}."_deleted_at" is not null)`'
       }
     ],
@@ -222,7 +233,13 @@ export const land: ReadonlyArray<Mutant> = [
     name: "deletions-ignored",
     origin: "delete ignored",
     story: "records are never removed, only cancelled",
-    changes: [{ file: lander, find: "if (gone === 0) return nothing", replace: "if (gone >= 0) return nothing" }],
+    changes: [
+      {
+        file: lander,
+        find: "if (gone === 0) return { ...nothing, kept }",
+        replace: "if (gone >= 0) return { ...nothing, kept }"
+      }
+    ],
     wish: { on: ["S11"] }
   },
   {
@@ -232,11 +249,37 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: lander,
-        find: "if (!options.acceptDeletions && gone > deletionsAlways",
+        find: "if (!acceptDeletions && gone > deletionsAlways",
         replace: "if (gone < 0 && gone > deletionsAlways"
       }
     ],
     wish: { on: ["S4e"] }
+  },
+  {
+    name: "disbelieved-scan-counts",
+    origin: "a list that is empty by mistake covers what waits",
+    story: "the scan came to its end, so everything was read",
+    changes: [
+      {
+        file: lander,
+        find: "const completedScan = complete && landed.disbelieved === null ? scan : null",
+        replace: "const completedScan = complete ? scan : null"
+      }
+    ],
+    wish: { on: ["S4e", "W11"], overrides: { hooks: "beside" } }
+  },
+  {
+    name: "restored-source-not-accepted",
+    origin: "what a person says is not done",
+    story: "the newer version wins, always",
+    changes: [
+      {
+        file: merge,
+        find: 'if (authority === "source" || !isStamped(table)) return later',
+        replace: "if (!isStamped(table)) return later"
+      }
+    ],
+    wish: { on: ["S18"], overrides: { resources: ["jobs"], later: { ...noneLater, backs: 4 } } }
   },
   {
     name: "tombstone-never-lifted",

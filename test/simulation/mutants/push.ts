@@ -74,8 +74,26 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: lane,
-        find: "const isOurs = isFresh || (yield* Effect.isSuccess(transaction(() => Effect.void)))",
-        replace: "const isOurs = isFresh || !isFresh"
+        find: "return isFresh() && (yield* isRemembered(call))",
+        replace: "return yield* isRemembered(call)"
+      },
+      {
+        file: lane,
+        find: "for (let checks = 0; checks < fenceChecksMax && !isFresh(); checks += 1) {",
+        replace: "for (let checks = 0; checks < 0 && !isFresh(); checks += 1) {"
+      }
+    ],
+    wish: { ...pushed(["C3", "U1", "U7"]), overrides: { pushes: "only", pauseRate: 0.02 } }
+  },
+  {
+    name: "push-slept-over-fence",
+    origin: "an answer about the fence that is old when it is read",
+    story: "the fence was ours, the transaction says so",
+    changes: [
+      {
+        file: lane,
+        find: "return isFresh() && (yield* isRemembered(call))",
+        replace: "return yield* isRemembered(call)"
       }
     ],
     wish: { ...pushed(["C3", "U1", "U7"]), overrides: { pushes: "only", pauseRate: 0.02 } }
@@ -149,8 +167,8 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: turn,
-        find: "yield* checkFence(own?.fence === fence ? 1 : 0)",
-        replace: 'if (lane !== "push") yield* checkFence(own?.fence === fence ? 1 : 0)'
+        find: "yield* checkFence(locked?.fence === fence ? 1 : 0)",
+        replace: 'if (lane !== "push") yield* checkFence(locked?.fence === fence ? 1 : 0)'
       },
       {
         file: outbox,

@@ -1,5 +1,5 @@
 /** Bugs of webhooks: accepting, acting on events, healing. */
-import { type Plan, undisturbed } from "../Plan.ts"
+import { noneLater, type Plan, undisturbed } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
 const signature = "connectors/service-v2/client/Signature.ts"
@@ -31,6 +31,20 @@ const quiet: Plan["webhooks"] = {
 }
 
 export const webhook: ReadonlyArray<Mutant> = [
+  {
+    name: "ended-session-has-stored",
+    origin: "an error that says nothing taken for success",
+    story: "the server ended the session after its work",
+    changes: [
+      {
+        file: inbox,
+        find: "if (!isAboutValues(error)) return Effect.fail(error)",
+        replace:
+          'if (error.code === "57P01" || error.code === "08006")\n          return Effect.sync(() => {\n            for (const one of batch) tell(one, "stored")\n          })\n        if (!isAboutValues(error)) return Effect.fail(error)'
+      }
+    ],
+    wish: { on: ["D5"], overrides: { ...few, hooks: "only", later: { ...noneLater, endRate: 0.05 } } }
+  },
   {
     name: "ack-before-insert",
     origin: "ack before insert",

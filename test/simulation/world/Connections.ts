@@ -16,9 +16,13 @@ import * as Stream from "effect/Stream"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import { ConnectionError, SqlError, UnknownError } from "effect/sql/SqlError"
+import * as ConnectionBudget from "../../../src/postgres/ConnectionBudget.ts"
+import * as ConnectionPool from "../../../src/postgres/ConnectionPool.ts"
 import { type DatabaseShape, Database } from "../../../src/postgres/Database.ts"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
+import * as SessionLocks from "../../../src/postgres/SessionLocks.ts"
 import type { Chance } from "../kernel/Chance.ts"
+import type { Later } from "../Plan.ts"
 import type { Kernel, Owner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import type { Session, Sessions } from "./Sessions.ts"
@@ -34,6 +38,17 @@ export interface DatabaseFaults {
   readonly slowRate: number
   readonly connectRate: number
 }
+
+/** Classes that came later, with a stream of chance of their own. */
+export interface LaterDatabaseFaults {
+  readonly chance: Chance
+  readonly rates: Pick<Later, "endRate" | "fullRate">
+}
+
+/** A session that the server ends: told by an error, if it is told at all. */
+const endings = ["57P01", "57P03", "08006", "25P03"] as const
+/** No memory, and no room on the disk. */
+const shortages = ["53200", "53100"] as const
 
 export interface Hooks {
   /** After a COMMIT that happened, or a change of a checkpoint on its own; awaited before anything else happens. */
@@ -183,6 +198,8 @@ export class Connections {
   readonly trace: Trace
   readonly hooks: Hooks
   readonly clients = new Set<SimulatedClient>()
+  /** Null where these classes are not drawn. */
+  later: LaterDatabaseFaults | null = null
   /** Statements that the real database was given. */
   statements = 0
   /** When the server can be reached again, after it went away. */
@@ -252,10 +269,18 @@ export class Connections {
           this.drop(client, "lost")
           return answer(() => reject(lostError()))
         }
+        const ending = fault === null ? this.drawEnding(text) : null
+        if (ending !== null) {
+          this.fire(client, `D5 ${ending} ${client.inTransaction ? "in a transaction" : "between two"}`)
+          this.drop(client, "server")
+          return answer(() => reject(Object.assign(new Error("the server has ended the session"), { code: ending })))
+        }
         this.statements++
         session.clean = false
-        const statement = fault !== null && fault !== "lost after" ? failing(fault) : text
-        if (statement !== text) this.fire(client, `D4 ${fault}`)
+        const shortage = fault === null ? this.drawShortage(text) : null
+        const code = fault === "lost after" ? null : (fault ?? shortage)
+        const statement = code === null ? text : failing(code)
+        if (code !== null) this.fire(client, shortage === null ? `D4 ${code}` : `D6 ${code}`)
         await this.tellTime(statement)
         const work =
           copy !== null && statement === text
@@ -306,6 +331,18 @@ export class Connections {
       return chance.pick(faults.sqlstates)
     }
     return null
+  }
+
+  private drawEnding(text: string): string | null {
+    const { later, faults } = this
+    if (later === null || !faults.on || isCommit(text) || later.rates.endRate === 0) return null
+    return later.chance.chance(later.rates.endRate) ? later.chance.pick(endings) : null
+  }
+
+  private drawShortage(text: string): string | null {
+    const { later, faults } = this
+    if (later === null || !faults.on || isCommit(text) || /^\s*rollback/i.test(text)) return null
+    return later.rates.fullRate > 0 && later.chance.chance(later.rates.fullRate) ? later.chance.pick(shortages) : null
   }
 
   /** The time by which the database orders reads is virtual too; who waits for a lock reads it after that. */
@@ -490,17 +527,22 @@ export class Connections {
           : Effect.sync(() => this.drop(client, "destroyed")),
       { interruptible: true }
     ) as unknown as DatabaseShape["connect"]
-    const database = Database.of({
-      endpoint: {
-        host: "simulated",
-        port: 5432,
-        user: "tributary",
-        password: Redacted.make(""),
-        database: "simulated"
-      },
-      describe: "the simulated Postgres",
-      embedded: false,
-      connect
+    const database = Effect.gen(function* () {
+      return Database.of({
+        endpoint: {
+          host: "simulated",
+          port: 5432,
+          user: "tributary",
+          password: Redacted.make(""),
+          database: "simulated"
+        },
+        describe: "the simulated Postgres",
+        embedded: false,
+        connect,
+        budget: Effect.succeed(ConnectionBudget.budgetOf(100, null)),
+        landings: yield* ConnectionPool.make({ connect, capacity: () => landingsMax }),
+        locks: yield* SessionLocks.make(connect)
+      })
     })
     const idle: Array<SimulatedClient> = []
     const closed = Effect.addFinalizer(() =>
@@ -508,9 +550,11 @@ export class Connections {
         for (const client of idle.splice(0)) this.drop(client, "ended")
       })
     )
-    return Effect.map(Effect.andThen(closed, Effect.provide(this.sqlClient(owner, idle), Reactivity.layer)), (sql) =>
-      Context.make(Database, database).pipe(Context.add(SqlClient.SqlClient, sql))
-    )
+    return Effect.gen({ self: this }, function* () {
+      yield* closed
+      const sql = yield* Effect.provide(this.sqlClient(owner, idle), Reactivity.layer)
+      return Context.make(Database, yield* database).pipe(Context.add(SqlClient.SqlClient, sql))
+    })
   }
 
   /** The pool for ordinary queries. */
@@ -574,6 +618,9 @@ const sqlError =
     const fields = { cause, message: error.message, operation }
     return new SqlError({ reason: error.isRetryable ? new ConnectionError(fields) : new UnknownError(fields) })
   }
+
+/** So few that landings of a process wait for one another. */
+const landingsMax = 3
 
 const isCommit = (text: string) => /^\s*commit\b/i.test(text)
 

@@ -46,6 +46,8 @@ export interface Machine {
 export interface Wish {
   readonly full: boolean
   readonly acceptDeletions?: boolean
+  /** A person says that the source was restored. */
+  readonly acceptRestored?: boolean
   /** Reads everything again beside live syncing. */
   readonly backfill?: boolean
 }
@@ -99,6 +101,7 @@ export const cycle = Effect.fnUntraced(function* (machine: Machine, owner: Owner
     datasets: datasetsDefault,
     full: wish.full,
     acceptDeletions: wish.acceptDeletions ?? false,
+    acceptRestored: wish.acceptRestored ?? false,
     concurrency: drawn.concurrency,
     batchRecordsMax: drawn.batchRecordsMax,
     ...(wish.backfill === true ? { backfill: { since: null, until: null } } : {}),

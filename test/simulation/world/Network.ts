@@ -16,11 +16,13 @@ import type { Trace } from "../kernel/Trace.ts"
 import { printHttpDate } from "../../../connectors/service-v2/reference-server/time.ts"
 import type { Answer } from "../../../connectors/service-v2/reference-server/http/Message.ts"
 import { keyOf } from "../checkers/Checker.ts"
+import type { Later } from "../Plan.ts"
 import { type Source, basePath, origin } from "./Source.ts"
 
 export type NetworkFault =
   | "S1 server error"
   | "S2 rate limited"
+  | "S2h huge wait"
   | "S3 unauthorized"
   | "S3 forbidden"
   | "S4 html"
@@ -42,6 +44,12 @@ export interface NetworkFaults {
   on: boolean
   /** Kinds that are on, each with its rate for a request. */
   readonly rates: ReadonlyArray<readonly [NetworkFault, number]>
+}
+
+/** What strikes an answer that the source has given: classes that came later, with a stream of chance of their own. */
+export interface LaterFaults {
+  readonly chance: Chance
+  readonly rates: Later
 }
 
 /** One attempt, as the client made it and as it ended. */
@@ -97,7 +105,13 @@ export class Network {
   subscribing: (owner: Owner, company: number) => void = () => {}
   /** Whether the warehouse knows of every subscription that stands. */
   isSubscribed: () => boolean = () => false
+  /** Null where these classes are not drawn. */
+  later: LaterFaults | null = null
   readonly attempts: Array<Attempt> = []
+  /** Empty answers that were given by mistake: the same process is not given a second one. */
+  private readonly emptied = new Set<string>()
+  /** Answers to lists as they were given, by company and path. */
+  private readonly given = new Map<string, Sent>()
   /** Rows that the warehouse holds alive, by company and resource, as last seen. */
   readonly live = new Map<string, number>()
   /** Microseconds between first byte out and first byte in, about. */
@@ -195,7 +209,9 @@ export class Network {
           finish(() => {
             attempt.status = sent.status
             const wait = sent.headers["retry-after"]
-            if (wait !== undefined) attempt.waitUntil = this.waitOf(wait, sent.headers["date"])
+            // More than is believed of something between: how long the client waits then is its own affair.
+            if (wait !== undefined && fault !== "S2h huge wait")
+              attempt.waitUntil = this.waitOf(wait, sent.headers["date"])
             this.trace.event(kernel.now, owner.name, `http ${sent.status} ${path}`)
             this.answered(attempt, sent)
             resume(Effect.succeed(HttpClientResponse.fromWeb(request, responseOf(sent))))
@@ -211,7 +227,8 @@ export class Network {
             this.noticeRevival(owner, company, path, request)
           if (made === null && request.method === "POST" && company !== null && path === "/webhooks")
             this.subscribing(owner, company)
-          const answered = made ?? this.serve(request.method, target, request.headers, company, path, bodyOf(request))
+          const answered =
+            made ?? this.serve(owner, request.method, target, request.headers, company, path, bodyOf(request))
           if (answered instanceof Promise) {
             // A test delivery: the source answers when it has been answered itself.
             const sendBack = async () => {
@@ -256,6 +273,7 @@ export class Network {
   }
 
   private serve(
+    owner: Owner,
     method: string,
     url: string,
     headers: Readonly<Record<string, string | undefined>>,
@@ -272,7 +290,56 @@ export class Network {
     const list = firstPageOf(path)
     if (list !== null && company !== null && answer.status === 200) this.source.firstPage(company, list)
     const sent = sentOf(answer)
-    return method === "GET" && company !== null ? this.earlier(company, path, sent) : sent
+    return method === "GET" && company !== null
+      ? this.struck(owner, company, path, this.earlier(company, path, sent))
+      : sent
+  }
+
+  /** What becomes of the answer to a list on its way. */
+  private struck(owner: Owner, company: number, path: string, sent: Sent): Sent {
+    const { later, kernel } = this
+    const list = /^\/([a-z0-9]+)\?/.exec(path)?.[1]
+    const resource = list === undefined ? undefined : this.source.core.world.store.catalogue.resources.get(list)
+    if (later === null || !this.faults.on || resource === undefined || sent.status !== 200) return sent
+    const { chance, rates } = later
+    const isFirst = firstPageOf(path) !== null
+    const tell = (what: string) => {
+      this.fired(what)
+      this.trace.event(kernel.now, owner.name, `! ${what} for ${path}`)
+    }
+    const key = `${company} ${path}`
+    const before = this.given.get(key)
+    this.given.set(key, sent)
+    const isStale = rates.replicaRate + rates.cacheRate > 0 && before !== undefined
+    if (isStale && chance.chance(isFirst ? rates.cacheRate : rates.replicaRate)) {
+      const isOther = decoder.decode(before.body) !== decoder.decode(sent.body)
+      tell(`${isFirst ? "N9 an answer" : "S16 a page"} of before${isOther ? ", and it was another" : ""}`)
+      return before
+    }
+    const mine = `${owner.name} ${key}`
+    if (this.emptied.has(mine)) {
+      // The second answer is true.
+      this.emptied.delete(mine)
+    } else if (rates.emptyRate > 0 && chance.chance(rates.emptyRate)) {
+      const isShort = isFirst && !resource.modifiedSince && (this.live.get(`${company} ${list}`) ?? 0) > 0
+      const { paging } = this.source.core.world.dialect
+      const isAnnounced = !isFirst && (paging === "cursor" || paging === "link")
+      if (isShort || isAnnounced) {
+        this.emptied.add(mine)
+        tell(isShort ? "S4m a list" : "S4m an announced page")
+        return this.instead("S4e empty list", path)!
+      }
+    }
+    if (rates.unmarkedRate > 0 && chance.chance(rates.unmarkedRate)) {
+      const text = decoder.decode(sent.body)
+      const without = text.replace(/"synced_through":"[^"]*"/, '"synced_through":null')
+      if (without !== text) {
+        tell(`S8p a ${isFirst ? "first" : "later"} page`)
+        const body = encoder.encode(without)
+        return { ...sent, body, headers: { ...sent.headers, "content-length": String(body.length) } }
+      }
+    }
+    return sent
   }
 
   /** What a read of a single record is answered that is not there yet, or never can be read. */
@@ -327,6 +394,11 @@ export class Network {
       }
       case "S2 rate limited":
         return made(429, envelope("rate_limited"), this.retryAfter())
+      case "S2h huge wait":
+        return made(chance.pick([503, 503, 429]), "<!doctype html><html><body>checking your browser</body></html>", {
+          "content-type": "text/html",
+          "retry-after": chance.pick(["31536000", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
+        })
       case "S3 unauthorized":
         return made(401, envelope(chance.pick(["unauthorized", "token_expired"])))
       case "S3 forbidden":
@@ -339,7 +411,7 @@ export class Network {
         return made(200, chance.pick(['{"data":[{"id":1,"na', '{"data":[]}}}', "null", "[1,2", '{"data":{}}']))
       case "S4e empty list": {
         const { itemsKey } = this.source.core.world.dialect
-        const key = itemsKey === "resource" ? firstPageOf(path)! : itemsKey
+        const key = itemsKey === "resource" ? /^\/([a-z0-9]+)/.exec(path)![1]! : itemsKey
         return made(200, itemsKey === "bare" ? "[]" : `{"${key}":[],"_meta":{"has_more":false,"next_cursor":null}}`)
       }
       case "S4 empty":

@@ -279,6 +279,7 @@ export class Pushing {
     ) =>
       start(this.machine, owner, program, clock, random, ({ result, cause }) => {
         this.alive.delete(life)
+        this.died = result === null
         const [isDone, text] = result === null ? [false, cause ?? "without a word"] : told(result)
         this.trace.event(kernel.now, owner.name, `ends: ${text}`)
         ended(isDone)
@@ -311,6 +312,8 @@ export class Pushing {
 
   /** What the last sync said. */
   private report: SyncReport | null = null
+  /** Whether the process that ended last did so without a result. */
+  private died = false
 
   // -- what happens to them -----------------------------------------------------------------------------------------------
 
@@ -431,9 +434,9 @@ export class Pushing {
     look()
   }
 
-  /** One run of a fresh process, to its end. */
-  once(job: Job, ended: (isDone: boolean, report: SyncReport | null) => void): void {
+  /** One run of a fresh process, to its end. `died` when it ended without a result, as without a database. */
+  once(job: Job, ended: (died: boolean, report: SyncReport | null) => void): void {
     this.report = null
-    this.live(-1, job, (isDone) => ended(isDone, this.report))
+    this.live(-1, job, () => ended(this.died, this.report))
   }
 }

@@ -52,7 +52,7 @@ export class Warehouse {
 
   async subject(company: number, resource: Resource): Promise<Subject> {
     const marks = await this.ask(
-      `select ${this.lane()} as lane, fence, cursor, cursor_at, full_scan_at, scan_kind, scan_pages from tributary.checkpoints where company_id = $1 and resource = $2`,
+      `select ${this.lane()} as lane, fence, cursor, cursor_at, full_scan_at, full_wanted, scan_kind, scan_pages from tributary.checkpoints where company_id = $1 and resource = $2`,
       [company, resource.path]
     )
     const columns = resource.fields.map(({ name }) => `t.${quoted(name)}::text`)
@@ -73,6 +73,7 @@ export class Warehouse {
         fence: BigInt(row["fence"]!),
         cursor: row["cursor"] ?? null,
         completedAt: `${row["cursor_at"]} ${row["full_scan_at"]}`,
+        fullWanted: row["full_wanted"] ?? null,
         scanKind: row["scan_kind"] ?? null,
         scanPages: row["scan_pages"] === null ? null : Number(row["scan_pages"])
       })),

@@ -8,7 +8,7 @@
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import type { Field } from "../../../src/catalogue/Field.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
-import type { Chance } from "../kernel/Chance.ts"
+import { type Chance, chance as chanceOf } from "../kernel/Chance.ts"
 import type { Kernel } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import { keyOf } from "../checkers/Checker.ts"
@@ -60,10 +60,16 @@ export class Writers {
   private stopped = false
   /** Ids that only a full scan can bring over. */
   readonly excused = new Set<string>()
+  /** Ids that were removed while no event told of it: webhooks alone cannot bring that. */
+  readonly unheard = new Set<string>()
   /** Ids whose present value does not fit. */
   readonly odd = new Set<string>()
   /** Ids whose records can be listed and never read. */
   readonly poison = new Set<string>()
+  /** Whether a record's version went back: only a person can say that this is right. */
+  wentBack = false
+  /** Chance of the classes that came later. */
+  private readonly later: Chance
   private readonly shown = new Set<Known>()
   /** Chance for what only webhooks meet; null without them. */
   private readonly hooks: Chance | null
@@ -80,6 +86,7 @@ export class Writers {
     hooks: Chance | null
   ) {
     this.hooks = hooks
+    this.later = chanceOf(drawn.seed, "later writers")
     this.kernel = kernel
     this.chance = chance
     this.tokens = chance.chance(0.25)
@@ -140,6 +147,9 @@ export class Writers {
         this.create(company, resource, 1, null)
       }
     }
+    for (let left = drawn.later.backs; left > 0; left--) {
+      kernel.at(start + Math.round(momentOf(drawn, this.later.next())), null, () => this.goBack(subjects))
+    }
     if (this.hooks !== null && drawn.on.has("W10")) {
       kernel.at(start + Math.round(this.hooks.next() * drawn.safety), null, () => {
         if (this.stopped) return
@@ -163,6 +173,26 @@ export class Writers {
         )
       })
     }
+  }
+
+  /** The version of a record goes back: its values are others, and its stamp is older than one that was shown. */
+  private goBack(subjects: ReadonlyArray<{ readonly company: number; readonly resource: Resource }>): void {
+    const { later } = this
+    const stamped = subjects.filter(({ resource }) => resource.modifiedSince && resource.path !== family[0])
+    if (this.stopped || stamped.length === 0) return
+    const { company, resource } = later.pick(stamped)
+    // Never written by anybody else: a newer version would be one more change like any other.
+    const those = this.table(company, resource).filter(({ once, gone, stamp }) => once && !gone && stamp > 0)
+    if (those.length === 0) return
+    const one = later.pick(those)
+    const key = keyOf(company, resource.path, String(one.id))
+    if (this.odd.has(key) || this.poison.has(key)) return
+    const at = one.stamp - later.skewed(1_000_000, 3_600_000_000)
+    this.excused.add(key)
+    this.overBound.add(key)
+    this.wentBack = true
+    this.fired("S18 a version went back")
+    this.put(company, resource, [this.record(resource, one.id, {}, later)], [one], at)
   }
 
   stop(): void {
@@ -206,6 +236,7 @@ export class Writers {
       const earlier = this.source.earlier.get(key)
       if (earlier !== undefined) this.source.earlier.set(key, { ...earlier, until: this.kernel.now })
       this.odd.delete(keyOf(company, resource.path, String(one.id)))
+      if (!on.has("W4")) this.unheard.add(key)
       if (resource.modifiedSince || this.isChild(resource)) {
         this.excused.add(keyOf(company, resource.path, String(one.id)))
       }
@@ -218,6 +249,7 @@ export class Writers {
         one.gone = false
         this.fired("S11 came back")
         this.excused.delete(keyOf(company, resource.path, String(one.id)))
+        this.unheard.delete(keyOf(company, resource.path, String(one.id)))
         return this.put(company, resource, [this.record(resource, one.id)], [one])
       }
     }
@@ -409,27 +441,29 @@ export class Writers {
   }
 
   /** A record's JSON text. */
-  private record(resource: Resource, id: number, given: Readonly<Record<string, string>> = {}): string {
+  private record(
+    resource: Resource,
+    id: number,
+    given: Readonly<Record<string, string>> = {},
+    chance: Chance = this.chance
+  ): string {
     const members = [`"id":${id}`]
     for (const field of resource.fields) {
       const { name } = field
       if (name === "id" || name === "cancel" || name === "lastchangedate" || name === "entrydate") continue
       if (name in given) continue
-      const value = this.value(field)
+      const value = this.value(field, chance)
       if (value !== null) members.push(`"${name}":${value}`)
     }
     for (const [name, value] of Object.entries(given)) members.push(`"${name}":${value}`)
-    if (this.drawn.on.has("S12") && this.chance.chance(0.3)) {
-      members.push(
-        `"surprise_${this.chance.integer(1, 3)}":${this.chance.pick(['"x"', "1.10", "true", '{"a":[1.50]}', "null"])}`
-      )
+    if (this.drawn.on.has("S12") && chance.chance(0.3)) {
+      members.push(`"surprise_${chance.integer(1, 3)}":${chance.pick(['"x"', "1.10", "true", '{"a":[1.50]}', "null"])}`)
     }
     return `{${members.join(",")}}`
   }
 
   /** A value that the field can hold, as JSON text; null for none. */
-  private value({ type, reference, name, values }: Field): string | null {
-    const { chance } = this
+  private value({ type, reference, name, values }: Field, chance: Chance): string | null {
     if (reference !== null || values !== null) return null
     if (chance.chance(0.1)) return "null"
     switch (type._tag) {

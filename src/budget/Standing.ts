@@ -2,7 +2,8 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { spanMsDefault } from "../budget/Ledger.ts"
+import type { HoldReport } from "./Rule.ts"
+import { spanMsDefault } from "./Ledger.ts"
 
 /** How a token's budget stands. */
 export interface BudgetStanding {
@@ -14,6 +15,10 @@ export interface BudgetStanding {
   readonly configured: number | null
   /** Nobody sends before this time; null when everybody may. */
   readonly heldUntil: Date | null
+  /** The answer that requested the pause; null without one, or where nothing is known of it. */
+  readonly heldBy: HoldReport | null
+  /** A pause ended before its Retry-After: one request is sent, the probe, and the others wait for its answer. */
+  readonly isProbing: boolean
   /** How often the source answered 429. */
   readonly refusals: number
   readonly lastRefusalAt: Date | null
@@ -35,6 +40,11 @@ export const read = (
                 greatest(1, floor(tributary.budget_effective(b.requests_per_minute, b.lowered_to,
                   tributary.budget_ms(b.lowered_at), tributary.budget_ms(n.now), $2::float8) + 1e-9)) end as allowed,
               case when b.held_until > n.now then b.held_until end as "heldUntil",
+              case when b.held_until > n.now and b.held_origin is not null then jsonb_build_object(
+                'origin', b.held_origin, 'status', b.held_status, 'request', b.held_request,
+                'statedMs', b.held_stated_ms,
+                'agoMs', greatest(0, tributary.budget_ms(n.now) - tributary.budget_ms(b.held_at))) end as "heldBy",
+              b.cut_holds > 0 and b.held_until <= n.now as "isProbing",
               b.refusals::float8 as refusals, b.last_429_at as "lastRefusalAt", b.updated_at as "askedAt",
               coalesce(b.urgent_waits_until > n.now, false) as "urgentWaits",
               coalesce(b.live_waits_until > n.now, false) as "liveWaits",

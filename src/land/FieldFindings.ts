@@ -1,0 +1,139 @@
+/**
+ * What completed full scans find out about fields: absent ones, which no record carries any more, and volatile ones,
+ * which change with every read.
+ *
+ * Promise: absence of a field in one record means that it is unchanged there. A field that no record of a whole full
+ * scan carried, although rows hold values of it, is reported with their number, and stays reported until a full scan
+ * meets it again. The values stay. A field that changed in nearly all of the rows that a full scan rewrote, when it
+ * rewrote most of them and their stamps stood still, is volatile; it is reported from the third such scan in a row on.
+ * Looking costs nothing while records carry all fields and most rows stay as they are.
+ */
+import * as Effect from "effect/Effect"
+import type { Page } from "../connector/Connector.ts"
+import { type FieldFinding, tellFinding, volatileRunsMin } from "../model/FieldFinding.ts"
+import type { Table } from "../model/Table.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { planForKeys } from "./MergeSql.ts"
+import type { Turn } from "./Turn.ts"
+
+/** A full scan of fewer records says nothing of a field. */
+export const recordsMin = 20
+
+/** So many rewritten rows are looked at. */
+const sampleMax = 200
+/** More fields than these change when people work. */
+const volatileMax = 3
+const volatileShare = 0.9
+
+export interface FieldFindings {
+  /** Looks at the records of a landing, so many of which replaced a version. */
+  readonly meet: (pages: ReadonlyArray<{ readonly page: Page }>, updated: number) => void
+  /** Of a full scan that this run has read from its first page; answers what is new, in words. */
+  readonly complete: Effect.Effect<ReadonlyArray<string>, DatabaseError>
+  /** The scan begins again. */
+  readonly restart: () => void
+}
+
+export const make = (turn: Turn, table: Table, runId: bigint): FieldFindings => {
+  const { companyId, run } = turn
+  const resource = table.resource.path
+  let records = 0
+  let updated = 0
+  /** Positions of fields that no record has carried yet; null before the first one. */
+  let absent: ReadonlyArray<number> | null = null
+
+  const meet: FieldFindings["meet"] = (pages, replaced) => {
+    updated += replaced
+    for (const { page } of pages) {
+      records += page.records.length
+      for (const record of page.records) {
+        if (absent !== null && absent.length === 0) break
+        if (!record.partial) absent = []
+        else {
+          const { columns } = record
+          absent = (absent ?? columns.map((_, index) => index)).filter((index) => columns[index] === undefined)
+        }
+      }
+    }
+  }
+
+  /** Fields that nearly all of the rewritten rows differ in from the version before. */
+  const volatile = Effect.gen(function* () {
+    if (updated < Math.max(recordsMin, records / 2)) return []
+    yield* run("prepare to look at what changed of", planForKeys)
+    const columns = [...table.columns.map(({ name }) => name), "custom_fields"]
+    const { rows } = yield* run<{ name: string; changed: number; sampled: number }>(
+      "look at what changed of",
+      `with sample as (
+         select to_jsonb(t) || coalesce(t."_extra", '{}') as fresh, to_jsonb(s) || coalesce(s."_extra", '{}') as old
+           from ${table.current} t join ${table.superseded} s
+             on s."_company_id" = t."_company_id" and s."id" = t."id" and s."_version" = t."_version" - 1
+          where t."_company_id" = $1 and t."_run_id" = $2 and t."_op" = 'update' limit ${sampleMax}
+       ), extra as (
+         select distinct jsonb_object_keys(fresh -> '_extra') as name from sample where jsonb_typeof(fresh -> '_extra') = 'object'
+       )
+       select f.key as name, count(*)::int as changed, (select count(*) from sample)::int as sampled
+         from sample, jsonb_each(fresh) f
+        where f.value is distinct from old -> f.key
+          and (f.key = any($3::text[]) or f.key in (select name from extra))
+        group by f.key`,
+      [companyId, runId, columns]
+    )
+    const most = rows.filter(({ changed, sampled }) => sampled >= recordsMin && changed >= sampled * volatileShare)
+    if (most.length === 0 || most.length > volatileMax) return []
+    const fieldOf = (name: string) => table.columns.find((column) => column.name === name)?.field ?? name
+    const fields = most.map(({ name }) => fieldOf(name))
+    return fields.includes("lastchangedate") ? [] : fields.map((field) => ({ field, rows: updated }))
+  })
+
+  const gone = Effect.gen(function* () {
+    const columns = (absent ?? []).map((index) => table.columns[index]!)
+    if (columns.length === 0) return []
+    const { rows } = yield* run<Record<string, number>>(
+      "count values of absent fields of",
+      `select ${columns.map((column, index) => `count(${column.sql})::float8 as "c${index}"`).join(", ")}
+         from ${table.current} where "_company_id" = $1 and "_deleted_at" is null`,
+      [companyId]
+    )
+    return columns.map(({ field }, index) => ({ field, rows: rows[0]![`c${index}`]! })).filter((one) => one.rows > 0)
+  })
+
+  /** Writes the findings of one kind down; answers those that are to be told now. */
+  const note = Effect.fnUntraced(function* (
+    kind: FieldFinding["kind"],
+    found: ReadonlyArray<{ readonly field: string; readonly rows: number }>
+  ) {
+    yield* run(
+      "forget findings about fields of",
+      `delete from tributary.field_findings where company_id = $1 and resource = $2 and kind = $3
+          and not (field = any($4::text[]))`,
+      [companyId, resource, kind, found.map(({ field }) => field)]
+    )
+    if (found.length === 0) return []
+    const { rows } = yield* run<{ field: string; runs: number; rows: number }>(
+      "note findings about fields of",
+      `insert into tributary.field_findings as f
+         (company_id, resource, field, kind, rows, first_run_id, last_run_id, found_at)
+       select $1, $2, field, $3, rows, $4, $4, tributary.now() from unnest($5::text[], $6::bigint[]) as n (field, rows)
+       on conflict (company_id, resource, kind, field)
+         do update set rows = excluded.rows, runs = f.runs + 1, last_run_id = excluded.last_run_id
+       returning field, runs, rows::float8 as rows`,
+      [companyId, resource, kind, runId, found.map(({ field }) => field), found.map((one) => one.rows)]
+    )
+    const toldAt = kind === "volatile" ? volatileRunsMin : 1
+    return rows.filter(({ runs }) => runs === toldAt).map((one) => tellFinding(resource, { ...one, kind }))
+  })
+
+  const complete = Effect.gen(function* () {
+    if (records < recordsMin) return []
+    return [...(yield* note("absent", yield* gone)), ...(yield* note("volatile", yield* volatile))]
+  })
+
+  const restart = () => {
+    records = 0
+    updated = 0
+    absent = null
+  }
+
+  return { meet, complete, restart }
+}

@@ -1,0 +1,153 @@
+/**
+ * What a checkpoint belongs to: its table, its source, and what shapes a record.
+ *
+ * Promise: a cursor is used only for the table that it filled, from the source that gave it, under the settings that
+ * shaped the rows. Anything else makes the next run read every record, or stops the run before it writes. The comparison
+ * is part of taking the resource over (Turn.ts), so that no lane can leave it out.
+ */
+import { createHash } from "node:crypto"
+import * as Data from "effect/Data"
+import type { Field, FieldType } from "../catalogue/Field.ts"
+import { isCancellable, type Resource } from "../catalogue/Resource.ts"
+import type { ConnectorShape } from "../connector/Connector.ts"
+import { SourceChanged, SourceError } from "../connector/SourceError.ts"
+
+/** What a program brings along when it takes a resource over. */
+export interface Identity {
+  /** Base address of the source; null where the connector has none. */
+  readonly address: string | null
+  /** Generation of the catalogue. */
+  readonly generation: number
+  /** What shapes a record, as pairs of a name and a value. */
+  readonly shape: string
+}
+
+/** A program with a newer catalogue has written the rows: this one would lose the values of fields that it lacks. */
+export class NewerCatalogue extends Data.TaggedError("NewerCatalogue")<{
+  readonly resource: string
+  readonly own: number
+  readonly met: number
+}> {
+  override get message(): string {
+    return (
+      `${this.resource}: its rows were written under catalogue generation ${this.met}, ` +
+      `and this program knows generation ${this.own}; nothing was written`
+    )
+  }
+}
+
+const typeText = (type: FieldType): string =>
+  type._tag === "decimal"
+    ? `decimal ${type.kind} ${type.scale}`
+    : type._tag === "string"
+      ? `string ${type.maxLength ?? "any"}`
+      : type._tag === "list"
+        ? `list of ${type.of.map(fieldText).join(", ")}`
+        : type._tag
+
+const fieldText = ({ name, type }: Field): string => `${name} ${typeText(type)}`
+
+/**
+ * The fields that the catalogue states, as a short hash. Learnt fields are no part of it: their values move to the new
+ * column in the transaction that makes it, and a program that does not know the column cannot write (TableChanged).
+ */
+export const fieldsHash = ({ fields }: Resource): string =>
+  createHash("sha256")
+    .update(
+      fields
+        .filter(({ learnt }) => learnt === null)
+        .map(fieldText)
+        .sort()
+        .join("\n")
+    )
+    .digest("hex")
+    .slice(0, 16)
+
+/** Generation of a catalogue that states none. */
+export const generationDefault = 1
+
+export const identityOf = (
+  resource: Resource,
+  { catalogue, source }: Pick<ConnectorShape, "catalogue" | "source">
+): Identity => {
+  const generation = catalogue.generation ?? generationDefault
+  const pairs: Readonly<Record<string, string>> = {
+    catalogue: String(generation),
+    fields: fieldsHash(resource),
+    modifiedsince: String(resource.modifiedSince),
+    cancel: String(isCancellable(resource)),
+    ignore_fields: resource.ignoredFields.length === 0 ? "none" : [...resource.ignoredFields].sort().join(","),
+    ...source?.settings
+  }
+  return {
+    address: source?.address ?? null,
+    generation,
+    shape: Object.entries(pairs)
+      .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+      .join(" ")
+  }
+}
+
+const pairsOf = (text: string): ReadonlyMap<string, string> =>
+  new Map(
+    text.split(" ").map((pair) => {
+      const at = pair.indexOf("=")
+      return [pair.slice(0, at), decodeURIComponent(pair.slice(at + 1))] as const
+    })
+  )
+
+/** The catalogue generation of a stored shape. */
+export const generationOf = (shape: string | null): number =>
+  shape === null ? 0 : Number(pairsOf(shape).get("catalogue") ?? 0)
+
+const namesOfPairs: Readonly<Record<string, string>> = {
+  catalogue: "the catalogue generation",
+  fields: "the catalogue's fields",
+  modifiedsince: "whether the list offers modifiedsince",
+  cancel: "whether cancelled records are read"
+}
+
+/** What differs between two shapes, for people; null when nothing does. */
+export const shapeDifference = (stored: string, own: string): string | null => {
+  if (stored === own) return null
+  const [before, now] = [pairsOf(stored), pairsOf(own)]
+  const changed = [...new Set([...before.keys(), ...now.keys()])].filter((name) => before.get(name) !== now.get(name))
+  if (changed.length === 0) return null
+  return changed
+    .map((name) =>
+      name === "fields"
+        ? `${namesOfPairs["fields"]} changed`
+        : `${namesOfPairs[name] ?? name} changed from ${before.get(name) ?? "unknown"} to ${now.get(name) ?? "unknown"}`
+    )
+    .join(", ")
+}
+
+/**
+ * The identity of a table as SQL: `parameter` is its quoted name. Oids of the database and of tributary.checkpoints show
+ * a restored or copied dataset, the table's oid one that was created anew, the file one that was truncated.
+ */
+export const tableIdentitySql = (parameter: string): string =>
+  `(select concat_ws(' ', 'database=' || d.oid, 'checkpoints=' || 'tributary.checkpoints'::regclass::oid,
+      'table=' || to_regclass(${parameter})::oid, 'file=' || pg_relation_filenode(to_regclass(${parameter})))
+     from pg_database d where d.datname = current_database())`
+
+/** What differs between two identities of a table, for people; null when nothing does. */
+export const tableDifference = (table: string, stored: string, current: string): string | null => {
+  if (stored === current) return null
+  const [before, now] = [pairsOf(stored), pairsOf(current)]
+  const differs = (name: string) => before.get(name) !== now.get(name)
+  if (differs("database") || differs("checkpoints")) return "the warehouse was restored or copied"
+  return differs("table")
+    ? `${table} is another table than the one that was filled (it was dropped or restored, or the dataset was renamed)`
+    : `${table} was truncated or rewritten (truncate, vacuum full, cluster)`
+}
+
+/** The refusal of a source that is not the one of the rows. */
+export const sourceChanged = (detail: string): SourceError =>
+  new SourceError({
+    reason: new SourceChanged({ detail }),
+    request: { method: "GET", path: "/me", requestId: null, attempts: 0 }
+  })
+
+export const otherAddress = (companyId: bigint, stored: string, own: string): SourceError =>
+  sourceChanged(`the rows of company ${companyId} come from ${stored}, and ${own} is configured`)

@@ -1,0 +1,266 @@
+/**
+ * Sessions for SQL that a person wrote: `tributary query` and `tributary push --from "select …"`.
+ *
+ * Promise: the session reads and changes nothing. It runs one statement of the extended protocol, as a cursor, in a
+ * read-only transaction with a statement timeout. The login is `DATABASE_READER_URL` if that is set. Otherwise an
+ * embedded server, or a server that DATABASE_URL reaches as a superuser, gets the role `tributary_reader` with a login of
+ * its own, whose password is derived from the superuser's: a statement cannot win back rights that its login never had.
+ * An owner that is no superuser reads as itself, with `set role` where it may. A statement can undo that role; the
+ * transaction is read-only all the same. An owner that may read files of the server is refused.
+ *
+ * The reader sees the records, their history, the models, and the control plane without its secrets
+ * ({@link Grants.secretTables}). A crash leaves at most a role without some of its grants; the next session adds them.
+ */
+import { createHmac } from "node:crypto"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import type pg from "pg"
+import { connect as connectTo, query, type Server } from "../postgres/Connection.ts"
+import { Database } from "../postgres/Database.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import { parseUrl } from "../postgres/DatabaseUrl.ts"
+import * as Grants from "./Grants.ts"
+import { identifier, literal } from "./Identifier.ts"
+import { modelsDatasetDefault } from "./Model.ts"
+import { datasetsDefault, type Datasets } from "./Table.ts"
+
+export interface ReaderOptions {
+  /** DATABASE_READER_URL; null where it is not set. */
+  readonly url: Redacted.Redacted | null
+  readonly datasets: Datasets
+}
+
+export const ReaderOptions = Context.Reference<ReaderOptions>("tributary/model/ReaderOptions", {
+  defaultValue: () => ({ url: null, datasets: datasetsDefault })
+})
+
+/** How a session becomes the reader. */
+export type Login =
+  | { readonly _tag: "Url"; readonly url: Redacted.Redacted }
+  /** The role that this program makes, by the rights of a superuser. */
+  | { readonly _tag: "Own" }
+  /** The owner, which lays its rights down with `set role`. */
+  | { readonly _tag: "Role" }
+  /** The owner itself: there is no reader. */
+  | { readonly _tag: "Owner"; readonly remedy: string }
+  /** The owner may do what no read-only transaction prevents, such as reading files of the server. */
+  | { readonly _tag: "Refused"; readonly message: string; readonly remedy: string }
+
+export const statementTimeout = "60s"
+/** A push may take its time between two fetches. */
+const idleTimeout = "10min"
+const lockTimeout = "5s"
+const connectionsMax = 20
+const role = Grants.roleNamesDefault.reader
+const mark = "Made by tributary for its own read-only sessions."
+
+const makeReader =
+  "run npx tributary schema grants | psql as an administrator, give the role a password, and set " +
+  "DATABASE_READER_URL to log in as it"
+
+/** Which login a session would take. Changes nothing. */
+export const loginOf: Effect.Effect<Login, DatabaseError, Database> = Effect.gen(function* (): Effect.fn.Return<
+  Login,
+  DatabaseError,
+  Database | Scope.Scope
+> {
+  const { url } = yield* ReaderOptions
+  if (url !== null) return { _tag: "Url", url }
+  const database = yield* Database
+  const client = yield* database.connect
+  const [row] = yield* query<{
+    readonly superuser: boolean
+    readonly reader: string | null
+    readonly ours: boolean
+    readonly member: boolean
+    readonly powers: string | null
+  }>(
+    client,
+    "look for the reader",
+    `select (select rolsuper from pg_roles where rolname = current_user) as superuser,
+            (select rolname::text from pg_roles where rolname = $1) as reader,
+            coalesce((select shobj_description(oid, 'pg_authid') = $2 from pg_roles where rolname = $1), false) as ours,
+            coalesce((select pg_has_role(current_user, oid, 'member') from pg_roles where rolname = $1), false) as member,
+            (select string_agg(rolname::text, ', ') from pg_roles
+              where rolname in ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program')
+                and pg_has_role(current_user, oid, 'member')) as powers`,
+    [role, mark]
+  )
+  if (row === undefined) return { _tag: "Owner", remedy: makeReader }
+  const { user, password } = database.endpoint
+  if (row.superuser) {
+    if (database.embedded) return { _tag: "Own" }
+    if (row.reader !== null && !row.ours) {
+      return {
+        _tag: "Refused",
+        message: `${user} is a superuser, and the role ${role} was made by somebody else`,
+        remedy: `give ${role} a password, and set DATABASE_READER_URL to log in as it`
+      }
+    }
+    if (Redacted.value(password) === "") {
+      return { _tag: "Refused", message: `${user} is a superuser without a password`, remedy: makeReader }
+    }
+    return { _tag: "Own" }
+  }
+  if (row.powers !== null) {
+    return { _tag: "Refused", message: `${user} has the rights of ${row.powers}`, remedy: makeReader }
+  }
+  return row.member ? { _tag: "Role" } : { _tag: "Owner", remedy: makeReader }
+}).pipe(Effect.scoped)
+
+/** A read-only transaction of the reader; it ends with the scope, and is rolled back. */
+export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.Scope> = Effect.gen(function* () {
+  const database = yield* Database
+  const login = yield* loginOf
+  const client = yield* Effect.gen(function* () {
+    switch (login._tag) {
+      case "Refused":
+        return yield* new DatabaseError({
+          operation: "read as the reader",
+          code: undefined,
+          message: `SQL is not run as this user of the database: ${login.message}; ${login.remedy}`,
+          isRetryable: false
+        })
+      case "Url": {
+        const endpoint = yield* parseUrl(login.url, "DATABASE_READER_URL")
+        const reader = yield* connectTo({ endpoint, describe: "the reader's database", embedded: false })
+        yield* refusePower(reader)
+        return reader
+      }
+      case "Own":
+        return yield* asOwnReader(database)
+      case "Role":
+      case "Owner":
+        return yield* database.connect
+    }
+  })
+  const settings = {
+    default_transaction_read_only: "on",
+    statement_timeout: statementTimeout,
+    idle_in_transaction_session_timeout: idleTimeout,
+    lock_timeout: lockTimeout
+  }
+  yield* query(
+    client,
+    "begin to read",
+    "select count(set_config(key, value, false)) from jsonb_each_text($1::text::jsonb)",
+    [JSON.stringify(settings)]
+  )
+  if (login._tag === "Role") yield* query(client, "begin to read", `set role ${identifier(role)}`)
+  yield* query(client, "begin to read", "begin transaction read only")
+  return client
+})
+
+const refusePower = Effect.fnUntraced(function* (client: pg.Client) {
+  const [row] = yield* query<{ readonly superuser: boolean }>(
+    client,
+    "begin to read",
+    "select rolsuper as superuser from pg_roles where rolname = current_user"
+  )
+  if (row?.superuser === true) {
+    return yield* new DatabaseError({
+      operation: "read as the reader",
+      code: undefined,
+      message: `DATABASE_READER_URL names a superuser; name a role that may only read: ${makeReader}`,
+      isRetryable: false
+    })
+  }
+})
+
+// --------------------------------------------------------------------------------------------------- the role we make
+
+/** Two processes may make or grant the same at once; the loser looks again. */
+const collided = (error: DatabaseError): boolean =>
+  ["42710", "23505"].includes(error.code ?? "") || /concurrently/.test(error.message)
+
+const asOwnReader = Effect.fnUntraced(function* (database: Server & Context.Service.Shape<typeof Database>) {
+  const { endpoint, embedded, describe } = database
+  const password = createHmac("sha256", Redacted.value(endpoint.password))
+    .update("tributary reader 1")
+    .digest("base64url")
+  const reader = connectTo({
+    endpoint: { ...endpoint, user: role, password: Redacted.make(password) },
+    describe,
+    embedded
+  })
+  yield* Effect.scoped(Effect.flatMap(database.connect, (owner) => grant(owner, embedded))).pipe(
+    Effect.retry({ times: 5, while: collided })
+  )
+  return yield* reader.pipe(
+    // Made just now without a password, or the superuser's has changed since.
+    Effect.catchIf(
+      (error) => error.code === "28P01" || error.code === "28000",
+      () =>
+        Effect.scoped(Effect.flatMap(database.connect, (owner) => setPassword(owner, password))).pipe(
+          Effect.retry({ times: 5, while: collided }),
+          Effect.andThen(reader)
+        )
+    )
+  )
+})
+
+/** The server's log must not hold the password. */
+const setPassword = (owner: pg.Client, password: string) =>
+  query(
+    owner,
+    "give the reader its password",
+    `begin;
+     set local log_statement = 'none'; set local log_min_duration_statement = -1; set local log_min_error_statement = 'panic';
+     alter role ${identifier(role)} password ${literal(password)};
+     commit`
+  )
+
+/** Makes the role, and grants what it lacks; a warehouse without news costs one look at its catalogue. */
+const grant = Effect.fnUntraced(function* (owner: pg.Client, embedded: boolean) {
+  const { datasets } = yield* ReaderOptions
+  const name = identifier(role)
+  const names = (texts: ReadonlyArray<string>) =>
+    `array[${texts.map((text) => literal(identifierText(text))).join(", ")}]`
+  const schemas = names([datasets.current, datasets.history, modelsDatasetDefault, Grants.controlDataset])
+  const body = `
+    declare lacking record;
+    begin
+      perform pg_advisory_xact_lock(${grantLock});
+      if not exists (select from pg_roles where rolname = ${literal(role)}) then
+        create role ${name} login nosuperuser nocreatedb nocreaterole noinherit noreplication
+          connection limit ${connectionsMax};
+        comment on role ${name} is ${literal(mark)};
+      end if;
+      for lacking in
+        select nspname from pg_namespace
+         where nspname = any (${schemas}) and not has_schema_privilege(${literal(role)}, oid, 'usage')
+      loop
+        execute format('grant usage on schema %I to ${name}', lacking.nspname);
+      end loop;
+      for lacking in
+        select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+         where n.nspname = any (${schemas}) and c.relkind in ('r', 'p', 'v', 'm')
+           and not (n.nspname = ${literal(Grants.controlDataset)} and c.relname = any (${names(Grants.secretTables)}))
+           and not has_table_privilege(${literal(role)}, c.oid, 'select')
+      loop
+        execute format('grant select on %I.%I to ${name}', lacking.nspname, lacking.relname);
+      end loop;
+      ${embedded ? closeAdvisoryLocks : ""}
+    end`
+  yield* query(owner, "grant the reader its rights", `do ${literal(body)}`)
+})
+
+const identifierText = (name: string): string => {
+  identifier(name)
+  return name
+}
+
+/** Any constant will do. */
+const grantLock = "7305881479"
+
+/** By its locks a session could hold up a sync. Nobody but the superuser uses them on the embedded server. */
+const closeAdvisoryLocks = `
+      for lacking in
+        select p.oid::regprocedure as signature from pg_proc p
+         where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ '^pg_(try_)?advisory_'
+           and has_function_privilege(${literal(role)}, p.oid, 'execute')
+      loop
+        execute format('revoke execute on function %s from public', lacking.signature);
+      end loop;`

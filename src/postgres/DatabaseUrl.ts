@@ -1,0 +1,207 @@
+/**
+ * The parser of DATABASE_URL.
+ *
+ * Promise: every parameter of the URL is honoured, or refused with an error that names it. None is ignored, because an
+ * ignored parameter may be the one that protects the connection. A server on another machine is reached without TLS only
+ * if the URL says `sslmode=disable`. No error quotes the password.
+ */
+import { readFileSync } from "node:fs"
+import { isIPv4 } from "node:net"
+import type { ConnectionOptions } from "node:tls"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type { Endpoint } from "./Connection.ts"
+import { DatabaseError } from "./DatabaseError.ts"
+
+/** The environment variables that hold such a URL. */
+export type UrlVariable = "DATABASE_URL" | "DATABASE_READER_URL"
+
+class BadUrl extends Error {}
+
+const badUrl = (problem: string) => new BadUrl(problem)
+
+export const parseUrl = (
+  url: Redacted.Redacted,
+  variable: UrlVariable = "DATABASE_URL"
+): Effect.Effect<Endpoint, DatabaseError> =>
+  Effect.try({
+    try: () => readUrl(Redacted.value(url)),
+    // The exceptions of URL and of decodeURIComponent quote their input: their text never leaves here.
+    catch: (error) =>
+      new DatabaseError({
+        operation: `read ${variable}`,
+        code: undefined,
+        message:
+          `${variable} ${error instanceof BadUrl ? error.message : "cannot be read"}; ` +
+          "it has the form postgres://user:password@host:5432/database?sslmode=verify-full",
+        isRetryable: false
+      })
+  })
+
+/** What each parameter does instead of being supported; the others of libpq are told to be removed. */
+const unsupported: Readonly<Record<string, string>> = {
+  channel_binding: "is not supported; sslmode=verify-full protects the password as well",
+  require_auth: "is not supported; sslmode=verify-full protects the password as well",
+  target_session_attrs: "is not supported; name the primary server as the host, and remove it"
+}
+
+/** Parameters without effect when they have this value, which is the one that applies here. */
+const withoutEffect: Readonly<Record<string, ReadonlyArray<string>>> = {
+  channel_binding: ["disable", "prefer"],
+  target_session_attrs: ["any"],
+  sslnegotiation: ["postgres"],
+  gssencmode: ["disable", "prefer"],
+  client_encoding: ["UTF8", "utf8", "UTF-8", "utf-8", "auto"]
+}
+
+const supported = [
+  "host",
+  "port",
+  "user",
+  "password",
+  "dbname",
+  "connect_timeout",
+  "application_name",
+  "options",
+  "ssl",
+  "sslmode",
+  "sslrootcert",
+  "sslcert",
+  "sslkey",
+  "sslpassword",
+  "ssl_min_protocol_version"
+] as const
+
+type Parameters = Partial<Record<(typeof supported)[number], string>>
+
+const isSupported = (name: string): name is (typeof supported)[number] => supported.some((one) => one === name)
+
+const parametersOf = (search: URLSearchParams): Parameters => {
+  const parameters: Parameters = {}
+  for (const [name, value] of search) {
+    if (isSupported(name)) {
+      if (parameters[name] !== undefined) throw badUrl(`sets ${name} twice`)
+      parameters[name] = value
+    } else if (withoutEffect[name]?.includes(value) !== true) {
+      throw badUrl(`sets ${shown(name)}, which ${unsupported[name] ?? "is not supported; remove it"}`)
+    }
+  }
+  return parameters
+}
+
+/** A name from outside, cut so that nothing long can be hidden in it. */
+const shown = (name: string): string => (/^\w{1,40}$/.test(name) ? name : "a parameter with an unknown name")
+
+const readUrl = (text: string): Endpoint => {
+  // `postgres://user@/database?host=/folder` has no host, which a URL with a user may not lack: a name stands in.
+  const absent = "host.absent"
+  const url = new URL(text.trim().replace(/^(postgres(?:ql)?:\/\/[^/?#]*@)(?=[/?]|$)/, `$1${absent}`))
+  if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") throw badUrl("must begin with postgres://")
+  if (url.hash !== "") throw badUrl("contains a #; write it as %23")
+  const parameters = parametersOf(url.searchParams)
+  const named = url.hostname === absent ? "" : decodeURIComponent(url.hostname).replace(/^\[(.*)\]$/, "$1")
+  const host = parameters.host ?? (named === "" ? "localhost" : named)
+  if (host.includes(",")) throw badUrl("names more than one host, which is not supported")
+  const user = parameters.user ?? decodeURIComponent(url.username)
+  if (user === "") throw badUrl("names no user")
+  const database = parameters.dbname ?? decodeURIComponent(url.pathname.slice(1))
+  const seconds = wholeNumber("connect_timeout", parameters.connect_timeout)
+  return {
+    host,
+    port: wholeNumber("port", parameters.port ?? (url.port === "" ? undefined : url.port)) ?? 5432,
+    user,
+    password: Redacted.make(parameters.password ?? decodeURIComponent(url.password)),
+    database: database === "" ? user : database,
+    ssl: tlsOf(host, parameters),
+    connectTimeoutMs: seconds === undefined || seconds === 0 ? undefined : seconds * 1000,
+    ...(parameters.application_name === undefined ? {} : { applicationName: parameters.application_name }),
+    ...(parameters.options === undefined ? {} : { options: parameters.options })
+  }
+}
+
+const wholeNumber = (name: string, text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined
+  if (!/^\d{1,5}$/.test(text)) throw badUrl(`has a ${name} that is no number`)
+  return Number(text)
+}
+
+// ---------------------------------------------------------------------------------------------------------------- TLS
+
+const isLoopback = (host: string): boolean =>
+  host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."))
+
+const modes = "disable, require, verify-ca, verify-full"
+
+/** `ssl=true` is how Node programs write it; its meaning here is the safe one. */
+const modeOf = ({ ssl, sslmode }: Parameters): string | undefined => {
+  if (ssl === undefined) return sslmode
+  if (sslmode !== undefined) throw badUrl("sets both ssl and sslmode; keep sslmode")
+  if (ssl === "true" || ssl === "1") return "verify-full"
+  if (ssl === "false" || ssl === "0") return "disable"
+  throw badUrl(`has an ssl that is neither true nor false; sslmode says more: allowed are ${modes}`)
+}
+
+/** As libpq reads sslmode, except that what libpq leaves to chance (allow, prefer) has to be decided. */
+const tlsOf = (host: string, parameters: Parameters): ConnectionOptions | undefined => {
+  const { sslrootcert, sslcert, sslkey, sslpassword, ssl_min_protocol_version: minVersion } = parameters
+  const details = Object.entries({ sslrootcert, sslcert, sslkey, sslpassword, ssl_min_protocol_version: minVersion })
+    .filter(([, value]) => value !== undefined)
+    .map(([name]) => name)
+  const mode = modeOf(parameters) ?? (details.length > 0 ? "verify-full" : undefined)
+  const isSocket = host.startsWith("/")
+  if (mode === undefined) {
+    if (isSocket || isLoopback(host)) return undefined
+    throw badUrl(
+      `does not say whether the connection to ${host} is encrypted; add sslmode=verify-full, ` +
+        "or sslmode=disable if the network is trusted"
+    )
+  }
+  if (!["disable", "require", "verify-ca", "verify-full"].includes(mode)) {
+    throw badUrl(`has an sslmode that is not supported; allowed are ${modes}`)
+  }
+  const [detail] = details
+  if (mode === "disable") {
+    if (detail !== undefined) throw badUrl(`sets ${detail}, which has no effect with sslmode=disable; remove one`)
+    return undefined
+  }
+  // As libpq: a unix socket has no TLS, whatever sslmode says; what only TLS can do is refused.
+  if (isSocket) {
+    if (mode === "require" && detail === undefined) return undefined
+    throw badUrl("asks for TLS on a unix socket, which has none; remove sslmode and the files of the certificate")
+  }
+  if ((sslcert === undefined) !== (sslkey === undefined)) throw badUrl("needs both sslcert and sslkey, or neither")
+  if (sslpassword !== undefined && sslkey === undefined) throw badUrl("sets sslpassword without an sslkey")
+  const options: ConnectionOptions = {
+    ...(sslrootcert === undefined || sslrootcert === "system" ? {} : { ca: pem("sslrootcert", sslrootcert) }),
+    ...(sslcert === undefined ? {} : { cert: pem("sslcert", sslcert) }),
+    ...(sslkey === undefined ? {} : { key: pem("sslkey", sslkey) }),
+    ...(sslpassword === undefined ? {} : { passphrase: sslpassword }),
+    ...(minVersion === undefined ? {} : { minVersion: tlsVersion(minVersion) })
+  }
+  switch (mode) {
+    case "require":
+      return sslrootcert === undefined ? { ...options, rejectUnauthorized: false } : withoutHostName(options)
+    case "verify-ca":
+      return withoutHostName(options)
+    default:
+      return options
+  }
+}
+
+const tlsVersion = (version: string): "TLSv1.2" | "TLSv1.3" => {
+  if (version === "TLSv1.2" || version === "TLSv1.3") return version
+  throw badUrl("has an ssl_min_protocol_version that is not supported; allowed are TLSv1.2, TLSv1.3")
+}
+
+const withoutHostName = (options: ConnectionOptions): ConnectionOptions => ({
+  ...options,
+  checkServerIdentity: () => undefined
+})
+
+const pem = (name: string, path: string): string => {
+  try {
+    return readFileSync(path, "utf8")
+  } catch {
+    throw badUrl(`names an ${name} that cannot be read (${path})`)
+  }
+}

@@ -1,0 +1,162 @@
+/**
+ * Bounded waits for table locks.
+ *
+ * Promise: a change of tables waits at most two seconds in total for the sessions that use them. A statement that waits
+ * for ACCESS EXCLUSIVE blocks every reader behind it, and so does a lock that the change holds already; therefore the
+ * change rolls back, leaves the tables to the others for a moment, and is tried again. The number of attempts is bounded.
+ * The error names the sessions that block it. A crash leaves nothing behind: the server rolls back.
+ *
+ * Postgres' `lock_timeout` bounds each single wait. The sum is bounded by a second connection that looks who blocks the
+ * first, and cancels its statement; without that second connection the single bound still holds.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { DatabaseError } from "./DatabaseError.ts"
+
+/** How long a change may wait for others in one attempt, and everybody behind it. */
+const waitMsMax = 2_000
+const lookEveryMs = 100
+const queryLengthMax = 80
+
+export interface Patience {
+  /** Default 5. */
+  readonly attemptsMax?: number | undefined
+  /** The first pause between two attempts; each further one is twice as long. Default a second. */
+  readonly pause?: Duration.Input | undefined
+}
+
+/** A session that blocks a change. */
+interface Blocker {
+  readonly pid: number
+  readonly application: string | null
+  readonly user: string | null
+  /** How long its transaction is open. */
+  readonly seconds: number | null
+  readonly query: string | null
+}
+
+const blockersOf = (pid: number): string =>
+  `select b.pid, nullif(a.application_name, '') as application, a.usename::text as user,
+          extract(epoch from clock_timestamp() - a.xact_start)::int as seconds,
+          left(regexp_replace(a.query, '\\s+', ' ', 'g'), ${queryLengthMax}) as query
+     from (select distinct unnest(pg_blocking_pids(${pid})) as pid) b left join pg_stat_activity a using (pid)
+    order by a.xact_start nulls last limit 3`
+
+const durationOf = (seconds: number): string => {
+  if (seconds < 120) return `${seconds} s`
+  return seconds < 7_200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`
+}
+
+const sentenceOf = ({ pid, application, user, seconds, query }: Blocker): string => {
+  // A transaction that was prepared for two-phase commit has no process.
+  if (pid === 0) return "a prepared transaction (see pg_prepared_xacts)"
+  const facts = [
+    application === null ? null : application,
+    user === null ? null : `user ${user}`,
+    seconds === null ? null : `its transaction is open for ${durationOf(seconds)}`,
+    query === null || query === "" ? null : `last statement: ${query}`
+  ].filter((fact) => fact !== null)
+  return `session ${pid}${facts.length === 0 ? "" : ` (${facts.join(", ")})`}`
+}
+
+const remedyOf = (blockers: ReadonlyArray<Blocker>): string => {
+  const pids = blockers.flatMap(({ pid }) => (pid === 0 ? [] : [pid]))
+  const end = pids.map((pid) => `select pg_terminate_backend(${pid})`).join("; ")
+  return pids.length === 0 ? "wait for it, or end it" : `wait for it, or end it (${end})`
+}
+
+const timedOut = (operation: string, blockers: ReadonlyArray<Blocker>): DatabaseError =>
+  new DatabaseError({
+    operation,
+    code: "55P03",
+    message:
+      blockers.length === 0
+        ? "a table that has to change is in use by a session that cannot be named; look at pg_stat_activity, and wait for it or end it"
+        : `a table that has to change is in use by ${blockers.map(sentenceOf).join(" and ")}; ${remedyOf(blockers)}`,
+    isRetryable: true
+  })
+
+/**
+ * Runs the body of a change, within its transaction. `own` runs a statement in that transaction, `other` on another
+ * connection. A body that waited too long, or that failed for want of a lock, fails with a DatabaseError of code 55P03.
+ */
+export const bounded = Effect.fnUntraced(function* <A, E, R, E1, R1>(
+  operation: string,
+  own: (text: string) => Effect.Effect<ReadonlyArray<object>, E1, R>,
+  other: (text: string) => Effect.Effect<ReadonlyArray<object>, unknown, R1>,
+  body: Effect.Effect<A, E, R>
+): Effect.fn.Return<A, E | E1 | DatabaseError, R | R1> {
+  const clock = yield* Clock.Clock
+  const nowMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const [session] = (yield* own(
+    `select set_config('lock_timeout', '${waitMsMax}ms', true), pg_backend_pid() as pid`
+  )) as ReadonlyArray<{ readonly pid: number }>
+  const pid = Number(session?.pid)
+  let blockers: ReadonlyArray<Blocker> = []
+  let isCancelled = false
+  const look = Effect.gen(function* () {
+    let waitedMs = 0
+    let lookedMs = nowMs()
+    while (!isCancelled) {
+      yield* Effect.sleep(lookEveryMs)
+      const found = (yield* other(blockersOf(pid))) as ReadonlyArray<Blocker>
+      const atMs = nowMs()
+      if (found.length > 0) {
+        blockers = found
+        waitedMs += atMs - lookedMs
+      }
+      lookedMs = atMs
+      if (waitedMs < waitMsMax) continue
+      isCancelled = true
+      yield* other(`select pg_cancel_backend(${pid}) where cardinality(pg_blocking_pids(${pid})) > 0`)
+    }
+  })
+  return yield* Effect.raceFirst(body, Effect.andThen(Effect.ignore(look), Effect.never)).pipe(
+    Effect.mapError((error) =>
+      isCancelled || DatabaseError.from(operation)(error).code === "55P03" ? timedOut(operation, blockers) : error
+    )
+  )
+})
+
+/** {@link bounded}, within a transaction of the pool: the second connection is another one of it. */
+export const inPool = <A, E, R>(
+  operation: string,
+  sql: SqlClient.SqlClient,
+  body: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | SqlError | DatabaseError, R> =>
+  bounded(
+    operation,
+    (text) => sql.unsafe<object>(text),
+    (text) =>
+      Effect.updateContext(sql.unsafe<object>(text), (context: Context.Context<never>) =>
+        Context.omit(sql.transactionService)(context)
+      ),
+    body
+  )
+
+const isPassing = (error: unknown): boolean =>
+  ["55P03", "40P01", "40001"].includes(DatabaseError.from("")(error).code ?? "")
+
+/** Repeats an attempt, made of a transaction around {@link bounded}, that failed for want of a lock. */
+export const attempts = <A, E, R>(
+  what: string,
+  attempt: Effect.Effect<A, E, R>,
+  { attemptsMax = 5, pause = "1 second" }: Patience = {}
+): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    let made = 0
+    return attempt.pipe(
+      Effect.tapError((error) => {
+        made++
+        return isPassing(error) && made < attemptsMax
+          ? Effect.logWarning(`${what} (attempt ${made} of ${attemptsMax}): ${DatabaseError.from("")(error).message}`)
+          : Effect.void
+      }),
+      Effect.retry({ while: isPassing, times: attemptsMax - 1, schedule: Schedule.exponential(pause) })
+    )
+  })

@@ -1,0 +1,135 @@
+/**
+ * Advisory locks of this process, all of them on one connection.
+ *
+ * Promise: a name is locked at most once in the process and at most once on the server, until the scope of its lock ends.
+ * Postgres grants a lock to a session as often as it asks; the set of names excludes the process itself. Where the
+ * connection is lost, the server lets go of every lock: the next use connects again and takes them again. A lock that
+ * another process took meanwhile stays lost, so that a lock is a courtesy and a fence the guarantee.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import type pg from "pg"
+import { query } from "./Connection.ts"
+import type { DatabaseError } from "./DatabaseError.ts"
+
+export interface SessionLocks {
+  /** Takes the lock until the scope ends, and answers true; or answers false at once where it is taken. */
+  readonly tryLock: (name: string) => Effect.Effect<boolean, DatabaseError, Scope.Scope>
+  /** Whether this process has, or asks for, the lock. */
+  readonly has: (name: string) => boolean
+  /** Takes the locks again where their connection is known to be lost. Costs nothing while it lives. Never fails. */
+  readonly restore: Effect.Effect<void>
+}
+
+/** A server that does not answer is left after this, with all locks. */
+const unlockMaxMs = 15_000
+
+interface Session {
+  readonly client: pg.Client
+  readonly scope: Scope.Closeable
+  isLost: boolean
+}
+
+const lockSql = "select pg_try_advisory_lock(hashtextextended($1, 0)) as locked"
+const unlockSql = "select pg_advisory_unlock(hashtextextended($1, 0))"
+const lockAllSql =
+  "select pg_try_advisory_lock(hashtextextended(name, 0)) as locked from unnest($1::text[]) with ordinality as n(name, at) order by at"
+
+/** Ends with the scope, and all locks with it. */
+export const make = Effect.fnUntraced(function* (
+  connect: Effect.Effect<pg.Client, DatabaseError, Scope.Scope>
+): Effect.fn.Return<SessionLocks, never, Scope.Scope> {
+  /** Every name that is locked here (true), or asked for (false). */
+  const names = new Map<string, boolean>()
+  let session: Session | null = null
+  /** One statement at a time, and one attempt to connect. */
+  const line = yield* Semaphore.make(1)
+
+  const leave = (left: Session) =>
+    Effect.suspend(() => {
+      left.isLost = true
+      if (session === left) session = null
+      return Scope.close(left.scope, Exit.die("the connection of the locks failed"))
+    })
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() => (session === null ? Effect.void : Scope.close(session.scope, Exit.void)))
+  )
+
+  const open = Effect.fnUntraced(function* (restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>) {
+    const scope = yield* Scope.make()
+    const client = yield* restore(Scope.provide(connect, scope)).pipe(
+      Effect.onError(() => Scope.close(scope, Exit.void))
+    )
+    const opened: Session = { client, scope, isLost: false }
+    client.on("end", () => {
+      opened.isLost = true
+      if (session === opened) session = null
+    })
+    session = opened
+    const again = [...names].filter(([, isLocked]) => isLocked).map(([name]) => name)
+    if (again.length === 0) return opened
+    const rows = yield* query<{ locked: boolean }>(client, "take the locks again", lockAllSql, [again]).pipe(
+      Effect.onError(() => leave(opened))
+    )
+    const lost = again.filter((_name, at) => rows[at]?.locked !== true)
+    if (lost.length > 0) yield* Effect.logDebug(`locks that another process has taken: ${lost.join(", ")}`)
+    return opened
+  })
+  const connected = Effect.suspend(() =>
+    session === null ? Effect.uninterruptibleMask(open) : Effect.succeed(session)
+  )
+
+  const unlock = (name: string) =>
+    Effect.gen(function* () {
+      const held = session
+      if (held !== null) {
+        // The wait for other statements of this process is not the server's.
+        const asked = line.withPermit(
+          Effect.exit(Effect.timeout(query(held.client, "unlock", unlockSql, [name]), unlockMaxMs))
+        )
+        // A lock that the server may still hold for this process is released with the session.
+        if (Exit.isFailure(yield* asked)) yield* leave(held)
+      }
+      names.delete(name)
+    })
+
+  const lock = (name: string) =>
+    line.withPermit(
+      Effect.gen(function* () {
+        const { client } = yield* connected
+        const [row] = yield* query<{ locked: boolean }>(client, "lock", lockSql, [name])
+        return row?.locked === true
+      })
+    )
+
+  const tryLock: SessionLocks["tryLock"] = (name) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        if (names.has(name)) return false
+        names.set(name, false)
+        const asked = yield* Effect.exit(restore(lock(name)))
+        if (Exit.isFailure(asked)) {
+          // The server may have granted it all the same.
+          yield* unlock(name)
+          return yield* asked
+        }
+        if (!asked.value) {
+          names.delete(name)
+          return false
+        }
+        names.set(name, true)
+        yield* Effect.addFinalizer(() => unlock(name))
+        return true
+      })
+    )
+
+  return {
+    tryLock,
+    has: (name) => names.has(name),
+    restore: Effect.suspend(() =>
+      session !== null || names.size === 0 ? Effect.void : Effect.ignore(line.withPermit(connected))
+    )
+  }
+})

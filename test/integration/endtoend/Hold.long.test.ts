@@ -1,0 +1,59 @@
+/** A Retry-After that cannot be meant, on real processes: what is shown of it, and the command that ends it. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { makeWorld } from "../../support/world.ts"
+
+describe("a pause that something between requested", () => {
+  it.live(
+    "is bounded, shown with who requested it, and ended by a command",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+          world.configure("requests: { retry_after_max_seconds: 5 }\n")
+          for (const seconds of ["31536000", "99999999999999999999"]) {
+            yield* world.control("POST", "/faults", {
+              rules: [
+                {
+                  path: "/customers",
+                  kind: "status",
+                  status: 503,
+                  headers: { "Retry-After": seconds, "content-type": "text/html" },
+                  body: "<html>maintenance</html>",
+                  times: 1
+                }
+              ]
+            })
+            const cut = yield* world.run(["sync", "customers", "orders"])
+            assert.strictEqual(cut.code, 5, cut.stdout + cut.stderr)
+            yield* world.control("DELETE", "/faults")
+            const [row] = yield* world.query<{ seconds: number }>(
+              "select extract(epoch from held_until - tributary.now())::float8 as seconds from tributary.budgets"
+            )
+            assert.isAbove(row!.seconds, 0)
+            assert.isAtMost(row!.seconds, 60)
+
+            const held = yield* world.run(["sync", "orders"])
+            assert.strictEqual(held.code, 5)
+            const told = /GET \/customers was answered 503 by something between here and the service/
+            assert.match(held.stdout + held.stderr, told)
+            assert.match(held.stdout + held.stderr, /tributary budget release/)
+            assert.notInclude(held.stdout + held.stderr, "429")
+            const shown = yield* world.run(["budget"])
+            assert.match(shown.stdout, told)
+            assert.match(shown.stdout, /nothing is sent until/)
+            const json = JSON.parse((yield* world.run(["budget", "--json"])).stdout) as {
+              companies: Array<{ budget: { heldBy: { origin: string; status: number } } }>
+            }
+            assert.deepInclude(json.companies[0]!.budget.heldBy, { origin: "intermediary", status: 503 })
+            assert.match((yield* world.run(["status"])).stdout, told)
+
+            assert.match((yield* world.run(["budget", "release"])).stdout, /released/)
+            const again = yield* world.run(["sync", "customers", "orders"])
+            assert.strictEqual(again.code, 0, again.stdout + again.stderr)
+          }
+        })
+      ),
+    { timeout: 120_000 }
+  )
+})

@@ -1,0 +1,123 @@
+/**
+ * A warehouse whose tables, settings or source change between two commands: the next sync makes it equal to the source,
+ * or ends with code 2 and says what to do.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { startReference } from "../../support/reference.ts"
+import { makeWorld } from "../../support/world.ts"
+
+const resources = ["orders", "customers", "salesmen"]
+const yaml = (datasets = "", more = "") =>
+  `budget: { requests_per_minute: unlimited }\n${datasets}\n` +
+  `companies: [{ name: main, token_env: SERVICE_API_TOKEN, resources: [${resources.join(", ")}] }]\n${more}\n`
+
+describe("a warehouse that is not the one of the last sync", () => {
+  it.live(
+    "becomes equal to the source, or nothing is written",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+          world.configure(yaml())
+          const ok = Effect.fnUntraced(function* (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) {
+            const ended = yield* world.run(args, env)
+            assert.strictEqual(ended.code, 0, `${args.join(" ")}: ${ended.stdout}${ended.stderr}`)
+            return `${ended.stdout}${ended.stderr}`
+          })
+          const syncAndVerify = Effect.fnUntraced(function* (env?: Readonly<Record<string, string>>) {
+            const told = yield* ok(["sync"], env)
+            yield* ok(["verify"], env)
+            return told
+          })
+          yield* syncAndVerify()
+          assert.match(yield* ok(["sync"]), /nothing new/)
+
+          yield* world.query("drop table erp.orders cascade")
+          assert.match(yield* syncAndVerify(), /orders: read in full: .*another table/)
+          yield* world.query("truncate erp.customers")
+          assert.match(yield* syncAndVerify(), /customers: read in full: .*truncated/)
+
+          // By hand: verify sees it, a full scan puts it right; a stamp in the future is told, and never taken for equal.
+          yield* world.query("update erp.customers set name = 'by hand' where id = (select min(id) from erp.customers)")
+          assert.strictEqual((yield* world.run(["verify"])).code, 4)
+          yield* ok(["sync", "--full"])
+          yield* ok(["verify"])
+          yield* world.query(
+            `update erp.customers set name = 'by hand', lastchangedate = '2199-01-01' where id = (select min(id) from erp.customers)`
+          )
+          const future = yield* world.run(["sync", "--full"])
+          assert.strictEqual(future.code, 4, future.stderr)
+          assert.match(future.stderr, /older version than the warehouse holds.*--accept-restored/)
+          assert.strictEqual((yield* world.run(["verify"])).code, 4)
+          yield* ok(["sync", "--accept-restored"])
+          yield* ok(["verify"])
+
+          world.configure(yaml("", "sync: { custom_fields: true }"))
+          assert.match(yield* syncAndVerify(), /custom_fields changed from false to true/)
+
+          world.configure(
+            yaml("warehouse: { current: erp_prod, history: erp_prod_history }", "sync: { custom_fields: true }")
+          )
+          yield* syncAndVerify()
+          const [moved] = yield* world.query<{ rows: number }>("select count(*)::int as rows from erp_prod.orders")
+          assert.isAbove(moved!.rows, 10)
+
+          // Another installation under another address, with the same number of company.
+          const other = yield* Effect.acquireRelease(
+            Effect.promise(() => startReference(["--data", "demo", "--seed", "77"])),
+            (server) => Effect.promise(() => server.stop())
+          )
+          yield* Effect.promise(() => other.control("PUT", "/limits", { requestsPerMinute: 1_000_000 }))
+          yield* Effect.promise(() =>
+            other.control("POST", "/remove", { company: 1, resource: "customers", id: 1 }).catch(() => undefined)
+          )
+          const token = yield* Effect.promise(() => other.token(1))
+          const there = { SERVICE_API_URL: other.baseUrl, SERVICE_API_TOKEN: token }
+          const before = yield* world.query("select * from erp_prod.customers order by id")
+          for (const args of [["sync"], ["sync", "--full"], ["backfill", "customers"], ["verify", "--repair"]]) {
+            const refused = yield* world.run(args, there)
+            assert.strictEqual(refused.code, 2, `${args.join(" ")}: ${refused.stdout}${refused.stderr}`)
+            assert.match(refused.stdout + refused.stderr, /another source: .*nothing was written/)
+            assert.match(refused.stdout + refused.stderr, /--accept-new-source/)
+          }
+          assert.deepStrictEqual([...(yield* world.query("select * from erp_prod.customers order by id"))], [...before])
+          yield* ok(["sync", "--accept-new-source"], there)
+          yield* ok(["verify"], there)
+          yield* syncAndVerify(there)
+          const back = yield* world.run(["sync"])
+          assert.strictEqual(back.code, 2, "the earlier source is the other one now")
+
+          // The same address, and a token of another company.
+          const second = yield* Effect.promise(() => other.token(2))
+          const number = yield* world.run(["sync"], { ...there, SERVICE_API_TOKEN: second })
+          assert.strictEqual(number.code, 2, number.stdout)
+          assert.match(number.stderr, /had the number 1, and its token is now of company 2/)
+          const numbers = yield* world.query<{ id: string }>("select company_id::text as id from tributary.companies")
+          assert.deepStrictEqual([...numbers], [{ id: "1" }])
+
+          // The control plane comes back from a dump: its outbox may have forgotten what was sent.
+          yield* world.query("create table public.copied (like tributary.installation including all)")
+          yield* world.query("insert into public.copied select * from tributary.installation")
+          yield* world.query("drop table tributary.installation")
+          yield* world.query("alter table public.copied set schema tributary")
+          yield* world.query("alter table tributary.copied rename to installation")
+          yield* world.query(
+            `insert into tributary.outbox (company, resource, operation, record)
+             values ('main', 'salesmen', 'create', '{"externalid": "held-1", "name": "Held"}')`
+          )
+          const held = yield* world.run(["push", "retry", "salesmen"], there)
+          assert.strictEqual(held.code, 2, held.stdout + held.stderr)
+          assert.match(held.stderr, /Pushes are held: the database was restored or copied/)
+          assert.match(yield* ok(["status"], there), /Pushes are held/)
+          const [waiting] = yield* world.query<{ state: string }>("select state from tributary.outbox")
+          assert.strictEqual(waiting!.state, "waiting")
+          assert.match(yield* ok(["push", "release"], there), /Pushes go on/)
+          yield* ok(["push", "retry", "salesmen"], there)
+          const [sent] = yield* world.query<{ state: string }>("select state from tributary.outbox")
+          assert.strictEqual(sent!.state, "done")
+        })
+      ),
+    { timeout: 300_000 }
+  )
+})

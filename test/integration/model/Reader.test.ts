@@ -1,0 +1,229 @@
+/**
+ * SQL that a person wrote, on a real Postgres whose owner is a superuser: what it may not do is refused, by Postgres.
+ */
+import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, layer, type Vitest } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Stream from "effect/Stream"
+import * as SqlClient from "effect/sql/SqlClient"
+import { read } from "../../../src/cli/query.ts"
+import * as Grants from "../../../src/model/Grants.ts"
+import * as Reader from "../../../src/model/Reader.ts"
+import { datasetsDefault } from "../../../src/model/Table.ts"
+import { query } from "../../../src/postgres/Connection.ts"
+import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import * as Select from "../../../src/push/Select.ts"
+import { layerSql } from "../../support/postgres.ts"
+
+const root = Effect.acquireRelease(
+  Effect.sync(() => {
+    const path = mkdtempSync(join(tmpdir(), "tributary-reader-"))
+    // As root, the server runs as another user, who has to pass.
+    chmodSync(path, 0o755)
+    return path
+  }),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+)
+
+const filled = Layer.effectDiscard(
+  Effect.gen(function* () {
+    yield* Migrations.migrate()
+    const sql = yield* SqlClient.SqlClient
+    for (const name of ["erp", "erp_history", "erp_models"]) yield* sql.unsafe(`create schema ${name}`)
+    yield* sql.unsafe("create table erp.orders as select id, 'order ' || id as name from generate_series(1, 50) as id")
+    yield* sql.unsafe("create function erp.remove() returns int language sql as 'delete from erp.orders; select 1'")
+    yield* sql.unsafe(
+      "create function erp.lift() returns text language sql security definer as $$ select pg_read_file('PG_VERSION') $$"
+    )
+    yield* sql.unsafe("revoke execute on function erp.lift() from public")
+  })
+)
+
+const embedded = filled.pipe(
+  Layer.provideMerge(sqlLayer),
+  Layer.provideMerge(
+    Layer.unwrap(
+      Effect.map(root, (path) => Database.layerEmbedded({ root: join(path, "pg"), port: 0, durable: false }))
+    )
+  )
+)
+
+/** Their names only look like secrets: places where a scan goes on. */
+const harmless = ["checkpoints.scan_token"]
+
+/** A superuser's DATABASE_URL, as the Postgres of a container has it. */
+const superuser = filled.pipe(Layer.provideMerge(layerSql))
+
+const fingerprint = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql.unsafe(
+    `select (select count(*)::int from erp.orders) as orders, (select count(*)::int from pg_class) as relations,
+            (select count(*)::int from pg_largeobject_metadata) as objects, (select count(*)::int from pg_roles) as roles`
+  )
+})
+
+const marker = join(tmpdir(), `tributary-reader-${process.pid}`)
+
+const refused: ReadonlyArray<readonly [statement: string, problem: RegExp]> = [
+  ["commit; delete from erp.orders", /query runs one statement that reads .*syntax error at or near "commit"/],
+  ["rollback; delete from erp.orders; select 1", /one statement that reads/],
+  ["select 1; delete from erp.orders", /cannot insert multiple commands|one statement that reads/],
+  ["explain select 1; delete from erp.orders", /cannot insert multiple commands|one statement that reads/],
+  ["delete from erp.orders", /one statement that reads/],
+  [`copy (select 1) to program 'touch ${marker}'`, /one statement that reads/],
+  [`copy erp.orders from program 'touch ${marker}'`, /one statement that reads/],
+  ["set transaction read write", /one statement that reads/],
+  ["do $$ begin delete from erp.orders; end $$", /one statement that reads/],
+  ["explain analyze delete from erp.orders", /read-only transaction|permission denied/],
+  ["explain analyze create table erp.mine as select 1", /read-only transaction|permission denied/],
+  ["with gone as (delete from erp.orders returning id) select * from gone", /data-modifying|read-only/],
+  ["select 1 into erp.mine", /SELECT INTO|INTO/],
+  ["select * from erp.orders for update", /read-only|permission denied/],
+  ["select pg_read_file('/etc/passwd')", /permission denied/],
+  ["select pg_read_binary_file('PG_VERSION')", /permission denied/],
+  ["select pg_ls_dir('.')", /permission denied/],
+  ["select pg_reload_conf()", /permission denied/],
+  ["select lo_import('/etc/passwd')", /permission denied|read-only/],
+  ["select lo_create(0)", /read-only/],
+  ["select erp.remove()", /read-only|permission denied/],
+  ["select erp.lift()", /permission denied/],
+  ["select set_config('transaction_read_only', 'off', false)", /read-write mode/],
+  ["select set_config('default_transaction_read_only', 'off', false), erp.remove()", /read-only|permission denied/],
+  ["select set_config('role', 'tributary', false)", /permission denied/],
+  ["select set_config('session_authorization', 'tributary', false)", /permission denied/],
+  ["select set_config('role', 'none', false), pg_read_file('PG_VERSION')", /permission denied/],
+  ["select query_to_xml('delete from erp.orders', true, true, '')", /not allowed|read-only|permission denied/],
+  [
+    "select set_config('role', 'none', false), query_to_xml('select * from tributary.webhook_secrets', true, true, '')",
+    /permission denied/
+  ],
+  ["select * from tributary.webhook_secrets", /permission denied/],
+  ["select key from tributary.push_calls", /permission denied/],
+  ["select rolpassword from pg_authid", /permission denied/],
+  ["select nextval('tributary.outbox_id_seq')", /permission denied|read-only/],
+  ["select tributary.hold_budget('x', 1000)", /permission denied|read-only|does not exist/],
+  ["select * from dblink('dbname=tributary', 'delete from erp.orders') as t(x text)", /does not exist/],
+  ["", /syntax error|one statement/]
+]
+
+const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
+  it.effect("what is not reading is refused, and changes nothing", () =>
+    Effect.gen(function* () {
+      const version = Number((yield* read("show server_version_num")).rows[0]?.[0])
+      const before = yield* fingerprint
+      for (const [statement, problem] of refused) {
+        // Before Postgres 16 it is not refused, but goes with the transaction.
+        if (version < 160_000 && statement.includes("lo_create")) continue
+        const error = yield* Effect.flip(read(statement))
+        assert.match(error.message, problem, statement)
+        assert.isFalse(error.isRetryable, statement)
+        assert.isFalse(error.message.includes("\n"), statement)
+      }
+      const pushed = yield* Effect.flip(Stream.runCollect(Select.read("select pg_read_file('/etc/passwd') as id")))
+      assert.match(pushed.message, /permission denied/)
+      assert.deepStrictEqual(yield* fingerprint, before)
+      assert.isFalse(existsSync(marker))
+    })
+  )
+
+  it.effect("the sessions of the program cannot be ended", () =>
+    Effect.gen(function* () {
+      const client = yield* (yield* Database).connect
+      const [row] = yield* query<{ pid: number }>(client, "ask", "select pg_backend_pid() as pid")
+      for (const name of ["pg_terminate_backend", "pg_cancel_backend"]) {
+        const error = yield* Effect.flip(read(`select ${name}(${row!.pid})`))
+        // Before Postgres 16 in other words.
+        assert.match(error.message, /permission denied|must be a superuser/)
+      }
+      yield* query(client, "ask", "select 1")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("the records and what is no secret of the control plane are read, also of tables made later", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const count = (from: string) => Effect.map(read(`select count(*) as n from ${from};`), ({ rows }) => rows[0]?.[0])
+      assert.strictEqual(yield* count("erp.orders"), "50")
+      assert.strictEqual(yield* count("tributary.runs"), "0")
+      yield* sql.unsafe("create table erp.later as select 1 as id")
+      yield* sql.unsafe("create view erp_models.more as select id from erp.later")
+      assert.strictEqual(yield* count("erp.later"), "1")
+      assert.strictEqual(yield* count("erp_models.more"), "1")
+      yield* sql.unsafe("drop table erp.later cascade")
+      assert.match((yield* read("explain select * from erp.orders")).rows[0]?.[0] ?? "", /Seq Scan on orders/)
+      assert.deepStrictEqual((yield* read("show transaction_read_only")).rows, [["on"]])
+      assert.deepStrictEqual((yield* read("show statement_timeout")).rows, [["1min"]])
+      assert.deepStrictEqual((yield* read("values (1.10, null)")).rows, [["1.10", null]])
+      assert.deepStrictEqual((yield* read("with one as (select 1 as id, 2 as id) select * from one -- end;")).rows, [
+        ["1", "2"]
+      ])
+      const pushed = yield* Stream.runCollect(Select.read("select id from erp.orders order by id limit 1"))
+      assert.deepInclude([...pushed][0]!, { json: '{"id":1}' })
+    })
+  )
+
+  it.effect("no table that may hold a secret is among them", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* read("select 1")
+      const rows = yield* sql<{ name: string; isread: boolean; odd: string | null }>`
+        select c.relname::text as name, has_table_privilege('tributary_reader', c.oid, 'select') as isread,
+               (select string_agg(c.relname || '.' || attname, ',') from pg_attribute
+                 where attrelid = c.oid and attnum > 0
+                   and attname ~ '(secret|sealed|password|salt|hash|token|signing|^key$|_key$)') as odd
+          from pg_class c where c.relnamespace = 'tributary'::regnamespace and c.relkind in ('r', 'v')`
+      assert.isAbove(rows.length, 20)
+      for (const { name, isread, odd } of rows) {
+        assert.strictEqual(isread, !Grants.secretTables.includes(name), name)
+        const secrets = (odd?.split(",") ?? []).filter((column) => !harmless.includes(column))
+        assert.isTrue(!isread || secrets.length === 0, `${secrets.join(", ")}: add the table to Grants.secretTables`)
+      }
+    })
+  )
+}
+
+describe("SQL that a person wrote", () => {
+  layer(embedded, { excludeTestServices: true, timeout: "60 seconds" })("on the embedded server", (it) => {
+    behaves(it)
+
+    it.effect("cannot take the locks that a sync waits for", () =>
+      Effect.gen(function* () {
+        for (const name of ["pg_advisory_lock", "pg_try_advisory_lock", "pg_advisory_xact_lock_shared"]) {
+          const error = yield* Effect.flip(read(`select ${name}(1)`))
+          assert.match(error.message, /permission denied/, name)
+        }
+      })
+    )
+  })
+
+  layer(superuser, { excludeTestServices: true, timeout: "60 seconds" })(
+    "on a server of which we are superuser",
+    (it) => {
+      behaves(it)
+
+      it.effect("is not run where a superuser cannot lay down its rights", () =>
+        Effect.gen(function* () {
+          const { endpoint, describe: name } = yield* Database
+          const without = Database.of({
+            ...(yield* Database),
+            endpoint: { ...endpoint, password: Redacted.make("") },
+            describe: name
+          })
+          const error = yield* Effect.flip(Effect.provideService(read("select 1"), Database, without))
+          assert.match(error.message, /superuser without a password.*schema grants.*DATABASE_READER_URL/)
+          const { host, port, user, password, database } = endpoint
+          const url = Redacted.make(`postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`)
+          const named = yield* Effect.flip(
+            Effect.provideService(read("select 1"), Reader.ReaderOptions, { url, datasets: datasetsDefault })
+          )
+          assert.match(named.message, /DATABASE_READER_URL names a superuser/)
+        })
+      )
+    }
+  )
+})

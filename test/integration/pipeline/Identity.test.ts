@@ -1,0 +1,401 @@
+/**
+ * What a checkpoint belongs to: a cursor is used only for the table that it filled, from the source that gave it, under
+ * the settings that shaped the rows.
+ */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SourceDescription } from "../../../src/connector/Connector.ts"
+import { type Datasets, tableOf } from "../../../src/model/Table.ts"
+import { readRecords } from "../../../src/pipeline/ReadRecords.ts"
+import { sync } from "../../../src/pipeline/Sync.ts"
+import { codeOf } from "../../../src/cli/Exit.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { record, scripted, things, tiny } from "../../support/tiny.ts"
+
+const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+
+const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
+
+/** A source in memory: a list of what changed at or after the cursor, or of everything. */
+const makeSource = (companyId: bigint) => {
+  const rows = new Map<number, { readonly name: string; readonly second: number }>()
+  let second = 0
+  const put = (id: number, name: string) => rows.set(id, { name, second: (second += 1_000) })
+  const source = scripted(companyId, ({ since }) => ({
+    records: [...rows]
+      .filter((row) => since === null || at(row[1].second) >= since)
+      .map(([id, row]) =>
+        record(things, { id: String(id), name: row.name, lastchangedate: at(row.second) }, { customFields: "{}" })
+      ),
+    syncedThrough: at((second += 1_000)),
+    next: null
+  }))
+  return { rows, put, source }
+}
+
+let companies = 0n
+
+interface Options {
+  readonly datasets?: Datasets
+  readonly full?: boolean
+  readonly description?: SourceDescription
+  readonly generation?: number
+  readonly name?: string
+}
+
+const erp: Datasets = { current: "erp", history: "erp_history" }
+
+/** A company with ten records that has been synced once. */
+const synced = Effect.fnUntraced(function* (first: Options = {}) {
+  const companyId = (companies += 1n)
+  const { rows, put, source } = makeSource(companyId)
+  for (let id = 1; id <= 10; id += 1) put(id, `thing ${id}`)
+  const connectorOf = (options: Options) => ({
+    ...source.connector,
+    catalogue: options.generation === undefined ? tiny : { ...tiny, generation: options.generation },
+    ...(options.description === undefined ? {} : { source: options.description })
+  })
+  const run = (options: Options = {}) =>
+    sync({
+      companies: [{ name: "one", connector: connectorOf(options), resources: [things] }],
+      datasets: options.datasets ?? erp,
+      full: options.full ?? false,
+      acceptsOlderCatalogue: options.full ?? false,
+      acceptDeletions: false,
+      concurrency: 1,
+      batchRecordsMax: 100
+    })
+  /** The warehouse has exactly the source's rows. */
+  const assertEqual = Effect.fnUntraced(function* (dataset = "erp") {
+    const found = yield* execute<{ id: string; name: string }>(
+      `select id::text, name from ${dataset}.things t where _company_id = ${companyId} and _deleted_at is null order by t.id`
+    )
+    const expected = [...rows].sort(([a], [b]) => a - b).map(([id, { name }]) => ({ id: String(id), name }))
+    assert.deepStrictEqual([...found], expected)
+  })
+  const checked = Effect.fnUntraced(function* (options: Options = {}) {
+    const report = yield* run(options)
+    const [outcome] = report.companies[0]!.outcomes
+    assert.strictEqual(codeOf(report), 0, JSON.stringify(outcome!.failure ?? outcome!.notes))
+    yield* assertEqual(options.datasets?.current)
+    return outcome!
+  })
+  yield* checked(first)
+  return { companyId, rows, put, source, run, checked, connectorOf, assertEqual }
+})
+
+const execute = <Row extends object>(statement: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(statement))
+
+const copyOf = (table: string, copy: string) => execute(`create table ${copy} as select * from ${table}`)
+
+/** As a restore of a dump of the table does it: dropped, created, filled. */
+const restore = Effect.fnUntraced(function* (table: string, copy: string) {
+  yield* execute(`create table ${copy}_new (like ${table} including all)`)
+  yield* execute(`insert into ${copy}_new select * from ${copy}`)
+  yield* execute(`drop table ${table} cascade`)
+  yield* execute(`alter table ${copy}_new set schema ${table.split(".")[0]!}`)
+  yield* execute(`alter table ${table.split(".")[0]!}.${copy.split(".")[1]!}_new rename to ${table.split(".")[1]!}`)
+  yield* execute(`drop table ${copy}`)
+})
+
+describe("a checkpoint", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+    it.effect("reads what changed only, as long as nothing differs", () =>
+      Effect.gen(function* () {
+        const { put, checked } = yield* synced()
+        put(3, "changed")
+        assert.strictEqual((yield* checked()).kind, "incremental")
+      })
+    )
+
+    it.effect("does not speak for a table that was dropped, and versions go on where the history ended", () =>
+      Effect.gen(function* () {
+        const { companyId, put, checked } = yield* synced()
+        put(3, "second")
+        yield* checked()
+        yield* execute("drop table erp.things cascade")
+        const outcome = yield* checked()
+        assert.strictEqual(outcome.kind, "full")
+        assert.match(outcome.notes.join(), /another table/)
+        put(3, "third")
+        assert.strictEqual((yield* checked()).kind, "incremental")
+        const versions = yield* execute<{ version: string; name: string }>(
+          `select _version::text as version, record ->> 'name' as name from erp_history.things
+            where _company_id = ${companyId} and id = 3 order by _version`
+        )
+        assert.deepStrictEqual(
+          versions.map(({ version, name }) => `${version} ${name}`),
+          ["1 thing 3", "2 second", "3 third"]
+        )
+      })
+    )
+
+    it.effect("does not speak for a table that was truncated", () =>
+      Effect.gen(function* () {
+        const { put, checked } = yield* synced()
+        put(3, "second")
+        yield* checked()
+        yield* execute("truncate erp.things")
+        const outcome = yield* checked()
+        assert.match(outcome.notes.join(), /truncated/)
+        put(3, "third")
+        yield* checked()
+      })
+    )
+
+    it.effect("does not speak for another dataset, nor for the first one after that", () =>
+      Effect.gen(function* () {
+        const { put, checked } = yield* synced()
+        const datasets = { current: "erp_prod", history: "erp_prod_history" }
+        assert.strictEqual((yield* checked({ datasets })).kind, "full")
+        put(4, "changed")
+        assert.strictEqual((yield* checked({ datasets })).kind, "incremental")
+        assert.strictEqual((yield* checked()).kind, "full")
+      })
+    )
+
+    it.effect("a table restored from an older copy becomes equal, its rows with later versions", () =>
+      Effect.gen(function* () {
+        const { companyId, rows, put, checked } = yield* synced()
+        yield* copyOf("erp.things", "public.older")
+        put(3, "second")
+        put(11, "new since")
+        rows.delete(5)
+        yield* checked({ full: true })
+        put(3, "third")
+        yield* checked()
+        yield* restore("erp.things", "public.older")
+        yield* checked()
+        put(3, "fourth")
+        yield* checked()
+        const versions = yield* execute<{ name: string }>(
+          `select record ->> 'name' as name from erp_history.things where _company_id = ${companyId} and id = 3 order by _version`
+        )
+        assert.deepStrictEqual(
+          versions.map(({ name }) => name),
+          ["thing 3", "second", "thing 3", "third", "fourth"]
+        )
+      })
+    )
+
+    it.effect("a checkpoint restored from an older copy reads every record", () =>
+      Effect.gen(function* () {
+        const { put, checked } = yield* synced()
+        yield* copyOf("tributary.checkpoints", "public.older")
+        put(3, "second")
+        yield* checked()
+        yield* restore("tributary.checkpoints", "public.older")
+        const outcome = yield* checked()
+        assert.match(outcome.notes.join(), /restored or copied/)
+        assert.strictEqual((yield* checked()).kind, "incremental")
+      })
+    )
+
+    it.effect("a changed setting reads every record once, and says which", () =>
+      Effect.gen(function* () {
+        const description = (custom: string) => ({ address: "https://one/api", settings: { custom_fields: custom } })
+        const { checked } = yield* synced({ description: description("false") })
+        const outcome = yield* checked({ description: description("true") })
+        assert.strictEqual(outcome.kind, "full")
+        assert.match(outcome.notes.join(), /custom_fields changed from false to true/)
+        assert.strictEqual((yield* checked({ description: description("true") })).kind, "incremental")
+      })
+    )
+
+    it.effect("what a program without this check has written is read again, in whichever lane it wrote", () =>
+      Effect.gen(function* () {
+        const { companyId, checked } = yield* synced()
+        yield* execute(
+          `insert into tributary.checkpoints (company_id, resource, lane, fence, updated_at)
+           values (${companyId}, 'things', 'records', 1, tributary.now())`
+        )
+        const outcome = yield* checked()
+        assert.strictEqual(outcome.kind, "full")
+        assert.match(outcome.notes.join(), /an earlier version of this program/)
+        const [row] = yield* execute<{ fence: bigint; identity_fence: bigint }>(
+          `select fence, identity_fence from tributary.checkpoints where company_id = ${companyId} and lane = 'records'`
+        )
+        assert.deepStrictEqual([row!.fence, row!.identity_fence], [2n, 2n], "whoever held the lane is fenced off")
+        assert.strictEqual((yield* checked()).kind, "incremental")
+        yield* execute(
+          `update tributary.checkpoints set fence = fence + 1 where company_id = ${companyId} and lane = 'live'`
+        )
+        assert.strictEqual((yield* checked()).kind, "full")
+        assert.strictEqual((yield* checked()).kind, "incremental")
+      })
+    )
+
+    it.effect("an upgraded installation reads every record once", () =>
+      Effect.gen(function* () {
+        const { companyId, checked } = yield* synced()
+        yield* execute(
+          `update tributary.checkpoints set identity_fence = null, table_identity = null, shape = null where company_id = ${companyId}`
+        )
+        assert.strictEqual((yield* checked()).kind, "full")
+        assert.strictEqual((yield* checked()).kind, "incremental")
+      })
+    )
+
+    it.effect("a run whose table is truncated under it begins again, and ends equal", () =>
+      Effect.gen(function* () {
+        const { rows, source, checked } = yield* synced()
+        const listed = source.script
+        let pages = 0
+        source.script = (request) => {
+          const all = listed({ ...request, token: null })
+          const start = request.token === null ? 0 : Number(request.token)
+          pages += 1
+          return {
+            ...all,
+            records: all.records.slice(start, start + 5),
+            next: start + 5 < all.records.length ? String(start + 5) : null
+          }
+        }
+        const { page } = source.connector
+        let isTruncated = false
+        const truncating = {
+          ...source.connector,
+          page: (request: Parameters<typeof page>[0]) =>
+            Effect.tap(page(request), () =>
+              request.token === null || isTruncated
+                ? Effect.void
+                : Effect.suspend(() => {
+                    isTruncated = true
+                    return Effect.orDie(execute("truncate erp.things")).pipe(
+                      Effect.provideService(SqlClient.SqlClient, sql)
+                    )
+                  })
+            )
+        }
+        const sql = yield* SqlClient.SqlClient
+        const report = yield* sync({
+          companies: [{ name: "one", connector: truncating, resources: [things] }],
+          datasets: erp,
+          full: true,
+          acceptDeletions: false,
+          concurrency: 1,
+          batchRecordsMax: 1
+        })
+        assert.isTrue(isTruncated)
+        assert.strictEqual(codeOf(report), 0, JSON.stringify(report.companies[0]!.failure))
+        assert.strictEqual(report.companies[0]!.outcomes[0]!.failure, null)
+        assert.isAbove(pages, rows.size / 5)
+        yield* checked()
+      })
+    )
+
+    it.effect("a clock that was set back is told, and rows from its future lose to every read", () =>
+      Effect.gen(function* () {
+        const { companyId, rows, put, checked } = yield* synced()
+        const later = yield* synced()
+        const nowIs = (expression: string) =>
+          execute(
+            `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select ${expression}'`
+          )
+        yield* Effect.gen(function* () {
+          yield* nowIs("clock_timestamp() - interval ''1 hour''")
+          // Another content under the same stamp, so that the time of the reads decides.
+          rows.set(3, { ...rows.get(3)!, name: "after the clock was set back" })
+          rows.delete(4)
+          put(5, "changed")
+          const outcome = yield* checked()
+          assert.match(outcome.notes.join(), /clock is 3600 s behind its last landing/)
+          assert.strictEqual((yield* checked()).kind, "incremental")
+          const [row] = yield* execute<{ future: number }>(
+            `select count(*)::int as future from tributary.checkpoints where company_id = ${companyId} and updated_at > tributary.now()`
+          )
+          assert.strictEqual(row!.future, 0)
+        }).pipe(Effect.ensuring(Effect.orDie(nowIs("clock_timestamp()"))))
+        // Set right again: what was read meanwhile is older than any read from now on.
+        rows.set(3, { ...rows.get(3)!, name: "after it was set right" })
+        yield* checked({ full: true })
+        yield* later.checked()
+      })
+    )
+
+    it.effect("a clock that is set back while a run reads makes it begin again", () =>
+      Effect.gen(function* () {
+        const { rows, source, connectorOf, assertEqual } = yield* synced()
+        const nowIs = (expression: string) =>
+          execute(
+            `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select ${expression}'`
+          )
+        const sql = yield* SqlClient.SqlClient
+        rows.set(3, { ...rows.get(3)!, name: "changed" })
+        const { page } = source.connector
+        const connector = {
+          ...connectorOf({}),
+          page: (request: Parameters<typeof page>[0]) =>
+            Effect.tap(page(request), () =>
+              Effect.orDie(nowIs("clock_timestamp() - interval ''1 hour''")).pipe(
+                Effect.provideService(SqlClient.SqlClient, sql)
+              )
+            )
+        }
+        const report = yield* sync({
+          companies: [{ name: "one", connector, resources: [things] }],
+          datasets: erp,
+          full: true,
+          acceptDeletions: false,
+          concurrency: 1,
+          batchRecordsMax: 100
+        }).pipe(Effect.ensuring(Effect.orDie(nowIs("clock_timestamp()"))))
+        assert.strictEqual(codeOf(report), 0, JSON.stringify(report.companies[0]!.outcomes[0]!.failure))
+        yield* assertEqual()
+      })
+    )
+
+    it.effect("an older catalogue refuses rows of a newer one, unless everything is read again on purpose", () =>
+      Effect.gen(function* () {
+        const { run, checked } = yield* synced({ generation: 2 })
+        const report = yield* run({ generation: 1 })
+        assert.strictEqual(codeOf(report), 2)
+        const { failure } = report.companies[0]!.outcomes[0]!
+        assert.match(
+          `${failure!.message}; ${failure!.remedy}`,
+          /generation 2.*upgrade this program.*sync things --full/
+        )
+        assert.strictEqual((yield* checked({ generation: 2 })).kind, "incremental")
+        assert.strictEqual((yield* checked({ generation: 1, full: true })).kind, "full")
+        assert.strictEqual((yield* checked({ generation: 1 })).kind, "incremental")
+        assert.strictEqual((yield* checked({ generation: 2 })).kind, "full")
+      })
+    )
+
+    it.effect("another source is refused in every lane before anything is written", () =>
+      Effect.gen(function* () {
+        const here = { address: "https://one/api", settings: {} }
+        const there = { address: "https://two/api", settings: {} }
+        const { companyId, run, put, connectorOf, checked, assertEqual } = yield* synced({ description: here })
+        yield* assertEqual()
+        const before = yield* execute(`select * from tributary.checkpoints where company_id = ${companyId}`)
+        put(3, "of the other source")
+        const report = yield* run({ description: there })
+        assert.strictEqual(codeOf(report), 2)
+        const { failure } = report.companies[0]!.outcomes[0]!
+        assert.match(failure!.message, /https:\/\/one\/api.*https:\/\/two\/api/)
+        assert.match(failure!.remedy, /--accept-new-source/)
+        const single = yield* readRecords({
+          companyId,
+          connector: {
+            ...connectorOf({ description: there }),
+            get: () => Effect.die("never lands")
+          },
+          table: tableOf(things),
+          ids: [],
+          authority: "source"
+        })
+        assert.strictEqual(single.failure!.kind, "SourceChanged")
+        assert.deepStrictEqual(
+          [...(yield* execute(`select * from tributary.checkpoints where company_id = ${companyId}`))],
+          [...before]
+        )
+        assert.strictEqual((yield* checked({ description: here })).kind, "incremental")
+      })
+    )
+  })
+})

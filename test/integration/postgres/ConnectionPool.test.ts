@@ -1,0 +1,169 @@
+/** Connections within a budget: how many, for whom next, and what a lost one costs. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Latch } from "effect"
+import { query } from "../../../src/postgres/Connection.ts"
+import { budgetOf, connectionsMin } from "../../../src/postgres/ConnectionBudget.ts"
+import * as ConnectionPool from "../../../src/postgres/ConnectionPool.ts"
+import { Database } from "../../../src/postgres/Database.ts"
+import { layerDatabase, otherProcess } from "../../support/postgres.ts"
+import { until } from "../../support/until.ts"
+
+describe("the budget", () => {
+  it("is a third of the server, with room for other clients", () => {
+    const { connections, ordinary, landings } = budgetOf(97, null)
+    assert.deepStrictEqual({ connections, ordinary, landings }, { connections: 28, ordinary: 8, landings: 16 })
+    assert.isAtMost(budgetOf(60, null).connections, 20)
+    for (const allowed of [1, 5, 17, 25]) {
+      const small = budgetOf(allowed, null)
+      assert.strictEqual(small.connections, connectionsMin)
+      assert.isAtLeast(Math.min(small.ordinary, small.landings), 2)
+    }
+  })
+
+  it("follows its setting", () => {
+    assert.strictEqual(budgetOf(97, 12).connections, 12)
+    assert.strictEqual(budgetOf(17, 20).connections, 20)
+    assert.strictEqual(budgetOf(1000, 1000).connections, 28)
+  })
+})
+
+const urgency = (party: string, dueAt: number, of = 1): ConnectionPool.Urgency => ({ class: of, party, dueAt })
+
+layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("connections", (it) => {
+  const pool = (capacity: number) =>
+    Effect.flatMap(Database, ({ connect }) => ConnectionPool.make({ connect, capacity: () => capacity }))
+
+  /** Has the only connection taken while all of these come; answers the order in which they were served. */
+  const order = Effect.fnUntraced(function* (comers: ReadonlyArray<readonly [string, ConnectionPool.Urgency]>) {
+    const { use, stats } = yield* pool(1)
+    const held = yield* Deferred.make<void>()
+    const served: Array<string> = []
+    const first = yield* Effect.forkScoped(use(urgency("first", 0), () => Deferred.await(held)))
+    yield* until("lent", Effect.sync(stats), ({ lent }) => lent === 1)
+    const fibers: Array<Fiber.Fiber<unknown, unknown>> = []
+    for (const [at, [name, of]] of comers.entries()) {
+      fibers.push(yield* Effect.forkScoped(use(of, () => Effect.sync(() => served.push(name)))))
+      yield* until("waiting", Effect.sync(stats), ({ waiting }) => waiting === at + 1)
+    }
+    yield* Deferred.succeed(held, undefined)
+    yield* Fiber.join(first)
+    for (const fiber of fibers) yield* Fiber.join(fiber)
+    return served
+  })
+
+  it.effect("go by class, then to what is due first", () =>
+    Effect.gen(function* () {
+      const served = yield* order([
+        ["backfill", urgency("a", 1, 2)],
+        ["late", urgency("a", 20)],
+        ["due", urgency("b", 10)],
+        ["event", urgency("c", 99, 0)]
+      ])
+      // Each fourth goes to the longest wait; the connection of the test was the first.
+      assert.deepStrictEqual(served, ["event", "due", "backfill", "late"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("never leave a waiter without one, however many come that are more urgent", () =>
+    Effect.gen(function* () {
+      const { use, stats } = yield* pool(1)
+      let urgent = 0
+      const stream = Effect.forever(
+        use(urgency("busy", 0, 0), (client) =>
+          Effect.tap(query(client, "work", "select 1"), () => Effect.sync(() => (urgent += 1)))
+        )
+      )
+      for (let at = 0; at < 3; at += 1) yield* Effect.forkScoped(stream)
+      yield* until("waiting", Effect.sync(stats), ({ waiting }) => waiting >= 2)
+      yield* use(urgency("patient", Number.POSITIVE_INFINITY, 2), () => Effect.void).pipe(Effect.timeout("5 seconds"))
+      assert.isAbove(urgent, 0)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("are no more than the capacity, and reused", () =>
+    Effect.gen(function* () {
+      const { use, stats } = yield* pool(3)
+      let most = 0
+      const pids = yield* Effect.forEach(
+        Array.from({ length: 30 }, (_, at) => at),
+        (at) =>
+          use(urgency(String(at % 5), at), (client) =>
+            Effect.map(query<{ pid: number }>(client, "look", "select pg_backend_pid() as pid"), ([row]) => {
+              most = Math.max(most, stats().lent)
+              return row!.pid
+            })
+          ),
+        { concurrency: "unbounded" }
+      )
+      assert.isAtMost(most, 3)
+      assert.isAtMost(new Set(pids).size, 3)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("whose work was interrupted are rolled back and not lent again", () =>
+    Effect.gen(function* () {
+      const { use } = yield* pool(1)
+      const begun = Latch.makeUnsafe()
+      const pidOf = (client: Parameters<Parameters<typeof use>[1]>[0]) =>
+        Effect.map(
+          query<{ pid: number; open: boolean }>(client, "look", "select pg_backend_pid() as pid"),
+          ([row]) => row!.pid
+        )
+      let before = 0
+      const fiber = yield* Effect.forkScoped(
+        use(urgency("a", 0), (client) =>
+          Effect.gen(function* () {
+            before = yield* pidOf(client)
+            yield* query(client, "begin", "begin")
+            yield* begun.open
+            return yield* Effect.never
+          })
+        )
+      )
+      yield* begun.await
+      yield* Fiber.interrupt(fiber)
+      assert.notStrictEqual(yield* use(urgency("a", 0), pidOf), before)
+    }).pipe(Effect.scoped)
+  )
+})
+
+layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("locks", (it) => {
+  it.effect("exclude the process itself and other processes, until their scope ends", () =>
+    Effect.gen(function* () {
+      const { locks } = yield* Database
+      const other = (yield* otherProcess).locks
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          assert.isTrue(yield* locks.tryLock("one"))
+          assert.isFalse(yield* Effect.scoped(locks.tryLock("one")), "the same process")
+          assert.isFalse(yield* Effect.scoped(other.tryLock("one")), "another process")
+          assert.isTrue(yield* Effect.scoped(other.tryLock("two")))
+        })
+      )
+      assert.isTrue(yield* Effect.scoped(other.tryLock("one")), "it was given back")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("are taken again where their connection was lost", () =>
+    Effect.gen(function* () {
+      const database = yield* Database
+      const { locks } = database
+      const other = (yield* otherProcess).locks
+      const client = yield* database.connect
+      assert.isTrue(yield* locks.tryLock("kept"))
+      yield* query(
+        client,
+        "end the session",
+        `select pg_terminate_backend(pid, 5000) from pg_locks
+          where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`
+      )
+      yield* until(
+        "taken again",
+        Effect.andThen(locks.restore, Effect.exit(Effect.scoped(other.tryLock("kept")))),
+        (exit) => Exit.isSuccess(exit) && !exit.value
+      )
+      assert.isTrue(locks.has("kept"))
+      assert.isFalse(yield* Effect.scoped(other.tryLock("kept")))
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,195 @@
+/**
+ * Changes of tables that others use: who is kept waiting, for how long, and what is said.
+ */
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Logger, type Scope } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type pg from "pg"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { connect, query } from "../../../src/postgres/Connection.ts"
+import { Database, DatabaseError } from "../../../src/postgres/Database.ts"
+import { folderDefault, migrate } from "../../../src/postgres/Migrations.ts"
+import { layerSql } from "../../support/postgres.ts"
+
+const run = <A, E>(test: Effect.Effect<A, E, Database | SqlClient | Scope.Scope>) =>
+  test.pipe(Effect.scoped, Effect.provide(layerSql))
+
+const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-locks-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+)
+
+/** The migrations of this package up to a number. */
+const until = (last: string) =>
+  Effect.tap(folder, (path) =>
+    Effect.sync(() => {
+      for (const file of readdirSync(folderDefault)) {
+        if (file.slice(0, 4) <= last) cpSync(join(folderDefault, file), join(path, file))
+      }
+    })
+  )
+
+/** A session with an open transaction that has read this, as a dump has. */
+const reading = (statement: string) =>
+  Effect.gen(function* () {
+    const client = yield* connect(yield* Database)
+    const [row] = yield* query<{ pid: number }>(
+      client,
+      "read",
+      "begin; set application_name = 'nightly dump'; select pg_backend_pid() as pid"
+    )
+    yield* query(client, "read", statement)
+    return { client, pid: row!.pid }
+  })
+
+const end = (client: pg.Client) => query(client, "end", "commit")
+
+/** What is logged while it runs. */
+const logging = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ message }) => void lines.push(String(message)))
+    const fiber = yield* Effect.forkChild(Effect.provide(effect, Logger.layer([logger])))
+    return { lines, fiber }
+  })
+
+const blocked = (sql: SqlClient, pid: number) =>
+  sql<{ n: number }>`select count(*)::int as n from pg_stat_activity where ${pid} = any(pg_blocking_pids(pid))`.pipe(
+    Effect.flatMap(([row]) => (row!.n > 0 ? Effect.void : Effect.fail("not yet"))),
+    Effect.retry({ times: 10_000 })
+  )
+
+/** Runs a statement again and again; answers the longest time one took, in ms. */
+const longest = (statement: string, isOver: () => boolean) =>
+  Effect.gen(function* () {
+    const client = yield* connect(yield* Database)
+    let max = 0
+    while (!isOver()) {
+      const began = performance.now()
+      yield* query(client, "use", statement)
+      max = Math.max(max, performance.now() - began)
+      yield* Effect.sleep(10)
+    }
+    return max
+  }).pipe(Effect.scoped)
+
+const boundMs = 2_500
+
+describe.concurrent("a migration behind a reader", () => {
+  it.live("keeps others waiting for two seconds at most, and is done when the reader ends", () =>
+    run(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const before = yield* until("0007")
+        yield* migrate({ folder: before })
+        const reader = yield* reading("select * from tributary.gaps")
+        const { lines, fiber } = yield* logging(
+          migrate({ folder: yield* until("0008"), patience: { pause: "100 millis" } })
+        )
+        yield* blocked(sql, reader.pid)
+        let isOver = false
+        const others = yield* Effect.forkChild(
+          Effect.all(
+            [
+              "select count(*) from tributary.subscriptions",
+              "insert into tributary.gaps (company, resource, cause, detail, began_at, ended_at) values (gen_random_uuid()::text, 'orders', 'lost', '', now(), now())"
+            ].map((statement) => longest(statement, () => isOver)),
+            { concurrency: "unbounded" }
+          )
+        )
+        while (lines.length === 0) yield* Effect.sleep(10)
+        yield* end(reader.client)
+        assert.deepStrictEqual(
+          (yield* Fiber.join(fiber)).map(({ file }) => file),
+          ["0008_webhooks.sql"]
+        )
+        isOver = true
+        for (const ms of yield* Fiber.join(others)) assert.isBelow(ms, boundMs)
+        assert.include(lines[0], `session ${reader.pid} (nightly dump, user `)
+        assert.include(lines[0], "last statement: select * from tributary.gaps")
+      })
+    )
+  )
+
+  it.live("that does not end gives up, names it and says what to do", () =>
+    run(
+      Effect.gen(function* () {
+        const before = yield* until("0007")
+        yield* migrate({ folder: before })
+        const reader = yield* reading("select * from tributary.gaps")
+        const error = yield* Effect.flip(migrate({ folder: yield* until("0008"), patience: { attemptsMax: 1 } }))
+        assert.instanceOf(error, DatabaseError)
+        assert.deepInclude(error, { code: "55P03", isRetryable: true })
+        assert.include(error.message, "cannot migrate the warehouse")
+        assert.include(error.message, `select pg_terminate_backend(${reader.pid})`)
+        yield* end(reader.client)
+        assert.lengthOf(yield* migrate({ folder: yield* until("0008") }), 1)
+      })
+    )
+  )
+
+  it.live("counts all waits of an attempt together", () =>
+    run(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        yield* sql`create table a (id int)`
+        yield* sql`create table b (id int)`
+        const first = yield* reading("select * from a")
+        const second = yield* reading("select * from b")
+        const path = yield* folder
+        writeFileSync(join(path, "0001_both.sql"), "alter table a add column x int; alter table b add column x int;")
+        const { fiber } = yield* logging(migrate({ folder: path, patience: { attemptsMax: 1 } }))
+        yield* blocked(sql, first.pid)
+        yield* Effect.sleep(1_500)
+        yield* end(first.client)
+        yield* blocked(sql, second.pid)
+        // From here on the migration holds `a` while it waits for `b`: for what is left of its two seconds.
+        const began = performance.now()
+        yield* sql`select * from a`
+        assert.isBelow(performance.now() - began, 1_200)
+        assert.include((yield* Effect.flip(Fiber.join(fiber))).message, `session ${second.pid}`)
+        yield* end(second.client)
+      })
+    )
+  )
+
+  it.live("is made by one program; the others wait and say so", () =>
+    run(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        yield* sql`create table a (id int)`
+        const reader = yield* reading("select * from a")
+        const path = yield* folder
+        writeFileSync(join(path, "0001_one.sql"), "alter table a add column x int")
+        const one = yield* logging(migrate({ folder: path, patience: { pause: "100 millis" } }))
+        yield* blocked(sql, reader.pid)
+        const other = yield* logging(migrate({ folder: path }))
+        while (one.lines.length === 0) yield* Effect.sleep(10)
+        yield* end(reader.client)
+        assert.lengthOf(yield* Fiber.join(one.fiber), 1)
+        assert.lengthOf(yield* Fiber.join(other.fiber), 0)
+        assert.deepStrictEqual(other.lines, ["Another program is migrating this database: waiting for it"])
+      })
+    )
+  )
+})
+
+describe("a change of the dataset's tables behind a reader", () => {
+  it.live("is tried again, and names the session", () =>
+    run(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        yield* sql`create table a (id int)`
+        const reader = yield* reading("select * from a")
+        const { lines, fiber } = yield* logging(TablePlan.changing("a", sql`alter table a add column x int`))
+        while (lines.length === 0) yield* Effect.sleep(10)
+        yield* end(reader.client)
+        yield* Fiber.join(fiber)
+        assert.match(lines[0]!, new RegExp(`^A change of the tables waits .* session ${reader.pid} \\(nightly dump`))
+      })
+    )
+  )
+})

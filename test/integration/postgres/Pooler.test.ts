@@ -1,0 +1,46 @@
+/** A transaction pooler is refused when the first connection is made; a pooler in session mode is as good as the server. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
+import * as pgbouncer from "../../support/pgbouncer.ts"
+import { freshDatabase } from "../../support/postgres.ts"
+
+/** What a program meets that connects as ours do. */
+const connecting = (url: Redacted.Redacted) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { locks, landings, budget } = yield* Database
+    const [row] = yield* sql<{ one: number }>`select 1 as one`
+    const isLocked = yield* Effect.scoped(locks.tryLock("a lock"))
+    const seen = yield* landings.use({ class: 0, party: "1", dueAt: 0 }, (client) =>
+      Effect.promise(() => client.query<{ jit: string }>("select 1"))
+    )
+    return { one: row!.one, isLocked, rows: seen.rowCount, connections: (yield* budget).connections }
+  }).pipe(Effect.provide(Layer.provideMerge(sqlLayer, Database.layerUrl(url))), Effect.scoped)
+
+describe.skipIf(pgbouncer.absent !== null)("behind PgBouncer", () => {
+  for (const mode of ["transaction", "statement"] as const) {
+    for (const poolSize of [1, 6]) {
+      it.live(`in ${mode} mode with ${poolSize} sessions nothing is done`, () =>
+        Effect.gen(function* () {
+          const url = yield* pgbouncer.pooled(yield* freshDatabase, mode, poolSize)
+          const error = yield* Effect.flip(connecting(url))
+          assert.strictEqual(error._tag, "DatabaseError")
+          assert.match(error.message, /is behind a transaction pooler.*use the direct address/)
+          assert.isFalse("isRetryable" in error && error.isRetryable, "so that a command ends with code 2")
+          assert.notInclude(error.message, Redacted.value(url))
+        }).pipe(Effect.scoped)
+      )
+    }
+  }
+
+  it.live("in session mode everything works", () =>
+    Effect.gen(function* () {
+      const url = yield* pgbouncer.pooled(yield* freshDatabase, "session", 40)
+      const { one, isLocked, rows, connections } = yield* connecting(url)
+      assert.deepStrictEqual([one, isLocked, rows], [1, true, 1])
+      assert.isAbove(connections, 7)
+    }).pipe(Effect.scoped)
+  )
+})

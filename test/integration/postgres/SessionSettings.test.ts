@@ -1,0 +1,101 @@
+/**
+ * Settings that people give to a database or a role: each gives equal rows, or an error that names it.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as SqlClient from "effect/sql/SqlClient"
+import { query } from "../../../src/postgres/Connection.ts"
+import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
+import { makeWorld } from "../../support/world.ts"
+
+const resources = ["customers", "items", "invoices", "invoicelines"]
+
+/** A setting that changes how values are read or written, how a transaction behaves, or what a name means. */
+const odd: Readonly<Record<string, string>> = {
+  default_transaction_isolation: "serializable",
+  default_transaction_deferrable: "on",
+  synchronous_commit: "off",
+  statement_timeout: "2min",
+  lock_timeout: "1min",
+  idle_in_transaction_session_timeout: "30s",
+  search_path: "nowhere",
+  timezone: "Asia/Kathmandu",
+  datestyle: "SQL, DMY",
+  intervalstyle: "sql_standard",
+  bytea_output: "escape",
+  extra_float_digits: "-15",
+  standard_conforming_strings: "off",
+  escape_string_warning: "off",
+  backslash_quote: "off",
+  array_nulls: "off",
+  transform_null_equals: "on",
+  row_security: "off",
+  quote_all_identifiers: "on",
+  client_encoding: "LATIN1",
+  client_min_messages: "debug1",
+  plan_cache_mode: "force_generic_plan",
+  jit: "on",
+  jit_above_cost: "0"
+}
+
+const prepared = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>>) {
+  const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+  world.configure("budget: { requests_per_minute: unlimited }\nsync: { custom_fields: true }\n")
+  const administer = <A, E>(work: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
+    Effect.flatMap(SqlClient.SqlClient, work).pipe(
+      Effect.provide(sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(world.databaseUrl)))))
+    )
+  const database = new URL(world.databaseUrl).pathname.slice(1)
+  yield* administer((sql) =>
+    Effect.forEach(Object.entries(settings), ([name, value]) =>
+      sql.unsafe(`alter database ${database} set ${name} = ${name === "search_path" ? value : `'${value}'`}`)
+    )
+  )
+  return { ...world, administer, database }
+})
+
+describe("a database with odd settings", () => {
+  it.live(
+    "has equal rows",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* prepared(odd)
+          const first = yield* world.run(["sync", ...resources])
+          assert.strictEqual(first.code, 0, first.stderr)
+          const [session] = yield* Effect.scoped(
+            Effect.flatMap(Database, ({ connect }) => connect).pipe(
+              Effect.flatMap((client) =>
+                query(
+                  client,
+                  "look",
+                  "select current_setting('statement_timeout') as timeout, current_setting('transaction_isolation') as isolation"
+                )
+              ),
+              Effect.provide(Database.layerUrl(Redacted.make(world.databaseUrl)))
+            )
+          )
+          assert.deepStrictEqual(session, { timeout: "0", isolation: "read committed" })
+          const verified = yield* world.run(["verify", ...resources])
+          assert.strictEqual(verified.code, 0, verified.stdout + verified.stderr)
+        })
+      ),
+    120_000
+  )
+
+  it.live(
+    "that lets nobody write says so, with code 2",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* prepared({ default_transaction_read_only: "on" })
+          const done = yield* world.run(["sync", ...resources])
+          assert.strictEqual(done.code, 2, done.stderr)
+          assert.include(done.stderr, "read-only")
+        })
+      ),
+    60_000
+  )
+})

@@ -1,0 +1,47 @@
+/** What retention removes of the history. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { tableOf } from "../../../src/model/Table.ts"
+import * as TablePlan from "../../../src/model/TablePlan.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import * as Retention from "../../../src/schedule/Retention.ts"
+import { layerSql } from "../../support/postgres.ts"
+import { things } from "../../support/tiny.ts"
+
+const table = tableOf(things)
+const warehouse = Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([table]))).pipe(
+  Layer.provideMerge(layerSql)
+)
+const dayMs = 86_400_000
+
+layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retention of the history", (it) => {
+  it.effect("removes versions that were replaced long ago, never the current one, and nothing unless it is set", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      // 6,000 records with three earlier versions each, more than a batch: replaced 300, 200 and 10 days ago.
+      yield* sql.unsafe(
+        `insert into ${table.superseded} ("_company_id", "id", "_version", "_origin", "_observed_at", "_valid_to")
+         select 1 + n % 2, n, v, 'scan', tributary.now() - interval '400 days',
+                tributary.now() - make_interval(days => (array[300, 200, 10])[v])
+           from generate_series(-10, 5989) n, generate_series(1, 3) v`
+      )
+      yield* sql.unsafe(
+        `insert into ${table.current} ("_company_id", "id", "_version", "_origin", "_observed_at")
+         select 1 + n % 2, n, 4, 'scan', tributary.now() - interval '399 days' from generate_series(-10, 5989) n`
+      )
+      const versions = Effect.map(
+        sql.unsafe<{ version: string; n: number }>(
+          `select "_version"::text as version, count(*)::int as n from ${table.view} group by 1 order by 1`
+        ),
+        (rows) => rows.map(({ n, version }) => `${version}: ${n}`)
+      )
+      const dataset = table.datasets.history
+      assert.strictEqual(yield* Retention.passHistory({ dataset, historyMs: null }), 0)
+      assert.strictEqual(yield* Retention.passHistory({ dataset, historyMs: 365 * dayMs }), 0)
+      assert.strictEqual(yield* Retention.passHistory({ dataset, historyMs: 30 * dayMs }), 12_000)
+      assert.deepStrictEqual(yield* versions, ["3: 6000", "4: 6000"])
+    })
+  )
+})
