@@ -1,19 +1,15 @@
 /** What `push status`, `status` and `/metrics` tell of pushes, and what `push export-refused` writes. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { pace } from "../../src/cli/PushProgress.ts"
 import { endedLines, problemLine, remarkLines, statusLines } from "../../src/cli/PushTold.ts"
 import { outboxLines } from "../../src/cli/status.ts"
-import * as Migrations from "../../src/postgres/Migrations.ts"
 import * as Figures from "../../src/push/Figures.ts"
 import * as PutBack from "../../src/push/PutBack.ts"
 import * as Refused from "../../src/push/Refused.ts"
 import * as Status from "../../src/push/Status.ts"
-import { layerSql } from "../support/postgres.ts"
-
-const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+import { layerWarehouse as warehouse } from "../support/postgres.ts"
 
 const none: Status.Counts = {
   waiting: 0,

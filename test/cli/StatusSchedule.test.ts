@@ -1,14 +1,10 @@
 /** What `tributary status` tells of what runs by schedule. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { scheduleLines } from "../../src/cli/status.ts"
-import * as Migrations from "../../src/postgres/Migrations.ts"
 import * as Status from "../../src/schedule/Status.ts"
-import { layerSql } from "../support/postgres.ts"
-
-const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+import { layerWarehouse as warehouse } from "../support/postgres.ts"
 
 describe("status", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("of the schedule", (it) => {

@@ -12,9 +12,8 @@ import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Access from "../../src/dashboard/Access.ts"
 import type { Sessions } from "../../src/dashboard/Sessions.ts"
-import * as Migrations from "../../src/postgres/Migrations.ts"
 import { certificate } from "../support/certificate.ts"
-import { layerSql } from "../support/postgres.ts"
+import { layerWarehouse } from "../support/postgres.ts"
 import {
   acting,
   ask,
@@ -31,9 +30,7 @@ import {
 } from "../support/pages.ts"
 
 const companies = [shownCompany("north", 1n)]
-const warehouse = Layer.effectDiscard(Effect.andThen(Migrations.migrate(), seed([["north", 1]], ["things"], 1))).pipe(
-  Layer.provideMerge(layerSql)
-)
+const warehouse = Layer.effectDiscard(seed([["north", 1]], ["things"], 1)).pipe(Layer.provideMerge(layerWarehouse))
 
 /** Logs in as a browser does; answers the cookie. */
 const logIn = Effect.fnUntraced(function* (url: string, word: string = password) {

@@ -3,10 +3,9 @@ import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { query } from "../../src/postgres/Connection.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
-import * as Migrations from "../../src/postgres/Migrations.ts"
 import * as Tasks from "../../src/schedule/Tasks.ts"
 import { makeGate } from "../support/gate.ts"
-import { layerSql } from "../support/postgres.ts"
+import { layerWarehouse } from "../support/postgres.ts"
 import {
   acting,
   ask,
@@ -25,18 +24,15 @@ const resources = ["things", hostile, ...Array.from({ length: 18 }, (_, index) =
 const companies = [shownCompany("north", 1n), shownCompany("<b>south</b>", 2n), shownCompany("new", 3n)]
 
 const warehouse = Layer.effectDiscard(
-  Effect.andThen(
-    Migrations.migrate(),
-    seed(
-      [
-        ["north", 1],
-        ["<b>south</b>", 2]
-      ],
-      resources,
-      400
-    )
+  seed(
+    [
+      ["north", 1],
+      ["<b>south</b>", 2]
+    ],
+    resources,
+    400
   )
-).pipe(Layer.provideMerge(layerSql))
+).pipe(Layer.provideMerge(layerWarehouse))
 
 const at = (company: string, resource: string) =>
   `/companies/${encodeURIComponent(company)}/${encodeURIComponent(resource)}`

@@ -1,13 +1,12 @@
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Status from "../../src/cli/status.ts"
 import * as Resources from "../../src/dashboard/Resources.ts"
 import { datasetsDefault } from "../../src/model/Table.ts"
-import * as Migrations from "../../src/postgres/Migrations.ts"
 import type { Task } from "../../src/schedule/Tasks.ts"
 import { seed, shownCompany } from "../support/pages.ts"
-import { layerSql } from "../support/postgres.ts"
+import { layerWarehouse } from "../support/postgres.ts"
 
 const now = new Date("2026-11-20T12:00:00Z")
 const before = (minutes: number) => new Date(now.getTime() - minutes * 60_000)
@@ -96,7 +95,7 @@ describe("a resource", () => {
   })
 })
 
-layer(Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql)), {
+layer(layerWarehouse, {
   excludeTestServices: true,
   timeout: "60 seconds"
 })("the resources of a warehouse", (it) => {

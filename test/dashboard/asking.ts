@@ -5,7 +5,6 @@ import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
-import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -16,12 +15,11 @@ import type { PageRequest, Route, ShownCompany } from "../../src/dashboard/Page.
 import { datasetsDefault } from "../../src/model/Table.ts"
 import { engineDefault } from "../../src/pipeline/SyncResource.ts"
 import type { Database } from "../../src/postgres/Database.ts"
-import * as Migrations from "../../src/postgres/Migrations.ts"
 import { server } from "../reference-server/support.ts"
-import { layerSql } from "../support/postgres.ts"
+import { layerWarehouse } from "../support/postgres.ts"
 
 /** An empty warehouse. */
-export const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+export const warehouse = layerWarehouse
 
 /** What no page may hold unescaped. */
 export const hostile = `<script>alert("x")</script>&'\u202e`

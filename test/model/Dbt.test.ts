@@ -17,10 +17,9 @@ import { withLearnt } from "../../src/model/Overlay.ts"
 import { tableOf } from "../../src/model/Table.ts"
 import * as TablePlan from "../../src/model/TablePlan.ts"
 import * as Views from "../../src/model/Views.ts"
-import * as Migrations from "../../src/postgres/Migrations.ts"
 import { booksOf, land } from "../integration/models/compare.ts"
 import { server } from "../reference-server/support.ts"
-import { layerSql } from "../support/postgres.ts"
+import { layerWarehouse } from "../support/postgres.ts"
 
 const Config = Schema.Struct({
   severity: Schema.Literals(["error", "warn"]),
@@ -235,13 +234,12 @@ describe("dbt's sources", () => {
   })
 })
 
-layer(layerSql)("dbt's sources and a warehouse of demo data", (it) => {
+layer(layerWarehouse)("dbt's sources and a warehouse of demo data", (it) => {
   it.effect(
     "have the columns that there are, and tests that find what is wrong and nothing else",
     () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* Migrations.ensure()
         yield* TablePlan.apply(resources.map((resource) => tableOf(resource, datasets)))
         yield* Views.apply(models, datasets)
         const served = server({ data: "demo" })

@@ -10,21 +10,49 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect, Exit, Redacted, Scope } from "effect"
+import pg from "pg"
 import type { TestProject } from "vitest/node"
+import { Database } from "../../src/postgres/Database.ts"
 import { start } from "../../src/postgres/EmbeddedPostgres.ts"
+import * as Migrations from "../../src/postgres/Migrations.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
     /** The server of this run: a URL of its administrator, with the password. */
     readonly postgresUrl: string
+    /** A database to copy: all migrations are applied to it, and it has no rows. */
+    readonly migratedDatabase: string
+    /** How `create database` copies: the fastest way that the server has. */
+    readonly copyStrategy: string
   }
+}
+
+const migratedDatabase = "test_migrated"
+
+/** Makes the database that tests copy, and tells them of it and of the server. */
+const provide = async (project: TestProject, postgresUrl: string): Promise<void> => {
+  const client = new pg.Client({ connectionString: postgresUrl })
+  await client.connect()
+  await client.query(`drop database if exists ${migratedDatabase}`)
+  await client.query(`create database ${migratedDatabase}`)
+  const url = new URL(postgresUrl)
+  url.pathname = `/${migratedDatabase}`
+  await Effect.runPromise(Effect.provide(Migrations.migrate(), Database.layerUrl(Redacted.make(url.href))))
+  const version = await client.query<{ readonly number: number }>(
+    "select current_setting('server_version_num')::int as number"
+  )
+  await client.end()
+  project.provide("postgresUrl", postgresUrl)
+  project.provide("migratedDatabase", migratedDatabase)
+  // Postgres 14 has this way only, and no word for it.
+  project.provide("copyStrategy", version.rows[0]!.number >= 150000 ? "strategy file_copy" : "")
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   // Another version, that `test/postgres/run.ts` started.
   const given = process.env["TEST_POSTGRES_URL"]
   if (given !== undefined) {
-    project.provide("postgresUrl", given)
+    await provide(project, given)
     return () => Promise.resolve()
   }
   const folder = mkdtempSync(join(tmpdir(), "tributary-test-"))
@@ -42,7 +70,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     start({ root, port: 0, durable: false }).pipe(Effect.provideService(Scope.Scope, scope))
   )
   const { host, port, user, password } = server.endpoint
-  project.provide("postgresUrl", `postgres://${user}:${Redacted.value(password)}@${host}:${port}/postgres`)
+  await provide(project, `postgres://${user}:${Redacted.value(password)}@${host}:${port}/postgres`)
   return async () => {
     await Effect.runPromise(Scope.close(scope, Exit.void))
     rmSync(folder, { recursive: true, force: true })

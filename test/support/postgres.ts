@@ -5,6 +5,7 @@
  */
 import { randomUUID } from "node:crypto"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
+import * as SqlClient from "effect/sql/SqlClient"
 import { inject } from "vitest"
 import { query } from "../../src/postgres/Connection.ts"
 import { Database, type DatabaseError, sqlLayer } from "../../src/postgres/Database.ts"
@@ -18,16 +19,20 @@ const administer = (statement: string): Effect.Effect<void, DatabaseError> =>
     yield* query(client, statement.slice(0, 40), statement)
   }).pipe(Effect.scoped, Effect.provide(Layer.unwrap(Effect.map(serverUrl, Database.layerUrl))))
 
+const databaseFrom = (template: () => string): Effect.Effect<Redacted.Redacted, DatabaseError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const name = `test_${randomUUID().replaceAll("-", "")}`
+    yield* Effect.acquireRelease(
+      administer(`create database ${name} template ${template()} ${inject("copyStrategy")}`),
+      () => Effect.orDie(administer(`drop database if exists ${name} with (force)`))
+    )
+    const url = new URL(Redacted.value(yield* serverUrl))
+    url.pathname = `/${name}`
+    return Redacted.make(url.href)
+  })
+
 /** The URL of an empty database that is dropped with the scope, whoever is still connected. */
-export const freshDatabase: Effect.Effect<Redacted.Redacted, DatabaseError, Scope.Scope> = Effect.gen(function* () {
-  const name = `test_${randomUUID().replaceAll("-", "")}`
-  yield* Effect.acquireRelease(administer(`create database ${name}`), () =>
-    Effect.orDie(administer(`drop database if exists ${name} with (force)`))
-  )
-  const url = new URL(Redacted.value(yield* serverUrl))
-  url.pathname = `/${name}`
-  return Redacted.make(url.href)
-})
+export const freshDatabase = databaseFrom(() => "template1")
 
 /** The same as a layer; `Layer.fresh` is not needed: every build makes its own. */
 export const layerDatabase: Layer.Layer<Database, DatabaseError> = Layer.unwrap(
@@ -47,3 +52,25 @@ export const otherProcess: Effect.Effect<
 
 /** With the pool for ordinary queries beside it. */
 export const layerSql = Layer.provideMerge(sqlLayer, layerDatabase)
+
+/** A copy counts as a copy of an installation (`PushHold.ts`); these are installations of their own. */
+const ownInstallation = Layer.effectDiscard(
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql`update tributary.installation set identity = tributary.database_identity()`
+  )
+)
+
+/** The same, and all migrations are applied. */
+export const layerWarehouse = ownInstallation.pipe(
+  Layer.provideMerge(sqlLayer),
+  Layer.provideMerge(
+    Layer.unwrap(
+      Effect.map(
+        databaseFrom(() => inject("migratedDatabase")),
+        Database.layerUrl
+      )
+    )
+  ),
+  Layer.orDie
+)

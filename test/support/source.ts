@@ -8,8 +8,7 @@ import { Transport } from "../../connectors/service-v2/client/index.ts"
 import { Budget } from "../../src/budget/Budget.ts"
 import type { Table } from "../../src/model/Table.ts"
 import * as TablePlan from "../../src/model/TablePlan.ts"
-import * as Migrations from "../../src/postgres/Migrations.ts"
-import { layerSql } from "./postgres.ts"
+import { layerWarehouse } from "./postgres.ts"
 import { type ReferenceProcess, startReference } from "./reference.ts"
 
 export class Source extends Context.Service<Source, ReferenceProcess>()("test/support/Source") {}
@@ -25,7 +24,7 @@ export const layerSource = (tables: ReadonlyArray<Table>) =>
       Effect.tap((server) => Effect.promise(() => server.control("PUT", "/limits", { requestsPerMinute: 1_000_000 })))
     )
   ).pipe(
-    Layer.merge(Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply(tables)))),
-    Layer.provideMerge(layerSql),
+    Layer.merge(Layer.effectDiscard(TablePlan.apply(tables))),
+    Layer.provideMerge(layerWarehouse),
     Layer.merge(Layer.merge(Transport.layerUndici(), Budget.layerUnlimited))
   )

@@ -2,7 +2,6 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Budget from "../../../src/budget/Budget.ts"
@@ -10,12 +9,9 @@ import { Budgets, layerPostgres } from "../../../src/budget/Budgets.ts"
 import type { Ledger } from "../../../src/budget/Ledger.ts"
 import * as PostgresLedger from "../../../src/budget/PostgresLedger.ts"
 import * as Rule from "../../../src/budget/Rule.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { most } from "../../budget/Servers.ts"
-import { layerSql } from "../../support/postgres.ts"
-
-const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 let tokens = 0
 /** A token of its own for each test, so that tests share a database and no row. */

@@ -17,22 +17,20 @@ import { core } from "../../../connectors/service-v2/reference-server/Core.ts"
 import * as Budget from "../../../src/budget/Budget.ts"
 import type { Ledger } from "../../../src/budget/Ledger.ts"
 import * as PostgresLedger from "../../../src/budget/PostgresLedger.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
 
 const beganAt = Date.parse("2026-03-16T09:00:00Z")
 const base = "http://127.0.0.1/!/api/v2"
 
 const warehouse = Layer.effectDiscard(
   Effect.gen(function* () {
-    yield* Migrations.migrate()
     const sql = yield* SqlClient.SqlClient
     yield* sql`create table public.test_clock as select to_timestamp(${beganAt}::float8 / 1000) as at`
     yield* sql.unsafe(
       "create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select at from public.test_clock'"
     )
   })
-).pipe(Layer.provideMerge(layerSql))
+).pipe(Layer.provideMerge(layerWarehouse))
 
 interface Sleeper {
   readonly at: number

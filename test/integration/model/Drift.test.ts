@@ -3,7 +3,6 @@
  */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
 import * as Decode from "../../../connectors/service-v2/client/Decode.ts"
@@ -17,11 +16,8 @@ import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { execute } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { things, tiny } from "../../support/tiny.ts"
-
-const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
 
 /** A catalogue with one resource of the name, so that tests share a database and no table. */
 const catalogueOf = (path: string): Catalogue => ({

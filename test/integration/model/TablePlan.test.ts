@@ -1,7 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { money, string } from "../../../src/catalogue/Field.ts"
@@ -9,8 +8,7 @@ import { resource, type Resource } from "../../../src/catalogue/Resource.ts"
 import { tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
 import * as Database from "../../../src/postgres/Database.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 
 const grown = (base: Resource, fields: Resource["fields"]): Resource =>
@@ -23,8 +21,6 @@ const grown = (base: Resource, fields: Resource["fields"]): Resource =>
     fields,
     modifiedSince: base.modifiedSince
   })
-
-const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
 
 layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the warehouse's tables", (it) => {
   it.effect("are made for the whole catalogue, and then there is nothing left to do", () =>

@@ -12,8 +12,7 @@ import { ServerFault } from "../../../src/connector/SourceError.ts"
 import { tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { syncResource, type SyncResourceOptions } from "../../../src/pipeline/SyncResource.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
 import {
   failing,
   pages,
@@ -27,9 +26,9 @@ import {
 
 const tables = { things: tableOf(things), plain: tableOf(plain) }
 
-const warehouse = Layer.effectDiscard(
-  Effect.andThen(Migrations.migrate(), TablePlan.apply([tables.things, tables.plain]))
-).pipe(Layer.provideMerge(layerSql))
+const warehouse = Layer.effectDiscard(TablePlan.apply([tables.things, tables.plain])).pipe(
+  Layer.provideMerge(layerWarehouse)
+)
 
 let companies = 0n
 const company = () => (companies += 1n)

@@ -20,8 +20,7 @@ import { sync, type SyncOptions } from "../../../src/pipeline/Sync.ts"
 import { engineDefault, syncResource, type SyncResourceOptions } from "../../../src/pipeline/SyncResource.ts"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
 import {
   failing,
   pages,
@@ -64,9 +63,7 @@ catalogue({
 
 const tables = { things: tableOf(things), plain: tableOf(plain), bills: tableOf(bills), parts: tableOf(parts) }
 
-const warehouse = Layer.effectDiscard(
-  Effect.andThen(Migrations.migrate(), TablePlan.apply(Object.values(tables)))
-).pipe(Layer.provideMerge(layerSql))
+const warehouse = Layer.effectDiscard(TablePlan.apply(Object.values(tables))).pipe(Layer.provideMerge(layerWarehouse))
 
 let companies = 100n
 const company = () => (companies += 1n)

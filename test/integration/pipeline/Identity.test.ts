@@ -4,18 +4,14 @@
  */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SourceDescription } from "../../../src/connector/Connector.ts"
 import { type Datasets, tableOf } from "../../../src/model/Table.ts"
 import { readRecords } from "../../../src/pipeline/ReadRecords.ts"
 import { sync } from "../../../src/pipeline/Sync.ts"
 import { codeOf } from "../../../src/cli/Exit.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { record, scripted, things, tiny } from "../../support/tiny.ts"
-
-const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
 

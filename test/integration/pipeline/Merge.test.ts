@@ -7,15 +7,14 @@ import { type Table, tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
 import { plain, things } from "../../support/tiny.ts"
 
 const tables = { things: tableOf(things), plain: tableOf(plain) }
 
-const warehouse = Layer.effectDiscard(
-  Effect.andThen(Migrations.migrate(), TablePlan.apply([tables.things, tables.plain]))
-).pipe(Layer.provideMerge(layerSql))
+const warehouse = Layer.effectDiscard(TablePlan.apply([tables.things, tables.plain])).pipe(
+  Layer.provideMerge(layerWarehouse)
+)
 
 /** Every kept row beside every sent one, each pair under an id of its own; then rows that are new, and some untouched. */
 const pairs = (table: Table): string => {

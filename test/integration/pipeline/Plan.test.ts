@@ -13,8 +13,7 @@ import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { gallop, plan, type PlannedResource, type PlanOptions, totalsOf } from "../../../src/pipeline/Plan.ts"
 import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, type ScriptedSource, things } from "../../support/tiny.ts"
 
 /** Lists only, and lists can be filtered by the order that a line is of. */
@@ -40,9 +39,9 @@ const kids: Resource = resource({
   parent: { resource: "things", field: "thingid" }
 })
 
-const warehouse = Layer.effectDiscard(
-  Effect.andThen(Migrations.migrate(), TablePlan.apply([things, plain, kids].map((one) => tableOf(one))))
-).pipe(Layer.provideMerge(layerSql))
+const warehouse = Layer.effectDiscard(TablePlan.apply([things, plain, kids].map((one) => tableOf(one)))).pipe(
+  Layer.provideMerge(layerWarehouse)
+)
 
 let companies = 0n
 const company = () => (companies += 1n)

@@ -11,12 +11,11 @@ import { tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { noTotals, type Outcome } from "../../../src/pipeline/Outcome.ts"
 import * as RunLedger from "../../../src/pipeline/RunLedger.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
 import { things, tiny } from "../../support/tiny.ts"
 
 const table = tableOf(things)
-const migrated = Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([table])))
+const migrated = Layer.effectDiscard(TablePlan.apply([table]))
 
 /** A run as its process has it while it works: whoever closes the scope lets go of the lock, as a death would. */
 const begin = Effect.fnUntraced(function* (companyId: bigint, lane: Lane) {
@@ -63,7 +62,7 @@ const told = Effect.fnUntraced(function* (companyId: bigint) {
 })
 
 describe("a run whose process is gone", () => {
-  layer(Layer.provideMerge(migrated, layerSql), { excludeTestServices: true, timeout: "60 seconds" })(
+  layer(Layer.provideMerge(migrated, layerWarehouse), { excludeTestServices: true, timeout: "60 seconds" })(
     "in the ledger",
     (it) => {
       it.effect("is ended by whoever looks, in every lane, and none that goes on", () =>

@@ -8,15 +8,14 @@ import { tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { syncResource } from "../../../src/pipeline/SyncResource.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, type ScriptedSource, things, tiny } from "../../support/tiny.ts"
 
 const tables = { things: tableOf(things), plain: tableOf(plain) }
 
-const warehouse = Layer.effectDiscard(
-  Effect.andThen(Migrations.migrate(), TablePlan.apply([tables.things, tables.plain]))
-).pipe(Layer.provideMerge(layerSql))
+const warehouse = Layer.effectDiscard(TablePlan.apply([tables.things, tables.plain])).pipe(
+  Layer.provideMerge(layerWarehouse)
+)
 
 let companies = 0n
 /** A company of its own for each test, so that tests share a database and no row. */

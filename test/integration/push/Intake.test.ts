@@ -4,22 +4,18 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import * as SqlClient from "effect/sql/SqlClient"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { GivenError } from "../../../src/push/Given.ts"
 import { IntakeRefused, take } from "../../../src/push/Intake.ts"
 import type { Operation, Problem } from "../../../src/push/Push.ts"
 import * as Select from "../../../src/push/Select.ts"
 import { ndJsonStream, resourceOf } from "../../push/support.ts"
-import { layerSql } from "../../support/postgres.ts"
-
-const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 const person = (externalid: string, name = externalid) => ({ externalid, name })
 const ndjson = (records: ReadonlyArray<object>) => records.map((record) => `${JSON.stringify(record)}\n`).join("")

@@ -1,14 +1,11 @@
 /** Figures of schedules, runs and budgets: what they call late, due and failed, and what retention does to counters. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as TestClock from "effect/testing/TestClock"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import * as Figures from "../../../src/schedule/Figures.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
-const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
 const fingerprint = "f".repeat(64)
 const minutes = (count: number) => `(tributary.now() - make_interval(mins => ${count}))`
 

@@ -5,15 +5,12 @@ import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import * as Retention from "../../../src/schedule/Retention.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 
 const table = tableOf(things)
-const warehouse = Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([table]))).pipe(
-  Layer.provideMerge(layerSql)
-)
+const warehouse = Layer.effectDiscard(TablePlan.apply([table])).pipe(Layer.provideMerge(layerWarehouse))
 const dayMs = 86_400_000
 
 layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retention of the history", (it) => {

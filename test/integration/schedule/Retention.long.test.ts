@@ -3,13 +3,9 @@
  */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import * as Retention from "../../../src/schedule/Retention.ts"
-import { layerSql } from "../../support/postgres.ts"
-
-const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 const dayMs = 86_400_000
 const settings = { runsMs: 30 * dayMs, quarantineMs: 30 * dayMs, outboxMs: 30 * dayMs }

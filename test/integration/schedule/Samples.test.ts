@@ -3,15 +3,12 @@
  */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as PostgresLedger from "../../../src/budget/PostgresLedger.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import * as Samples from "../../../src/schedule/Samples.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
-const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
 const mine = "1".repeat(64)
 const other = "2".repeat(64)
 const minuteMs = 60_000

@@ -17,17 +17,14 @@ import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import * as Scheduler from "../../../src/schedule/Scheduler.ts"
 import * as Tasks from "../../../src/schedule/Tasks.ts"
 import type { ResourceSchedule } from "../../../src/schedule/Timetable.ts"
-import { layerSql, otherProcess } from "../../support/postgres.ts"
+import { layerWarehouse, otherProcess } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, things, tiny } from "../../support/tiny.ts"
 
 const tables = new Map([things, plain].map((resource) => [resource.path, tableOf(resource)]))
-const warehouse = Layer.effectDiscard(Effect.andThen(Migrations.migrate(), TablePlan.apply([...tables.values()]))).pipe(
-  Layer.provideMerge(layerSql)
-)
+const warehouse = Layer.effectDiscard(TablePlan.apply([...tables.values()])).pipe(Layer.provideMerge(layerWarehouse))
 
 const hourly: ResourceSchedule = { timing: { kind: "every", everyMs: 3_600_000 }, missed: "once", jitterMs: 0 }
 const off: ResourceSchedule = { timing: { kind: "off" }, missed: "once", jitterMs: 0 }

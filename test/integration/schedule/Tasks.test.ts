@@ -1,14 +1,10 @@
 /** What is due, who has it, and who may still say something of it. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as SourceGuard from "../../../src/pipeline/SourceGuard.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import * as Tasks from "../../../src/schedule/Tasks.ts"
-import { layerSql } from "../../support/postgres.ts"
-
-const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 let companies = 0
 /** A company of its own for each test, so that tests share a database and no row. */

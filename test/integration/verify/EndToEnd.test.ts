@@ -15,16 +15,14 @@ import * as Verify from "../../../src/cli/verify.ts"
 import * as ExplainLines from "../../../src/cli/explain.ts"
 import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
 import { sync } from "../../../src/pipeline/Sync.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { explain, find } from "../../../src/verify/Explain.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
 import { differingIds } from "./support.ts"
 
 const settings = { datasets: datasetsDefault, concurrency: 4 }
 const whole = { sample: null, seed: 1, repair: false }
 
 const makeInstallation = Effect.gen(function* () {
-  yield* Migrations.migrate()
   const server = yield* ReferenceServer.start({ port: 0, controlPort: 0, data: "demo" })
   const control = (method: string, path: string, body?: unknown) =>
     Effect.promise(async () => {
@@ -194,7 +192,7 @@ describe("verify over the whole catalogue", () => {
             assert.deepStrictEqual(differing, [], path)
           }
         }
-      }).pipe(Effect.scoped, Effect.provide(layerSql)),
+      }).pipe(Effect.scoped, Effect.provide(layerWarehouse)),
     { timeout: 90_000 }
   )
 
@@ -274,7 +272,7 @@ describe("verify over the whole catalogue", () => {
         assert.deepStrictEqual(yield* explain(datasetsDefault, named!, "1; drop table x", null), [])
         assert.isNull(yield* find(datasetsDefault, "nonsense"))
         assert.isNull(yield* find(datasetsDefault, 'x"; drop'))
-      }).pipe(Effect.scoped, Effect.provide(layerSql)),
+      }).pipe(Effect.scoped, Effect.provide(layerWarehouse)),
     { timeout: 90_000 }
   )
 })

@@ -28,12 +28,11 @@ import {
 import { withLearnt } from "../../../src/model/Overlay.ts"
 import { tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { compare } from "../../../src/verify/Compare.ts"
 import { canonical, parse } from "../../../src/json/Json.ts"
 import { chanceOfFinding } from "../../../src/verify/Sample.ts"
 import { type ResourceReport, verifyResource, type VerifyOptions } from "../../../src/verify/Verify.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
 import { differingIds, load, memorySource, type MemorySource } from "./support.ts"
 
 /** Answers one record by its number, and changes by a stamp. */
@@ -83,9 +82,9 @@ const learntGauges = withLearnt(gauges, [
 ])
 const tables = { gauges: tableOf(gauges), labels: tableOf(labels) }
 
-const warehouse = Layer.effectDiscard(
-  Effect.andThen(Migrations.migrate(), TablePlan.apply([tables.gauges, tables.labels]))
-).pipe(Layer.provideMerge(layerSql))
+const warehouse = Layer.effectDiscard(TablePlan.apply([tables.gauges, tables.labels])).pipe(
+  Layer.provideMerge(layerWarehouse)
+)
 
 let companies = 0n
 

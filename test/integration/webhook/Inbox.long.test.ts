@@ -1,14 +1,11 @@
 /** Whatever becomes of the warehouse, each event is told about while its sender still listens (DLV-01: 15 s). */
 import { assert, describe, layer } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer, Redacted } from "effect"
+import { Clock, Effect, Fiber, Redacted } from "effect"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import * as Inbox from "../../../src/webhook/Inbox.ts"
 import { type Gate, makeGate } from "../../support/gate.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
-
-const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
 
 /** With the time that a request takes on its way there and back. */
 const patienceMs = 14_000

@@ -1,13 +1,10 @@
 import { assert, describe, layer } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
+import { Clock, Effect, Fiber, Redacted, Schedule } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import * as Inbox from "../../../src/webhook/Inbox.ts"
 import { makeGate } from "../../support/gate.ts"
-import { layerSql } from "../../support/postgres.ts"
-
-const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 let companies = 0
 /** A company of its own for each test, so that tests share a database and no row. */

@@ -6,11 +6,10 @@ import { join } from "node:path"
 import { connect as tlsConnect } from "node:tls"
 import { gzipSync } from "node:zlib"
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Logger, Redacted, Schedule, Scope } from "effect"
+import { Effect, Exit, Fiber, Logger, Redacted, Schedule, Scope } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import * as Inbox from "../../../src/webhook/Inbox.ts"
 import * as Listener from "../../../src/webhook/Listener.ts"
 import * as Metrics from "../../../src/webhook/Metrics.ts"
@@ -18,7 +17,7 @@ import * as Receiver from "../../../src/webhook/Receiver.ts"
 import { certificate } from "../../support/certificate.ts"
 import { bodyOf, forgeries, signatureOf } from "../../support/deliveries.ts"
 import { makeGate } from "../../support/gate.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 const secret = "whsec_of_acme"
 const other = "whsec_of_bolt"
@@ -31,8 +30,6 @@ const until = <R>(what: string, check: Effect.Effect<boolean, unknown, R>) =>
     Effect.flatMap((is) => (is ? Effect.void : Effect.fail(`waited in vain for ${what}`))),
     Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 1_000 })
   )
-
-const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
 
 /** An empty inbox behind a gate; `count` goes around it. */
 const emptyInbox = Effect.gen(function* () {

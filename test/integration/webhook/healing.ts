@@ -18,14 +18,13 @@ import type { Subscriptions } from "../../../src/connector/Subscriptions.ts"
 import { tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
 import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { compare } from "../../../src/verify/Compare.ts"
 import type { Company } from "../../../src/webhook/Company.ts"
 import type * as Gaps from "../../../src/webhook/Gaps.ts"
 import * as Heal from "../../../src/webhook/Heal.ts"
 import * as Inbox from "../../../src/webhook/Inbox.ts"
 import { eventServer, receiver, type Reply, subscribe } from "../../reference-server/eventsSupport.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
 
 const everyTable = new Map(
   ["customers", "items", "orders", "orderlines"].map((path) => [path, tableOf(serviceV2.resources.get(path)!)] as const)
@@ -42,9 +41,9 @@ const movable = Effect.gen(function* () {
     'select clock_timestamp() + by from public.ahead'`)
 })
 
-export const warehouse = Layer.effectDiscard(
-  Effect.andThen(Migrations.migrate(), Effect.andThen(TablePlan.apply([...everyTable.values()]), movable))
-).pipe(Layer.provideMerge(layerSql))
+export const warehouse = Layer.effectDiscard(Effect.andThen(TablePlan.apply([...everyTable.values()]), movable)).pipe(
+  Layer.provideMerge(layerWarehouse)
+)
 
 let companies = 0
 

@@ -8,7 +8,6 @@ import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientError from "effect/http/HttpClientError"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
-import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
@@ -16,14 +15,13 @@ import * as ServiceClient from "../../../connectors/service-v2/client/ServiceCli
 import * as Signature from "../../../connectors/service-v2/client/Signature.ts"
 import type { Outgoing } from "../../../connectors/service-v2/reference-server/events/Network.ts"
 import * as Budget from "../../../src/budget/Budget.ts"
-import * as Migrations from "../../../src/postgres/Migrations.ts"
 import type { Held } from "../../../src/webhook/Held.ts"
 import * as Secrets from "../../../src/webhook/Secrets.ts"
 import * as Subscribe from "../../../src/webhook/Subscribe.ts"
 import { server } from "../../reference-server/support.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
 
-export const warehouse = Layer.effectDiscard(Migrations.migrate()).pipe(Layer.provideMerge(layerSql))
+export const warehouse = layerWarehouse
 
 let companies = 0
 let people = 0
