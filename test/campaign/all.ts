@@ -3,11 +3,14 @@
  *
  *   npm run campaign                    all of them in full: about an hour and a half on two cores
  *   npm run campaign -- --slice         what a CI run does: fresh seeds and places, drawn from the commit
+ *   npm run campaign -- --slice --minutes 10    a slice that takes 10 minutes at most (15)
  *   npm run campaign -- --slice --from COMMIT   the same again for another commit
  *   npm run campaign -- --only pushes,planted   some of them
  *
- * A slice never asks less of a seed or a kill than the full campaign does: it only runs fewer of them. Exit code 1 when
- * one of them fails; the others are run all the same. The last line counts the campaigns.
+ * A slice never asks less of a seed or a kill than the full campaign does: it only runs fewer of them. Its time is
+ * bounded: real processes come first, then seeds and planted bugs for as long as there is time. A campaign that does not
+ * end within its time has failed. Exit code 1 when one of them fails; the others are run all the same. The last line
+ * counts the campaigns.
  */
 import { execFileSync, spawn } from "node:child_process"
 import { parseArgs } from "node:util"
@@ -15,6 +18,7 @@ import { parseArgs } from "node:util"
 const { values } = parseArgs({
   options: {
     slice: { type: "boolean", default: false },
+    minutes: { type: "string", default: "15" },
     from: { type: "string" },
     only: { type: "string" }
   }
@@ -22,8 +26,12 @@ const { values } = parseArgs({
 
 /** Seeds of slices begin beyond those that were looked at one by one. */
 const sliceFrom = 10_000_000
-/** In so many slices, every planted bug is hunted once. */
+/** In so many slices, every planted bug is tried once. */
 const mutantParts = 4
+/** Usual time from the begin of the last seed to the end of its campaign: the seed, its repetition, the server's stop. */
+const lastSeedSeconds = 30
+/** What is ended gets so long to stop its servers. */
+const termSeconds = 15
 
 const commit = values.from ?? execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim()
 if (!/^[0-9a-f]{7,40}$/.test(commit)) {
@@ -39,52 +47,74 @@ interface Part {
   readonly full: ReadonlyArray<string>
   /** Null when it is no part of a slice. */
   readonly slice: ReadonlyArray<string> | null
+  /** Of the time that a slice has left: this many parts of this and what all later ones have. */
+  readonly share: number
+  /** Campaigns of seeds take fewer of them when the time is up, but not fewer than this. */
+  readonly atLeast?: number
 }
 
+/** In the order in which a slice runs them. */
 const parts: ReadonlyArray<Part> = [
-  { name: "regressions", program: "simulate", full: ["--regressions"], slice: ["--regressions"] },
-  {
-    name: "seeds",
-    program: "simulate",
-    full: ["--seeds", "3000", "--from", seed],
-    slice: ["--seeds", "300", "--from", seed]
-  },
-  {
-    name: "push-seeds",
-    program: "simulate",
-    full: ["--pushes", "only", "--seeds", "500", "--from", seed],
-    slice: ["--pushes", "only", "--seeds", "60", "--from", seed]
-  },
-  {
-    name: "push-seeds-beside",
-    program: "simulate",
-    full: ["--pushes", "beside", "--seeds", "500", "--from", seed],
-    slice: ["--pushes", "beside", "--seeds", "40", "--from", seed]
-  },
-  {
-    name: "planted",
-    program: "simulate",
-    full: ["--mutants", "--limit", "1000"],
-    slice: ["--mutants", "--limit", "1000", "--part", `${drawn % mutantParts}/${mutantParts}`]
-  },
-  { name: "planted-plain", program: "simulate", full: ["--mutants", "--plain", "--limit", "100"], slice: null },
+  { name: "regressions", program: "simulate", full: ["--regressions"], slice: ["--regressions"], share: 4 },
   {
     name: "kills",
     program: "kills",
     full: ["--kills", "200", "--postgres-kills", "20", "--zombies", "10", "--seed", seed],
-    slice: ["--kills", "50", "--postgres-kills", "5", "--zombies", "3", "--seed", seed]
+    slice: ["--kills", "20", "--postgres-kills", "3", "--zombies", "3", "--seed", seed],
+    share: 4
   },
   {
     name: "webhooks",
     program: "webhooks",
     full: ["--deliveries", "10000", "--seed", seed],
-    slice: ["--deliveries", "3000", "--seed", seed]
+    slice: ["--deliveries", "1500", "--kills", "4", "--companies", "4", "--seed", seed],
+    share: 4
   },
   {
     name: "pushes",
     program: "pushes",
     full: ["--kills", "50", "--postgres-kills", "3", "--seed", seed],
-    slice: ["--kills", "15", "--postgres-kills", "1", "--records", "400", "--seed", seed]
+    slice: ["--kills", "9", "--postgres-kills", "1", "--records", "240", "--seed", seed],
+    share: 4
+  },
+  {
+    name: "seeds",
+    program: "simulate",
+    full: ["--seeds", "3000", "--from", seed],
+    slice: ["--seeds", "300", "--from", seed],
+    share: 3,
+    atLeast: 10
+  },
+  {
+    name: "push-seeds",
+    program: "simulate",
+    full: ["--pushes", "only", "--seeds", "500", "--from", seed],
+    slice: ["--pushes", "only", "--seeds", "60", "--from", seed],
+    share: 1,
+    atLeast: 2
+  },
+  {
+    name: "push-seeds-beside",
+    program: "simulate",
+    full: ["--pushes", "beside", "--seeds", "500", "--from", seed],
+    slice: ["--pushes", "beside", "--seeds", "40", "--from", seed],
+    share: 1,
+    atLeast: 2
+  },
+  {
+    name: "planted",
+    program: "simulate",
+    full: ["--mutants", "--limit", "1000"],
+    slice: ["--mutants", "--limit", "1000", "--part", `${drawn}/${mutantParts}`],
+    share: 3,
+    atLeast: 2
+  },
+  {
+    name: "planted-plain",
+    program: "simulate",
+    full: ["--mutants", "--plain", "--limit", "100"],
+    slice: null,
+    share: 0
   }
 ]
 
@@ -95,6 +125,11 @@ const programs = {
   simulate: "test/simulation/run.ts"
 } as const
 
+const minutes = Number(values.minutes)
+if (!(minutes > 0)) {
+  process.stderr.write(`--minutes takes a positive number, not ${values.minutes}\n`)
+  process.exit(2)
+}
 const names = values.only?.split(",") ?? parts.map(({ name }) => name)
 const unknown = names.find((name) => !parts.some((part) => part.name === name))
 if (unknown !== undefined) {
@@ -102,26 +137,74 @@ if (unknown !== undefined) {
   process.exit(2)
 }
 
-const run = (file: string, given: ReadonlyArray<string>) =>
-  new Promise<boolean>((resolve) => {
-    const child = spawn(process.execPath, [file, ...given], { stdio: "inherit" })
-    child.on("error", () => resolve(false))
-    child.on("exit", (code) => resolve(code === 0))
+type End = "passed" | "FAILED" | "TIMED OUT"
+
+let stop = () => {}
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.once(signal, () => {
+    stop()
+    process.exit(1)
   })
+
+const run = (file: string, given: ReadonlyArray<string>, limitSeconds: number | null) =>
+  new Promise<End>((resolve) => {
+    // In a group of its own: the processes that it has started end with it.
+    const child = spawn(process.execPath, [file, ...given], { stdio: "inherit", detached: limitSeconds !== null })
+    let isLate = false
+    const killGroup = () => {
+      try {
+        process.kill(-child.pid!, "SIGKILL")
+      } catch {
+        // All of them have ended.
+      }
+    }
+    const timers: Array<NodeJS.Timeout> = []
+    const end = () => {
+      isLate = true
+      child.kill("SIGTERM")
+      timers.push(setTimeout(killGroup, termSeconds * 1000))
+    }
+    if (limitSeconds !== null) timers.push(setTimeout(end, limitSeconds * 1000))
+    stop = () => {
+      child.kill("SIGTERM")
+      if (limitSeconds !== null) killGroup()
+    }
+    const done = (code: number | null) => {
+      for (const timer of timers) clearTimeout(timer)
+      stop = () => {}
+      if (isLate) killGroup()
+      resolve(isLate ? "TIMED OUT" : code === 0 ? "passed" : "FAILED")
+    }
+    child.on("error", () => done(null))
+    child.on("exit", done)
+  })
+
+const endsAt = minutes * 60
+const seconds = () => performance.now() / 1000
 
 const told: Array<string> = []
 const counts = { passed: 0, failed: 0 }
-for (const { name, program, full, slice } of parts) {
-  const given = values.slice ? slice : full
-  if (given === null || !names.includes(name)) continue
-  const startedAt = performance.now()
+const chosen = parts.filter(({ name, slice }) => names.includes(name) && (!values.slice || slice !== null))
+for (const [place, { name, program, full, slice, share, atLeast }] of chosen.entries()) {
+  const startedAt = seconds()
+  let given = full
+  let limitSeconds: number | null = null
+  if (values.slice) {
+    given = slice ?? full
+    const left = Math.max(0, endsAt - startedAt)
+    const shares = chosen.slice(place).reduce((sum, one) => sum + one.share, 0)
+    limitSeconds = (left * share) / shares
+    if (atLeast !== undefined) {
+      const ofSeeds = Math.max(lastSeedSeconds, limitSeconds - lastSeedSeconds)
+      given = [...given, "--minutes", (ofSeeds / 60).toFixed(2), "--at-least", String(atLeast)]
+      limitSeconds = ofSeeds + 3 * lastSeedSeconds
+    }
+  }
   const file = programs[program]
   process.stdout.write(`\n== ${name}: node ${file} ${given.join(" ")}\n`)
-  const isGood = await run(file, given)
-  counts[isGood ? "passed" : "failed"] += 1
-  told.push(
-    `${name.padEnd(18)} ${isGood ? "passed" : "FAILED"} ${((performance.now() - startedAt) / 1000).toFixed(0).padStart(6)} s`
-  )
+  const end = await run(file, given, limitSeconds)
+  counts[end === "passed" ? "passed" : "failed"] += 1
+  told.push(`${name.padEnd(18)} ${end.padEnd(9)} ${(seconds() - startedAt).toFixed(0).padStart(6)} s`)
 }
 process.stdout.write(`\n${told.join("\n")}\n`)
 if (values.slice)

@@ -5,7 +5,9 @@
  *   --seed S              one seed, with its whole trace
  *   --mutants             every planted bug, until it is caught or --limit seeds (1,000) are through
  *   --mutant NAME[,NAME]  some of them
- *   --part I/N            of the planted bugs each N-th, from the I-th (0 to N-1) on
+ *   --part K/N            of the planted bugs each N-th, from the (K mod N)-th on; K / N says which of them is the first
+ *   --minutes M           no new seed begins after M minutes
+ *   --at-least N          so many seeds, or planted bugs, are run by then, or it fails (1)
  *   --plain               planted bugs without the classes that suit them: how soon a plain seed notices each
  *   --regressions         every seed that ever failed
  *   --workers N           processes (2); --report FILE.json writes everything down
@@ -14,7 +16,8 @@
  *   --pushes off|beside|only  whether records are pushed, in every seed: never, beside scheduled syncs, or alone
  *   --only A,B --on A,B --off A,B   classes of faults, for looking closer
  *
- * Exit code 1: a divergence, a planted bug that nobody noticed, a class of faults that never struck.
+ * Exit code 1: a divergence, a planted bug that all seeds missed, a class of faults that never struck, fewer seeds or
+ * planted bugs than `--at-least`. A planted bug whose seeds were cut short by `--minutes` is listed as not tried.
  */
 import { writeFileSync } from "node:fs"
 import { parseArgs } from "node:util"
@@ -37,6 +40,8 @@ const { values } = parseArgs({
     mutants: { type: "boolean" },
     mutant: { type: "string" },
     part: { type: "string" },
+    minutes: { type: "string" },
+    "at-least": { type: "string" },
     plain: { type: "boolean" },
     regressions: { type: "boolean" },
     limit: { type: "string" },
@@ -67,6 +72,10 @@ const list = (text: string | undefined): ReadonlyArray<FaultClass> | undefined =
 
 const workers = Math.max(1, number(values.workers, 2))
 const from = number(values.from, 1)
+const minutes = values.minutes === undefined ? Number.POSITIVE_INFINITY : Number(values.minutes)
+if (!(minutes > 0)) throw new Error(`--minutes takes a positive number, not ${values.minutes}`)
+const isTimeUp = () => performance.now() >= minutes * 60_000
+const atLeast = number(values["at-least"], 1)
 const [only, on, off] = [list(values.only), list(values.on), list(values.off)]
 const hooks = ((given = values.hooks): Hooks | undefined => {
   if (given === undefined || given === "off" || given === "beside" || given === "only") return given
@@ -177,7 +186,7 @@ const campaign = async (url: string): Promise<boolean> => {
   await onWorkers(
     url,
     workers,
-    () => (next < from + seeds ? { seed: next++, wish, keep: false } : null),
+    () => (next < from + seeds && !isTimeUp() ? { seed: next++, wish, keep: false } : null),
     async (answer, _job, worker) => {
       done++
       steps += answer.steps
@@ -193,7 +202,7 @@ const campaign = async (url: string): Promise<boolean> => {
           answer,
           red.length === 1 && answer.defect === null && values.reduce === true ? await reduce(worker, answer) : null
         )
-      } else if (answer.seed % 50 === 0) {
+      } else if (answer.seed % 50 === 0 && !isTimeUp()) {
         // The same seed must be the same story.
         const again = await worker.run({ seed: answer.seed, wish, keep: false })
         if (again.hash !== answer.hash) {
@@ -221,7 +230,7 @@ const campaign = async (url: string): Promise<boolean> => {
     return (mattering[name] ?? []).filter((what) => !fired.has(what))
   })
   // A small campaign cannot reach everything.
-  const isLarge = seeds >= 200
+  const isLarge = done >= 200
   for (const what of dead) print(`  ${what} NEVER STRUCK${isLarge ? "" : " (too few seeds to count)"}`)
   for (const [name, why] of Object.entries(pending)) print(`  ${name} (${classes[name as FaultClass]}) is off: ${why}`)
   print(
@@ -243,6 +252,9 @@ const campaign = async (url: string): Promise<boolean> => {
     `${done} seeds from ${from}, ${steps} steps, ${kills} kills, ${red.length} red, ${unequal.length} not deterministic, ` +
       `${seconds().toFixed(1)} s, ${(done / seconds()).toFixed(2)} seeds/s, ${(steps / seconds()).toFixed(0)} steps/s`
   )
+  const isEnough = done >= Math.min(atLeast, seeds)
+  if (done < seeds)
+    print(`${isEnough ? "" : "TOO FEW: "}${done} of ${seeds} seeds in ${minutes} minutes, at least ${atLeast} must be`)
   print(`the slowest seed is ${slowest.seed} with ${(slowest.milliseconds / 1000).toFixed(1)} s`)
   if (red.length > 0) print(`red seeds: ${red.map(({ seed }) => seed).join(" ")}`)
   report.campaign = {
@@ -256,7 +268,7 @@ const campaign = async (url: string): Promise<boolean> => {
     notDeterministic: unequal,
     fired: Object.fromEntries(fired)
   }
-  return red.length === 0 && unequal.length === 0 && (dead.length === 0 || !isLarge)
+  return red.length === 0 && unequal.length === 0 && (dead.length === 0 || !isLarge) && isEnough
 }
 
 const report: Record<string, unknown> = {}
@@ -270,34 +282,44 @@ const wishOf = (mutant: Mutant): Wish => {
     : { ...mutant.wish, ...wish, overrides: { hooks: "off", ...mutant.wish?.overrides, ...wish.overrides } }
 }
 
+interface Hunt {
+  readonly end: "caught" | "missed" | "not tried"
+  /** Null unless it was caught. */
+  readonly seeds: number | null
+  readonly by: string
+}
+
 /** Runs seeds until a checker objects. */
-const hunt = async (url: string, mutant: Mutant, place: number, limit: number) => {
+const hunt = async (url: string, mutant: Mutant, place: number, limit: number): Promise<Hunt> => {
+  const missed = (by: string): Hunt => ({ end: "missed", seeds: null, by })
+  const cutShort = (seeds: number): Hunt => ({
+    end: "not tried",
+    seeds: null,
+    by: `the time was up after ${seeds} of ${limit} seeds`
+  })
+  if (isTimeUp()) return cutShort(0)
   const worker = new Worker(url, `simulation_m${place}`, mutant.name)
-  const startedAt = performance.now()
   try {
     for (let seed = from; seed < from + limit; seed++) {
+      if (isTimeUp()) return cutShort(seed - from)
       const job: Job = { seed, wish: wishOf(mutant), keep: false }
       const answer = await worker.run(job)
       if (answer.defect !== null || answer.failure?.checker === "simulation")
-        return { seeds: null, by: `the simulation failed: ${answer.defect ?? answer.failure?.what}` }
+        return missed(`the simulation failed: ${answer.defect ?? answer.failure?.what}`)
       if (answer.failure !== null) {
         // Without the bug the seed must be green: else it is not the bug that was noticed.
         const clean = new Worker(url, `simulation_clean${place}`)
         const without = await clean.run(job).finally(() => clean.close())
         if (objection(without) !== null) {
           print(`\nRED without any planted bug: seed ${seed} as ${mutant.name} wishes it: ${objection(without)}`)
-          return { seeds: null, by: "the seed is red without the bug" }
+          return missed("the seed is red without the bug")
         }
-        return {
-          seeds: seed - from + 1,
-          by: `${answer.failure.checker}: ${answer.failure.what}`,
-          seconds: (performance.now() - startedAt) / 1000
-        }
+        return { end: "caught", seeds: seed - from + 1, by: `${answer.failure.checker}: ${answer.failure.what}` }
       }
     }
-    return { seeds: null, by: `${limit} seeds and nobody noticed` }
+    return missed(`${limit} seeds and no checker objects`)
   } catch (error) {
-    return { seeds: null, by: String(error) }
+    return missed(String(error))
   } finally {
     worker.close()
   }
@@ -309,15 +331,17 @@ const hunts = async (url: string, wanted: ReadonlyArray<Mutant>): Promise<boolea
   for (const problem of misfits) print(`NEEDS CARE ${problem}`)
   const queue = wanted.filter((mutant) => misfit(mutant) === null)
   let missed = misfits.length
+  const notTried: Array<string> = []
   const results: Array<Record<string, unknown>> = []
   await Promise.all(
     Array.from({ length: Math.min(workers, queue.length) }, async (_, place) => {
       for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
-        const { seeds, by } = await hunt(url, mutant, place, limit)
-        if (seeds === null) missed++
-        results.push({ name: mutant.name, origin: mutant.origin, seeds, by })
+        const { end, seeds, by } = await hunt(url, mutant, place, limit)
+        if (end === "missed") missed++
+        if (end === "not tried") notTried.push(mutant.name)
+        results.push({ name: mutant.name, origin: mutant.origin, end, seeds, by })
         print(
-          `${seeds === null ? "MISSED" : "caught"} ${mutant.name.padEnd(32)} ${mutant.origin.padEnd(44)} ${seeds === null ? "" : `${seeds} seeds`} ${by.slice(0, 160)}`
+          `${end === "missed" ? "MISSED" : end} ${mutant.name.padEnd(32)} ${mutant.origin.padEnd(44)} ${seeds === null ? "" : `${seeds} seeds`} ${by.slice(0, 160)}`
         )
       }
     })
@@ -327,9 +351,15 @@ const hunts = async (url: string, wanted: ReadonlyArray<Mutant>): Promise<boolea
     `\n${counts.length} of ${wanted.length} planted bugs caught${isPlain ? " by plain seeds, without the classes that suit them" : ""}; ` +
       `median ${counts[Math.floor(counts.length / 2)] ?? "-"} seeds, most ${counts.at(-1) ?? "-"}`
   )
+  const tried = results.length - notTried.length
+  const isEnough = tried >= Math.min(atLeast, wanted.length)
+  if (notTried.length > 0) {
+    print(`${isEnough ? "" : "TOO FEW: "}${tried} tried in ${minutes} minutes, at least ${atLeast} must be`)
+    print(`not tried: ${notTried.join(" ")}`)
+  }
   report[isPlain ? "plainMutants" : "mutants"] = results
   // What a plain seed finds is a figure, not a promise.
-  return missed === 0 || isPlain
+  return (missed === 0 && isEnough) || isPlain
 }
 
 /** Every seed that ever failed. */
@@ -364,13 +394,15 @@ const repeatRegressions = async (url: string): Promise<boolean> => {
   return red === 0
 }
 
-/** Each N-th planted bug, from the I-th on. */
+/** Each N-th planted bug. Which of them is the first moves with K, so that a run of bounded time begins elsewhere. */
 const partOf = (all: ReadonlyArray<Mutant>): ReadonlyArray<Mutant> => {
   if (values.part === undefined) return all
   const match = /^(\d+)\/([1-9]\d*)$/.exec(values.part)
-  if (match === null) throw new Error(`--part takes I/N, not ${values.part}`)
-  const [first, every] = [Number(match[1]) % Number(match[2]), Number(match[2])]
-  return all.filter((_, place) => place % every === first)
+  if (match === null) throw new Error(`--part takes K/N, not ${values.part}`)
+  const [which, every] = [Number(match[1]), Number(match[2])]
+  const part = all.filter((_, place) => place % every === which % every)
+  const first = Math.floor(which / every) % Math.max(1, part.length)
+  return [...part.slice(first), ...part.slice(0, first)]
 }
 
 const replay = async (url: string, seed: number): Promise<boolean> => {
