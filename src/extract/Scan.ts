@@ -1,13 +1,9 @@
 /**
  * What to ask the source for.
  *
-<<<<<<< HEAD
  * Promise: a scan reads from its first page to its last, one page after the other; a page token that repeats stops it,
  * and so do {@link emptyPagesMax} pages in a row without a record.
-=======
- * Promise: a scan reads from its first page to its last, one page after the other; a page token that repeats stops it.
  * An empty page that would end a scan although there should be records is read a second time, and that answer counts.
->>>>>>> 97528d8 (wip)
  * What a completed scan may store as cursor comes from its first page, and is the earliest of those that its pages
  * carried, so that nothing that changed while the pages were read can be missed by the next one. An incremental scan
  * begins before the stored cursor by the overlap, so that rows which became visible after their own stamp are met.

@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Field } from "../catalogue/Field.ts"
+import { lacked, newColumns } from "../land/Identity.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as LockWait from "../postgres/LockWait.ts"
 import { transaction } from "../postgres/Transaction.ts"
@@ -102,13 +103,19 @@ const plainType = (column: Column): string => {
 }
 
 /**
- * A column that is added to a table with rows is empty although the source has values: the next run reads every record.
- * Values of a field that is just being learnt stand in the rows already.
+ * A column that is added to a table with rows is empty although the source has values: the table is not the one that the
+ * checkpoint's run filled (Identity.ts), so that the next run forgets a scan in progress and reads every record. Values
+ * of a field that is just being learnt stand in the rows already.
  */
-const wantFull = (table: Table, columns: ReadonlyArray<Column>): string =>
-  `update tributary.checkpoints set full_wanted = coalesce(full_wanted, ${literal(
-    `new in the table: ${columns.map(({ name }) => name).join(", ")}`
-  )}) where resource = ${literal(table.resource.path)} and lane = 'live' and (cursor is not null or full_scan_at is not null)`
+const wantFull = (table: Table, columns: ReadonlyArray<Column>): string => {
+  const names = columns.map(({ name }) => name).join(", ")
+  return (
+    `update tributary.checkpoints set ${lacked(names)}, ` +
+    `full_wanted = case when cursor is null and full_scan_at is null then full_wanted ` +
+    `else coalesce(full_wanted, ${literal(newColumns(names))}) end ` +
+    `where resource = ${literal(table.resource.path)} and lane = 'live'`
+  )
+}
 
 const planTable = (
   table: Table,

@@ -284,6 +284,44 @@ describe("a checkpoint", () => {
       })
     )
 
+    it.effect("a column dropped while a first scan is interrupted is filled in every row", () =>
+      Effect.gen(function* () {
+        const { companyId, source, run, checked } = yield* synced()
+        // As when the first scan was interrupted after a page of five.
+        yield* execute(`delete from erp.things where _company_id = ${companyId} and id > 5`)
+        yield* execute(
+          `update tributary.checkpoints set cursor = null, cursor_at = null, full_scan_at = null, scan_run_id = 1, scan_kind = 'full',
+             scan_token = '5', scan_pages = 1, scan_synced_through = '${at(11_000)}', scan_began_at = tributary.now()
+            where company_id = ${companyId}`
+        )
+        const listed = source.script
+        source.script = (request) => {
+          const all = listed({ ...request, token: null })
+          return { ...all, records: all.records.slice(Number(request.token ?? 0)) }
+        }
+        yield* execute("alter table erp.things drop column name cascade")
+        yield* run()
+        yield* checked()
+      })
+    )
+
+    it.effect("a row whose version was lost with the column goes on where its history ended", () =>
+      Effect.gen(function* () {
+        const { companyId, put, checked } = yield* synced()
+        put(3, "second")
+        yield* checked()
+        yield* execute("alter table erp.things drop column _version cascade")
+        yield* checked()
+        put(3, "third")
+        yield* checked()
+        const [versions] = yield* execute<{ names: string }>(
+          `select string_agg(record ->> 'name', ', ' order by _version) as names from erp_history.things
+            where _company_id = ${companyId} and id = 3`
+        )
+        assert.strictEqual(versions!.names, "thing 3, second, third")
+      })
+    )
+
     it.effect("a clock that was set back is told, and rows from its future lose to every read", () =>
       Effect.gen(function* () {
         const { companyId, rows, put, checked } = yield* synced()
