@@ -9,6 +9,7 @@ import * as Flag from "effect/cli/Flag"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Configuration from "../configuration/Configuration.ts"
 import type { TableConflict } from "../model/TablePlan.ts"
+import { damageRemedy, DatabaseError } from "../postgres/DatabaseError.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import type { ReferenceFailed } from "./Source.ts"
@@ -71,17 +72,19 @@ const failed = (error: Failure): CommandFailed => {
       })
     case "ConfigurationError":
       return new CommandFailed({ code: exitCode.configuration, message: error.message })
-    case "DatabaseError":
+    case "DatabaseError": {
+      const remedy = damageRemedy(error)
       return new CommandFailed({
         code: error.isRetryable ? exitCode.fault : exitCode.configuration,
-        message: error.message
+        message: remedy === null ? error.message : `${error.message}\n  what to do: ${remedy}`
       })
+    }
     case "EmbeddedPostgresError":
       return new CommandFailed({ code: exitCode.fault, message: told(error) })
     case "MigrationError":
       return new CommandFailed({ code: exitCode.configuration, message: error.message })
     case "SqlError":
-      return new CommandFailed({ code: exitCode.fault, message: `the warehouse failed: ${error.message}` })
+      return failed(DatabaseError.from("ask")(error))
     case "ReferenceFailed":
       return new CommandFailed({ code: exitCode.fault, message: error.message })
   }

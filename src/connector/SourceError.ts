@@ -194,7 +194,7 @@ export class SourceChanged extends Data.TaggedClass("SourceChanged")<{ readonly 
   readonly isRetryable = false
   readonly stops = "company"
   readonly remedy =
-    "use another database for the other source (DATABASE_URL), or, if it replaces the earlier one, run npx tributary sync --accept-new-source"
+    "check the address and the token of the company; use another database for another source (DATABASE_URL), or, if it replaces the earlier one, run npx tributary sync --accept-new-source"
 }
 
 export type SourceReason =

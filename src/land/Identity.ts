@@ -11,7 +11,6 @@ import type { Field, FieldType } from "../catalogue/Field.ts"
 import { isCancellable, type Resource } from "../catalogue/Resource.ts"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import { SourceChanged, SourceError } from "../connector/SourceError.ts"
-import { literal } from "../model/Identifier.ts"
 
 /** What a program brings along when it takes a resource over. */
 export interface Identity {
@@ -132,24 +131,18 @@ export const tableIdentitySql = (parameter: string): string =>
       'table=' || to_regclass(${parameter})::oid, 'file=' || pg_relation_filenode(to_regclass(${parameter})))
      from pg_database d where d.datname = current_database())`
 
-/** Why every record is read after columns were added to a table with rows. */
-export const newColumns = (names: string): string => `new in the table: ${names}`
-
-/** Makes the stored identity differ from that of the table, which was altered and keeps its oid and perhaps its file. */
-export const lacked = (names: string): string =>
-  `table_identity = concat_ws(' ', table_identity, ${literal(`lacked=${encodeURIComponent(names)}`)})`
-
 /** What differs between two identities of a table, for people; null when nothing does. */
 export const tableDifference = (table: string, stored: string, current: string): string | null => {
   if (stored === current) return null
   const [before, now] = [pairsOf(stored), pairsOf(current)]
   const differs = (name: string) => before.get(name) !== now.get(name)
   if (differs("database") || differs("checkpoints")) return "the warehouse was restored or copied"
-  const missing = before.get("lacked")
-  if (missing !== undefined && !differs("table")) return newColumns(missing)
-  return differs("table")
-    ? `${table} is another table than the one that was filled (it was dropped or restored, or the dataset was renamed)`
-    : `${table} was truncated or rewritten (truncate, vacuum full, cluster)`
+  if (differs("table")) {
+    return `${table} is another table than the one that was filled (it was dropped or restored, or the dataset was renamed)`
+  }
+  return differs("file")
+    ? `${table} was truncated or rewritten (truncate, vacuum full, cluster)`
+    : (before.get("altered") ?? `${table} was altered`)
 }
 
 /** The refusal of a source that is not the one of the rows. */

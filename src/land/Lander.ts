@@ -11,11 +11,12 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { ConnectorShape, Page, Rejected, SourceRecord } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
+import { alteredSql } from "../model/Altered.ts"
 import * as Overlay from "../model/Overlay.ts"
 import { learnedOverlap } from "../model/Overlap.ts"
 import type { Table } from "../model/Table.ts"
 import type { Database } from "../postgres/Database.ts"
-import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { Checkpoint, Lane, OpenScan, RunKind } from "./Checkpoint.ts"
 import * as Drift from "./Drift.ts"
 import * as FieldFindings from "./FieldFindings.ts"
@@ -592,8 +593,28 @@ export const open = Effect.fn("Lander.open")(function* (
     )
   })
 
+  /**
+   * The history holds versions that the row has not come to: someone put older rows back into the table. The next turn
+   * gives them later versions and reads every record.
+   */
+  const isOlderRow = (error: LandingError) =>
+    error instanceof DatabaseError &&
+    error.code === "23505" &&
+    error.message.includes(table.supersededName.slice(0, 50))
+  const renumberLater = turn
+    .transaction(
+      run(
+        "renumber later the rows of",
+        `update tributary.checkpoints set ${alteredSql("rows were replaced by older ones")}
+          where company_id = $1 and resource = $2 and lane = 'live'`,
+        [companyId, resource]
+      )
+    )
+    .pipe(Effect.andThen(Effect.fail(new TableReplaced({ resource }))))
+
   const land: Lander["land"] = (landing) =>
     landAll(landing).pipe(
+      Effect.catchIf(isOlderRow, () => renumberLater),
       Effect.withSpan("land", { attributes: { "tributary.resource": resource } }, { captureStackTrace: false })
     )
 

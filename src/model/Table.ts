@@ -161,16 +161,19 @@ export const tableOf = (resource: Resource, datasets: Datasets = datasetsDefault
   }
 }
 
+const currentKey = 'primary key ("_company_id", "id")'
+const supersededKey = 'primary key ("_company_id", "id", "_version")'
+
 /** `create table` for the current records. */
 const createCurrent = (table: Table): string =>
   `create table ${table.current} (\n  "_company_id" bigint not null,\n${[...table.columns, ...table.meta]
     .map((column) => `  ${column.sql} ${column.sqlType},`)
-    .join("\n")}\n  primary key ("_company_id", "id")\n)`
+    .join("\n")}\n  ${currentKey}\n)`
 
 const createSuperseded = (table: Table): string =>
   `create table ${table.superseded} (\n  "_company_id" bigint not null,\n${[...table.columns, ...table.meta]
     .map((column) => `  ${column.sql} ${column.sqlType},`)
-    .join("\n")}\n  "_valid_to" timestamptz not null,\n  primary key ("_company_id", "id", "_version")\n)`
+    .join("\n")}\n  "_valid_to" timestamptz not null,\n  ${supersededKey}\n)`
 
 /** Postgres takes at most 100 arguments to a function. */
 const pairsMax = 45
@@ -212,7 +215,7 @@ const createView = (table: Table): string => {
   )
 }
 
-export const statements = { createCurrent, createSuperseded, createView }
+export const statements = { createCurrent, createSuperseded, createView, currentKey, supersededKey }
 
 /** Whose records are read again when a row of the resource changes. */
 export const childrenOf = (

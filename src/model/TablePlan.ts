@@ -1,7 +1,7 @@
 /**
  * Bringing the warehouse's tables to what the catalogue says.
  *
- * Promise: changes are additive. A missing table or column is created and a comment is kept up to date; a column of
+ * Promise: changes are additive. A missing table, column or primary key is created and a comment is kept up to date; a column of
  * another type, which somebody must have changed, is reported and never touched. A column added to a table that holds
  * records makes the next run read all of them, so that it is filled; that is also how a dropped column heals.
  * Concurrent programs may apply the same plan: one does the work, the others wait for it. A change that waits for a
@@ -12,10 +12,10 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Field } from "../catalogue/Field.ts"
-import { lacked, newColumns } from "../land/Identity.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as LockWait from "../postgres/LockWait.ts"
 import { transaction } from "../postgres/Transaction.ts"
+import { alteredSql } from "./Altered.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { type Column, type Datasets, type Table, statements } from "./Table.ts"
 
@@ -23,13 +23,15 @@ import { type Column, type Datasets, type Table, statements } from "./Table.ts"
 export class TableConflict extends Data.TaggedError("TableConflict")<{
   readonly table: string
   readonly detail: string
-  /** What to do; by default, to move one of the two out of the way. */
+  /** What to do. */
   readonly remedy?: string
   /** Whether the same may succeed later, without anybody repairing anything. */
   readonly isRetryable?: boolean
 }> {
   override get message(): string {
-    const remedy = this.remedy ?? "Rename it or move the dataset (datasets in the configuration)"
+    const remedy =
+      this.remedy ??
+      "Undo that, or rename or drop it: the next sync makes it anew and reads every record. Or use another dataset (warehouse.current in the configuration)"
     return `${this.table}: ${this.detail}. ${remedy}; nothing was changed`
   }
 }
@@ -42,6 +44,7 @@ interface ExistingColumn {
 interface Relation {
   readonly kind: string
   readonly comment: string | null
+  readonly hasKey: boolean
   readonly columns: ReadonlyMap<string, ExistingColumn>
 }
 
@@ -59,9 +62,11 @@ const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: Read
     name: string | null
     kind: string
     comment: string | null
+    hasKey: boolean
     columns: ReadonlyArray<readonly [name: string, type: string, comment: string | null]> | null
   }>`
     select n.nspname as dataset, c.relname as name, c.relkind::text as kind, obj_description(c.oid, 'pg_class') as comment,
+           exists (select 1 from pg_index i where i.indrelid = c.oid and i.indisprimary) as "hasKey",
            (select jsonb_agg(jsonb_build_array(a.attname, replace(format_type(a.atttypid, a.atttypmod), '"', ''), d.description))
               from pg_attribute a
               left join pg_description d
@@ -76,7 +81,7 @@ const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: Read
   return {
     datasets: new Set(found.map(({ dataset }) => dataset)),
     relations: new Map(
-      found.flatMap(({ dataset, name, kind, comment, columns }) =>
+      found.flatMap(({ dataset, name, kind, comment, hasKey, columns }) =>
         name === null
           ? []
           : [
@@ -85,6 +90,7 @@ const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: Read
                 {
                   kind,
                   comment,
+                  hasKey,
                   columns: new Map((columns ?? []).map(([of, type, told]) => [of, { type, comment: told }]))
                 }
               ] as const
@@ -108,11 +114,11 @@ const plainType = (column: Column): string => {
  * of a field that is just being learnt stand in the rows already.
  */
 const wantFull = (table: Table, columns: ReadonlyArray<Column>): string => {
-  const names = columns.map(({ name }) => name).join(", ")
+  const why = `new in the table: ${columns.map(({ name }) => name).join(", ")}`
   return (
-    `update tributary.checkpoints set ${lacked(names)}, ` +
+    `update tributary.checkpoints set ${alteredSql(why)}, ` +
     `full_wanted = case when cursor is null and full_scan_at is null then full_wanted ` +
-    `else coalesce(full_wanted, ${literal(newColumns(names))}) end ` +
+    `else coalesce(full_wanted, ${literal(why)}) end ` +
     `where resource = ${literal(table.resource.path)} and lane = 'live'`
   )
 }
@@ -125,7 +131,13 @@ const planTable = (
   const planned: Array<string> = []
   const { datasets, resource } = table
   let viewIsStale = false
-  const relation = (dataset: string, name: string, quoted: string, create: string): TableConflict | undefined => {
+  const relation = (
+    dataset: string,
+    name: string,
+    quoted: string,
+    create: string,
+    key: string
+  ): TableConflict | undefined => {
     const found = existing.relations.get(`${dataset}.${name}`)
     const columns = [...table.columns, ...table.meta]
     if (found === undefined) {
@@ -155,6 +167,8 @@ const planTable = (
         planned.push(`comment on column ${quoted}.${column.sql} is ${literal(column.comment)}`)
       }
     }
+    // As pg_restore leaves a table that was restored alone (--table).
+    if (!found.hasKey) planned.push(`alter table ${quoted} add ${key}`)
     if (empty.length > 0 && dataset === datasets.current) planned.push(wantFull(table, empty))
     return undefined
   }
@@ -162,8 +176,14 @@ const planTable = (
     planned.push(nameStatement("", resource.path, table.name))
   }
   const conflict =
-    relation(datasets.current, table.name, table.current, statements.createCurrent(table)) ??
-    relation(datasets.history, table.supersededName, table.superseded, statements.createSuperseded(table))
+    relation(datasets.current, table.name, table.current, statements.createCurrent(table), statements.currentKey) ??
+    relation(
+      datasets.history,
+      table.supersededName,
+      table.superseded,
+      statements.createSuperseded(table),
+      statements.supersededKey
+    )
   if (conflict !== undefined) return conflict
   const view = existing.relations.get(`${datasets.history}.${table.name}`)
   if (view !== undefined && view.kind !== "v") {
@@ -224,7 +244,9 @@ const refused = (where: string, error: SqlError): SqlError | TableConflict => {
     : new TableConflict({
         table: where,
         detail: `Postgres refuses the change: ${message} (${code})`,
-        remedy: "Undo what stands in the way (a trigger, a view, a missing right) and run this again"
+        remedy: code.startsWith("23")
+          ? "Undo what was changed by hand, or rename or drop the table: the next sync makes it anew and reads every record"
+          : "Undo what stands in the way (a trigger, a view, a missing right) and run this again"
       })
 }
 

@@ -19,6 +19,7 @@ import {
   TableReplaced
 } from "../land/Lander.ts"
 import type { Lane, RunKind } from "../land/Checkpoint.ts"
+import { damageRemedy } from "../postgres/DatabaseError.ts"
 
 /** Why a run failed, and what to do next. */
 export interface Failure {
@@ -171,13 +172,17 @@ export const failureOf = (error: SourceError | SourceWentBack | LandingError | O
       refused: false
     }
   }
+  const damaged = damageRemedy(error)
   return {
     kind: error._tag,
     message: error.message,
-    remedy: error.isRetryable
-      ? "check the database; the next run goes on where this one stopped"
-      : "the message says what Postgres refused; nothing of the page was written",
+    remedy:
+      damaged ??
+      (error.isRetryable
+        ? "check the database; the next run goes on where this one stopped"
+        : "undo what refuses it (a constraint, a trigger, a missing right) and run again; nothing of the page was written"),
     stops: "resource",
-    refused: false
+    refused: false,
+    ...(damaged === null ? {} : { isConfiguration: true })
   }
 }

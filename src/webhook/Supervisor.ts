@@ -8,6 +8,8 @@
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { isSqlError } from "effect/sql/SqlError"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
 
 const pauseMinMs = 1_000
 const pauseMaxMs = 60_000
@@ -16,7 +18,8 @@ const tellEveryMs = 60_000
 /** What a cause means to a person; a fault of the program is told in full, since only its trace helps. */
 const sentence = (cause: Cause.Cause<unknown>): string => {
   if (Cause.hasDies(cause)) return Cause.pretty(cause)
-  const error = Cause.squash(cause)
+  const squashed = Cause.squash(cause)
+  const error = isSqlError(squashed) ? DatabaseError.from("ask")(squashed) : squashed
   return error instanceof Error && error.message !== "" ? error.message : String(error)
 }
 

@@ -12,10 +12,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import { isSqlError } from "effect/sql/SqlError"
 import { Priority } from "../../budget/Budget.ts"
 import { layerPostgres } from "../../budget/Budgets.ts"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import * as Configuration from "../../configuration/Configuration.ts"
+import { damageRemedy, DatabaseError } from "../../postgres/DatabaseError.ts"
 import { addressOf } from "../../webhook/Service.ts"
 import { catalogueOf } from "../Effective.ts"
 import * as Output from "../Output.ts"
@@ -52,11 +54,14 @@ const breaksAs =
     check: Effect.Effect<Findings, E, R>
   ): Effect.Effect<Findings, never, R> =>
     check.pipe(
-      Effect.catch((error) =>
-        Effect.succeed([
-          failed("unreachable", error.message, "see what the server's own log says, then run this again")
+      Effect.catch((error) => {
+        const known = isSqlError(error) ? DatabaseError.from("ask")(error) : null
+        const damaged = known === null ? null : damageRemedy(known)
+        const remedy = damaged ?? "see what the server's own log says, then run this again"
+        return Effect.succeed([
+          failed(damaged === null ? "unreachable" : "configuration", (known ?? error).message, remedy)
         ])
-      )
+      })
     )
 
 // ------------------------------------------------------------------------------------------------------- configuration

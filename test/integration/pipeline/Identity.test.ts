@@ -322,6 +322,40 @@ describe("a checkpoint", () => {
       })
     )
 
+    it.effect("rows of an older copy that were put into the same table become equal by a full scan", () =>
+      Effect.gen(function* () {
+        const { companyId, put, checked } = yield* synced()
+        yield* copyOf("erp.things", "public.older")
+        put(3, "second")
+        yield* checked()
+        yield* execute(`delete from erp.things where _company_id = ${companyId}`)
+        yield* execute(`insert into erp.things select * from public.older where _company_id = ${companyId}`)
+        yield* execute("drop table public.older")
+        yield* checked({ full: true })
+        put(3, "third")
+        yield* checked()
+      })
+    )
+
+    it.effect("a table that was restored without its primary key gets one", () =>
+      Effect.gen(function* () {
+        const { put, checked } = yield* synced()
+        yield* copyOf("erp.things", "public.older")
+        yield* execute("create table public.bare (like erp.things including all excluding indexes)")
+        yield* execute("insert into public.bare select * from public.older")
+        yield* execute("drop table erp.things cascade")
+        yield* execute("drop table public.older")
+        yield* execute("alter table public.bare rename to things")
+        yield* execute("alter table public.things set schema erp")
+        put(3, "second")
+        yield* checked()
+        const [key] = yield* execute<{ keys: number }>(
+          "select count(*)::int as keys from pg_index where indrelid = 'erp.things'::regclass and indisprimary"
+        )
+        assert.strictEqual(key!.keys, 1)
+      })
+    )
+
     it.effect("a clock that was set back is told, and rows from its future lose to every read", () =>
       Effect.gen(function* () {
         const { companyId, rows, put, checked } = yield* synced()
