@@ -3,15 +3,18 @@
  *
  * Promise: it listens from the first moment to the last. Without the warehouse it says that it is away, and shows the
  * pages again as soon as it is back; a page that fails says so and tells nothing of the inside. Every page that does not ask
- * the source is one read-only transaction that ends within bounded time, so that looking never changes or holds up
- * anything. Who may look, and whose forms are believed, is decided in Access.ts before anything else is done.
+ * the source is one read-only transaction of the reader (src/model/Reader.ts) with a timeout for each statement, so that
+ * looking never changes or holds up anything. Who may look, and whose forms are believed, is decided in Access.ts before
+ * anything else is done.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { getRequestListener } from "@hono/node-server"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
+import * as Deferred from "effect/Deferred"
 import type * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as SecureRandom from "effect/crypto/SecureRandom"
@@ -25,6 +28,7 @@ import { etag } from "hono/etag"
 import { secureHeaders } from "hono/secure-headers"
 import type { ListenError, Tls } from "../listen/Server.ts"
 import * as Server from "../listen/Server.ts"
+import * as Reader from "../model/Reader.ts"
 import type { Datasets } from "../model/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -74,6 +78,8 @@ export interface Dashboard {
 interface Behind {
   readonly companies: ReadonlyArray<ShownCompany>
   readonly context: Context.Context<Database | SqlClient.SqlClient>
+  /** As whom pages read. */
+  readonly pages: Effect.Effect<Reader.Pages>
   readonly background: PageRequest["background"]
 }
 
@@ -86,7 +92,7 @@ const pageMaxMs = 15_000
 /** What is done may ask the source, which has a timeout of its own. */
 const actionMaxMs = 90_000
 /** Pages must not take all connections from those who do the work. */
-const pagesAtOnce = 3
+const pagesAtOnce = 2
 const saidSeconds = 60
 const cookies = { session: "tributary_session", said: "tributary_said" } as const
 
@@ -160,9 +166,15 @@ export const start = Effect.fnUntraced(function* (
         Effect.gen(function* () {
           const context = yield* Effect.context<Database | SqlClient.SqlClient>()
           const begun = yield* FiberSet.make()
+          const pages = yield* Deferred.make<Reader.Pages>()
+          yield* readerPages.pipe(
+            Effect.flatMap((made) => Deferred.succeed(pages, made)),
+            Effect.forkScoped
+          )
           const mine: Behind = {
             companies,
             context,
+            pages: Deferred.await(pages),
             background: (effect) => Effect.asVoid(FiberSet.run(begun, Effect.provideContext(effect, context)))
           }
           yield* Effect.acquireRelease(
@@ -180,6 +192,21 @@ export const start = Effect.fnUntraced(function* (
       )
   }
 })
+
+const readerRetryMs = 1_000
+
+/** As whom pages read; asked again while the server does not answer. */
+const readerPages = Reader.pages.pipe(
+  Effect.retry(Schedule.spaced(readerRetryMs)),
+  Effect.tap(({ asOwner }) =>
+    asOwner === null
+      ? Effect.void
+      : Effect.logInfo(
+          `the dashboard reads as the owner, in read-only transactions: ${asOwner.reason}; ${asOwner.remedy}`
+        )
+  ),
+  Effect.orDie
+)
 
 type Granted = Extract<Access.Verdict, { readonly _tag: "Granted" }>
 
@@ -391,18 +418,24 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
     const isAction = route.method === "POST"
     const back = behind()
     if (back === null) return Effect.succeed(isAction ? notDone : away)
-    const { companies, background, context } = back
-    const isReading = !isAction && route.asksSource !== true
+    const { companies, background, context, pages } = back
     const handled = Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const [row] = isReading
-        ? yield* sql<{ now: Date }>`
-              select tributary.now() as now, set_config('transaction_read_only', 'on', true),
-                     set_config('statement_timeout', ${String(statementMaxMs)}, true)`
-        : yield* sql<{ now: Date }>`select tributary.now() as now`
+      const [row] = yield* sql<{ now: Date }>`select tributary.now() as now`
       return yield* route.handle({ ...request, now: row!.now, companies, background })
     })
-    return (isReading ? slots.withPermit(transaction(handled)) : handled).pipe(
+    const read = Effect.flatMap(pages, (reader) => {
+      const once = transaction(Effect.andThen(asReader(reader), handled)).pipe(
+        Effect.provideService(SqlClient.SqlClient, reader.sql)
+      )
+      // A table that was made since the last grant.
+      return Effect.catchIf(
+        once,
+        (error) => DatabaseError.from("page")(error).code === insufficientPrivilege,
+        () => Effect.andThen(reader.grant, once)
+      )
+    })
+    return (isAction || route.asksSource === true ? handled : slots.withPermit(read)).pipe(
       Effect.timeoutOrElse({
         duration: isAction ? actionMaxMs : pageMaxMs,
         orElse: () => Effect.succeed(isAction ? notCertain : slow)
@@ -557,5 +590,13 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
   return app
 }
 
+/** The first statement of a transaction: from here on it cannot write. */
+const asReader = ({ sql, role }: Reader.Pages) =>
+  sql`select set_config('transaction_read_only', 'on', true),
+             set_config('statement_timeout', ${String(statementMaxMs)}, true),
+             set_config('role', coalesce(${role}::text, current_setting('role')), true)`
+
+/** SQLSTATE of what the reader may not read. */
+const insufficientPrivilege = "42501"
 /** SQLSTATE of a statement that took longer than it may. */
 const statementTimedOut = "57014"

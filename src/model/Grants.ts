@@ -28,26 +28,49 @@ export const roleNamesDefault: RoleNames = { loader: "tributary_loader", reader:
 /** Where the control plane stands; its migrations say so. */
 export const controlDataset = "tributary"
 
-/** Tables of the control plane that hold keys, secrets or what proves a password: no reader sees them. */
-export const secretTables: ReadonlyArray<string> = [
-  "webhook_secrets",
-  "push_calls",
-  "dashboard_key",
-  "dashboard_password",
-  "dashboard_sessions"
-]
+/** Tables of the control plane that hold keys, secrets or password hashes, each with the columns that a reader sees. */
+export const secretTables: Readonly<Record<string, ReadonlyArray<string>>> = {
+  webhook_secrets: [],
+  push_calls: "id company resource operation items state formed_at failures status reason".split(" "),
+  dashboard_key: [],
+  dashboard_password: [],
+  dashboard_sessions: []
+}
+
+const inList = (texts: ReadonlyArray<string>): string => `(${texts.map(literal).join(", ")})`
+
+/** The rows that a reader sees some columns of: relation `c`, column `a`. */
+const shownColumns = `a.attnum > 0 and not a.attisdropped and (${Object.entries(secretTables)
+  .filter(([, columns]) => columns.length > 0)
+  .map(([table, columns]) => `c.relname = ${literal(table)} and a.attname in ${inList(columns)}`)
+  .join(" or ")})`
+
+/**
+ * What a reader sees of the control plane, as a query: `relname`, and `attname` where it sees that column only. `condition`
+ * is about the relation `c`; `columnCondition` about its column `a`.
+ */
+export const controlSelect = (control: string, condition: string, columnCondition: string): string =>
+  `select c.relname, null::name as attname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = ${literal(control)} and c.relkind in ('r', 'p', 'v')
+      and c.relname not in ${inList(Object.keys(secretTables))} and ${condition}
+   union all
+   select c.relname, a.attname
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid
+    where n.nspname = ${literal(control)} and c.relkind = 'r' and ${shownColumns} and ${columnCondition}`
+
+/** Grants a row of {@link controlSelect}, which PL/pgSQL holds in `variable`. */
+export const grantControlRow = (control: string, reader: string, variable: string): string =>
+  `execute format('grant select %s on %I.%I to ${identifier(reader)}',
+     coalesce('(' || quote_ident(${variable}.attname) || ')', ''), ${literal(control)}, ${variable}.relname);`
 
 /** Granted once; a table that the owner makes later is not seen until these statements are run again. */
 const grantControl = (control: string, reader: string): string =>
   `do ${literal(`
 declare one record;
 begin
-  for one in
-    select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname = ${literal(control)} and c.relkind in (${["r", "p", "v"].map(literal).join(", ")})
-       and c.relname not in (${secretTables.map(literal).join(", ")})
+  for one in ${controlSelect(control, "true", "true")}
   loop
-    execute format(${literal(`grant select on %I.%I to ${identifier(reader)}`)}, ${literal(control)}, one.relname);
+    ${grantControlRow(control, reader, "one")}
   end loop;
 end`)}`
 

@@ -1,5 +1,6 @@
 /**
- * Sessions for SQL that a person wrote: `tributary query` and `tributary push --from "select …"`.
+ * Read-only sessions: for SQL that a person wrote (`tributary query`, `tributary push --from "select …"`) and for the
+ * dashboard ({@link pages}).
  *
  * Promise: the session reads and changes nothing. It runs one statement of the extended protocol, as a cursor, in a
  * read-only transaction with a statement timeout. The login is `DATABASE_READER_URL` if that is set. Otherwise an
@@ -10,15 +11,20 @@
  *
  * The reader sees the records, their history, the models, and the control plane without its secrets
  * ({@link Grants.secretTables}). A crash leaves at most a role without some of its grants; the next session adds them.
+ *
+ * The dashboard's statements are fixed. Where no reader can log in, or it may not read the control plane, the dashboard
+ * reads as the owner in a read-only transaction, and `tributary doctor` says so.
  */
 import { createHmac } from "node:crypto"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
+import * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
 import { connect as connectTo, query, type Server } from "../postgres/Connection.ts"
-import { Database } from "../postgres/Database.ts"
+import { Database, poolLayer } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { parseUrl } from "../postgres/DatabaseUrl.ts"
 import * as Grants from "./Grants.ts"
@@ -153,6 +159,84 @@ export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.S
   return client
 })
 
+// ------------------------------------------------------------------------------------------------------ the dashboard
+
+/** How the dashboard reads. */
+export interface Pages {
+  readonly sql: SqlClient.SqlClient
+  /** The role that each transaction takes with `set local role`; null where the login is enough. */
+  readonly role: string | null
+  /** Grants the reader what was made since; does nothing where this program does not grant. */
+  readonly grant: Effect.Effect<void, DatabaseError>
+  /** Why it is the owner that reads; null where it is the reader. */
+  readonly asOwner: Unread | null
+}
+
+/** Why the reader cannot read for the dashboard. */
+export interface Unread {
+  readonly reason: string
+  readonly remedy: string
+}
+
+const grantAgain = "run npx tributary schema grants | psql as the owner of the tables"
+
+/** What of the control plane the session may not read; null where it may read all that is no secret. */
+const unreadable = Effect.fnUntraced(function* (client: pg.Client) {
+  const [row] = yield* query<{ readonly names: string | null }>(
+    client,
+    "look at the rights of the reader",
+    `select string_agg(distinct relname, ', ' order by relname) as names from (${Grants.controlSelect(
+      Grants.controlDataset,
+      "not has_table_privilege(c.oid, 'select')",
+      "not has_column_privilege(c.oid, a.attnum, 'select')"
+    )}) lacking`
+  )
+  return row?.names ?? null
+})
+
+/** Why the reader of this login cannot read for the dashboard; null where it can. Logs in as it. */
+export const unread = (login: Login): Effect.Effect<Unread | null, DatabaseError, Database> => {
+  if (login._tag === "Owner") return Effect.succeed({ reason: "there is no reader", remedy: login.remedy })
+  if (login._tag === "Refused") return Effect.succeed({ reason: login.message, remedy: login.remedy })
+  return connect.pipe(
+    Effect.flatMap(unreadable),
+    Effect.scoped,
+    Effect.map((names) => (names === null ? null : { reason: `the reader may not read ${names}`, remedy: grantAgain })),
+    Effect.catchIf(
+      ({ isRetryable }) => !isRetryable,
+      ({ message }) => Effect.succeed({ reason: message, remedy: makeReader })
+    )
+  )
+}
+
+/** The dashboard's own pool, as the reader where that is possible; ends with the scope. */
+export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.SqlClient | Scope.Scope> = Effect.gen(
+  function* () {
+    const database = yield* Database
+    const login = yield* loginOf
+    const options = yield* ReaderOptions
+    const owner = { sql: yield* SqlClient.SqlClient, role: null, grant: Effect.void }
+    const asOwner = yield* unread(login)
+    if (asOwner !== null) return { ...owner, asOwner }
+    if (login._tag === "Role") return { ...owner, role, asOwner }
+    const reader =
+      login._tag === "Url"
+        ? {
+            endpoint: yield* parseUrl(login.url, "DATABASE_READER_URL"),
+            describe: "the reader's database",
+            embedded: false
+          }
+        : ownReader(database)
+    const pool = yield* Layer.build(poolLayer(reader, (yield* database.budget).pages))
+    return {
+      sql: Context.get(pool, SqlClient.SqlClient),
+      role: null,
+      grant: login._tag === "Own" ? Effect.provideService(grantIn(database), ReaderOptions, options) : Effect.void,
+      asOwner
+    }
+  }
+)
+
 const refusePower = Effect.fnUntraced(function* (client: pg.Client) {
   const [row] = yield* query<{ readonly superuser: boolean }>(
     client,
@@ -175,19 +259,25 @@ const refusePower = Effect.fnUntraced(function* (client: pg.Client) {
 const collided = (error: DatabaseError): boolean =>
   ["42710", "23505"].includes(error.code ?? "") || /concurrently/.test(error.message)
 
-const asOwnReader = Effect.fnUntraced(function* (database: Server & Context.Service.Shape<typeof Database>) {
-  const { endpoint, embedded, describe } = database
+type DatabaseShape = Context.Service.Shape<typeof Database>
+
+const ownReader = ({ endpoint, embedded, describe }: Server): Server => {
   const password = createHmac("sha256", Redacted.value(endpoint.password))
     .update("tributary reader 1")
     .digest("base64url")
-  const reader = connectTo({
-    endpoint: { ...endpoint, user: role, password: Redacted.make(password) },
-    describe,
-    embedded
-  })
-  yield* Effect.scoped(Effect.flatMap(database.connect, (owner) => grant(owner, embedded))).pipe(
+  return { endpoint: { ...endpoint, user: role, password: Redacted.make(password) }, describe, embedded }
+}
+
+const grantIn = (database: DatabaseShape) =>
+  Effect.scoped(Effect.flatMap(database.connect, (owner) => grant(owner, database.embedded))).pipe(
     Effect.retry({ times: 5, while: collided })
   )
+
+const asOwnReader = Effect.fnUntraced(function* (database: DatabaseShape) {
+  const server = ownReader(database)
+  const password = Redacted.value(server.endpoint.password)
+  const reader = connectTo(server)
+  yield* grantIn(database)
   return yield* reader.pipe(
     // Made just now without a password, or the superuser's has changed since.
     Effect.catchIf(
@@ -218,7 +308,9 @@ const grant = Effect.fnUntraced(function* (owner: pg.Client, embedded: boolean) 
   const name = identifier(role)
   const names = (texts: ReadonlyArray<string>) =>
     `array[${texts.map((text) => literal(identifierText(text))).join(", ")}]`
-  const schemas = names([datasets.current, datasets.history, modelsDatasetDefault, Grants.controlDataset])
+  const recordDatasets = [datasets.current, datasets.history, modelsDatasetDefault]
+  const records = names(recordDatasets)
+  const schemas = names([...recordDatasets, Grants.controlDataset])
   const body = `
     declare lacking record;
     begin
@@ -228,6 +320,11 @@ const grant = Effect.fnUntraced(function* (owner: pg.Client, embedded: boolean) 
           connection limit ${connectionsMax};
         comment on role ${name} is ${literal(mark)};
       end if;
+      if not exists (select from pg_roles where rolname = ${literal(role)}
+                      and 'default_transaction_read_only=on' = any (rolconfig)) then
+        alter role ${name} set default_transaction_read_only = on;
+        alter role ${name} set statement_timeout = ${literal(statementTimeout)};
+      end if;
       for lacking in
         select nspname from pg_namespace
          where nspname = any (${schemas}) and not has_schema_privilege(${literal(role)}, oid, 'usage')
@@ -236,11 +333,18 @@ const grant = Effect.fnUntraced(function* (owner: pg.Client, embedded: boolean) 
       end loop;
       for lacking in
         select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
-         where n.nspname = any (${schemas}) and c.relkind in ('r', 'p', 'v', 'm')
-           and not (n.nspname = ${literal(Grants.controlDataset)} and c.relname = any (${names(Grants.secretTables)}))
+         where n.nspname = any (${records}) and c.relkind in ('r', 'p', 'v', 'm')
            and not has_table_privilege(${literal(role)}, c.oid, 'select')
       loop
         execute format('grant select on %I.%I to ${name}', lacking.nspname, lacking.relname);
+      end loop;
+      for lacking in ${Grants.controlSelect(
+        Grants.controlDataset,
+        `not has_table_privilege(${literal(role)}, c.oid, 'select')`,
+        `not has_column_privilege(${literal(role)}, c.oid, a.attnum, 'select')`
+      )}
+      loop
+        ${Grants.grantControlRow(Grants.controlDataset, role, "lacking")}
       end loop;
       ${embedded ? closeAdvisoryLocks : ""}
     end`

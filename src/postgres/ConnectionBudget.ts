@@ -16,6 +16,8 @@ export interface ConnectionBudget {
   readonly connections: number
   /** Of these: the pool for ordinary queries… */
   readonly ordinary: number
+  /** … those of the dashboard, which reads as another role… */
+  readonly pages: number
   /** … and those that land. */
   readonly landings: number
 }
@@ -25,7 +27,10 @@ export const connectionsMin = 8
 /** The inbox has two, the locks one, and one is for what a command does alone or the embedded server counts users by. */
 const fixed = 4
 const ordinaryMin = 2
-const ordinaryMax = 8
+const ordinaryMax = 6
+const pagesMax = 2
+/** Below this the dashboard has one connection. */
+const pagesShareMin = 12
 /** More landings at once are no faster: each is one statement after the other on a core of the server. */
 const landingsMax = 16
 const shareOfServer = 3
@@ -34,8 +39,9 @@ const shareOfServer = 3
 export const budgetOf = (allowed: number, setting: number | null): ConnectionBudget => {
   const share = Math.max(connectionsMin, setting ?? Math.floor(allowed / shareOfServer))
   const ordinary = Math.min(ordinaryMax, Math.max(ordinaryMin, Math.floor(share / 4)))
-  const landings = Math.min(landingsMax, share - fixed - ordinary)
-  return { allowed, connections: fixed + ordinary + landings, ordinary, landings }
+  const pages = share < pagesShareMin ? 1 : pagesMax
+  const landings = Math.min(landingsMax, share - fixed - ordinary - pages)
+  return { allowed, connections: fixed + ordinary + pages + landings, ordinary, pages, landings }
 }
 
 interface LimitsRow {

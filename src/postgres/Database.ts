@@ -98,31 +98,35 @@ const fromServer = Effect.fnUntraced(function* (
   }
 })
 
-/** The pool for ordinary queries. Fails at once, with a sentence, when the server does not answer. */
-export const sqlLayer: Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, DatabaseError, Database> = Layer.unwrap(
-  Effect.flatMap(Database, (server) =>
-    Effect.map(server.budget, ({ ordinary }) => {
-      const { endpoint } = server
-      return PgClient.layerFrom(
-        PgClient.make({
-          host: endpoint.host,
-          port: endpoint.port,
-          username: endpoint.user,
-          password: endpoint.password,
-          database: endpoint.database,
-          ssl: endpoint.ssl ?? false,
-          maxConnections: ordinary,
-          applicationName: endpoint.applicationName ?? applicationName,
-          startupOptions: endpoint.options,
-          stream: clearTextGuard(endpoint)?.connected,
-          startupParameters: { timezone: "UTC" },
-          connectTimeout: endpoint.connectTimeoutMs ?? "10 seconds",
-          keepAlive: "30 seconds"
-        }).pipe(
-          Effect.tap((sql) => sql`select 1`),
-          Effect.mapError(connectError(server))
-        )
-      )
-    })
+/** A pool of connections to a server. Fails at once, with a sentence, when the server does not answer. */
+export const poolLayer = (
+  server: Server,
+  maxConnections: number
+): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, DatabaseError> => {
+  const { endpoint } = server
+  return PgClient.layerFrom(
+    PgClient.make({
+      host: endpoint.host,
+      port: endpoint.port,
+      username: endpoint.user,
+      password: endpoint.password,
+      database: endpoint.database,
+      ssl: endpoint.ssl ?? false,
+      maxConnections,
+      applicationName: endpoint.applicationName ?? applicationName,
+      startupOptions: endpoint.options,
+      stream: clearTextGuard(endpoint)?.connected,
+      startupParameters: { timezone: "UTC" },
+      connectTimeout: endpoint.connectTimeoutMs ?? "10 seconds",
+      keepAlive: "30 seconds"
+    }).pipe(
+      Effect.tap((sql) => sql`select 1`),
+      Effect.mapError(connectError(server))
+    )
   )
+}
+
+/** The pool for ordinary queries. */
+export const sqlLayer: Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, DatabaseError, Database> = Layer.unwrap(
+  Effect.flatMap(Database, (server) => Effect.map(server.budget, ({ ordinary }) => poolLayer(server, ordinary)))
 )

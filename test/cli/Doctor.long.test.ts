@@ -415,6 +415,13 @@ describe("tributary doctor", () => {
             "grant create on database"
           )
           assertFinding(poor, "rights", "failed", "may not make temporary tables", "grant temporary on database")
+          assertFinding(
+            poor,
+            "dashboard reader",
+            "warning",
+            "but with the rights of DATABASE_URL: there is no reader",
+            "npx tributary schema grants | psql as an administrator"
+          )
           yield* world.query(`alter role ${role} connection limit 3`)
           const narrow = yield* examine(world, looking)
           assertFinding(narrow, "connections", "warning", "of 3 are free", "raise max_connections")

@@ -165,7 +165,7 @@ export const fitness = Effect.fnUntraced(function* (
           `make a database with: create database ... encoding 'UTF8' template template0`
         ),
     ...(yield* rights(settings, row)),
-    yield* reader(settings),
+    ...(yield* reader(settings)),
     left >= needed
       ? connections.ok(leftTold)
       : connections.warning(leftTold, "raise max_connections, close other programs, or set warehouse.connections"),
@@ -228,35 +228,50 @@ const rights = Effect.fnUntraced(function* (
   return findings.length > 0 ? findings : [ok(`${user} may create and write in ${wanted.join(", ")}`)]
 })
 
-/** As whom SQL runs that a person writes. */
-const reader = ({ readerUrl: url, datasets }: Configuration) => {
-  const { ok, warning } = about("reader")
-  return Reader.loginOf.pipe(
+/** As whom SQL runs that a person writes, and as whom the dashboard reads. */
+const reader = ({ readerUrl: url, datasets }: Configuration) =>
+  Effect.flatMap(Reader.loginOf, (login) => Effect.all([queries(login), dashboard(login)])).pipe(
     Effect.provideService(Reader.ReaderOptions, { url, datasets }),
-    Effect.map((login): Finding => {
-      switch (login._tag) {
-        case "Url":
-          return ok("query and push --from a query run as DATABASE_READER_URL says")
-        case "Own":
-          return ok(
-            `query and push --from a query run as ${Grants.roleNamesDefault.reader}, which they make themselves`
-          )
-        case "Role":
-          return warning(
-            `query and push --from a query run in a read-only transaction as ${Grants.roleNamesDefault.reader}, which a statement can leave`,
-            `give the role a password, and set DATABASE_READER_URL to log in as it`
-          )
-        case "Owner":
-          return warning(
-            "query and push --from a query run in a read-only transaction, but with the rights of DATABASE_URL",
-            login.remedy
-          )
-        case "Refused":
-          return warning(`query and push --from a query are refused: ${login.message}`, login.remedy)
-      }
-    }),
-    Effect.catch(({ message }) => Effect.succeed(warning(message, "see what the server's own log says")))
+    Effect.catch(({ message }) =>
+      Effect.succeed([about("reader").warning(message, "see what the server's own log says")])
+    )
   )
+
+/** Logs in as the reader, except where that would make it. */
+const dashboard = (login: Reader.Login) => {
+  const { ok, warning } = about("dashboard reader")
+  return Effect.map(login._tag === "Own" ? Effect.succeed(null) : Reader.unread(login), (unread) =>
+    unread === null
+      ? ok("the dashboard reads as the reader")
+      : warning(
+          `the dashboard reads in read-only transactions, but with the rights of DATABASE_URL: ${unread.reason}`,
+          unread.remedy
+        )
+  )
+}
+
+const queries = (login: Reader.Login) => {
+  const { ok, warning } = about("reader")
+  return Effect.sync((): Finding => {
+    switch (login._tag) {
+      case "Url":
+        return ok("query and push --from a query run as DATABASE_READER_URL says")
+      case "Own":
+        return ok(`query and push --from a query run as ${Grants.roleNamesDefault.reader}, which they make themselves`)
+      case "Role":
+        return warning(
+          `query and push --from a query run in a read-only transaction as ${Grants.roleNamesDefault.reader}, which a statement can leave`,
+          `give the role a password, and set DATABASE_READER_URL to log in as it`
+        )
+      case "Owner":
+        return warning(
+          "query and push --from a query run in a read-only transaction, but with the rights of DATABASE_URL",
+          login.remedy
+        )
+      case "Refused":
+        return warning(`query and push --from a query are refused: ${login.message}`, login.remedy)
+    }
+  })
 }
 
 const isThisMachine = (host: string): boolean =>

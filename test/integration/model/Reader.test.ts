@@ -179,10 +179,20 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
           from pg_class c where c.relnamespace = 'tributary'::regnamespace and c.relkind in ('r', 'v')`
       assert.isAbove(rows.length, 20)
       for (const { name, isread, odd } of rows) {
-        assert.strictEqual(isread, !Grants.secretTables.includes(name), name)
+        assert.strictEqual(isread, !(name in Grants.secretTables), name)
         const secrets = (odd?.split(",") ?? []).filter((column) => !harmless.includes(column))
         assert.isTrue(!isread || secrets.length === 0, `${secrets.join(", ")}: add the table to Grants.secretTables`)
       }
+      const shown = yield* sql<{ name: string; columns: string }>`
+        select c.relname::text as name, string_agg(attname, ',' order by attnum) as columns
+          from pg_class c join pg_attribute on attrelid = c.oid and attnum > 0
+         where c.relnamespace = 'tributary'::regnamespace and c.relkind in ('r', 'v')
+           and not has_table_privilege('tributary_reader', c.oid, 'select')
+           and has_column_privilege('tributary_reader', c.oid, attnum, 'select')
+         group by 1`
+      assert.deepStrictEqual(shown, [
+        { name: "push_calls", columns: "id,company,resource,operation,items,state,formed_at,failures,status,reason" }
+      ])
     })
   )
 }

@@ -10,13 +10,17 @@ import { until } from "../../support/until.ts"
 
 describe("the budget", () => {
   it("is a third of the server, with room for other clients", () => {
-    const { connections, ordinary, landings } = budgetOf(97, null)
-    assert.deepStrictEqual({ connections, ordinary, landings }, { connections: 28, ordinary: 8, landings: 16 })
+    const { connections, ordinary, pages, landings } = budgetOf(97, null)
+    assert.deepStrictEqual(
+      { connections, ordinary, pages, landings },
+      { connections: 28, ordinary: 6, pages: 2, landings: 16 }
+    )
     assert.isAtMost(budgetOf(60, null).connections, 20)
     for (const allowed of [1, 5, 17, 25]) {
       const small = budgetOf(allowed, null)
       assert.strictEqual(small.connections, connectionsMin)
-      assert.isAtLeast(Math.min(small.ordinary, small.landings), 2)
+      assert.isAtLeast(small.ordinary, 2)
+      assert.isAtLeast(Math.min(small.pages, small.landings), 1)
     }
   })
 

@@ -1,0 +1,184 @@
+/** As whom the pages read: as the reader, or as the owner where there is none. */
+import { randomUUID } from "node:crypto"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import * as SqlClient from "effect/sql/SqlClient"
+import { statements } from "../../src/model/Grants.ts"
+import { modelsDatasetDefault } from "../../src/model/Model.ts"
+import * as Reader from "../../src/model/Reader.ts"
+import { datasetsDefault } from "../../src/model/Table.ts"
+import { Database, sqlLayer } from "../../src/postgres/Database.ts"
+import { DatabaseError } from "../../src/postgres/DatabaseError.ts"
+import * as Migrations from "../../src/postgres/Migrations.ts"
+import { ask, type Reply, seed, showing, shownCompany } from "../support/pages.ts"
+import { freshDatabase } from "../support/postgres.ts"
+
+const companies = [shownCompany("north", 1n)]
+const as = (url: Redacted.Redacted) => sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(url)))
+
+/** The same database, logged in as another role. */
+const loginAs = (url: Redacted.Redacted, role: string) => {
+  const other = new URL(Redacted.value(url))
+  other.username = role
+  other.password = "not-a-secret"
+  return Redacted.make(other.href)
+}
+
+const filled = Effect.andThen(Migrations.migrate(), seed([["north", 1]], ["things"], 20))
+
+/** The page as soon as the reader has logged in. */
+const shown = (url: string) =>
+  ask(url).pipe(
+    Effect.filterOrFail(({ status }: Reply) => status !== 503),
+    Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 500 })
+  )
+
+/** Rows that the owner sees and a reader does not. */
+const hideRuns = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.andThen(
+    sql.unsafe("alter table tributary.runs enable row level security"),
+    sql.unsafe("alter table tributary.quarantine enable row level security")
+  )
+)
+
+/** A role for the test; it goes with the scope. */
+const makeRole = (admin: Redacted.Redacted, options: string) =>
+  Effect.acquireRelease(
+    Effect.gen(function* () {
+      const role = `test_${randomUUID().slice(0, 8)}`
+      const sql = yield* SqlClient.SqlClient
+      yield* sql.unsafe(`create role ${role} login password 'not-a-secret' ${options}`)
+      return role
+    }).pipe(Effect.provide(as(admin))),
+    (role) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql.unsafe(`reassign owned by ${role} to current_user`)
+        yield* sql.unsafe(`drop owned by ${role}`)
+        yield* sql.unsafe(`drop role ${role}`)
+      }).pipe(Effect.provide(as(admin)), Effect.orDie)
+  )
+
+const codeOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.flip(effect), (error) => DatabaseError.from("try")(error).code)
+
+/** What a page's own session may not do. */
+const assertBound = Effect.fnUntraced(function* ({ sql, role }: Reader.Pages) {
+  const inPage = (statement: string) =>
+    codeOf(
+      sql.withTransaction(
+        Effect.andThen(
+          sql`select set_config('transaction_read_only', 'on', true),
+                     set_config('role', coalesce(${role}::text, current_setting('role')), true)`,
+          sql.unsafe(statement)
+        )
+      )
+    )
+  for (const secret of [
+    "select hash from tributary.dashboard_password",
+    "select key from tributary.dashboard_key",
+    "select id from tributary.dashboard_sessions",
+    "select sealed from tributary.webhook_secrets",
+    "select key from tributary.push_calls",
+    "select body from tributary.push_calls",
+    "select * from tributary.push_calls"
+  ]) {
+    assert.strictEqual(yield* inPage(secret), "42501", secret)
+  }
+  assert.strictEqual(yield* inPage("delete from tributary.runs"), "25006")
+})
+
+describe("the pages", () => {
+  it.live(
+    "read as the role that this program makes",
+    () =>
+      Effect.gen(function* () {
+        yield* filled
+        yield* hideRuns
+        const sql = yield* SqlClient.SqlClient
+        const url = yield* showing(companies)
+        const runs = yield* shown(`${url}/runs`)
+        assert.strictEqual(runs.status, 200)
+        assert.notInclude(runs.text, "/runs/1")
+        // A table that is made while the pages are shown.
+        yield* sql.unsafe("alter table tributary.runs disable row level security")
+        yield* sql.unsafe("revoke select on tributary.runs from tributary_reader")
+        const again = yield* shown(`${url}/runs`)
+        assert.include(again.text, 'href="/runs/')
+        const pages = yield* Reader.pages
+        assert.isNull(pages.asOwner)
+        const [session] = yield* pages.sql`
+          select session_user::text as login, current_setting('default_transaction_read_only') as readonly,
+                 current_setting('statement_timeout') as timeout`
+        assert.deepStrictEqual(session, { login: "tributary_reader", readonly: "on", timeout: "1min" })
+        yield* assertBound(pages)
+      }).pipe(Effect.scoped, Effect.provide(Layer.unwrap(Effect.map(freshDatabase, as)))),
+    60_000
+  )
+
+  it.live(
+    "read as an owner that may make no role, in read-only transactions; as DATABASE_READER_URL or the role where it may",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const admin = yield* freshDatabase
+          const owner = yield* makeRole(admin, "")
+          const reader = yield* makeRole(admin, "")
+          const administer = <A, E>(work: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
+            Effect.provide(Effect.flatMap(SqlClient.SqlClient, work), as(admin))
+          const database = new URL(Redacted.value(admin)).pathname.slice(1)
+          yield* administer((sql) => sql.unsafe(`grant create on database ${database} to ${owner}`))
+          const readerUrl = loginAs(admin, reader)
+          const asReader = Effect.provideService(Reader.ReaderOptions, { url: readerUrl, datasets: datasetsDefault })
+
+          yield* Effect.gen(function* () {
+            yield* filled
+            const url = yield* showing(companies)
+            const runs = yield* shown(`${url}/runs`)
+            assert.include(runs.text, 'href="/runs/')
+            const pages = yield* Reader.pages
+            assert.match(pages.asOwner?.remedy ?? "", /schema grants/)
+
+            // A reader without the rights of this version is not used.
+            const without = yield* asReader(Reader.pages)
+            assert.match(without.asOwner?.reason ?? "", /permission denied|may not read .*runs/)
+          }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
+
+          const names = { loader: owner, reader }
+          const all = { ...datasetsDefault, models: modelsDatasetDefault, control: "tributary" }
+          yield* administer((sql) =>
+            Effect.forEach(statements(all, names), (statement) => sql.unsafe(statement), { discard: true })
+          )
+          yield* Effect.gen(function* () {
+            const pages = yield* asReader(Reader.pages)
+            assert.isNull(pages.asOwner)
+            yield* assertBound(pages)
+            yield* hideRuns
+            const url = yield* asReader(showing(companies))
+            const runs = yield* shown(`${url}/runs`)
+            assert.strictEqual(runs.status, 200)
+            assert.notInclude(runs.text, 'href="/runs/')
+          }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
+
+          // `tributary_reader` itself, of which the owner is a member.
+          yield* administer((sql) =>
+            Effect.forEach(
+              [...statements(all, { ...names, reader: "tributary_reader" }), `grant tributary_reader to ${owner}`],
+              (statement) => sql.unsafe(statement),
+              { discard: true }
+            )
+          )
+          yield* Effect.gen(function* () {
+            const pages = yield* Reader.pages
+            assert.deepInclude(pages, { role: "tributary_reader", asOwner: null })
+            yield* assertBound(pages)
+          }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
+          yield* administer((sql) => sql.unsafe(`revoke tributary_reader from ${owner}`))
+        })
+      ),
+    60_000
+  )
+})
