@@ -85,6 +85,7 @@ export const classes = {
   N9: "answers that a cache gives once more",
   D5: "sessions that the server ends in the middle",
   D6: "no memory and no room, at any statement",
+  T1: "tables that are dropped, truncated or made anew, and rows that a person deletes",
   ...pushClasses
 } as const
 
@@ -99,7 +100,7 @@ export type Hooks = "off" | "beside" | "only"
 export type Pushes = "off" | "beside" | "only"
 
 /** Classes that came later, each with a stream of chance of its own: what older seeds draw stays as it was. */
-export const later: ReadonlySet<FaultClass> = new Set(["S4m", "S8p", "S16", "S18", "N9", "D5", "D6"])
+export const later: ReadonlySet<FaultClass> = new Set(["S4m", "S8p", "S16", "S18", "N9", "D5", "D6", "T1"])
 const laterShare = 0.35
 
 const isOfWebhooks = (name: FaultClass): boolean => /^[WR]\d/.test(name)
@@ -198,6 +199,8 @@ export interface Later {
   readonly backs: number
   readonly endRate: number
   readonly fullRate: number
+  /** How often a table, or a part of its rows, is lost. */
+  readonly tableLosses: number
 }
 
 export const noneLater: Later = {
@@ -207,7 +210,8 @@ export const noneLater: Later = {
   cacheRate: 0,
   backs: 0,
   endRate: 0,
-  fullRate: 0
+  fullRate: 0,
+  tableLosses: 0
 }
 
 export interface Wish {
@@ -389,7 +393,8 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
       cacheRate: laterRate("N9", 0.02, 0.2),
       backs: hooks === "off" ? Math.round(laterRate("S18", 1, 5)) : 0,
       endRate: laterRate("D5", 0.002, 0.015),
-      fullRate: laterRate("D6", 0.002, 0.015)
+      fullRate: laterRate("D6", 0.002, 0.015),
+      tableLosses: Math.round(laterRate("T1", 1, 4))
     },
     ...wish.overrides
   }

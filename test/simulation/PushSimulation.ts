@@ -10,7 +10,7 @@ import type { Resource } from "../../src/catalogue/Resource.ts"
 import type { SyncReport } from "../../src/pipeline/Sync.ts"
 import { bounded } from "./checkers/bounded.ts"
 import { type Canonical, ofSource } from "./checkers/Canonical.ts"
-import type { Final, Kept, Said, Setting, Subject } from "./checkers/Checker.ts"
+import { type Final, type Kept, noLosses, type Said, type Setting, type Subject } from "./checkers/Checker.ts"
 import { cursor } from "./checkers/cursor.ts"
 import { differences, equal } from "./checkers/equal.ts"
 import { fence } from "./checkers/fence.ts"
@@ -91,7 +91,14 @@ export const simulatePushes = async (
     if (form === undefined) forms.set(key, (form = ofSource(resource, text)))
     return form
   }
-  const setting: Setting = { source, plan: drawn, canonical, overBound: new Set(), excused: new Set() }
+  const setting: Setting = {
+    source,
+    plan: drawn,
+    canonical,
+    overBound: new Set(),
+    excused: new Set(),
+    losses: noLosses
+  }
   const watching = watchers.map((checkerOf) => checkerOf(setting))
   const network = new WriteNetwork(kernel, source, { on: true, rates: drawn.network }, trace, fire, drawn)
   const people = new People(kernel, chance(seed, "people"), chance(seed, "meddling"), source, drawn, trace, fire)

@@ -18,6 +18,7 @@ import { describe, plan, type Plan, safetyEnds, type Wish } from "./Plan.ts"
 import { Connections } from "./world/Connections.ts"
 import type { Machine } from "./world/Engine.ts"
 import type { Command } from "./world/Service.ts"
+import { Losses } from "./world/Losses.ts"
 import { Network } from "./world/Network.ts"
 import { Ports } from "./world/Ports.ts"
 import { Sender } from "./world/Sender.ts"
@@ -123,7 +124,9 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     hooks ? chance(seed, "hidden") : null
   )
   sender.writeSilently = (company, path) => writers.writeSilently(company, serviceV2.resources.get(path)!)
-  const setting: Setting = { source, plan: drawn, canonical, overBound: writers.overBound, excused: writers.excused }
+  const losses = new Losses(kernel, bench.monitor, drawn, subjects, trace, fire)
+  const { overBound, excused } = writers
+  const setting: Setting = { source, plan: drawn, canonical, overBound, excused, losses }
   const watching = checkers.map((checkerOf) => checkerOf(setting))
 
   const stamps = new Map<string, string>()
@@ -160,12 +163,14 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     if (hooks) await lookAtInbox()
     for (const { company, resource: path, stamp } of await warehouse.checkpoints()) {
       const key = `${company} ${path}`
-      if (stamps.get(key) === stamp) continue
+      // How a run ended shows in the ledger alone.
+      if (stamps.get(key) === stamp && !losses.isOpen(company, path)) continue
       stamps.set(key, stamp)
       const resource = serviceV2.resources.get(path)!
       const subject = await warehouse.subject(company, resource)
       network.live.set(key, [...subject.rows.values()].filter(({ deleted }) => !deleted).length)
       const runs = await warehouse.runs(company, path, 12)
+      losses.observe(company, path, runs)
       for (const checker of watching) {
         const what = checker.landed?.({ now: kernel.now, subject, runs }) ?? null
         if (what !== null) throw new Objection(checker, what)
@@ -178,7 +183,10 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
   const connections = new Connections(kernel, chance(seed, "database"), bench.sessions, faults, trace, {
     committed: look,
     fired: fire,
-    stepped: (owner, what) => supervisor?.stepped(owner, what)
+    stepped: (owner, what) => {
+      losses.stepped()
+      supervisor?.stepped(owner, what)
+    }
   })
   const network = new Network(
     kernel,
@@ -214,7 +222,15 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
   const machine: Machine = { kernel, connections, network, source, ports, drawn }
   const processes = new Supervisor(machine, chance(seed, "processes"), trace, fire)
   supervisor = processes
-  network.stepped = (owner, what) => processes.stepped(owner, what)
+  network.stepped = (owner, what) => {
+    losses.stepped()
+    processes.stepped(owner, what)
+  }
+  losses.struck = (company, path) => {
+    // The network deceives with an empty list only where the warehouse can tell.
+    network.live.set(`${company} ${path}`, 0)
+    processes.loadAgain()
+  }
   network.isSubscribed = () => processes.knowsAll
   network.subscribing = (by, company) => {
     if (by.state === "dead" || !processes.knowsOne(company)) return
@@ -230,8 +246,10 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     writers.begin(subjects)
     if (hooks) sender.begin(source, ports)
     processes.begin()
+    losses.begin()
     kernel.at(began + safetyEnds(drawn), null, () => {
       writers.stop()
+      losses.stop()
       sender.heal()
       faults.on = false
       network.faults.on = false
@@ -347,7 +365,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
           "rows of scan_seen": await warehouse.count("tributary.scan_seen"),
           "rows of rereads": await warehouse.count("tributary.rereads")
         },
-        excused: writers.excused,
+        excused: new Set([...excused, ...losses.deletedByHand]),
         odd: writers.odd,
         isDisputed: writers.wentBack && !full,
         full,
@@ -371,7 +389,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
         subjects: await Promise.all(subjects.map(({ company, resource }) => warehouse.subject(company, resource))),
         entries: await warehouse.inbox(),
         gaps: await warehouse.gaps(),
-        excused: new Set([...writers.excused, ...writers.unheard]),
+        excused: new Set([...excused, ...writers.unheard, ...losses.deletedByHand]),
         odd: writers.odd,
         poison: writers.poison,
         subscriptions: source.subscriptions(),
@@ -391,7 +409,8 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       last = await final(await cycle(false), false)
     } while (cycles < cyclesMax && (!isEqual(last) || last.said.some(({ status }) => status === "failed")))
     judge(last)
-    if (writers.excused.size > 0) judge(await final(await cycle(true, false, writers.wentBack), true))
+    if (excused.size + losses.deletedByHand.size > 0)
+      judge(await final(await cycle(true, false, writers.wentBack), true))
   } catch (error) {
     if (error instanceof Objection) {
       failure = { checker: error.checker.name, holds: error.checker.holds, what: error.message }

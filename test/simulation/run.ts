@@ -158,6 +158,11 @@ const mattering: Readonly<Partial<Record<FaultClass, ReadonlyArray<string>>>> = 
   D3: ["D3 commit lost, applied", "D3 commit lost, not applied"],
   D5: ["57P01", "57P03", "08006", "25P03"].map((code) => `D5 ${code} in a transaction`),
   D6: ["D6 53200", "D6 53100"],
+  T1: [
+    ...["dropped", "truncated", "recreated", "rows deleted"].map((what) => `T1 ${what}`),
+    "T1 in the middle of a run",
+    "T1 read again"
+  ],
   W1: ["W1 dropped", "W1 all dropped", "W1 swallowed and acknowledged"],
   W5: ["W5 read too early", "W5 shown as it was before"],
   W6: ["both", "swapped", "new only", "old only", "a key of nobody's first"].map((what) => `W6 signed with ${what}`),

@@ -191,6 +191,27 @@ export interface Checker {
   readonly drained?: (given: Drained) => string | null
 }
 
+/** The latest loss of a table: dropped, truncated or made anew. */
+export interface Loss {
+  readonly at: number
+  /** How many losses of the table there were, with this one. */
+  readonly count: number
+  /** The latest run in the ledger at the loss. */
+  readonly lastRun: bigint
+  /** Whether a run that began, or landed, after the loss has ended with success: then every row must be back. */
+  readonly isMended: boolean
+}
+
+/** What was lost in the warehouse (class T1). */
+export interface LossLedger {
+  /** Null where the table was never lost. */
+  readonly latest: (company: number, resource: string) => Loss | null
+  /** Rows that a person has deleted, by {@link keyOf}: only a full scan is expected to find that. */
+  readonly deletedByHand: ReadonlySet<string>
+}
+
+export const noLosses: LossLedger = { latest: () => null, deletedByHand: new Set() }
+
 export interface Setting {
   readonly source: Source
   readonly plan: Plan
@@ -199,6 +220,7 @@ export interface Setting {
   readonly overBound: ReadonlySet<string>
   /** Ids that nothing announces and no cursor brings, as {@link Final.excused}. */
   readonly excused: ReadonlySet<string>
+  readonly losses: LossLedger
 }
 
 export type CheckerOf = (setting: Setting) => Checker

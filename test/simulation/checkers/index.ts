@@ -15,6 +15,7 @@ import { lively } from "./lively.ts"
 import { polite } from "./polite.ts"
 import { progress } from "./progress.ts"
 import { proven } from "./proven.ts"
+import { recovered } from "./recovered.ts"
 import { settled } from "./settled.ts"
 import { single } from "./single.ts"
 import { welcome } from "./welcome.ts"
@@ -31,6 +32,7 @@ export const checkers: ReadonlyArray<CheckerOf> = [
   genuine,
   forward,
   cursor,
+  recovered,
   progress,
   equal,
   lively,

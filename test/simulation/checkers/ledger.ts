@@ -1,7 +1,7 @@
 /** The ledger of runs says what happened: its counts are those of the versions that the runs brought. */
-import { type CheckerOf } from "./Checker.ts"
+import { type CheckerOf, type Run } from "./Checker.ts"
 
-export const ledger: CheckerOf = () => ({
+export const ledger: CheckerOf = ({ losses }) => ({
   name: "ledger",
   holds:
     "for every run: inserted, updated and deleted are the versions that name it; records = inserted + updated + unchanged + refused; none is left running",
@@ -15,16 +15,23 @@ export const ledger: CheckerOf = () => ({
         counts[op as "insert" | "update" | "delete"]++
       }
     }
+    const handmade = new Set([...losses.deletedByHand].map((key) => key.slice(0, key.lastIndexOf("/"))))
+    const mayBeLost = ({ id, company, resource }: Run): boolean =>
+      BigInt(id) <= (losses.latest(company, resource)?.lastRun ?? 0n) || handmade.has(`${company}/${resource}`)
     if (brought.has("none")) return "a version names no run"
     for (const run of final.runs) {
       const name = `run ${run.id} (${run.resource}, ${run.kind}, ${run.status})`
       const counts = brought.get(run.id) ?? { insert: 0, update: 0, delete: 0 }
       brought.delete(run.id)
       // A row that comes back after its tombstone is an update to the ledger and an insert to the history.
-      if (run.inserted + run.updated !== counts.insert + counts.update) {
+      // Versions that a loss took along name no run any more; none can have come in addition.
+      if (mayBeLost(run)) {
+        if (run.inserted + run.updated < counts.insert + counts.update || run.deleted < counts.delete)
+          return `${name} counts less than the versions that name it`
+      } else if (run.inserted + run.updated !== counts.insert + counts.update) {
         return `${name} counts ${run.inserted} inserted and ${run.updated} updated; ${counts.insert + counts.update} versions name it`
       }
-      if (run.deleted !== counts.delete)
+      if (!mayBeLost(run) && run.deleted !== counts.delete)
         return `${name} counts ${run.deleted} deleted; ${counts.delete} tombstones name it`
       if (run.inserted + run.updated + run.unchanged > run.records) return `${name}: its counts exceed its records`
       if (run.inserted + run.updated + run.unchanged + run.quarantined < run.records)

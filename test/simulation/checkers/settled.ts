@@ -1,12 +1,15 @@
 /** An event is called done only when what it announced is there. */
 import { type CheckerOf, keyOf, type Subject } from "./Checker.ts"
 
-export const settled: CheckerOf = ({ source, canonical, overBound, excused }) => {
+export const settled: CheckerOf = ({ source, canonical, overBound, excused, losses }) => {
   const states = new Map<string, string>()
   /** When an event was stored. */
   const storedAt = new Map<string, number>()
   const judge = ({ company, resource, rows, held }: Subject, id: string, at: number): string | null => {
     if (held.some((one) => one.id === id)) return null
+    // The row may have been there when its event was settled, and was lost since.
+    if (losses.latest(company, resource.path)?.isMended === false) return null
+    if (losses.deletedByHand.has(keyOf(company, resource.path, id))) return null
     const versions = source.history(company, resource.path).filter((version) => version.id === id)
     const wanted = versions.findLastIndex((version) => version.at <= at)
     if (wanted < 0) return null

@@ -269,6 +269,32 @@ export const land: ReadonlyArray<Mutant> = [
     wish: { on: ["S4e", "W11"], overrides: { hooks: "beside" } }
   },
   {
+    name: "lost-table-not-noticed",
+    origin: "checkpoint identity",
+    story: "a cursor stays good for a table of the same name",
+    changes: [
+      {
+        file: turn,
+        find: "stored.table_identity === null ? null : Identity.tableDifference(",
+        replace: "stored.table_identity !== undefined ? null : Identity.tableDifference("
+      }
+    ],
+    wish: { on: ["T1"], overrides: { resources: ["worktypes"] } }
+  },
+  {
+    name: "table-replaced-under-a-run",
+    origin: "checkpoint identity",
+    story: "the table was looked at when the run began",
+    changes: [
+      {
+        file: lander,
+        find: "if (!rows[0]!.same_table) return",
+        replace: "if (rows.length === 0) return"
+      }
+    ],
+    wish: { on: ["T1"], overrides: { pageSize: 2, batchRecordsMax: 2, records: 40 } }
+  },
+  {
     name: "restored-source-not-accepted",
     origin: "what a person says is not done",
     story: "the newer version wins, always",

@@ -69,6 +69,18 @@ const of = (url: string, database: string) => {
 
 const template = "simulation_template"
 
+/** Applies the migrations and makes every table of the datasets that is not there. */
+const makeTables = async (url: string): Promise<void> => {
+  const tables = [...new Set([...resourcesUsed, ...pushResources])].map((path) =>
+    tableOf(serviceV2.resources.get(path)!)
+  )
+  await Effect.runPromise(
+    Effect.andThen(Migrations.migrate(), TablePlan.apply(tables)).pipe(
+      Effect.provide(sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(url)))))
+    ) as Effect.Effect<unknown>
+  )
+}
+
 /** Makes the migrated database that the workers' databases are copies of. */
 export const prepare = async (url: string): Promise<void> => {
   const admin = new pg.Client({ connectionString: url })
@@ -76,15 +88,7 @@ export const prepare = async (url: string): Promise<void> => {
   await admin.query(`drop database if exists ${template} with (force)`)
   await admin.query(`create database ${template}`)
   await admin.end()
-  const database = Database.layerUrl(Redacted.make(of(url, template)))
-  const tables = [...new Set([...resourcesUsed, ...pushResources])].map((path) =>
-    tableOf(serviceV2.resources.get(path)!)
-  )
-  await Effect.runPromise(
-    Effect.andThen(Migrations.migrate(), TablePlan.apply(tables)).pipe(
-      Effect.provide(sqlLayer.pipe(Layer.provideMerge(database)))
-    ) as Effect.Effect<unknown>
-  )
+  await makeTables(of(url, template))
   const client = new pg.Client({ connectionString: of(url, template) })
   await client.connect()
   // The one thing that every session sees as it is, whatever it has begun: also while it waits for a lock.
@@ -129,6 +133,11 @@ export const openBench = async (
   )
   let seeds = 0
   const clear = async () => {
+    const { rows: lost } = await monitor.query(
+      `select 1 from unnest(array[${cleared.map((table) => `'${table}'`).join(", ")}]) name where to_regclass(name) is null`
+    )
+    // A seed in which a table was lost ended before a sync had made it again.
+    if (lost.length > 0) await makeTables(of(url, name))
     const { rows: dirty } = await monitor.query<{ table: string; has: boolean }>(
       cleared.map((table) => `select '${table}' as "table", exists (select 1 from ${table}) as has`).join(" union all ")
     )

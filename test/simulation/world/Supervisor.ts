@@ -43,6 +43,8 @@ export class Supervisor {
   kills = 0
   /** Whether every resource was read to its end once. */
   private isLoaded = false
+  /** Losses of tables so far. */
+  private loadsLost = 0
   /** Whether `webhooks ensure` has come to its end once. */
   isSubscribed = false
   /** Subscriptions that stood when it last did: the warehouse knows of these. */
@@ -173,19 +175,32 @@ export class Supervisor {
     const life: Life = { owner: makeOwner(`p${place}.${++this.lives}`), place, fiber: null }
     this.alive.add(life)
     const isBackfill = place === backfillPlace
+    const { loadsLost } = this
     this.run(life, { full: false, backfill: isBackfill }, (report) => {
       this.alive.delete(life)
       const isDone =
         report?.companies.every(
           ({ failure: ofAll, outcomes }) => ofAll === null && outcomes.every(({ failure }) => failure === null)
         ) === true
-      if (isDone) this.isLoaded = true
+      // A sync that began before a table was lost says nothing of it.
+      if (isDone && loadsLost === this.loadsLost) this.isLoaded = true
       if (drawn.hooks === "only" && this.isLoaded) return
       // Some read everything once more.
       if (isBackfill && isDone && this.chance.chance(0.3)) return
       const wait = this.chance.skewed(drawn.cycleEvery / 3, drawn.cycleEvery * 2)
       kernel.after(wait, null, () => this.launch(place))
     })
+  }
+
+  /** A table was lost: who has webhooks alone syncs once more, since no event tells of it. */
+  loadAgain(): void {
+    this.loadsLost += 1
+    if (!this.isLoaded) return
+    this.isLoaded = false
+    const { drawn, kernel } = this.machine
+    if (drawn.hooks !== "only") return
+    for (let place = 0; place < drawn.processes; place++)
+      kernel.after(drawn.cycleEvery / 3, null, () => this.launch(place))
   }
 
   /** Whether every resource was read to its end by a sync. */

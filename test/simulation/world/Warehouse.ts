@@ -38,6 +38,16 @@ export class Warehouse {
     return rows as ReadonlyArray<TextRow>
   }
 
+  /** A table that was dropped, and that no sync has made again yet, has no rows. */
+  private async askTable(text: string, values: ReadonlyArray<unknown>): Promise<ReadonlyArray<TextRow>> {
+    try {
+      return await this.ask(text, values)
+    } catch (error) {
+      if ((error as { readonly code?: string }).code === "42P01") return []
+      throw error
+    }
+  }
+
   private lane(): string {
     return this.hasLanes ? "lane" : "'live'"
   }
@@ -56,7 +66,7 @@ export class Warehouse {
       [company, resource.path]
     )
     const columns = resource.fields.map(({ name }) => `t.${quoted(name)}::text`)
-    const rows = await this.ask(
+    const rows = await this.askTable(
       `select "id", "_version", "_op", "_deleted_at", "_run_id", "_observed_at", "_extra"::text as extra, ` +
         `array_to_json(array[${columns.join(", ")}])::text as columns from erp.${quoted(resource.path)} t where "_company_id" = $1 order by "id"`,
       [company]
@@ -114,7 +124,7 @@ export class Warehouse {
     const select = (table: string, validTo: string) =>
       `select "id", "_version", "_op", "_deleted_at", "_run_id", "_observed_at", ${validTo} as valid_to, "_extra"::text as extra, ` +
       `array_to_json(array[${columns.join(", ")}])::text as columns from ${table} t where "_company_id" = $1`
-    const rows = await this.ask(
+    const rows = await this.askTable(
       `${select(`erp_history.${quoted(`${resource.path}__superseded`)}`, `"_valid_to"`)} union all ${select(`erp.${quoted(resource.path)}`, "null")}`,
       [company]
     )

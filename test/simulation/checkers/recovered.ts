@@ -1,0 +1,37 @@
+/** The first success after a loss is true: the table holds again what the source showed when it was lost. */
+import { type CheckerOf, keyOf } from "./Checker.ts"
+
+export const recovered: CheckerOf = ({ source, plan, canonical, overBound, excused, losses }) => {
+  // A source that shows old lists, or an empty one, deceives the first read of any empty table.
+  const isDeceived = (["S4e", "S16", "N9"] as const).some((name) => plan.on.has(name))
+  const judged = new Map<string, number>()
+  return {
+    name: "recovered",
+    holds:
+      "no run says done over a lost table: the first one that ends with success after the loss has brought back every record that the source showed at the loss, in that version or a later one",
+    landed: ({ subject: { company, resource, rows, held } }) => {
+      const loss = losses.latest(company, resource.path)
+      const table = `${company}/${resource.path}`
+      if (loss === null || !loss.isMended || judged.get(table) === loss.count) return null
+      judged.set(table, loss.count)
+      if (isDeceived) return null
+      const history = source.history(company, resource.path)
+      const latest = new Map<string, number>()
+      history.forEach(({ id, at }, index) => {
+        if (at < loss.at) latest.set(id, index)
+      })
+      for (const [id, index] of latest) {
+        const key = keyOf(company, resource.path, id)
+        if (overBound.has(key) || excused.has(key) || losses.deletedByHand.has(key)) continue
+        if (held.some((one) => one.id === id)) continue
+        const since = history.filter((version, place) => place >= index && version.id === id)
+        if (since.some(({ op }) => op === "delete")) continue
+        const row = rows.get(id)
+        if (row === undefined || row.deleted) return `${key} was lost, and is not back`
+        if (!since.some(({ text }) => canonical(company, resource, text).whole === row.value.whole))
+          return `${key} was lost, and is back in a version from before the loss`
+      }
+      return null
+    }
+  }
+}

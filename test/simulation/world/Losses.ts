@@ -1,0 +1,194 @@
+/**
+ * Tables of the warehouse that are lost (class T1).
+ *
+ * Promise: each loss is one real statement of a person beside the pipeline, at a moment when no open landing holds the
+ * table. The simulation knows what was lost and which runs stood in the ledger then. A loss is mended when a run that
+ * began after it, or that landed a page after it, ends with success. What must hold from then on is in the checkers.
+ */
+import type { Client } from "pg"
+import type { Resource } from "../../../src/catalogue/Resource.ts"
+import { keyOf, type Loss, type LossLedger, type Run } from "../checkers/Checker.ts"
+import { type Chance, chance } from "../kernel/Chance.ts"
+import type { Kernel } from "../kernel/Kernel.ts"
+import type { Trace } from "../kernel/Trace.ts"
+import { momentOf, type Plan } from "../Plan.ts"
+
+interface Subject {
+  readonly company: number
+  readonly resource: Resource
+}
+
+interface TableLoss extends Loss {
+  /** Rows that the company had in the table. */
+  readonly rows: number
+  /** The latest run in the ledger, and how many pages each open run had landed. */
+  readonly lastRun: bigint
+  readonly pages: ReadonlyMap<string, number>
+  isMended: boolean
+}
+
+const kinds = ["dropped", "truncated", "recreated", "rows deleted"] as const
+
+/** Virtual time between two tries to lock a table that a landing holds. */
+const againMicros = 7_000
+const lockNotAvailable = "55P03"
+const undefinedTable = "42P01"
+
+export class Losses implements LossLedger {
+  private readonly kernel: Kernel
+  private readonly chance: Chance
+  private readonly client: Client
+  private readonly drawn: Plan
+  private readonly trace: Trace
+  private readonly fired: (what: string) => void
+  private readonly subjects: ReadonlyArray<Subject>
+  private readonly losses = new Map<string, TableLoss>()
+  /** Losses that wait for a process to read or land. */
+  private readonly armed: Array<() => void> = []
+  private stopped = false
+  readonly deletedByHand = new Set<string>()
+  /** Losses so far, whether mended or not. */
+  total = 0
+  /** A table was lost. */
+  struck: (company: number, path: string) => void = () => {}
+
+  constructor(
+    kernel: Kernel,
+    client: Client,
+    drawn: Plan,
+    subjects: ReadonlyArray<Subject>,
+    trace: Trace,
+    fired: (what: string) => void
+  ) {
+    this.kernel = kernel
+    this.chance = chance(drawn.seed, "losses")
+    this.client = client
+    this.drawn = drawn
+    this.subjects = subjects
+    this.trace = trace
+    this.fired = fired
+  }
+
+  begin(): void {
+    const { chance, drawn, kernel } = this
+    const paths = [...new Set(this.subjects.map(({ resource }) => resource.path))]
+    for (let left = drawn.later.tableLosses; left > 0; left--) {
+      const path = chance.pick(paths)
+      const kind = chance.pick(kinds)
+      const strike = () => this.strike(path, kind)
+      const isDuringRun = chance.chance(0.6)
+      const delay = chance.skewed(100, 200_000)
+      kernel.after(momentOf(drawn, 0.1 + 0.85 * chance.next()), null, () => {
+        if (isDuringRun) this.armed.push(() => kernel.after(delay, null, strike))
+        else strike()
+      })
+    }
+  }
+
+  /** A process reads or writes: a loss that waits for this comes now. */
+  stepped(): void {
+    this.armed.shift()?.()
+  }
+
+  stop(): void {
+    this.stopped = true
+  }
+
+  latest(company: number, path: string): Loss | null {
+    return this.losses.get(`${company} ${path}`) ?? null
+  }
+
+  /** Whether the rows of a table are not back yet. */
+  isOpen(company: number, path: string): boolean {
+    return this.losses.get(`${company} ${path}`)?.isMended === false
+  }
+
+  /** A look at the ledger: whether a run has mended the table. */
+  observe(company: number, path: string, runs: ReadonlyArray<Run>): void {
+    const loss = this.losses.get(`${company} ${path}`)
+    if (loss === undefined || loss.isMended) return
+    const mending = runs.find(
+      ({ id, lane, status, pages }) =>
+        lane === "live" && status === "done" && (BigInt(id) > loss.lastRun || pages > (loss.pages.get(id) ?? pages))
+    )
+    if (mending === undefined) return
+    loss.isMended = true
+    if (loss.rows > 0) this.fired("T1 read again")
+    this.trace.event(this.kernel.now, "", `run ${mending.id} of ${company}/${path} says that the loss is mended`)
+  }
+
+  private strike(path: string, kind: (typeof kinds)[number]): void {
+    this.kernel.work(async () => {
+      if (this.stopped) return
+      const table = `erp."${path}"`
+      const { client } = this
+      await client.query("begin")
+      try {
+        await client.query(`lock table ${table} in access exclusive mode nowait`)
+        const { rows } = await client.query<{ company: string; id: string }>(
+          `select "_company_id"::text as company, id::text from ${table} t order by "_company_id", t.id`
+        )
+        const { rows: open } = await client.query<{ company: string; id: string; pages: number; status: string }>(
+          "select company_id::text as company, id::text, pages::int, status from tributary.runs r where resource = $1 order by r.id",
+          [path]
+        )
+        const deleted = kind === "rows deleted" ? rows.filter(() => this.chance.chance(0.4)) : rows
+        if (kind === "dropped") await client.query(`drop table ${table} cascade`)
+        else if (kind === "truncated") await client.query(`truncate ${table}`)
+        else if (kind === "recreated") {
+          await client.query(`create table public."${path}" (like ${table} including all)`)
+          await client.query(`drop table ${table} cascade`)
+          await client.query(`alter table public."${path}" set schema erp`)
+        } else {
+          for (const { company, id } of deleted)
+            await client.query(`delete from ${table} where "_company_id" = $1 and id = $2`, [company, id])
+        }
+        await client.query("commit")
+        this.note(path, kind, deleted, open)
+      } catch (error) {
+        await client.query("rollback")
+        const { code } = error as { readonly code?: string }
+        // It was dropped before and is not back yet.
+        if (code === undefinedTable) return
+        if (code !== lockNotAvailable) throw error
+        this.kernel.after(againMicros, null, () => this.strike(path, kind))
+      }
+    })
+  }
+
+  private note(
+    path: string,
+    kind: (typeof kinds)[number],
+    gone: ReadonlyArray<{ readonly company: string; readonly id: string }>,
+    runs: ReadonlyArray<{
+      readonly company: string
+      readonly id: string
+      readonly pages: number
+      readonly status: string
+    }>
+  ): void {
+    this.trace.event(this.kernel.now, "db", `! T1 ${path} ${kind}: ${gone.length} rows`)
+    this.fired(gone.length > 0 ? `T1 ${kind}` : `T1 ${kind}, and it was empty`)
+    if (gone.length > 0 && runs.some(({ status, pages }) => status === "running" && pages > 0))
+      this.fired("T1 in the middle of a run")
+    this.total += 1
+    for (const { company, resource } of this.subjects) {
+      if (resource.path !== path) continue
+      const own = gone.filter((row) => Number(row.company) === company)
+      if (kind === "rows deleted") {
+        for (const { id } of own) this.deletedByHand.add(keyOf(company, path, id))
+        continue
+      }
+      const ofIt = runs.filter((run) => Number(run.company) === company)
+      this.losses.set(`${company} ${path}`, {
+        at: this.kernel.now,
+        count: (this.losses.get(`${company} ${path}`)?.count ?? 0) + 1,
+        rows: own.length,
+        lastRun: BigInt(ofIt.at(-1)?.id ?? 0),
+        pages: new Map(ofIt.map(({ id, pages }) => [id, pages])),
+        isMended: false
+      })
+      this.struck(company, path)
+    }
+  }
+}
