@@ -12,6 +12,8 @@ export interface Regression {
   readonly cause: string
   /** Of the classes that came later (`later` in `Plan.ts`), those that there were when it failed. */
   readonly later?: ReadonlyArray<FaultClass>
+  /** Classes that it was asked to have. */
+  readonly on?: ReadonlyArray<FaultClass>
 }
 
 export const regressions: ReadonlyArray<Regression> = [
@@ -35,6 +37,13 @@ export const regressions: ReadonlyArray<Regression> = [
   },
   { kind: "syncs", seed: 75263858, cause: "a checker took a resumed scan for one that is not believed" },
   { kind: "syncs", seed: 75263885, cause: "a checker took a resumed scan for one that is not believed" },
+  {
+    kind: "syncs",
+    seed: 7198008,
+    cause: "a page was empty by mistake again because the true answer in between was cut off",
+    on: ["T1"],
+    later: ["S4m", "S8p", "D6"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" }

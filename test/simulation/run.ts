@@ -377,10 +377,11 @@ const repeatRegressions = async (url: string): Promise<boolean> => {
       const worker = new Worker(url, `simulation_r${place}`)
       try {
         for (let one = queue.shift(); one !== undefined; one = queue.shift()) {
-          const { kind, seed, cause } = one
+          const { kind, seed, cause, on: wanted = [], later: known = [] } = one
           const wished: Wish = {
             // As it was drawn when it failed.
-            off: [...later, "S2h" as const].filter((name) => one?.later?.includes(name) !== true),
+            off: [...later, "S2h" as const].filter((name) => !known.includes(name) && !wanted.includes(name)),
+            on: wanted,
             ...(kind === "syncs" ? {} : { overrides: { pushes: kind === "pushes only" ? "only" : "beside" } })
           }
           const answer = await worker.run({ seed, wish: wished, keep: false })

@@ -279,7 +279,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "stored.table_identity !== undefined ? null : Identity.tableDifference("
       }
     ],
-    wish: { on: ["T1"], overrides: { resources: ["worktypes"] } }
+    wish: { only: ["T1"], on: ["T1"], overrides: { resources: ["worktypes"] } }
   },
   {
     name: "table-replaced-under-a-run",
@@ -292,7 +292,11 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "if (rows.length === 0) return"
       }
     ],
-    wish: { on: ["T1"], overrides: { pageSize: 2, batchRecordsMax: 2, records: 40 } }
+    wish: {
+      only: ["T1"],
+      on: ["T1"],
+      overrides: { pageSize: 2, batchRecordsMax: 2, records: 24, later: { ...noneLater, tableLosses: 6 } }
+    }
   },
   {
     name: "restored-source-not-accepted",

@@ -227,8 +227,10 @@ export class Network {
             this.noticeRevival(owner, company, path, request)
           if (made === null && request.method === "POST" && company !== null && path === "/webhooks")
             this.subscribing(owner, company)
+          const cut = fault === "N7 truncated" || fault === "N2 reset in body"
+          const arrives = !cut && fault !== "N4 answer lost"
           const answered =
-            made ?? this.serve(owner, request.method, target, request.headers, company, path, bodyOf(request))
+            made ?? this.serve(owner, request.method, target, request.headers, company, path, bodyOf(request), arrives)
           if (answered instanceof Promise) {
             // A test delivery: the source answers when it has been answered itself.
             const sendBack = async () => {
@@ -241,7 +243,6 @@ export class Network {
           }
           const sent = answered
           this.stepped(owner, path)
-          const cut = fault === "N7 truncated" || fault === "N2 reset in body"
           if (fault === "N4 answer lost") broken("UND_ERR_SOCKET")
           else back(cut ? { ...sent, cutAt: chance.integer(0, Math.max(0, sent.body.length - 1)) } : sent)
         })
@@ -279,7 +280,8 @@ export class Network {
     headers: Readonly<Record<string, string | undefined>>,
     company: number | null,
     path: string,
-    sentBody: Uint8Array | null
+    sentBody: Uint8Array | null,
+    arrives: boolean
   ): Sent | Promise<Sent> {
     const hidden = method === "GET" && company !== null ? this.hidden(company, path) : null
     if (hidden !== null) return hidden
@@ -291,12 +293,12 @@ export class Network {
     if (list !== null && company !== null && answer.status === 200) this.source.firstPage(company, list)
     const sent = sentOf(answer)
     return method === "GET" && company !== null
-      ? this.struck(owner, company, path, this.earlier(company, path, sent))
+      ? this.struck(owner, company, path, this.earlier(company, path, sent), arrives)
       : sent
   }
 
   /** What becomes of the answer to a list on its way. */
-  private struck(owner: Owner, company: number, path: string, sent: Sent): Sent {
+  private struck(owner: Owner, company: number, path: string, sent: Sent, arrives: boolean): Sent {
     const { later, kernel } = this
     const list = /^\/([a-z0-9]+)\?/.exec(path)?.[1]
     const resource = list === undefined ? undefined : this.source.core.world.store.catalogue.resources.get(list)
@@ -318,8 +320,8 @@ export class Network {
     }
     const mine = `${owner.name} ${key}`
     if (this.emptied.has(mine)) {
-      // The second answer is true.
-      this.emptied.delete(mine)
+      // The second answer that arrives is true.
+      if (arrives) this.emptied.delete(mine)
     } else if (rates.emptyRate > 0 && chance.chance(rates.emptyRate)) {
       const isShort = isFirst && !resource.modifiedSince && (this.live.get(`${company} ${list}`) ?? 0) > 0
       const { paging } = this.source.core.world.dialect
