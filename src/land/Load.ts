@@ -2,7 +2,8 @@
  * Writing records into their table.
  *
  * Promise: a round of records is merged as a whole; where Postgres refuses a value, the round is halved around it until
- * that record stands alone, and only that one is set aside. A first load goes straight into the table until a key turns
+ * that record stands alone, and only that one is set aside. Where Postgres refuses each of two or more records, or refuses
+ * for a reason that is not a value (rights, disk, a missing column), the landing fails and sets nothing aside. A first load goes straight into the table until a key turns
  * out to stand there already.
  */
 import * as Effect from "effect/Effect"
@@ -80,7 +81,7 @@ const isValueError = ({ code }: DatabaseError) =>
   code !== badCopyFormat && (code?.startsWith("22") === true || code === "54000")
 
 /** Where all of so many records are refused, their values are not the reason: the run fails and nothing is set aside. */
-const allRefusedMin = 10
+const allRefusedMin = 2
 
 const refusesAll = (records: number, { code, message }: DatabaseError) =>
   new DatabaseError({
@@ -203,9 +204,10 @@ export const make = (options: LoadOptions): Loader => {
 
   const load = Effect.fnUntraced(function* (records: Iterable<Carried>) {
     let loaded = nothing
-    for (const round of rounds(records)) {
+    for (const [index, round] of rounds(records).entries()) {
       const one = yield* loadRound(round)
-      if (round.length >= allRefusedMin && one.refused.length === round.length) {
+      // The first round holds every id; later ones hold further versions only.
+      if (index === 0 && round.length >= allRefusedMin && one.refused.length === round.length) {
         return yield* refusesAll(round.length, one.refused[0]!.error)
       }
       loaded = both(loaded, one)

@@ -322,6 +322,66 @@ describe("a run", () => {
       })
     )
 
+    it.effect("fails and sets nothing aside where the refusal is not about a value", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const set = (companyId: bigint, code: string, id: string) =>
+          sql.unsafe(
+            `create or replace function refuse() returns trigger language plpgsql as $$ begin
+               if new."_company_id" = ${companyId} and (${id}) then raise exception 'refused' using errcode = '${code}'; end if;
+               return new; end $$`
+          )
+        const first = company()
+        yield* set(first, "22001", "true")
+        yield* run(scripted(first, pages({ records: [], syncedThrough: at(1) })), first)
+        yield* sql.unsafe(
+          `create trigger refuse before insert or update on erp.things for each row execute function refuse()`
+        )
+        const quarantined = (companyId: bigint) =>
+          Effect.map(
+            sql<{ id: string }>`select record_id as id from tributary.quarantine where company_id = ${companyId}`,
+            (rows) => rows.map(({ id }) => id)
+          )
+        const two = [thing(1, "one", 1), thing(2, "two", 2)]
+        const cases: ReadonlyArray<readonly [code: string, of: ReadonlyArray<ReturnType<typeof thing>>, id: string]> = [
+          // All of two are refused.
+          ...["22001", "22P02", "22003", "54000"].map((code) => [code, two, "true"] as const),
+          // Not about a value, whatever the number of records.
+          ...["22P04", "57014", "53100", "53200", "42703", "42501", "25006", "42P01", "23514"].flatMap((code) => [
+            [code, two, "true"] as const,
+            [code, two, "new.id = 2"] as const,
+            [code, two.slice(0, 1), "true"] as const
+          ])
+        ]
+        for (const [code, records, id] of cases) {
+          const companyId = company()
+          yield* set(companyId, code, id)
+          const outcome = yield* run(scripted(companyId, pages({ records, syncedThrough: at(5) })), companyId)
+          const about = `${code} of ${records.length} where ${id}`
+          assert.strictEqual(outcome.status, "failed", about)
+          assert.deepStrictEqual(yield* quarantined(companyId), [], about)
+          assert.isNull((yield* checkpointOf(companyId))?.cursor ?? null, about)
+        }
+        // One of two is a value, and so is one alone.
+        for (const [records, id, expected] of [
+          [two, "new.id = 2", ["2"]],
+          [two.slice(0, 1), "true", ["1"]]
+        ] as const) {
+          const companyId = company()
+          yield* set(companyId, "22001", id)
+          const outcome = yield* run(scripted(companyId, pages({ records, syncedThrough: at(5) })), companyId)
+          assert.strictEqual(outcome.status, "quarantined")
+          assert.deepStrictEqual(yield* quarantined(companyId), [...expected])
+        }
+      }).pipe(
+        Effect.ensuring(
+          Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(`drop trigger if exists refuse on erp.things`)).pipe(
+            Effect.orDie
+          )
+        )
+      )
+    )
+
     it.effect("goes on at the page where it stopped, without reading what was landed", () =>
       Effect.gen(function* () {
         const companyId = company()
