@@ -1,10 +1,10 @@
 /**
  * The one request budget of a token.
  *
- * Promise: whoever talks to the API takes a permit first; no permit is given before a Retry-After has passed, whoever
- * was told to wait, as far as `Rule.ts` believes it; a longer one is followed by a probe; and no more than the limit are given in any minute, by all processes of the ledger together. Who
- * waits is served urgent work first, then live by what is due first, then backfills; of every ten permits one is for
- * a backfill that waits. Where the ledger cannot be reached no permit is given: who waits learns it after a while.
+ * Promise: each request to the API takes a permit first. No permit is given before a Retry-After has passed, as far as
+ * `Rule.ts` believes it; a longer one is followed by a probe. All processes of the ledger together give no more permits
+ * than the limit in any minute. Urgent work is served first, then live by what is due first, then backfills; of every
+ * ten permits one is for a backfill that waits. Where the ledger cannot be reached no permit is given: who waits learns it after a while.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -45,7 +45,7 @@ export class BudgetUnavailable extends Data.TaggedError("BudgetUnavailable")<{ r
   }
 }
 
-/** A pause is in force that is longer than anybody here waits. */
+/** A pause is in force that is longer than the caller waits. */
 export class BudgetHeld extends Data.TaggedError("BudgetHeld")<{
   readonly retryAfterMs: number
   readonly by: HoldReport | null
@@ -168,7 +168,7 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
   let holdUntil = 0
   /** A hold that the ledger does not know yet. */
   let untold: (HoldAsk & { readonly at: number }) | null = null
-  /** Who asked for the pause, and when by this process' clock. */
+  /** The answer that requested the pause, and when by this process' clock. */
   let heldBy: (HoldReport & { readonly at: number }) | null = null
   let releases: number | null = null
   let checkedAt = 0
@@ -363,7 +363,7 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
     failures = 0
     accept(grant, at, validMs)
     if (grant.isProbe && held.used === 0) {
-      // Nobody took it, or it came too late: another one may be sent.
+      // The probe was not taken, or it came too late: another one may be sent.
       probedAt = null
       held = { ...held, left: 0 }
       yield* ledger.endProbe("", false)

@@ -11,7 +11,7 @@ export const roughly = (ms: number): string => {
   return days > 3_650 ? "more than 10 years" : `${days} days`
 }
 
-/** Who answered. */
+/** The sender of the answer. */
 export const answeredBy = ({ origin }: Pick<HoldReport, "origin">): string =>
   origin === "source" ? "the service" : "something between here and the service (no error body of the API)"
 

@@ -17,7 +17,7 @@ export interface Ledger {
   readonly perMinute: number | null
   /** Leases permits. Without a limit every wanted one is granted, unless there is a hold. */
   readonly lease: (ask: Ask) => Effect.Effect<Grant, LedgerError>
-  /** Nobody sends for as long as is believed; answers how long that still is. */
+  /** Pauses all requests for as long as is believed; answers how long that still is. */
   readonly hold: (asked: HoldAsk) => Effect.Effect<number, LedgerError>
   /** What became of the probe that this ledger granted. */
   readonly endProbe: (request: string, isAnswered: boolean) => Effect.Effect<void, LedgerError>

@@ -44,7 +44,7 @@ export interface CountedLease {
   readonly countedUntil: number
 }
 
-/** Who asked for a pause: `source` with the error body of the API; `intermediary` without (a proxy, a firewall). */
+/** The sender of the answer that requested a pause: `source` with the error body of the API; `intermediary` without (a proxy, a firewall). */
 export type HoldOrigin = "source" | "intermediary"
 
 /** The answer that asked for a pause. */
@@ -124,7 +124,7 @@ export interface Grant {
   /** How long nobody may send; nothing is granted then. */
   readonly heldMs: number
   readonly effectivePerMinute: number
-  /** Who asked for the pause; null where there is none, or where nothing is known of it. */
+  /** The answer that requested the pause; null where there is none, or where nothing is known of it. */
   readonly heldBy: HoldReport | null
   /** The one permit after a pause that was cut: what becomes of it is to be reported. */
   readonly isProbe: boolean
@@ -314,7 +314,7 @@ export const believedMs = ({ limited, origin }: Pick<HoldAsk, "limited" | "origi
   return limited ? foreignMaxMs : Math.min(foreignMaxMs, foreignFirstMs * 4 ** Math.min(level, 10))
 }
 
-/** Nobody sends for as long as is believed; a 429 beside that lowers the rate, since others use the same token. */
+/** Pauses all requests for as long as is believed; a 429 also lowers the rate, since others use the same token. */
 export const hold = (
   standing: Standing,
   asked: HoldAsk,

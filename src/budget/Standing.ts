@@ -13,7 +13,7 @@ export interface BudgetStanding {
   /** What is used at most at present: less than configured for a while after a 429. Null without a limit. */
   readonly allowed: number | null
   readonly configured: number | null
-  /** Nobody sends before this time; null when everybody may. */
+  /** Until when requests pause; null where they do not. */
   readonly heldUntil: Date | null
   /** The answer that requested the pause; null without one, or where nothing is known of it. */
   readonly heldBy: HoldReport | null
@@ -22,7 +22,7 @@ export interface BudgetStanding {
   /** How often the source answered 429. */
   readonly refusals: number
   readonly lastRefusalAt: Date | null
-  /** Whether somebody waits for a permit, by what for. */
+  /** Whether a request waits for a permit, by its priority. */
   readonly urgentWaits: boolean
   readonly liveWaits: boolean
   readonly backfillWaits: boolean

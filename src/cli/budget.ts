@@ -1,31 +1,42 @@
-/** `tributary budget`: how the request budget of each company stands, who asked for a pause, and how to end it. */
+/** `tributary budget`: the request budget of each company, the answer that requested a pause, and how to end the pause. */
 import * as Effect from "effect/Effect"
+import type * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
 import { tellHold } from "../budget/Hold.ts"
 import { fingerprintOf } from "../budget/PostgresLedger.ts"
 import * as Standing from "../budget/Standing.ts"
-import type { Configuration } from "../configuration/Configuration.ts"
 import { company, config, configuration, json, reported } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Warehouse from "./Warehouse.ts"
 
-/** The companies that the flags name, with what their budgets are called in the warehouse. */
-const wantedOf = (settings: Configuration, names: ReadonlyArray<string>) => {
-  const unknown = names.filter((name) => !settings.companies.some((one) => one.name === name))
-  if (unknown.length > 0) {
-    return new CommandFailed({
-      code: exitCode.usage,
-      message: `no company of the configuration: ${unknown.join(", ")}`
+/** Asks the warehouse about the budget of each company that the flags name. */
+const eachCompany = <A>(
+  flags: { readonly company: ReadonlyArray<string>; readonly config: Option.Option<string> },
+  ask: (fingerprint: string) => Effect.Effect<A, SqlError, SqlClient.SqlClient>
+) =>
+  reported(
+    Effect.gen(function* () {
+      const settings = yield* configuration(flags.config)
+      const names = flags.company
+      const unknown = names.filter((name) => !settings.companies.some((one) => one.name === name))
+      if (unknown.length > 0) {
+        return yield* new CommandFailed({
+          code: exitCode.usage,
+          message: `no company of the configuration: ${unknown.join(", ")}`
+        })
+      }
+      const wanted = settings.companies.filter(({ name }) => names.length === 0 || names.includes(name))
+      return yield* Warehouse.provide(
+        Effect.forEach(wanted, ({ name, token, url }) =>
+          Effect.map(ask(fingerprintOf(url, token, settings.budgetScope)), (answer) => ({ name, answer }))
+        ),
+        settings
+      )
     })
-  }
-  return Effect.succeed(
-    settings.companies
-      .filter(({ name }) => names.length === 0 || names.includes(name))
-      .map(({ name, token, url }) => ({ name, fingerprint: fingerprintOf(url, token, settings.budgetScope) }))
   )
-}
 
 const lineOf = (name: string, standing: Standing.BudgetStanding | undefined, now: number): ReadonlyArray<string> => {
   if (standing === undefined) return [`${name}: no request has been made yet`]
@@ -40,7 +51,7 @@ const lineOf = (name: string, standing: Standing.BudgetStanding | undefined, now
       ? []
       : [
           `  nothing is sent until ${heldUntil.toISOString()} (${Output.elapsed(heldUntil.getTime() - now)}): ` +
-            (heldBy === null ? "an answer asked to wait" : tellHold(heldBy)),
+            (heldBy === null ? "an answer requested a pause" : tellHold(heldBy)),
           "  what to do: wait, or when the fault is gone: npx tributary budget release"
         ]),
     ...(isProbing
@@ -53,28 +64,21 @@ const release = Command.make(
   "release",
   { company, config, json },
   Effect.fn(function* (flags) {
-    const released = yield* reported(
-      Effect.gen(function* () {
-        const settings = yield* configuration(flags.config)
-        const wanted = yield* wantedOf(settings, flags.company)
-        return yield* Warehouse.provide(
-          Effect.gen(function* () {
-            const sql = yield* SqlClient.SqlClient
-            return yield* Effect.forEach(wanted, ({ fingerprint, name }) =>
-              Effect.map(
-                sql<{ readonly released: boolean }>`select tributary.release_budget(${fingerprint}) as released`,
-                ([row]) => ({ company: name, released: row?.released === true })
-              )
-            )
-          }),
-          settings
+    const released = yield* eachCompany(flags, (fingerprint) =>
+      Effect.flatMap(SqlClient.SqlClient, (sql) =>
+        Effect.map(
+          sql<{ readonly released: boolean }>`select tributary.release_budget(${fingerprint}) as released`,
+          ([row]) => row?.released === true
         )
-      })
+      )
     )
-    if (flags.json) return yield* Output.print(Output.toJson({ companies: released }))
-    for (const { company, released: was } of released) {
+    if (flags.json) {
+      const companies = released.map(({ name, answer }) => ({ company: name, released: answer }))
+      return yield* Output.print(Output.toJson({ companies }))
+    }
+    for (const { name, answer } of released) {
       yield* Output.print(
-        was ? `${company}: released; running processes send again within 5 s` : `${company}: there was no pause`
+        answer ? `${name}: released; running processes send again within 5 s` : `${name}: there was no pause`
       )
     }
   })
@@ -90,40 +94,28 @@ export const command = Command.make(
   "budget",
   { company, config, json },
   Effect.fn(function* (flags) {
-    const { now, standings, wanted } = yield* reported(
+    const standings = yield* eachCompany(flags, (fingerprint) =>
       Effect.gen(function* () {
-        const settings = yield* configuration(flags.config)
-        const wanted = yield* wantedOf(settings, flags.company)
-        return yield* Warehouse.provide(
-          Effect.gen(function* () {
-            const sql = yield* SqlClient.SqlClient
-            const [row] = yield* sql<{ readonly now: Date }>`select tributary.now() as now`
-            return {
-              wanted,
-              now: row!.now.getTime(),
-              standings: yield* Standing.read(wanted.map(({ fingerprint }) => fingerprint))
-            }
-          }),
-          settings
-        )
+        const sql = yield* SqlClient.SqlClient
+        const [row] = yield* sql<{ readonly now: Date }>`select tributary.now() as now`
+        const [standing] = yield* Standing.read([fingerprint])
+        return { now: row!.now.getTime(), standing }
       })
     )
-    const standingOf = (fingerprint: string) => standings.find((one) => one.fingerprint === fingerprint)
     if (flags.json) {
-      const companies = wanted.map(({ fingerprint, name }) => {
-        const found = standingOf(fingerprint)
-        if (found === undefined) return { company: name, budget: null }
-        const { fingerprint: _, ...budget } = found
+      const companies = standings.map(({ name, answer: { standing } }) => {
+        if (standing === undefined) return { company: name, budget: null }
+        const { fingerprint: _, ...budget } = standing
         return { company: name, budget }
       })
       return yield* Output.print(Output.toJson({ companies }))
     }
-    for (const { fingerprint, name } of wanted) {
-      for (const line of lineOf(name, standingOf(fingerprint), now)) yield* Output.print(line)
+    for (const { name, answer } of standings) {
+      for (const line of lineOf(name, answer.standing, answer.now)) yield* Output.print(line)
     }
   })
 ).pipe(
-  Command.withDescription("Show how many requests each company may make, and who asked for a pause until when"),
+  Command.withDescription("Show how many requests each company may make, and until when an answer paused them"),
   Command.withExamples([{ command: "tributary budget", description: "Every company" }]),
   Command.withSubcommands([release])
 )
