@@ -114,6 +114,8 @@ const down: Metrics.Metric = {
 const connectPauseMinMs = 1_000
 const connectPauseMaxMs = 30_000
 const secretsEveryMs = 5_000
+/** A table, column or view that was dropped while the service runs is made anew; a sync makes it at once. */
+const tablesEveryMs = 30_000
 const aliveEveryMs = 20_000
 const aliveSoonMs = 2_000
 const purgeEveryMs = 60 * 60_000
@@ -156,7 +158,10 @@ export const start = Effect.fnUntraced(function* <E extends { readonly message: 
       [
         Supervisor.keep(
           "the tables",
-          Effect.andThen(Effect.andThen(prepare(companies), Deferred.succeed(prepared, undefined)), Effect.never)
+          Effect.andThen(
+            Effect.andThen(prepare(companies), Deferred.succeed(prepared, undefined)),
+            Effect.forever(Effect.andThen(Effect.sleep(tablesEveryMs), prepare(companies)))
+          )
         ),
         Supervisor.keep("the signing secrets", Effect.forever(Effect.delay(held.refresh, secretsEveryMs))),
         Supervisor.keep(

@@ -123,6 +123,35 @@ const takenOver = Effect.fnUntraced(function* (task: Effect.Effect<TaskRow | und
 
 describe("two serve", () => {
   it.live(
+    "a column and a table that are dropped while it runs are made anew, and filled",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { world, serve, runs, isDone, isEqual, ask } = yield* makeInstallation
+          yield* serve
+          yield* isDone
+          const columns = world.query<{ columns: number }>(
+            `select count(*)::int as columns from information_schema.columns
+            where table_schema = 'erp' and table_name = '${resource}' and column_name = 'itemid'`
+          )
+          const statements = [
+            `alter table erp.${resource} drop column itemid cascade`,
+            `drop table erp.${resource} cascade`
+          ]
+          for (const statement of statements) {
+            yield* world.query(statement)
+            yield* until("the column is there again", columns, ([row]) => row?.columns === 1, 60)
+            const before = (yield* runs).length
+            yield* ask
+            yield* until("it is read again", runs, (all) => all.slice(before).some(({ status }) => status === "done"))
+            yield* isEqual
+          }
+        })
+      ),
+    180_000
+  )
+
+  it.live(
     "take over what a killed one leaves, within fifteen seconds, and go on where it was",
     () =>
       Effect.scoped(
