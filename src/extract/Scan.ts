@@ -2,12 +2,13 @@
  * What to ask the source for.
  *
  * Promise: a scan reads from its first page to its last, one page after the other; a page token that repeats stops it,
- * and so do {@link emptyPagesMax} pages in a row without a record.
+ * and so do {@link emptyPagesMax} pages in a row without a record that an earlier page of the scan had not.
  * An empty page that would end a scan although there should be records is read a second time, and that answer counts.
  * What a completed scan may store as cursor comes from its first page, and is the earliest of those that its pages
  * carried, so that nothing that changed while the pages were read can be missed by the next one. An incremental scan
  * begins before the stored cursor by the overlap, so that rows which became visible after their own stamp are met.
  */
+import { createHash } from "node:crypto"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type { ConnectorShape, Page } from "../connector/Connector.ts"
@@ -168,6 +169,7 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
   offer: (page: ScannedPage) => Effect.Effect<unknown, E, R>
 ): Effect.fn.Return<void, SourceError | E | E2, R> {
   const tokens = new Set<string>()
+  const isNews = makeNews()
   let state = from.resume
   let empty = 0
   /** A list of changes may well be empty; all of what exists is not, nor is a page that the one before announced. */
@@ -184,7 +186,7 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
     const first = yield* ask
     const read = (yield* isStrange(first, token)) ? again(first, yield* ask) : first
     const page = from.until === null ? read : upTo(resource, read, from.until)
-    empty = isEmpty(read) ? empty + 1 : 0
+    empty = isNews(read) ? 0 : empty + 1
     if (page.next !== null) {
       if (empty >= emptyPagesMax) return yield* endless(`/${resource.path}`)
       if (page.next === token || tokens.has(page.next)) {
@@ -212,16 +214,27 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
   }
 })
 
-/** A source that goes on with fresh page tokens and no records never ends: so many pages in a row are the end. */
+/** A source that goes on with fresh page tokens and no new records never ends: so many pages in a row are the end. */
 export const emptyPagesMax = 200
 
 const endless = (path: string) =>
   new SourceError({
-    reason: new PagingBroken({ detail: `${emptyPagesMax} pages in a row had no record and named a next page` }),
+    reason: new PagingBroken({ detail: `${emptyPagesMax} pages in a row had no new record and named a next page` }),
     request: { method: "GET", path, requestId: null }
   })
 
 const isEmpty = ({ records, rejected }: Page): boolean => records.length === 0 && rejected.length === 0
+
+/** Tells whether a page has records, and not exactly those of an earlier page. */
+const makeNews = () => {
+  const met = new Set<string>()
+  return ({ records, rejected }: Page): boolean => {
+    const size = met.size
+    const ids = [...records, ...rejected].map(({ id }) => id).join(" ")
+    if (ids !== "") met.add(createHash("sha1").update(ids).digest("base64"))
+    return met.size > size
+  }
+}
 
 /** The second answer, with what both of them cost. */
 const again = (first: Page, second: Page): Page => ({
@@ -238,12 +251,13 @@ export const children = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Page>, SourceError> {
   const pages: Array<Page> = []
   const tokens = new Set<string>()
+  const isNews = makeNews()
   let empty = 0
   for (let token: string | null = null; ;) {
     const page: Page = yield* connector.page({ resource, since: null, token, where })
     pages.push(page)
     if (page.next === null) return pages
-    empty = isEmpty(page) ? empty + 1 : 0
+    empty = isNews(page) ? 0 : empty + 1
     if (empty >= emptyPagesMax) return yield* endless(`/${resource.path}?${where.field}=${where.value}`)
     if (tokens.has(page.next)) {
       return yield* new SourceError({

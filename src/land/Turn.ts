@@ -284,7 +284,7 @@ export const take = Effect.fn("Turn.take")(function* (
         `insert into tributary.checkpoints as c (company_id, resource, lane, fence, identity_fence, table_identity, shape, updated_at)
      values ($1, $2, $3, 1, 1, ${Identity.tableIdentitySql("$4")}, $5, tributary.now())
      on conflict (company_id, resource, lane) do update set fence = c.fence + 1, identity_fence = c.identity_fence + 1,
-       updated_at = tributary.now()
+       updated_at = greatest(c.updated_at, tributary.now())
      returning ${checkpointColumns}, ${identityColumns}, ${nowColumn}, ${Overlay.learntCountSql("$2")} as learnt,
        ${Identity.tableIdentitySql("$4")} as current,
        (select extract(epoch from max(o.updated_at) - tributary.now()) * 1000 from tributary.checkpoints o

@@ -10,7 +10,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { catalogue } from "../../../src/catalogue/Catalogue.ts"
 import { id, integer, lastchangedate, ref, string } from "../../../src/catalogue/Field.ts"
 import { exact, resource } from "../../../src/catalogue/Resource.ts"
-import { Forbidden, PageDrift, ServerFault, type SourceError } from "../../../src/connector/SourceError.ts"
+import { Forbidden, PageDrift, ServerFault, type SourceError, Unreachable } from "../../../src/connector/SourceError.ts"
 import type { ConnectorShape, Identity, Page, PageRequest, Reading } from "../../../src/connector/Connector.ts"
 import { tableOf } from "../../../src/model/Table.ts"
 import * as TablePlan from "../../../src/model/TablePlan.ts"
@@ -166,20 +166,29 @@ describe("the engine", () => {
       })
     )
 
-    it.effect("ends a scan whose pages are empty and always name a fresh next page", () =>
-      Effect.gen(function* () {
-        const companyId = company()
-        let asked = 0
-        const source = scripted(companyId, () => ({ ...page(null), next: `cursor-${(asked += 1)}` }))
-        const outcome = yield* run(source, companyId)
-        assert.strictEqual(outcome.status, "failed")
-        assert.match(outcome.failure!.message, /200 pages in a row had no record/)
-        assert.isAtMost(asked, 402, "it begins again once")
-        source.script = pages(page(at(20), thing(1, "a", 1)))
-        const next = yield* run(source, companyId)
-        assert.deepStrictEqual([next.status, next.kind, next.resumed], ["done", "full", false])
-      })
-    )
+    for (const { what, records } of [
+      { what: "are empty", records: [] },
+      { what: "repeat two pages", records: [thing(1, "a", 1), thing(2, "b", 1)] }
+    ]) {
+      it.effect(`ends a scan whose pages ${what} and always name a fresh next page`, () =>
+        Effect.gen(function* () {
+          const companyId = company()
+          let asked = 0
+          const source = scripted(companyId, () => {
+            // No test fails faster for reading on for ever.
+            if ((asked += 1) > 1_000) throw failing(new Unreachable({ detail: "asked too often" }))
+            return { ...page(null, ...records.slice(asked % 2)), next: `cursor-${asked}` }
+          })
+          const outcome = yield* run(source, companyId)
+          assert.strictEqual(outcome.status, "failed")
+          assert.match(outcome.failure!.message, /200 pages in a row had no new record/)
+          assert.isAtMost(asked, 406, "it begins again once")
+          source.script = pages(page(at(20), thing(1, "a", 1)))
+          const next = yield* run(source, companyId, { acceptDeletions: true })
+          assert.deepStrictEqual([next.status, next.kind, next.resumed], ["done", "full", false])
+        })
+      )
+    }
 
     it.effect("reports once a field that no record of a full scan carries any more, and keeps its values", () =>
       Effect.gen(function* () {

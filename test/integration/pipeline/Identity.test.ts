@@ -358,7 +358,7 @@ describe("a checkpoint", () => {
 
     it.effect("a clock that was set back is told, and rows from its future lose to every read", () =>
       Effect.gen(function* () {
-        const { companyId, rows, put, checked } = yield* synced()
+        const { companyId, rows, put, run, checked } = yield* synced()
         const later = yield* synced()
         const nowIs = (expression: string) =>
           execute(
@@ -370,8 +370,9 @@ describe("a checkpoint", () => {
           rows.set(3, { ...rows.get(3)!, name: "after the clock was set back" })
           rows.delete(4)
           put(5, "changed")
+          assert.strictEqual(codeOf(yield* run({ generation: 0 })), 2, "a run that writes nothing hides nothing")
           const outcome = yield* checked()
-          assert.match(outcome.notes.join(), /clock is 3600 s behind its last landing/)
+          assert.match(outcome.notes.join(), /clock is 3[56]\d\d s behind its last landing/)
           assert.strictEqual((yield* checked()).kind, "incremental")
           const [row] = yield* execute<{ future: number }>(
             `select count(*)::int as future from tributary.checkpoints where company_id = ${companyId} and updated_at > tributary.now()`
