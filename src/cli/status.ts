@@ -7,7 +7,7 @@ import { tellHold } from "../budget/Hold.ts"
 import { fingerprintOf } from "../budget/PostgresLedger.ts"
 import * as Standing from "../budget/Standing.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
-import { type FieldFinding, isTold, tellFinding } from "../model/FieldFinding.ts"
+import * as FieldFinding from "../model/FieldFinding.ts"
 import { identifier } from "../model/Identifier.ts"
 import { learnedOverlap } from "../model/Overlap.ts"
 import type { Datasets } from "../model/Table.ts"
@@ -43,7 +43,7 @@ export interface ResourceStatus {
   /** How far before its cursor a scan begins at least because rows were late; what is configured may be longer. */
   readonly overlapMs: number
   /** What full scans found out about fields. */
-  readonly findings: ReadonlyArray<FieldFinding>
+  readonly findings: ReadonlyArray<FieldFinding.FieldFinding>
 }
 
 /** The status of every resource that a run has touched. */
@@ -110,9 +110,7 @@ export const read = Effect.fn("status.read")(function* (datasets: Datasets) {
     `select c.company_id as company, c.resource, ${learnedOverlap("c")}::float8 as ms
        from tributary.checkpoints c where c.lane = 'live' and c.overlap_ms > 0`
   )
-  const findings = yield* sql<FieldFinding & { company: bigint; resource: string }>`
-    select company_id as company, resource, kind, field, rows::float8 as rows, runs
-      from tributary.field_findings order by resource, kind, field`
+  const findings = yield* FieldFinding.read
   // A resource whose name no table can have stands under another one.
   const mapped = yield* sql<{ path: string; name: string }>`
     select api_name as path, sql_name as name from tributary.names where scope = ''`
@@ -151,7 +149,7 @@ export const read = Effect.fn("status.read")(function* (datasets: Datasets) {
       fullWanted: row.full_wanted,
       overlapMs: overlaps.find((one) => one.company === row.company_id && one.resource === row.resource)?.ms ?? 0,
       findings: findings
-        .filter((one) => one.company === row.company_id && one.resource === row.resource && isTold(one))
+        .filter((one) => one.companyId === row.company_id && one.resource === row.resource)
         .map(({ field, kind, rows, runs }) => ({ field, kind, rows, runs }))
     }
   })
@@ -374,7 +372,8 @@ export const command = Command.make(
             `half of it for each week without one; to forget it: npx tributary sync ${resource} --reset-overlap`
         )
       }
-      for (const finding of findings) yield* Output.print(`\n  company ${companyId}, ${tellFinding(resource, finding)}`)
+      for (const finding of findings)
+        yield* Output.print(`\n  company ${companyId}, ${FieldFinding.tellFinding(resource, finding)}`)
       if (note !== null) yield* Output.print(`\n  company ${companyId}, ${resource}: ${note}`)
       if (fullWanted !== null) {
         yield* Output.print(`\n  company ${companyId}, ${resource} is read in full by the next run: ${fullWanted}`)

@@ -528,8 +528,17 @@ describe("tributary doctor", () => {
              values ('main', 'customers', 'sync', tributary.now(), 0, null, null),
                     ('main', 'orders', 'sync', null, 3, 'it was refused', 'ask somebody')`
           )
+          yield* world.query(
+            `insert into tributary.field_findings (company_id, resource, field, kind, runs, rows, first_run_id, last_run_id, found_at)
+             values (1, 'customers', 'age', 'volatile', 3, 40, 1, 1, tributary.now()),
+                    (1, 'customers', 'url', 'volatile', 2, 40, 1, 1, tributary.now()),
+                    (1, 'orders', 'name', 'absent', 1, 25, 1, 1, tributary.now())`
+          )
           const late = yield* examine(world)
           assert.strictEqual(late.code, 0, "nothing of it stops a sync")
+          assertFinding(late, "fields", "warning", "customers.age: changed in 40 records", "ignore_fields: [age]")
+          assertFinding(late, "fields", "warning", "orders.name: no record of the last full scan", "ask the operator")
+          assert.lengthOf(late.of("fields"), 2)
           assertFinding(
             late,
             "freshness",

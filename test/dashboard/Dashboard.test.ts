@@ -152,6 +152,32 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     })
   )
 
+  it.effect("show fields that change with every read or that the source no longer sends, with what to do", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`insert into tributary.field_findings
+          (company_id, resource, field, kind, runs, rows, first_run_id, last_run_id, found_at)
+        values (1, 'things', 'age', 'volatile', 3, 40, 1, 1, tributary.now()),
+               (1, 'things', '<i>gone', 'absent', 1, 25, 1, 1, tributary.now()),
+               (1, 'things', 'url', 'volatile', 2, 40, 1, 1, tributary.now()),
+               (2, 'things', 'other', 'absent', 1, 25, 1, 1, tributary.now())`
+      const { text } = yield* ask(`${url}${at("north", "things")}`)
+      assert.notInclude(text, "<i>gone")
+      const shown = words(text)
+      assert.match(
+        shown,
+        /things\.age: changed in 40 records .* What to do: .*resources\.things\.ignore_fields: \[age\]/
+      )
+      assert.match(
+        shown,
+        /gone: no record of the last full scan carried it, and 25 rows .* What to do: ask the operator/
+      )
+      assert.notMatch(shown, /things\.url|things\.other/)
+      yield* sql`delete from tributary.field_findings`
+    })
+  )
+
   it.effect("answer 404 and 400 to what does not exist, as a page", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)

@@ -12,6 +12,7 @@ import type { Resource } from "../../catalogue/Resource.ts"
 import type { CompanyConfiguration, Configuration } from "../../configuration/Configuration.ts"
 import type { ConnectorShape, Identity } from "../../connector/Connector.ts"
 import type { SourceError } from "../../connector/SourceError.ts"
+import * as FieldFinding from "../../model/FieldFinding.ts"
 import { barred } from "../../pipeline/Sync.ts"
 import * as Output from "../Output.ts"
 import { about, counted, type Finding, type Kind } from "./Finding.ts"
@@ -216,6 +217,16 @@ export const budget = Effect.fnUntraced(function* (company: CompanyConfiguration
     }
   }
   return findings.length > 0 ? findings : [ok(`${told}, nothing is held back`)]
+})
+
+/** Fields that change with every read, and fields that the source no longer sends. */
+export const fields = Effect.fnUntraced(function* (company: CompanyConfiguration, companyId: bigint) {
+  const { warning } = about("fields", company.name)
+  const findings = (yield* FieldFinding.read).filter((one) => one.companyId === companyId)
+  return findings.map((finding) => {
+    const { found, remedy } = FieldFinding.partsOf(finding.resource, finding)
+    return warning(found, remedy)
+  })
 })
 
 const shownMax = 5

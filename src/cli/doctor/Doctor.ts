@@ -280,6 +280,9 @@ const company = Effect.fnUntraced(function* (
       readable === null || known === null
         ? Effect.succeed<Findings>([of("freshness").skipped(noAnswer)])
         : inWarehouse("freshness", Companies.freshness(one, settings, known.companyId, readable.paths)),
+      known === null || asking === null
+        ? Effect.succeed<Findings>([])
+        : inWarehouse("fields", Companies.fields(one, known.companyId)),
       target === null
         ? Effect.succeed<Findings>([
             of("subscription").skipped("webhooks.public_url is not set: events are not received")

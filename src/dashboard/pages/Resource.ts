@@ -1,5 +1,6 @@
 /** One resource of one company: how it stands, why, and what can be done. */
 import * as Effect from "effect/Effect"
+import * as FieldFinding from "../../model/FieldFinding.ts"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
 import { ago, badge, count, duration } from "../Parts.ts"
 import * as Resources from "../Resources.ts"
@@ -125,6 +126,9 @@ export const routes: ReadonlyArray<Route> = [
       const trouble = troubleOf(state)
       const note = state.lastRun?.note ?? null
       const about = `${name} of ${visible(company)}`
+      const findings = (yield* FieldFinding.read).filter(
+        (one) => one.companyId === companyId && one.resource === resource
+      )
       const runs = companyId === null ? [] : yield* Runs.list({ ...Runs.anyRun, companyId, resource }, runsShown)
       const entries =
         companyId === null || quarantined === 0
@@ -147,6 +151,10 @@ export const routes: ReadonlyArray<Route> = [
           </p>
           ${companyId === null ? html`<p class="hint">The source has not yet told which number this company has, so that its runs and rows cannot be shown.</p>` : ""}
           ${trouble === null ? "" : problem(trouble.error, trouble.remedy)}
+          ${findings.map((finding) => {
+            const { found, remedy } = FieldFinding.partsOf(resource, finding)
+            return problem(found, remedy)
+          })}
           ${note === null ? "" : html`<p class="note">${visible(note)}</p>`}
           <section aria-labelledby="now">
             <h2 id="now">As it stands</h2>
