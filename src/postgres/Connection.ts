@@ -30,6 +30,8 @@ export interface Endpoint {
   readonly applicationName?: string | undefined
   /** Settings of the session, as libpq's `options`. */
   readonly options?: string | undefined
+  /** What the server must be, as libpq's `target_session_attrs`. */
+  readonly sessionAttributes?: "read-write" | "primary" | undefined
 }
 
 export const applicationName = "tributary"
@@ -223,12 +225,50 @@ const transactionPooler = (server: Server) =>
     isRetryable: false
   })
 
+/** What {@link refuseSession} looks at. */
+export const sessionAttributesSql =
+  "select pg_is_in_recovery() as standby, current_setting('transaction_read_only') = 'on' as readonly"
+
+export interface SessionAttributes {
+  readonly standby: boolean
+  readonly readonly: boolean
+}
+
+/** Fails where the session is not what `target_session_attrs` requests. A failover may end that, so a retry can help. */
+export const refuseSession = (
+  { endpoint }: Server,
+  session: SessionAttributes | undefined
+): Effect.Effect<void, DatabaseError> => {
+  const wanted = endpoint.sessionAttributes
+  const isWrong = session?.standby === true || (wanted === "read-write" && session?.readonly === true)
+  return wanted === undefined || !isWrong
+    ? Effect.void
+    : Effect.fail(
+        new DatabaseError({
+          operation: "connect",
+          code: undefined,
+          message:
+            `Postgres at ${addressOf(endpoint)} is ${session.standby ? "a standby" : "read-only for this user"}, and ` +
+            `target_session_attrs=${wanted} is set: name the primary server as the host, or wait for the end of a failover`,
+          isRetryable: true
+        })
+      )
+}
+
+const lookAtSession = (server: Server, client: Client) =>
+  server.endpoint.sessionAttributes === undefined
+    ? Effect.void
+    : Effect.flatMap(query<SessionAttributes & QueryResultRow>(client, "connect", sessionAttributesSql), ([row]) =>
+        refuseSession(server, row)
+      )
+
 /** A connection of one's own, for as long as the scope. */
 export const connect = (server: Server): Effect.Effect<Client, DatabaseError, Scope.Scope> =>
   Effect.acquireRelease(open(server), (client, exit) => (Exit.isSuccess(exit) ? close(client) : destroy(client)), {
     interruptible: true
   }).pipe(
-    Effect.tap((client) => Effect.flatMap(session(client), (pid) => refuseTransactionPooler(server, client, pid)))
+    Effect.tap((client) => Effect.flatMap(session(client), (pid) => refuseTransactionPooler(server, client, pid))),
+    Effect.tap((client) => lookAtSession(server, client))
   )
 
 /**

@@ -13,7 +13,17 @@ import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
-import { type Server, addressOf, applicationName, clearTextGuard, connect, connectError } from "./Connection.ts"
+import {
+  type Server,
+  type SessionAttributes,
+  addressOf,
+  applicationName,
+  clearTextGuard,
+  connect,
+  connectError,
+  refuseSession,
+  sessionAttributesSql
+} from "./Connection.ts"
 import * as ConnectionBudget from "./ConnectionBudget.ts"
 import * as ConnectionPool from "./ConnectionPool.ts"
 import type { DatabaseError } from "./DatabaseError.ts"
@@ -120,8 +130,11 @@ export const poolLayer = (
       connectTimeout: endpoint.connectTimeoutMs ?? "10 seconds",
       keepAlive: "30 seconds"
     }).pipe(
-      Effect.tap((sql) => sql`select 1`),
-      Effect.mapError(connectError(server))
+      Effect.flatMap((sql) =>
+        Effect.map(sql.unsafe<SessionAttributes>(sessionAttributesSql), ([session]) => ({ sql, session }))
+      ),
+      Effect.mapError(connectError(server)),
+      Effect.flatMap(({ sql, session }) => Effect.as(refuseSession(server, session), sql))
     )
   )
 }

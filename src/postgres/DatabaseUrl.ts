@@ -40,15 +40,15 @@ export const parseUrl = (
 
 /** What each parameter does instead of being supported; the others of libpq are told to be removed. */
 const unsupported: Readonly<Record<string, string>> = {
-  channel_binding: "is not supported; sslmode=verify-full protects the password as well",
-  require_auth: "is not supported; sslmode=verify-full protects the password as well",
-  target_session_attrs: "is not supported; name the primary server as the host, and remove it"
+  channel_binding: "is not supported: remove it, and set sslmode=verify-full, which protects the password as well",
+  require_auth: "is not supported: remove it, and set sslmode=verify-full, which protects the password as well",
+  target_session_attrs:
+    "is supported with the values any, read-write and primary only: remove it, and name a server that can be written to"
 }
 
 /** Parameters without effect when they have this value, which is the one that applies here. */
 const withoutEffect: Readonly<Record<string, ReadonlyArray<string>>> = {
   channel_binding: ["disable", "prefer"],
-  target_session_attrs: ["any"],
   sslnegotiation: ["postgres"],
   gssencmode: ["disable", "prefer"],
   client_encoding: ["UTF8", "utf8", "UTF-8", "utf-8", "auto"]
@@ -63,6 +63,7 @@ const supported = [
   "connect_timeout",
   "application_name",
   "options",
+  "target_session_attrs",
   "ssl",
   "sslmode",
   "sslrootcert",
@@ -106,6 +107,7 @@ const readUrl = (text: string): Endpoint => {
   if (user === "") throw badUrl("names no user")
   const database = parameters.dbname ?? decodeURIComponent(url.pathname.slice(1))
   const seconds = wholeNumber("connect_timeout", parameters.connect_timeout)
+  const sessionAttributes = sessionAttributesOf(parameters.target_session_attrs)
   return {
     host,
     port: wholeNumber("port", parameters.port ?? (url.port === "" ? undefined : url.port)) ?? 5432,
@@ -115,8 +117,16 @@ const readUrl = (text: string): Endpoint => {
     ssl: tlsOf(host, parameters),
     connectTimeoutMs: seconds === undefined || seconds === 0 ? undefined : seconds * 1000,
     ...(parameters.application_name === undefined ? {} : { applicationName: parameters.application_name }),
-    ...(parameters.options === undefined ? {} : { options: parameters.options })
+    ...(parameters.options === undefined ? {} : { options: parameters.options }),
+    ...(sessionAttributes === undefined ? {} : { sessionAttributes })
   }
+}
+
+/** Undefined for `any`. */
+const sessionAttributesOf = (text: string | undefined): Endpoint["sessionAttributes"] => {
+  if (text === undefined || text === "any") return undefined
+  if (text === "read-write" || text === "primary") return text
+  throw badUrl(`sets target_session_attrs, which ${unsupported["target_session_attrs"]}`)
 }
 
 const wholeNumber = (name: string, text: string | undefined): number | undefined => {

@@ -291,13 +291,13 @@ describe("DATABASE_URL", () => {
     ["postgres://me:hunter2@db/x?sslmode=disable&sslrootcert=/a", "sets sslrootcert, which has no effect"],
     [
       "postgres://me:hunter2@db/x?sslmode=require&channel_binding=require",
-      "sets channel_binding, which is not supported"
+      "sets channel_binding, which is not supported: remove it, and set sslmode=verify-full"
     ],
     [
       "postgres://me:hunter2@db/x?sslmode=require&require_auth=scram-sha-256",
-      "sets require_auth, which is not supported"
+      "sets require_auth, which is not supported: remove it, and set sslmode=verify-full"
     ],
-    ["postgres://me:hunter2@localhost/x?target_session_attrs=read-write", "sets target_session_attrs"],
+    ["postgres://me:hunter2@localhost/x?target_session_attrs=standby", "any, read-write and primary only: remove it"],
     ["postgres://me:hunter2@localhost/x?krbsrvname=hunter", "sets krbsrvname, which is not supported; remove it"],
     ["postgres://me:hunter2@localhost/x?hunter2%20=1", "a parameter with an unknown name"],
     ["postgres://me:hunter2@db/x?sslcert=/a", "both sslcert and sslkey"],
@@ -310,6 +310,48 @@ describe("DATABASE_URL", () => {
       assert.include(error.message, part)
       assert.notInclude(JSON.stringify(error) + String(error.stack), "hunter2")
     })
+  )
+})
+
+describe("target_session_attrs", () => {
+  it.live("is looked at by each connection and by the pool, once they are open", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const url = yield* freshDatabase
+        const withAttribute = (value: string) => {
+          const changed = new URL(Redacted.value(url))
+          changed.searchParams.set("target_session_attrs", value)
+          return Redacted.make(changed.href)
+        }
+        const connected = (value: string) =>
+          Effect.scoped(Effect.flatMap(Database, ({ connect }) => connect)).pipe(
+            Effect.provide(Database.layerUrl(withAttribute(value)))
+          )
+        const pooled = (value: string) =>
+          Effect.provide(
+            Effect.flatMap(SqlClient, (sql) => sql`select 1`),
+            Layer.provide(sqlLayer, Database.layerUrl(withAttribute(value)))
+          )
+        for (const value of ["any", "primary", "read-write"]) {
+          yield* connected(value)
+          yield* pooled(value)
+        }
+        const database = new URL(Redacted.value(url)).pathname.slice(1)
+        yield* Effect.flatMap(SqlClient, (sql) =>
+          sql.unsafe(`alter database ${database} set default_transaction_read_only = on`)
+        ).pipe(Effect.provide(Layer.provide(sqlLayer, Database.layerUrl(url))))
+        for (const value of ["any", "primary"]) yield* connected(value)
+        for (const failing of [Effect.asVoid(connected("read-write")), Effect.asVoid(pooled("read-write"))]) {
+          const error = yield* Effect.flip(failing)
+          assert.instanceOf(error, DatabaseError)
+          assert.match(
+            error.message,
+            /read-only for this user, and target_session_attrs=read-write is set: name the primary/
+          )
+          assert.isTrue(error.isRetryable)
+        }
+      })
+    )
   )
 })
 
