@@ -1,18 +1,19 @@
 /**
  * A limit on connections, in total and for each address.
  *
- * Promise: a connection that is made always finds a place, as long as any other is idle or has not sent a whole request.
- * In its place the oldest such connection of the address that holds most is cut; an idle one goes before one that sends.
- * So peers that send slowly, from one address or many, cannot keep out a peer that sends at once. A request that came
- * whole is always answered. One address keeps a few dozen unfinished requests at most, but a proxy passes on bursts from
- * one address: therefore a request counts as slow only after a second.
+ * Promise: a connection that is made always finds a place, as long as any other is idle, has not sent a whole request, or
+ * has not read its answer for a second. In its place the oldest such connection of the address that holds most is cut; an
+ * idle one goes before the others. So peers that send or read slowly, from one address or many, cannot keep out a peer that
+ * sends at once. A request that came whole is always answered. One address keeps a few dozen slow connections at most, but a
+ * proxy passes on bursts from one address: therefore a request counts as slow only after a second. A connection that sends
+ * requests without waiting for the answers is cut: thousands of them fit into one packet, and each answer takes memory.
  */
 import type * as http from "node:http"
 import { isIPv4, type Socket } from "node:net"
 
 export interface ConnectionLimitOptions {
   readonly connectionsMax: number
-  /** Requests of one address that have not come whole after a second. */
+  /** Connections of one address whose request has not come whole, or whose answer was not read, after a second. */
   readonly perAddressMax: number
   readonly nowMs: () => number
   /** A connection was cut although it had begun a request, or has found no place. */
@@ -25,17 +26,27 @@ interface Connection {
   /** When it was made, was answered, or sent the head of a further request. */
   sinceMs: number
   request: http.IncomingMessage | null
+  response: http.ServerResponse | null
   isAnswered: boolean
+  /** Requests whose answer the peer has not taken. */
+  unansweredCount: number
+  /** When the answer was first seen complete and not taken. */
+  unreadSinceMs: number | null
 }
 
 export interface ConnectionLimit {
   /** A connection was made. */
   readonly add: (socket: Socket) => void
-  /** The head of a request has come; it has been answered when the response closes. */
-  readonly begin: (request: http.IncomingMessage, response: http.ServerResponse) => void
+  /**
+   * The head of a request has come; it has been answered when the response closes. False if the connection was cut: the
+   * request must not be handled.
+   */
+  readonly begin: (request: http.IncomingMessage, response: http.ServerResponse) => boolean
 }
 
 const slowMs = 1_000
+/** No client in use sends more before it has the answer. */
+const unansweredMax = 4
 
 /** What one peer has: an IPv4 address, or the 64-bit prefix of an IPv6 network. */
 export const addressOf = (remote: string): string => {
@@ -58,6 +69,11 @@ export const make = (options: ConnectionLimitOptions): ConnectionLimit => {
 
   const isIdle = ({ request, isAnswered }: Connection) => request === null && isAnswered
   const isUnfinished = ({ request, isAnswered }: Connection) => (request === null ? !isAnswered : !request.complete)
+  const isUnread = (connection: Connection) => {
+    if (connection.response?.writableEnded !== true) return false
+    connection.unreadSinceMs ??= nowMs()
+    return nowMs() - connection.unreadSinceMs >= slowMs
+  }
 
   const touch = (connection: Connection) => {
     const same = byAddress.get(connection.address)
@@ -75,7 +91,7 @@ export const make = (options: ConnectionLimitOptions): ConnectionLimit => {
     for (const one of same) {
       if (one === newest || one.socket.destroyed) continue
       if (isIdle(one)) return one
-      if (slowest === undefined && isUnfinished(one)) slowest = one
+      if (slowest === undefined && (isUnfinished(one) || isUnread(one))) slowest = one
     }
     return slowest
   }
@@ -93,14 +109,25 @@ export const make = (options: ConnectionLimitOptions): ConnectionLimit => {
   }
   const holdToAddress = (same: ReadonlySet<Connection>) => {
     if (same.size <= perAddressMax) return
-    const slow = [...same].filter((one) => isUnfinished(one) && nowMs() - one.sinceMs >= slowMs)
+    const slow = [...same].filter((one) =>
+      isUnfinished(one) ? nowMs() - one.sinceMs >= slowMs : isUnread(one)
+    )
     if (slow.length >= perAddressMax) cut(slow[0]!)
   }
 
   return {
     add: (socket) => {
       const address = addressOf(socket.remoteAddress ?? "")
-      const connection: Connection = { socket, address, sinceMs: nowMs(), request: null, isAnswered: false }
+      const connection: Connection = {
+        socket,
+        address,
+        sinceMs: nowMs(),
+        request: null,
+        response: null,
+        isAnswered: false,
+        unansweredCount: 0,
+        unreadSinceMs: null
+      }
       const peer = peerOf(socket)
       const same = byAddress.get(address) ?? new Set()
       byAddress.set(address, same.add(connection))
@@ -115,16 +142,28 @@ export const make = (options: ConnectionLimitOptions): ConnectionLimit => {
     },
     begin: (request, response) => {
       const connection = byPeer.get(peerOf(request.socket))
-      if (connection === undefined) return
+      // A cut connection goes on with the requests of the packet that came last.
+      if (connection?.socket.destroyed === true || request.socket.destroyed) return false
+      if (connection === undefined) return true
+      connection.unansweredCount += 1
+      if (connection.unansweredCount > unansweredMax) {
+        cut(connection)
+        return false
+      }
       connection.request = request
+      connection.response = response
+      connection.unreadSinceMs = null
       if (connection.isAnswered) touch(connection)
       response.once("close", () => {
+        connection.unansweredCount -= 1
         // The next request may have come already.
         if (connection.request !== request) return
         connection.request = null
+        connection.response = null
         connection.isAnswered = true
         touch(connection)
       })
+      return true
     }
   }
 }

@@ -57,7 +57,7 @@ export interface ServerOptions {
   readonly answersHalfOpen?: boolean | undefined
   /** Default 1,024. */
   readonly connectionsMax?: number | undefined
-  /** Requests of one address that have not come whole after a second; default 64. */
+  /** Connections of one address whose request has not come whole, or whose answer was not read, after a second; default 64. */
   readonly connectionsPerAddressMax?: number | undefined
   /** A connection was cut for another one, although it had begun a request; or found no place. */
   readonly onCut?: (() => void) | undefined
@@ -102,8 +102,7 @@ export const listen = Effect.fnUntraced(function* (
     onCut: options.onCut ?? (() => {})
   })
   const handle: typeof options.handle = (request, response) => {
-    limit.begin(request, response)
-    options.handle(request, response)
+    if (limit.begin(request, response)) options.handle(request, response)
   }
   const requestMaxMs = options.requestMaxMs ?? requestMaxMsDefault
   const run = yield* FiberSet.makeRuntime()

@@ -283,6 +283,52 @@ describe("a listener", () => {
     })
   )
 
+  it.live("cuts a peer that sends requests without waiting for their answers, and handles none of the rest", () =>
+    Effect.gen(function* () {
+      let handled = 0
+      const { port } = yield* listening({
+        handle: () => {
+          handled += 1
+        }
+      })
+      const peer = yield* connected(port, get.repeat(2_000))
+      yield* cut("the one that does not wait", peer)
+      assert.isBelow(handled, 10)
+    })
+  )
+
+  it.live("makes room in place of a peer that has not read its answer for a second", () =>
+    Effect.gen(function* () {
+      let isAsked = false
+      const { port } = yield* listening({
+        connectionsMax: 1,
+        handle: (request, response) => {
+          isAsked ||= request.url === "/large"
+          response.end(request.url === "/" ? "ok" : Buffer.alloc(8 * 1024 * 1024))
+        }
+      })
+      const { socket } = yield* connected(port)
+      socket.pause().write("GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+      yield* until(
+        "its request",
+        Effect.sync(() => isAsked),
+        (is) => is,
+        3
+      )
+      const next = Effect.gen(function* () {
+        const peer = yield* connected(port, get)
+        yield* until(
+          "an answer or a cut",
+          Effect.sync(() => peer.isClosed || peer.text.includes("200 OK")),
+          (is) => is,
+          3
+        )
+        return peer.text
+      })
+      yield* until("its answer", next, (text) => text.includes("200 OK"), 5)
+    })
+  )
+
   it("knows a peer by its address, and a network of IPv6 by its prefix", () => {
     const cases = {
       "192.0.2.7": "192.0.2.7",
