@@ -7,7 +7,8 @@
  * embedded server, or a server that DATABASE_URL reaches as a superuser, gets the role `tributary_reader` with a login of
  * its own, whose password is derived from the superuser's: a statement cannot win back rights that its login never had.
  * An owner that is no superuser reads as itself, with `set role` where it may. A statement can undo that role; the
- * transaction is read-only all the same. An owner that may read files of the server is refused.
+ * transaction is read-only all the same. An owner that can become a superuser, or may read files of
+ * the server, is refused.
  *
  * The reader sees the records, their history, the models, and the control plane without its secrets
  * ({@link Grants.secretTables}). A crash leaves at most a role without some of its grants; the next session adds them.
@@ -66,6 +67,14 @@ const makeReader =
   "run npx tributary schema grants | psql as an administrator, give the role a password, and set " +
   "DATABASE_READER_URL to log in as it"
 
+/**
+ * Roles that no read-only transaction holds back: superusers, and roles that reach files and programs of the server. A
+ * session is refused if a statement can take one of them with `set_config('role', …)`, or is one. Null: there is none.
+ */
+const powersSql = `select string_agg(rolname::text, ', ' order by rolname) from pg_roles
+  where (rolsuper or rolname in ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program'))
+    and pg_has_role(session_user, oid, 'member')`
+
 /** Which login a session would take. Changes nothing. */
 export const loginOf: Effect.Effect<Login, DatabaseError, Database> = Effect.gen(function* (): Effect.fn.Return<
   Login,
@@ -89,9 +98,7 @@ export const loginOf: Effect.Effect<Login, DatabaseError, Database> = Effect.gen
             (select rolname::text from pg_roles where rolname = $1) as reader,
             coalesce((select shobj_description(oid, 'pg_authid') = $2 from pg_roles where rolname = $1), false) as ours,
             coalesce((select pg_has_role(current_user, oid, 'member') from pg_roles where rolname = $1), false) as member,
-            (select string_agg(rolname::text, ', ') from pg_roles
-              where rolname in ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program')
-                and pg_has_role(current_user, oid, 'member')) as powers`,
+            (${powersSql}) as powers`,
     [role, mark]
   )
   if (row === undefined) return { _tag: "Owner", remedy: makeReader }
@@ -111,7 +118,7 @@ export const loginOf: Effect.Effect<Login, DatabaseError, Database> = Effect.gen
     return { _tag: "Own" }
   }
   if (row.powers !== null) {
-    return { _tag: "Refused", message: `${user} has the rights of ${row.powers}`, remedy: makeReader }
+    return { _tag: "Refused", message: `${user} can take the rights of ${row.powers}`, remedy: makeReader }
   }
   return row.member ? { _tag: "Role" } : { _tag: "Owner", remedy: makeReader }
 }).pipe(Effect.scoped)
@@ -238,16 +245,12 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
 )
 
 const refusePower = Effect.fnUntraced(function* (client: pg.Client) {
-  const [row] = yield* query<{ readonly superuser: boolean }>(
-    client,
-    "begin to read",
-    "select rolsuper as superuser from pg_roles where rolname = current_user"
-  )
-  if (row?.superuser === true) {
+  const [row] = yield* query<{ readonly powers: string | null }>(client, "begin to read", `select (${powersSql}) as powers`)
+  if (row !== undefined && row.powers !== null) {
     return yield* new DatabaseError({
       operation: "read as the reader",
       code: undefined,
-      message: `DATABASE_READER_URL names a superuser; name a role that may only read: ${makeReader}`,
+      message: `DATABASE_READER_URL names a role that can take the rights of ${row.powers}; name one that may only read: ${makeReader}`,
       isRetryable: false
     })
   }
