@@ -9,6 +9,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { getRequestListener } from "@hono/node-server"
+import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
@@ -21,7 +22,6 @@ import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { type Context as HonoContext, Hono } from "hono"
-import { bodyLimit } from "hono/body-limit"
 import { compress } from "hono/compress"
 import { deleteCookie, getCookie, setCookie } from "hono/cookie"
 import { etag } from "hono/etag"
@@ -305,6 +305,21 @@ const loginPage = (token: string, next: string, problem: string | null, status: 
       </p>`
   })
 
+/** The body, with a length or in chunks; null where it is larger than a form may be. */
+const bodyOf = async ({ body, headers }: Request): Promise<string | null> => {
+  if (body === null) return ""
+  if (Number(headers.get("content-length") ?? 0) > bodyBytesMax) return null
+  const chunks: Array<Uint8Array> = []
+  let bytes = 0
+  // The peer is answered, whatever it goes on to send.
+  for await (const chunk of body.values({ preventCancel: true })) {
+    bytes += chunk.length
+    if (bytes > bodyBytesMax) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
 /** Only somewhere in these pages. */
 const nextOf = (asked: string | null | undefined): string => {
   const here = "http://here.invalid"
@@ -397,7 +412,9 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
     if (type !== "application/x-www-form-urlencoded") {
       return show(c, refusal(415, "Only forms are taken here."), session)
     }
-    const form = new URLSearchParams(await c.req.text())
+    const text = await bodyOf(c.req.raw)
+    if (text === null) return show(c, refusal(413, `A form has at most ${bodyBytesMax / 1024} KB.`), session)
+    const form = new URLSearchParams(text)
     const doubt = access.doubt(askedOf(c), session, form.get("form_token"))
     return doubt === null ? form : show(c, refusal(403, doubt), session)
   }
@@ -452,7 +469,7 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
         return Effect.as(tell(`The page ${route.path} could not be made: ${message}`), shown)
       }),
       Effect.catchDefect((defect) =>
-        Effect.as(Effect.logError(`The page ${route.path} could not be made`, defect), broken)
+        Effect.as(Effect.logError(`The page ${route.path} could not be made`, Cause.die(defect)), broken)
       ),
       Effect.provideContext(context)
     )
@@ -508,11 +525,10 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
     if (!c.res.headers.has("Cache-Control")) c.res.headers.set("Cache-Control", "no-store")
   })
   app.use(etag())
-  app.use(
-    bodyLimit({
-      maxSize: bodyBytesMax,
-      onError: (c) => c.text("That is too much for a form.\n", 413)
-    })
+  app.use(async (c, next) =>
+    ["GET", "HEAD", "POST"].includes(c.req.method)
+      ? next()
+      : c.text("Only GET, HEAD and POST.\n", 405, { Allow: "GET, HEAD, POST" })
   )
 
   app.get("/assets/:version/:name", (c) => {
@@ -584,7 +600,10 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
   app.onError(async (error, c) => {
     // Whoever asked went away, so that the page was given up.
     if (c.req.raw.signal.aborted) return c.body(null, 500)
-    await run(Effect.logError("A request for a page could not be handled", error), new AbortController().signal)
+    await run(
+      Effect.logError("A request for a page could not be handled", Cause.die(error)),
+      new AbortController().signal
+    )
     return show(c, broken, null)
   })
   return app

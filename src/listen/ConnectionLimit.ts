@@ -109,9 +109,7 @@ export const make = (options: ConnectionLimitOptions): ConnectionLimit => {
   }
   const holdToAddress = (same: ReadonlySet<Connection>) => {
     if (same.size <= perAddressMax) return
-    const slow = [...same].filter((one) =>
-      isUnfinished(one) ? nowMs() - one.sinceMs >= slowMs : isUnread(one)
-    )
+    const slow = [...same].filter((one) => (isUnfinished(one) ? nowMs() - one.sinceMs >= slowMs : isUnread(one)))
     if (slow.length >= perAddressMax) cut(slow[0]!)
   }
 

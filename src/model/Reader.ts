@@ -245,7 +245,11 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
 )
 
 const refusePower = Effect.fnUntraced(function* (client: pg.Client) {
-  const [row] = yield* query<{ readonly powers: string | null }>(client, "begin to read", `select (${powersSql}) as powers`)
+  const [row] = yield* query<{ readonly powers: string | null }>(
+    client,
+    "begin to read",
+    `select (${powersSql}) as powers`
+  )
   if (row !== undefined && row.powers !== null) {
     return yield* new DatabaseError({
       operation: "read as the reader",

@@ -377,8 +377,14 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
         assert.strictEqual(yield* sent({ "content-type": "text/plain" }), 415)
         assert.strictEqual(yield* sent({ "content-type": "multipart/form-data; boundary=x" }), 415)
         assert.strictEqual(yield* sent({}, { ...fields, more: "x".repeat(70_000) }), 413)
+        const chunked = { "transfer-encoding": "chunked" }
+        assert.strictEqual(yield* sent(chunked, { ...fields, more: "x".repeat(70_000) }), 413)
         assert.strictEqual(yield* asked, before)
         assert.strictEqual(yield* sent({ "sec-fetch-site": "same-origin" }), 303)
+        assert.strictEqual(yield* sent({ "sec-fetch-site": "same-origin", ...chunked }), 303)
+        for (const method of ["PUT", "OPTIONS", "DELETE", "PATCH"]) {
+          assert.strictEqual((yield* ask(url, { method, headers: chunked })).status, 405, method)
+        }
       })
     )
 

@@ -324,7 +324,7 @@ describe("a listener", () => {
           3
         )
         return peer.text
-      })
+      }).pipe(Effect.scoped)
       yield* until("its answer", next, (text) => text.includes("200 OK"), 5)
     })
   )

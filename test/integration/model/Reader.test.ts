@@ -231,44 +231,49 @@ describe("SQL that a person wrote", () => {
           const named = yield* Effect.flip(
             Effect.provideService(read("select 1"), Reader.ReaderOptions, { url, datasets: datasetsDefault })
           )
-          assert.match(named.message, /DATABASE_READER_URL names a role that can take the rights of .*; name one that may only read/)
+          assert.match(
+            named.message,
+            /DATABASE_READER_URL names a role that can take the rights of .*; name one that may only read/
+          )
         })
       )
 
-      it.effect("is not run by a role that a statement could exchange for a superuser, or for files of the server", () =>
-        Effect.gen(function* () {
-          const database = yield* Database
-          const sql = yield* SqlClient.SqlClient
-          const { host, port, database: name } = database.endpoint
-          const user = "tributary_test_climber"
-          const password = Redacted.make("climb")
-          const owner = Database.of({ ...database, endpoint: { ...database.endpoint, user, password } })
-          for (const power of ["tributary_test_boss", "pg_read_server_files"]) {
-            yield* Effect.acquireUseRelease(
-              Effect.gen(function* () {
-                if (power === "tributary_test_boss") yield* sql.unsafe(`create role ${power} superuser`)
-                yield* sql.unsafe(`create role ${user} login password 'climb' noinherit`)
-                yield* sql.unsafe(`grant ${power} to ${user}`)
-              }),
-              () =>
+      it.effect(
+        "is not run by a role that a statement could exchange for a superuser, or for files of the server",
+        () =>
+          Effect.gen(function* () {
+            const database = yield* Database
+            const sql = yield* SqlClient.SqlClient
+            const { host, port, database: name } = database.endpoint
+            const user = "tributary_test_climber"
+            const password = Redacted.make("climb")
+            const owner = Database.of({ ...database, endpoint: { ...database.endpoint, user, password } })
+            for (const power of ["tributary_test_boss", "pg_read_server_files"]) {
+              yield* Effect.acquireUseRelease(
                 Effect.gen(function* () {
-                  const connected = Database.of({ ...owner, connect: connect(owner) })
-                  const asOwner = yield* Effect.flip(Effect.provideService(read("select 1"), Database, connected))
-                  assert.match(asOwner.message, new RegExp(`can take the rights of .*${power}.*DATABASE_READER_URL`))
-                  const url = Redacted.make(`postgres://${user}:climb@${host}:${port}/${name}`)
-                  const named = yield* Effect.flip(
-                    Effect.provideService(read("select 1"), Reader.ReaderOptions, { url, datasets: datasetsDefault })
-                  )
-                  assert.match(named.message, new RegExp(`DATABASE_READER_URL names .*${power}`))
+                  if (power === "tributary_test_boss") yield* sql.unsafe(`create role ${power} superuser`)
+                  yield* sql.unsafe(`create role ${user} login password 'climb' noinherit`)
+                  yield* sql.unsafe(`grant ${power} to ${user}`)
                 }),
-              () =>
-                Effect.gen(function* () {
-                  yield* sql.unsafe(`drop role ${user}`)
-                  if (power === "tributary_test_boss") yield* sql.unsafe(`drop role ${power}`)
-                })
-            )
-          }
-        })
+                () =>
+                  Effect.gen(function* () {
+                    const connected = Database.of({ ...owner, connect: connect(owner) })
+                    const asOwner = yield* Effect.flip(Effect.provideService(read("select 1"), Database, connected))
+                    assert.match(asOwner.message, new RegExp(`can take the rights of .*${power}.*DATABASE_READER_URL`))
+                    const url = Redacted.make(`postgres://${user}:climb@${host}:${port}/${name}`)
+                    const named = yield* Effect.flip(
+                      Effect.provideService(read("select 1"), Reader.ReaderOptions, { url, datasets: datasetsDefault })
+                    )
+                    assert.match(named.message, new RegExp(`DATABASE_READER_URL names .*${power}`))
+                  }),
+                () =>
+                  Effect.gen(function* () {
+                    yield* sql.unsafe(`drop role ${user}`)
+                    if (power === "tributary_test_boss") yield* sql.unsafe(`drop role ${power}`)
+                  })
+              )
+            }
+          })
       )
     }
   )
