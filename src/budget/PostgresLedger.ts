@@ -46,7 +46,14 @@ interface LeaseRow {
 }
 
 /** The text of Postgres says nothing of a token: only its fingerprint is sent there. */
-const failed = (error: SqlError) => new LedgerError({ detail: toDatabaseError(error).message })
+const failed = (error: SqlError) => {
+  const { code, message } = toDatabaseError(error)
+  return new LedgerError({ detail: code === readOnly ? takesNoWrites : message })
+}
+const readOnly = "25006"
+const takesNoWrites =
+  "it takes no writes: its role or database has default_transaction_read_only = on, or the server is a standby; " +
+  "npx tributary doctor says which"
 const toDatabaseError = DatabaseError.from("ask for a permit")
 
 /** Never part of a transaction of whoever asks: a permit that was used is not taken back. */

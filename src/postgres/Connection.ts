@@ -340,7 +340,9 @@ const sentence = (server: Server, { code, message }: DatabaseError): string => {
     case "3D000":
       return `Postgres at ${at} has no database "${endpoint.database}" (3D000): create it, or correct the name in ${setting}`
     case "53300":
-      return `Postgres at ${at} has no connection left (53300): close other programs, or raise max_connections`
+      return `Postgres at ${at} has no connection left (53300: ${message}): close other programs, or raise the limit (max_connections, or the one of the role or database)`
+    case "55000":
+      return `Postgres at ${at} refuses connections (55000: ${message}): allow them (alter database … allow_connections true), or correct the name in ${setting}`
     case "57P03":
       return `Postgres at ${at} is not ready (57P03: ${message}): wait a moment and try again`
     default:

@@ -93,7 +93,11 @@ const parametersOf = (search: URLSearchParams): Parameters => {
 /** A name from outside, cut so that nothing long can be hidden in it. */
 const shown = (name: string): string => (/^\w{1,40}$/.test(name) ? name : "a parameter with an unknown name")
 
+const manyHosts = "names more than one host, which is not supported; name the primary server"
+
 const readUrl = (text: string): Endpoint => {
+  // With ports it is no URL.
+  if (/^\s*\w+:\/\/(?:[^/?#]*@)?([^/?#@]*)/.exec(text)?.[1]?.includes(",") === true) throw badUrl(manyHosts)
   // `postgres://user@/database?host=/folder` has no host, which a URL with a user may not lack: a name stands in.
   const absent = "host.absent"
   const url = new URL(text.trim().replace(/^(postgres(?:ql)?:\/\/[^/?#]*@)(?=[/?]|$)/, `$1${absent}`))
@@ -102,17 +106,22 @@ const readUrl = (text: string): Endpoint => {
   const parameters = parametersOf(url.searchParams)
   const named = url.hostname === absent ? "" : decodeURIComponent(url.hostname).replace(/^\[(.*)\]$/, "$1")
   const host = parameters.host ?? (named === "" ? "localhost" : named)
-  if (host.includes(",")) throw badUrl("names more than one host, which is not supported")
+  if (host.includes(",")) throw badUrl(manyHosts)
   const user = parameters.user ?? decodeURIComponent(url.username)
   if (user === "") throw badUrl("names no user")
   const database = parameters.dbname ?? decodeURIComponent(url.pathname.slice(1))
+  const password = parameters.password ?? decodeURIComponent(url.password)
+  if ([host, user, password, database].some((part) => part.includes("\0")))
+    throw badUrl("contains %00, which Postgres does not allow")
+  const port = wholeNumber("port", parameters.port ?? (url.port === "" ? undefined : url.port)) ?? 5432
+  if (port < 1 || port > 65_535) throw badUrl("has a port that is not between 1 and 65535")
   const seconds = wholeNumber("connect_timeout", parameters.connect_timeout)
   const sessionAttributes = sessionAttributesOf(parameters.target_session_attrs)
   return {
     host,
-    port: wholeNumber("port", parameters.port ?? (url.port === "" ? undefined : url.port)) ?? 5432,
+    port,
     user,
-    password: Redacted.make(parameters.password ?? decodeURIComponent(url.password)),
+    password: Redacted.make(password),
     database: database === "" ? user : database,
     ssl: tlsOf(host, parameters),
     connectTimeoutMs: seconds === undefined || seconds === 0 ? undefined : seconds * 1000,

@@ -2,6 +2,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Budget from "../../../src/budget/Budget.ts"
@@ -9,7 +10,7 @@ import { Budgets, layerPostgres } from "../../../src/budget/Budgets.ts"
 import type { Ledger } from "../../../src/budget/Ledger.ts"
 import * as PostgresLedger from "../../../src/budget/PostgresLedger.ts"
 import * as Rule from "../../../src/budget/Rule.ts"
-import { Database } from "../../../src/postgres/Database.ts"
+import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import { most } from "../../budget/Servers.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
@@ -396,6 +397,20 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
       const error = yield* Effect.flip(budget.take)
       assert.strictEqual(error._tag, "BudgetUnavailable")
       assert.include(error.message, "warehouse")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("that takes no writes says so, with the settings to look at", () =>
+    Effect.gen(function* () {
+      const { host, port, user, password, database } = (yield* Database).endpoint
+      const url = `postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`
+      const readOnly = Database.layerUrl(Redacted.make(`${url}?options=-c%20default_transaction_read_only%3Don`))
+      const error = yield* Effect.gen(function* () {
+        const ledger = PostgresLedger.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
+        const budget = yield* Budget.fromLedger(ledger, { unavailableMaxMs: 300 })
+        return yield* Effect.flip(budget.take)
+      }).pipe(Effect.provide(Layer.provideMerge(sqlLayer, readOnly), { local: true }))
+      assert.match(error.message, /takes no writes.*default_transaction_read_only.*tributary doctor/)
     }).pipe(Effect.scoped)
   )
 })

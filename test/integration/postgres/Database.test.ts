@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Redacted, Schedule, Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { query } from "../../../src/postgres/Connection.ts"
+import { connectError, query } from "../../../src/postgres/Connection.ts"
 import { Database, DatabaseError, sqlLayer } from "../../../src/postgres/Database.ts"
 import { parseUrl } from "../../../src/postgres/DatabaseUrl.ts"
 import { freshDatabase, layerDatabase, layerSql, serverUrl } from "../../support/postgres.ts"
@@ -204,6 +204,18 @@ describe("who cannot connect is told why", () => {
     })
   )
 
+  it.live("a limit of connections, with the limit that is reached", () =>
+    Effect.gen(function* () {
+      const reached = Object.assign(new Error('too many connections for role "app"'), { code: "53300" })
+      const endpoint = yield* parseUrl(yield* serverUrl)
+      const { message } = connectError({ endpoint, describe: "", embedded: false })(reached)
+      assert.match(
+        message,
+        /no connection left \(53300: too many connections for role "app"\).*of the role or database/
+      )
+    })
+  )
+
   it.live("TLS asked of a server that has none", () =>
     Effect.gen(function* () {
       const error = yield* refused(yield* changed((url) => (url.search = "?sslmode=require")))
@@ -250,6 +262,7 @@ describe("DATABASE_URL", () => {
       })
       assert.deepInclude(yield* parse("postgres://me:pw@/x?host=/run/pg"), { host: "/run/pg", database: "x" })
       assert.deepInclude(yield* parse("postgres://me@/x"), { host: "localhost" })
+      assert.deepInclude(yield* parse("postgres://me:one,two@localhost/x"), { host: "localhost" })
     })
   )
 
@@ -283,6 +296,10 @@ describe("DATABASE_URL", () => {
     ["postgres://me:hunter2@db/x?sslmode=prefer", "allowed are disable, require, verify-ca, verify-full"],
     ["postgres://me:hunter2@db/x?sslmode=verify-full&sslrootcert=/nowhere", "cannot be read (/nowhere)"],
     ["postgres://me:hunter2@db/x?connect_timeout=soon", "connect_timeout that is no number"],
+    ["postgres://me:hunter2@localhost/x?port=99999", "has a port that is not between 1 and 65535"],
+    ["postgres://me:hunter2@localhost/x?port=0", "has a port that is not between 1 and 65535"],
+    ["postgres://me:hunter2@one:1,two:2/x", "names more than one host"],
+    ["postgres://me:hunter2@localhost/x%00y", "contains %00"],
     ["postgres://me:hunter2@db/x", "add sslmode=verify-full, or sslmode=disable if the network is trusted"],
     ["postgres://me:hunter2@127.0.0.1.example/x", "add sslmode=verify-full"],
     ["postgres://me:hunter2@x/x?sslmode=allow", "allowed are disable, require, verify-ca, verify-full"],
