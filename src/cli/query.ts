@@ -23,40 +23,74 @@ const asText: pg.CustomTypesConfig = {
 
 const reads = "select, values, table, with, explain or show"
 
-/** Runs one statement as the reader. What cannot stand behind a cursor is refused by its syntax. */
-export const read = Effect.fn("query.read")(function* (text: string) {
+/** What one fetch aims at; the first one fetches a few rows. */
+const partBytes = 4 * 1024 * 1024
+const firstRows = 10
+const partRowsMax = 10_000
+/** What a table of people may take, which is laid out as a whole. */
+const tableBytesMax = 64 * 1024 * 1024
+
+/** What a value takes besides its text. */
+const valueBytes = 16
+const bytesOf = ({ rows }: QueryResult): number =>
+  rows.reduce((sum, row) => row.reduce((bytes, value) => bytes + valueBytes + (value?.length ?? 0), sum), 0)
+
+/**
+ * Runs one statement as the reader, and hands its rows on in parts, of which the first may be empty: memory does not grow
+ * with the answer. What cannot stand behind a cursor is refused by its syntax.
+ */
+export const readParts = Effect.fn("query.read")(function* <E, R>(
+  text: string,
+  take: (part: QueryResult) => Effect.Effect<void, E, R>
+) {
   const client = yield* Reader.connect
   // With a name it is prepared, and what is prepared is one statement.
-  const send = (statement: string) =>
+  const send = (text: string, name?: string) =>
     Effect.tryPromise({
       try: () =>
-        client.query<Array<string | null>>({
-          name: "statement",
-          text: statement,
-          rowMode: "array",
-          types: asText
-        } as pg.QueryArrayConfig),
+        client.query<Array<string | null>>({ name, text, rowMode: "array", types: asText } as pg.QueryArrayConfig),
       catch: DatabaseError.from("query")
-    })
+    }).pipe(
+      Effect.map(({ fields, rows }): QueryResult => ({
+        columns: fields.map((field) => ({ name: field.name, oid: field.dataTypeID })),
+        rows
+      }))
+    )
   const statement = text.trim().replace(/;\s*$/, "")
-  const isDirect = /^(?:explain|show)\b/i.test(statement)
-  if (!isDirect) yield* Effect.mapError(send(`declare statement no scroll cursor for ${statement}`), asSentence)
-  const result = isDirect
-    ? yield* Effect.mapError(send(statement), asSentence)
-    : yield* Effect.tryPromise({
-        try: () =>
-          client.query<Array<string | null>>({
-            text: "fetch all from statement",
-            rowMode: "array",
-            types: asText
-          } as pg.QueryArrayConfig),
-        catch: DatabaseError.from("query")
-      })
-  return {
-    columns: result.fields.map((field) => ({ name: field.name, oid: field.dataTypeID })),
-    rows: result.rows
-  } satisfies QueryResult
+  if (/^(?:explain|show)\b/i.test(statement)) {
+    return yield* take(yield* Effect.mapError(send(statement, "statement"), asSentence))
+  }
+  yield* Effect.mapError(send(`declare statement no scroll cursor for ${statement}`, "statement"), asSentence)
+  for (let count = firstRows; ;) {
+    yield* Reader.limitTime(client)
+    const part = yield* send(`fetch ${count} from statement`)
+    yield* take(part)
+    if (part.rows.length < count) return
+    count = Math.max(1, Math.min(partRowsMax, Math.floor((partBytes * count) / Math.max(1, bytesOf(part)))))
+  }
 }, Effect.scoped)
+
+/** {@link readParts}, as a whole. */
+export const read = Effect.fnUntraced(function* (text: string) {
+  let columns: QueryResult["columns"] = []
+  const rows: Array<QueryResult["rows"][number]> = []
+  let bytes = 0
+  yield* readParts(text, (part) => {
+    bytes += bytesOf(part)
+    if (bytes > tableBytesMax) return Effect.fail(tooLarge)
+    columns = part.columns
+    for (const row of part.rows) rows.push(row)
+    return Effect.void
+  })
+  return { columns, rows } satisfies QueryResult
+})
+
+const tooLarge = new DatabaseError({
+  operation: "query",
+  code: undefined,
+  message: `the answer is larger than ${tableBytesMax / 1024 / 1024} MB; add a limit, or use --json, which prints each row as it comes`,
+  isRetryable: false
+})
 
 const syntaxError = "42601"
 
@@ -114,10 +148,20 @@ export const command = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const result = yield* reported(
+    const answered = flags.json
+      ? readParts(flags.sql, (part) =>
+          Effect.forEach(part.rows, (row) => Output.print(rowJson(part, row)), { discard: true })
+        )
+      : Effect.flatMap(read(flags.sql), (result) =>
+          Effect.andThen(
+            Output.print(toTable(result)),
+            Output.note(`  ${Output.count(result.rows.length)} ${result.rows.length === 1 ? "row" : "rows"}`)
+          )
+        )
+    yield* reported(
       Effect.gen(function* () {
         const settings = yield* configuration(flags.config)
-        return yield* Warehouse.provide(read(flags.sql), Warehouse.placeOf(settings, flags.demo)).pipe(
+        return yield* Warehouse.provide(answered, Warehouse.placeOf(settings, flags.demo)).pipe(
           Effect.catchTag("DatabaseError", (error): Effect.Effect<never, CommandFailed | DatabaseError> =>
             error.operation === "query" && !error.isRetryable
               ? Effect.fail(
@@ -131,12 +175,6 @@ export const command = Command.make(
         )
       })
     )
-    if (flags.json) {
-      for (const row of result.rows) yield* Output.print(rowJson(result, row))
-      return
-    }
-    yield* Output.print(toTable(result))
-    yield* Output.note(`  ${Output.count(result.rows.length)} ${result.rows.length === 1 ? "row" : "rows"}`)
   })
 ).pipe(
   Command.withDescription("Ask the warehouse in SQL (the datasets are erp, erp_history and tributary)"),

@@ -244,6 +244,10 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
   }
 )
 
+/** To be run before each fetch of a cursor: a statement can change the limit for those that follow. */
+export const limitTime = (client: pg.Client): Effect.Effect<unknown, DatabaseError> =>
+  query(client, "limit the time", `set local statement_timeout = '${statementTimeout}'`)
+
 const refusePower = Effect.fnUntraced(function* (client: pg.Client) {
   const [row] = yield* query<{ readonly powers: string | null }>(
     client,

@@ -49,7 +49,10 @@ export const read = (statement: string): Stream.Stream<Given, GivenError | Datab
       const client = yield* Reader.connect
       yield* Effect.mapError(declare(client, statement), refused)
       return Stream.paginate(0, (row) =>
-        query<{ record: string }>(client, "read", `fetch ${rowsPerFetch} from given`).pipe(
+        Effect.andThen(
+          Reader.limitTime(client),
+          query<{ record: string }>(client, "read", `fetch ${rowsPerFetch} from given`)
+        ).pipe(
           Effect.map(
             (rows) =>
               [

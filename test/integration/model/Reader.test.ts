@@ -10,7 +10,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import * as SqlClient from "effect/sql/SqlClient"
-import { read } from "../../../src/cli/query.ts"
+import { type QueryResult, read, readParts } from "../../../src/cli/query.ts"
 import * as Grants from "../../../src/model/Grants.ts"
 import * as Reader from "../../../src/model/Reader.ts"
 import { datasetsDefault } from "../../../src/model/Table.ts"
@@ -164,6 +164,29 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
       ])
       const pushed = yield* Stream.runCollect(Select.read("select id from erp.orders order by id limit 1"))
       assert.deepInclude([...pushed][0]!, { json: '{"id":1}' })
+    })
+  )
+
+  it.effect("a large answer comes in parts, and no statement changes the limit of the next part", () =>
+    Effect.gen(function* () {
+      const parts: Array<QueryResult> = []
+      const take = (part: QueryResult) => Effect.sync(() => void parts.push(part))
+      yield* readParts(
+        `select repeat('x', 1000000) as x, current_setting('statement_timeout') as "limit",
+                set_config('statement_timeout', '0', false) from generate_series(1, 100)`,
+        take
+      )
+      assert.strictEqual(parts.flatMap(({ rows }) => rows).length, 100)
+      assert.isAtMost(Math.max(...parts.map(({ rows }) => rows.length)), 10)
+      for (const { rows } of parts) assert.strictEqual(rows[0]?.[1] ?? "1min", "1min")
+      const error = yield* Effect.flip(read("select repeat('x', 1000000) from generate_series(1, 100)"))
+      assert.match(error.message, /larger than 64 MB; add a limit, or use --json/)
+      parts.length = 0
+      yield* readParts("select 1 as one where false", take)
+      assert.deepStrictEqual(
+        parts.map(({ columns, rows }) => [columns[0]?.name, rows]),
+        [["one", []]]
+      )
     })
   )
 
