@@ -172,7 +172,11 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
   const isNews = makeNews()
   let state = from.resume
   let empty = 0
-  /** A list of changes may well be empty; all of what exists is not, nor is a page that the one before announced. */
+  /**
+   * A list of changes may well be empty; all of what exists is not, nor is a page that the one before announced. Where the
+   * warehouse has no rows, an empty list is believed: most resources of a company are empty at its first read, and a pause
+   * before each second request would add many seconds to it. The next full scan reads what a mistake left out.
+   */
   const isStrange = Effect.fnUntraced(function* (page: Page, token: string | null) {
     if (!isEmpty(page) || page.next !== null) return false
     if (token !== null) return true
@@ -243,7 +247,11 @@ const again = (first: Page, second: Page): Page => ({
   attempts: first.attempts + second.attempts
 })
 
-/** Reads every record whose field has a value: the children of one parent. */
+/**
+ * Reads every record whose field has a value: the children of one parent. An empty list is believed, since many parents
+ * have no children. It deletes nothing: only a full scan, or the answer to a request for one record, tells that a record
+ * is gone. An empty list by mistake leaves changed children as they are until the next full scan.
+ */
 export const children = Effect.fnUntraced(function* (
   connector: ConnectorShape,
   resource: Resource,

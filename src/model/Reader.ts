@@ -266,9 +266,8 @@ const refusePower = Effect.fnUntraced(function* (client: pg.Client) {
 
 // --------------------------------------------------------------------------------------------------- the role we make
 
-/** Two processes may make or grant the same at once; the loser looks again. */
-const collided = (error: DatabaseError): boolean =>
-  ["42710", "23505"].includes(error.code ?? "") || /concurrently/.test(error.message)
+/** Two processes may make or grant the same at once; the loser looks again. XX000: a catalogue row was just updated. */
+const collided = (error: DatabaseError): boolean => ["42710", "23505", "XX000"].includes(error.code ?? "")
 
 type DatabaseShape = Context.Service.Shape<typeof Database>
 

@@ -1,6 +1,7 @@
 /**
  * Settings that people give to a database or a role: each gives equal rows, or an error that names it.
  */
+import { randomUUID } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -79,6 +80,45 @@ describe("a database with odd settings", () => {
           )
           assert.deepStrictEqual(session, { timeout: "0", isolation: "read committed" })
           const verified = yield* world.run(["verify", ...resources])
+          assert.strictEqual(verified.code, 0, verified.stdout + verified.stderr)
+        })
+      ),
+    120_000
+  )
+
+  it.live(
+    "has equal rows, also where they are settings of a role that is no superuser",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* prepared({})
+          const role = `odd_${randomUUID().slice(0, 8)}`
+          yield* Effect.acquireRelease(
+            world.administer((sql) =>
+              Effect.gen(function* () {
+                yield* sql.unsafe(`create role ${role} login password 'not-a-secret'`)
+                yield* sql.unsafe(`grant create, temporary on database ${world.database} to ${role}`)
+                for (const [name, value] of Object.entries(odd)) {
+                  yield* sql.unsafe(`alter role ${role} set ${name} = ${name === "search_path" ? value : `'${value}'`}`)
+                }
+              })
+            ),
+            () =>
+              Effect.orDie(
+                world.administer((sql) =>
+                  Effect.andThen(sql.unsafe(`drop owned by ${role} cascade`), sql.unsafe(`drop role ${role}`))
+                )
+              )
+          )
+          const url = new URL(world.databaseUrl)
+          url.username = role
+          url.password = "not-a-secret"
+          const env = { DATABASE_URL: url.href }
+          const first = yield* world.run(["sync", ...resources], env)
+          assert.strictEqual(first.code, 0, first.stderr)
+          const again = yield* world.run(["sync", "--full", ...resources], env)
+          assert.strictEqual(again.code, 0, again.stderr)
+          const verified = yield* world.run(["verify", ...resources], env)
           assert.strictEqual(verified.code, 0, verified.stdout + verified.stderr)
         })
       ),
