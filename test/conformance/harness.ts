@@ -183,6 +183,9 @@ function server(): Promise<Server> {
 /** Call once at the top of a test file: starts the server, and ends it with a test of the promises kept all along. */
 export function useServer(): void {
   beforeAll(async () => {
+    // Files share this module.
+    requestIds.clear()
+    broken.clear()
     await server()
   }, 90_000)
   afterAll(async () => {
