@@ -1,0 +1,304 @@
+/** Several processes that use one embedded Postgres, and kills of them and of the server. */
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs"
+import { createServer, type AddressInfo } from "node:net"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Redacted, Schedule, type Scope } from "effect"
+import { connect, query } from "../../../src/postgres/Connection.ts"
+import { freePort } from "../../../src/postgres/embedded/Postmaster.ts"
+import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
+import { ask, emptyRoot, eventually, isAlive, program, serverPid, temporaryRoot, user } from "./embedded.ts"
+
+describe("several users", () => {
+  it.live("an adopter that leaves last stops the server", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      const owner = yield* user(root, 0)
+      const adopter = yield* user(root, 0)
+      assert.isFalse(owner.entered.adopted)
+      assert.deepStrictEqual(adopter.entered, { ...owner.entered, adopted: true })
+      assert.strictEqual(yield* owner.leave, 0)
+      assert.isTrue(isAlive(owner.entered.pid))
+      assert.strictEqual(yield* adopter.leave, 0)
+      assert.isFalse(isAlive(owner.entered.pid))
+    })
+  )
+
+  it.live("processes that start at once share one server, and the last one stops it", () =>
+    Effect.gen(function* () {
+      const root = yield* emptyRoot
+      const users = yield* Effect.all(
+        Array.from({ length: 4 }, () => user(root, 0)),
+        { concurrency: "unbounded" }
+      )
+      assert.lengthOf(new Set(users.map(({ entered }) => entered.pid)), 1)
+      assert.lengthOf(
+        users.filter(({ entered }) => !entered.adopted),
+        1
+      )
+      yield* Effect.forEach(users, ({ leave }) => leave, { concurrency: "unbounded" })
+      assert.isFalse(isAlive(users[0]!.entered.pid))
+      assert.isEmpty(readdirSync(root).filter((name) => name.startsWith("init-")))
+    })
+  )
+
+  it.live("many come and go at the same time, and nothing is left", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      const visit = Effect.scoped(
+        Effect.flatMap(start({ root, port: 0, durable: false }), (server) => ask(server, "select 1 as n"))
+      )
+      const rows = yield* Effect.all(
+        Array.from({ length: 30 }, () => visit),
+        { concurrency: 5 }
+      )
+      assert.isTrue(rows.every(([row]) => row?.["n"] === 1))
+      assert.isUndefined(serverPid(root))
+    })
+  )
+
+  it.live("a client that is no user of ours does not keep the server up", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      const visitor = yield* user(root, 0)
+      const password = Redacted.make(readFileSync(join(root, "password"), "utf8").trim())
+      yield* connect({
+        endpoint: { host: "127.0.0.1", port: visitor.entered.port, user: "tributary", password, database: "tributary" },
+        describe: "",
+        embedded: true
+      })
+      yield* visitor.leave
+      assert.isFalse(isAlive(visitor.entered.pid))
+    })
+  )
+})
+
+describe("kills", () => {
+  it.live("kill -9 of the owner: the next user adopts the server and stops it", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      const owner = yield* user(root, 0)
+      yield* owner.kill("SIGKILL")
+      assert.isTrue(isAlive(owner.entered.pid))
+      const next = yield* Effect.scoped(start({ root, port: 0, durable: false }))
+      assert.isTrue(next.adopted)
+      assert.strictEqual(next.pid(), owner.entered.pid)
+      assert.isFalse(isAlive(owner.entered.pid))
+    })
+  )
+
+  it.live("kill -9 of the owner while an adopter stays: the adopter stops it", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      const owner = yield* user(root, 0)
+      const adopter = yield* user(root, 0)
+      yield* owner.kill("SIGKILL")
+      yield* adopter.leave
+      assert.isFalse(isAlive(owner.entered.pid))
+    })
+  )
+
+  it.live("kill -9 of owner and server: the next start recovers what was committed", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      const owner = yield* user(root, 0)
+      const pid = owner.entered.pid
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const server = yield* start({ root, port: 0, durable: false })
+          yield* ask(server, "create table kept as select 7 as n")
+        })
+      )
+      yield* owner.kill("SIGKILL")
+      process.kill(pid, "SIGKILL")
+      const rows = yield* Effect.scoped(
+        Effect.flatMap(start({ root, port: 0, durable: false }), (server) => ask(server, "select n from kept"))
+      )
+      assert.deepStrictEqual(rows, [{ n: 7 }])
+      assert.isUndefined(serverPid(root))
+    })
+  )
+
+  it.live("SIGTERM runs the finalizers: the server is stopped", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      const owner = yield* user(root, 0)
+      yield* owner.kill("SIGTERM")
+      assert.isFalse(isAlive(owner.entered.pid))
+    })
+  )
+
+  it.live("a server that is killed under its users is started again on the same port", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      const server = yield* start({ root, port: 0, durable: false })
+      const before = server.pid()
+      process.kill(before, "SIGKILL")
+      yield* eventually("another server", () => server.pid() !== before)
+      assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
+    })
+  )
+
+  it.live("the port that everybody knows is waited for, when it is taken for a moment", () =>
+    Effect.gen(function* () {
+      // As by what a server had just begun to serve when it was killed.
+      const other = createServer().listen(0, "127.0.0.1")
+      yield* Effect.promise(() => once(other, "listening"))
+      const { port } = other.address() as AddressInfo
+      assert.notStrictEqual(yield* freePort({ port, waitMs: 0 }), port)
+      const found = yield* Effect.forkChild(freePort({ port, waitMs: 60_000 }))
+      yield* Effect.sleep(100)
+      assert.isUndefined(found.pollUnsafe())
+      other.close()
+      assert.strictEqual(yield* Fiber.join(found), port)
+    })
+  )
+
+  it.live("a crash of a session does not lose our place among the users", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      const server = yield* start({ root, port: 0, durable: false })
+      const [row] = yield* ask(
+        server,
+        "select pid from pg_stat_activity where application_name = 'tributary' and pid <> pg_backend_pid()"
+      )
+      process.kill(Number(row?.["pid"]), "SIGKILL")
+      // Postgres ends every session and recovers; we are a user again as soon as it answers.
+      const places = "select count(*)::int as n from pg_locks where locktype = 'advisory' and granted"
+      yield* ask(server, places).pipe(
+        Effect.flatMap(([found]) => (found?.["n"] === 1 ? Effect.void : Effect.fail("not yet"))),
+        Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 200 })
+      )
+      yield* Effect.scoped(start({ root, port: 0, durable: false }))
+      assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
+    })
+  )
+
+  it.live.runIf(process.platform === "linux")("a stale postmaster.pid of a living stranger does not matter", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      const file = join(root, "pg18", "postmaster.pid")
+      writeFileSync(file, `${process.pid}\n${join(root, "pg18")}\n0\n54329\n\n127.0.0.1\n0 0\nready   \n`, {
+        mode: 0o600
+      })
+      const server = yield* start({ root, port: 0, durable: false })
+      assert.isFalse(server.adopted)
+      assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
+    })
+  )
+
+  it.live.runIf(process.platform === "linux")(
+    "a stale postmaster.pid of another cluster's server does not matter",
+    () =>
+      Effect.gen(function* () {
+        const other = yield* start({ root: yield* temporaryRoot, port: 0, durable: false })
+        const closed = yield* freePort({ port: 0, waitMs: 0 })
+        for (const port of [other.endpoint.port, closed]) {
+          const root = yield* temporaryRoot
+          const folder = join(root, "pg18")
+          writeFileSync(
+            join(folder, "postmaster.pid"),
+            `${other.pid()}\n${folder}\n1700000000\n${port}\n\n127.0.0.1\n0 0\nready   \n`,
+            { mode: 0o600 }
+          )
+          const began = performance.now()
+          const pid = yield* Effect.scoped(
+            Effect.gen(function* () {
+              const server = yield* start({ root, port: 0, durable: false })
+              assert.isFalse(server.adopted)
+              assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
+              return server.pid()
+            })
+          )
+          assert.isBelow(performance.now() - began, 20_000)
+          assert.isFalse(isAlive(pid))
+        }
+        assert.deepStrictEqual(yield* ask(other, "select 1 as n"), [{ n: 1 }])
+      })
+  )
+
+  it.live("a server whose connections are all in use is not stopped by a user that lost its own", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      // A durable server has 100 connections.
+      const users = [yield* user(root, 0, "durable"), yield* user(root, 0)]
+      const { pid, port } = users[0]!.entered
+      const password = Redacted.make(readFileSync(join(root, "password"), "utf8").trim())
+      const one = connect({
+        endpoint: { host: "127.0.0.1", port, user: "tributary", password, database: "postgres" },
+        describe: "",
+        embedded: true
+      })
+      const fill: Effect.Effect<void, never, Scope.Scope> = one.pipe(
+        Effect.flatMap(() => Effect.suspend(() => fill)),
+        Effect.catch(({ code }) => Effect.sync(() => assert.strictEqual(code, "53300")))
+      )
+      const busy = yield* one
+      yield* fill
+      // They lose their places, and find no free connection to enter again.
+      for (const { child } of users) child.kill("SIGSTOP")
+      yield* query(busy, "end", "select pg_terminate_backend(pid, 5000) from pg_locks where locktype = 'advisory'")
+      yield* fill
+      for (const { child, leave } of users) {
+        child.kill("SIGCONT")
+        yield* leave
+      }
+      assert.isTrue(isAlive(pid))
+    })
+  )
+
+  it.live("the log of a running server stays within bounds", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      const server = yield* start({ root, port: 0, durable: false })
+      const log = join(root, "postgres.log")
+      yield* ask(server, "do $$ begin for i in 1..9 loop raise log '%', repeat('x', 1024 * 1024); end loop; end $$")
+      assert.isAbove(statSync(log).size, 8 * 1024 * 1024)
+      yield* Effect.scoped(start({ root, port: 0, durable: false }))
+      yield* eventually("the log to be cut", () => statSync(log).size < 8 * 1024 * 1024)
+      yield* ask(server, "do $$ begin raise log 'still here'; end $$")
+      yield* eventually("the next line", () => readFileSync(log, "utf8").includes("still here"))
+      assert.isBelow(statSync(log).size, 1024 * 1024)
+      assert.isAbove(statSync(`${log}.1`).size, 8 * 1024 * 1024)
+    })
+  )
+
+  it.live("sweeps the folders of starts that were killed, and no others", () =>
+    Effect.gen(function* () {
+      const root = yield* emptyRoot
+      const living = spawn(process.execPath, ["-e", "process.stdin.resume()"], { stdio: ["pipe", "ignore", "ignore"] })
+      yield* Effect.addFinalizer(() => Effect.sync(() => living.kill("SIGKILL")))
+      const stat = readFileSync(`/proc/${living.pid}/stat`, "utf8")
+      const started = stat.slice(stat.lastIndexOf(") ") + 2).split(" ")[19]
+      const kept = `init-${living.pid}.${started}-AAAAAA`
+      const swept = [
+        "init-999999999.1-BBBBBB",
+        `init-${living.pid}.1-CCCCCC`,
+        `init-${process.pid}.1-DDDDDD`,
+        "init-EEEEEE"
+      ]
+      for (const name of [kept, ...swept]) mkdirSync(join(root, name, "data"), { recursive: true })
+      yield* Effect.scoped(start({ root, port: 0, durable: false }))
+      assert.deepStrictEqual(
+        readdirSync(root).filter((name) => name.startsWith("init-")),
+        [kept]
+      )
+    })
+  )
+
+  it.live("kill -9 during initdb: the next start makes the cluster anew", () =>
+    Effect.gen(function* () {
+      const root = yield* emptyRoot
+      const child = spawn(process.execPath, [program, root, "0"], { stdio: ["pipe", "ignore", "ignore"] })
+      const exited = once(child, "exit")
+      const drafts = () => (existsSync(root) ? readdirSync(root) : []).filter((name) => name.startsWith("init-"))
+      yield* eventually("initdb to begin", () => drafts().length > 0)
+      child.kill("SIGKILL")
+      yield* Effect.promise(() => exited)
+      const server = yield* start({ root, port: 0, durable: false })
+      assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
+    })
+  )
+})

@@ -1,0 +1,109 @@
+/** What tests of the embedded Postgres use: folders for clusters, and other processes that use the server. */
+import { execFileSync, spawn } from "node:child_process"
+import { once } from "node:events"
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+import { beforeAll } from "@effect/vitest"
+import { Effect, Schedule } from "effect"
+import { connect, query } from "../../../src/postgres/Connection.ts"
+import { type EmbeddedServer, start } from "../../../src/postgres/EmbeddedPostgres.ts"
+
+export const program = fileURLToPath(new URL("./embedded-user.ts", import.meta.url))
+export const isRoot = process.getuid?.() === 0
+
+/** A place for one server; what a failed test left running in it is killed. */
+export const emptyRoot = Effect.acquireRelease(
+  Effect.sync(() => {
+    const folder = mkdtempSync(join(tmpdir(), "tributary-embedded-"))
+    chmodSync(folder, 0o755)
+    return join(folder, "postgres")
+  }),
+  (root) =>
+    Effect.gen(function* () {
+      const pid = serverPid(root)
+      if (pid !== undefined && isAlive(pid)) process.kill(pid, "SIGQUIT")
+      if (pid !== undefined) yield* eventually("the server to end", () => !isAlive(pid))
+      rmSync(join(root, ".."), { recursive: true, force: true })
+    })
+)
+
+/** The same with a cluster in it: a copy of one that is made once, which is faster than initdb. */
+export const temporaryRoot = Effect.tap(emptyRoot, (root) =>
+  Effect.sync(() => execFileSync("cp", ["-a", template, root]))
+)
+let template = ""
+beforeAll(async () => {
+  const folder = mkdtempSync(join(tmpdir(), "tributary-embedded-"))
+  chmodSync(folder, 0o755)
+  template = join(folder, "postgres")
+  await Effect.runPromise(Effect.scoped(start({ root: template, port: 0, durable: false })))
+  return () => rmSync(folder, { recursive: true })
+})
+
+export const serverPid = (root: string): number | undefined => {
+  const file = join(root, "pg18", "postmaster.pid")
+  return existsSync(file) ? Number(readFileSync(file, "utf8").split("\n")[0]) : undefined
+}
+
+export const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"))
+  } catch {
+    return false
+  }
+}
+
+export const eventually = (what: string, check: () => boolean): Effect.Effect<void> =>
+  Effect.suspend(() => (check() ? Effect.void : Effect.fail(`waited in vain for ${what}`))).pipe(
+    Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 500 }),
+    Effect.orDie
+  )
+
+interface User {
+  readonly child: ReturnType<typeof spawn>
+  readonly entered: { readonly pid: number; readonly port: number; readonly adopted: boolean }
+  /** Closes its input and waits for it to go. */
+  readonly leave: Effect.Effect<number | null>
+  readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
+}
+
+/** Another process that uses the server. */
+export const user = (root: string, port?: number, durable?: "durable") =>
+  Effect.acquireRelease(
+    Effect.promise(async (): Promise<User> => {
+      const child = spawn(
+        process.execPath,
+        [program, root, ...[port, durable].flatMap((one) => (one === undefined ? [] : [String(one)]))],
+        {
+          stdio: ["pipe", "pipe", "pipe"]
+        }
+      )
+      let output = ""
+      child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()))
+      const exited = once(child, "exit")
+      const first = once(createInterface(child.stdout), "line")
+      const line: unknown = (await Promise.race([first, exited.then(() => [`exited: ${output}`])]))[0]
+      return {
+        child,
+        entered: JSON.parse(String(line)) as User["entered"],
+        leave: Effect.promise(async () => {
+          child.stdin.end()
+          await exited
+          return child.exitCode
+        }),
+        kill: (signal) =>
+          Effect.promise(async () => {
+            child.kill(signal)
+            await exited
+          })
+      }
+    }),
+    ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
+  )
+
+export const ask = (server: EmbeddedServer, text: string) =>
+  Effect.scoped(Effect.flatMap(connect(server), (client) => query<Record<string, unknown>>(client, "ask", text)))
