@@ -14,6 +14,7 @@ export default defineConfig({
     maxWorkers: 3,
     globalSetup: ["test/support/postgres-global.ts"],
     testTimeout: 30_000,
+    hookTimeout: 30_000,
     reporters: ["default", fileURLToPath(new URL("../test/support/count-reporter.ts", import.meta.url))]
   }
 })

@@ -5,5 +5,7 @@ import standard from "./vitest.config.ts"
 export default mergeConfig(
   { ...standard, test: { ...standard.test, include: [], exclude: [], isolate: true } },
   // Most of what these tests take is waiting for programs.
-  defineConfig({ test: { include: ["test/**/*.long.test.ts"], maxWorkers: 2 } })
+  defineConfig({
+    test: { include: ["test/**/*.long.test.ts"], maxWorkers: 2, testTimeout: 60_000, hookTimeout: 60_000 }
+  })
 )
