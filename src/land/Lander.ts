@@ -322,7 +322,8 @@ export const open = Effect.fn("Lander.open")(function* (
   /**
    * Soft-deletes rows that a completed full scan did not return. The mass-delete guard stops this above
    * `deletionsShareMax`. A row that a push or a read by number landed while the scan ran is kept: it is observed when
-   * that began, and its record may have been created after the scan had passed its place. `kept` counts such rows.
+   * that began, and its record may have been created after the scan had passed its place. A row that changed after the
+   * position of the scan is kept: the scan does not speak for it. `kept` counts such rows.
    */
   const bury = Effect.fnUntraced(function* (
     scan: OpenScan
@@ -349,7 +350,14 @@ export const open = Effect.fn("Lander.open")(function* (
     yield* run("prepare the burial of", `${planForAll}; ${sql.createGone}; ${sql.emptyGone}`)
     const { affected: absent } = yield* run("find what is gone of", sql.findGone, [companyId, resource, began, lane])
     if (absent === 0) return nothing
-    const { affected: kept } = yield* run("keep concurrent rows of", sql.keepConcurrent, [companyId, began])
+    const { affected: concurrent } = yield* run("keep concurrent rows of", sql.keepConcurrent, [companyId, began])
+    const position = scan.syncedThrough
+    const isInstant = position !== null && /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z$/.test(position)
+    const { affected: unreached } =
+      sql.keepUnreached === null || !isInstant
+        ? { affected: 0 }
+        : yield* run("keep rows that the scan does not show of", sql.keepUnreached, [companyId, position])
+    const kept = concurrent + unreached
     const gone = absent - kept
     if (gone === 0) return { ...nothing, kept }
     const { rows } = yield* run<{ live: number }>("count", sql.countLive, [companyId])
@@ -465,7 +473,7 @@ export const open = Effect.fn("Lander.open")(function* (
     // A reason that came up while the scan was read holds for the next one too.
     let fullWanted = begun.resumed ? checkpoint.fullWanted : wentBack
     if (fullWanted === null && buried.kept > 0) {
-      fullWanted = `${buried.kept} rows were written while the last full scan ran, which did not return them`
+      fullWanted = `${buried.kept} rows are newer than the last full scan, which did not return them`
     }
     if (fullWanted === null && sql.countUnstamped !== null && table.resource.modifiedSince) {
       const { rows } = yield* run<{ rows: number }>("look for unstamped rows of", sql.countUnstamped, [companyId])

@@ -115,6 +115,10 @@ export interface MergeSql {
   /** Takes rows out of those that seem gone, which writes and reads by number may have landed after the scan had passed
    * their place. Parameters: company, scan began. */
   readonly keepConcurrent: string
+  /** Takes rows out of those that seem gone whose own stamp is later than what the scan shows: a page was answered by a
+   * cache, or by a replica that is behind. Stamps in the future count for nothing. Null without stamps. Parameters:
+   * company, position of the scan. */
+  readonly keepUnreached: string | null
   /** Parameters: company. */
   readonly countLive: string
   /** Finds live rows among ids that nothing has seen since. Parameters: company, ids, began. */
@@ -230,6 +234,11 @@ export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql
       `delete from ${goneRows} g using ${table.current} t, tributary.runs r ` +
       `where t."_company_id" = $1 and t."id" = g.id and r.id = t."_run_id" and r.lane in ('push', 'records') ` +
       `and (r.ended_at is null or r.ended_at >= $2::timestamptz)`,
+    keepUnreached:
+      isStamped(table) && authority === "newer"
+        ? `delete from ${goneRows} g using ${table.current} t where t."_company_id" = $1 and t."id" = g.id ` +
+          `and t."lastchangedate" > $2::timestamptz and t."lastchangedate" <= tributary.now()`
+        : null,
     findGoneAmong:
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
       `and t."id" = any($2::bigint[]) and t."_deleted_at" is null and (t."_observed_at" <= $3::timestamptz or t."_observed_at" > tributary.now())`,

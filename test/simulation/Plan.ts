@@ -86,6 +86,9 @@ export const classes = {
   D5: "sessions that the server ends in the middle",
   D6: "no memory and no room, at any statement",
   T1: "tables that are dropped, truncated or made anew, and rows that a person deletes",
+  G1: "a configuration that changes between runs and during them",
+  G2: "an older release of the program beside a newer one",
+  S14: "a source that is restored from a backup, and gives ids of later records again",
   ...pushClasses
 } as const
 
@@ -100,8 +103,22 @@ export type Hooks = "off" | "beside" | "only"
 export type Pushes = "off" | "beside" | "only"
 
 /** Classes that came later, each with a stream of chance of its own: what older seeds draw stays as it was. */
-export const later: ReadonlySet<FaultClass> = new Set(["S4m", "S8p", "S16", "S18", "N9", "D5", "D6", "T1"])
+export const later: ReadonlySet<FaultClass> = new Set([
+  "S4m",
+  "S8p",
+  "S16",
+  "S18",
+  "N9",
+  "D5",
+  "D6",
+  "T1",
+  "S14",
+  "G1",
+  "G2"
+])
 const laterShare = 0.35
+/** Classes that excuse many records until an operator has acted: on less often than the others. */
+const laterRare: Readonly<Partial<Record<FaultClass, number>>> = { S14: 0.15, G1: 0.2, G2: 0.2 }
 
 const isOfWebhooks = (name: FaultClass): boolean => /^[WR]\d/.test(name)
 
@@ -201,6 +218,49 @@ export interface Later {
   readonly fullRate: number
   /** How often a table, or a part of its rows, is lost. */
   readonly tableLosses: number
+  /** How often the source is restored from a backup; not with webhooks, as {@link Later.backs}. */
+  readonly restores: number
+  /** What processes run as, one after the other; empty where nothing changes. Not with webhooks. */
+  readonly periods: ReadonlyArray<Period>
+}
+
+/** A release with its configuration, from a moment on. */
+export interface Period {
+  /** When a process begins to run as this, as a share of the safety phase, and how much later the others do. */
+  readonly from: number
+  readonly lag: number
+  /** `older` has a catalogue of an earlier generation; `unaware` also knows nothing of what checkpoints belong to. */
+  readonly release: "current" | "older" | "unaware"
+  /** Whether one field of each resource is ignored. */
+  readonly ignores: boolean
+  /** The place of a resource that is not configured; null when all are. */
+  readonly leavesOut: number | null
+  /** Records per page; null as in every other plan. */
+  readonly pageSize: number | null
+}
+
+/** The last period is the current release as it is configured in every other plan. */
+const periodsOf = (seed: number, isMixed: boolean, isConfigured: boolean): ReadonlyArray<Period> => {
+  if (!isMixed && !isConfigured) return []
+  const own = chance(seed, "periods")
+  const old = own.pick(["older", "unaware"] as const)
+  const changes = own.pick([1, 1, 2, 3])
+  return Array.from({ length: changes + 1 }, (_, index): Period => {
+    const from = index === 0 ? 0 : (index - 1 + 0.2 + 0.7 * own.next()) / changes
+    const lag = (own.next() * 0.6) / changes
+    const isOld = index === 0 || own.chance(0.4)
+    const [ignores, leavesOut, pageSize] = [own.chance(0.6), own.chance(0.5), own.chance(0.6)]
+    const [place, size] = [own.integer(0, 2), own.integer(2, 14)]
+    const isLast = index === changes
+    return {
+      from,
+      lag,
+      release: isMixed && isOld && !isLast ? old : "current",
+      ignores: isConfigured && ignores && !isLast,
+      leavesOut: isConfigured && leavesOut && !isLast ? place : null,
+      pageSize: isConfigured && pageSize && !isLast ? size : null
+    }
+  })
 }
 
 export const noneLater: Later = {
@@ -211,7 +271,9 @@ export const noneLater: Later = {
   backs: 0,
   endRate: 0,
   fullRate: 0,
-  tableLosses: 0
+  tableLosses: 0,
+  restores: 0,
+  periods: []
 }
 
 export interface Wish {
@@ -260,7 +322,7 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
   const ofLater = new Map<FaultClass, number>()
   for (const name of later) {
     const own = chance(seed, `class ${name}`)
-    const isOn = own.chance(laterShare)
+    const isOn = own.chance(laterRare[name] ?? laterShare)
     ofLater.set(name, own.next())
     if (wish.on?.includes(name) === true || isOn) on.add(name)
   }
@@ -394,7 +456,10 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
       backs: hooks === "off" ? Math.round(laterRate("S18", 1, 5)) : 0,
       endRate: laterRate("D5", 0.002, 0.015),
       fullRate: laterRate("D6", 0.002, 0.015),
-      tableLosses: Math.round(laterRate("T1", 1, 4))
+      // An older release would make a lost table anew without a column that the checkers read.
+      tableLosses: hooks === "off" && on.has("G2") ? 0 : Math.round(laterRate("T1", 1, 4)),
+      restores: hooks === "off" && on.has("S14") ? 1 : 0,
+      periods: periodsOf(seed, hooks === "off" && on.has("G2"), hooks === "off" && on.has("G1"))
     },
     ...wish.overrides
   }

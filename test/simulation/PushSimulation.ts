@@ -97,7 +97,8 @@ export const simulatePushes = async (
     canonical,
     overBound: new Set(),
     excused: new Set(),
-    losses: noLosses
+    losses: noLosses,
+    isRestoreAccepted: () => false
   }
   const watching = watchers.map((checkerOf) => checkerOf(setting))
   const network = new WriteNetwork(kernel, source, { on: true, rates: drawn.network }, trace, fire, drawn)

@@ -35,6 +35,13 @@ export const regressions: ReadonlyArray<Regression> = [
     cause: "the session with a run's locks ended while the run waited for the source",
     later: ["S8p", "D5"]
   },
+  {
+    kind: "syncs",
+    seed: 7353023,
+    cause: "a full scan deleted a row that is newer than the answer of a cache",
+    later: ["N9", "S14"],
+    on: ["S14"]
+  },
   { kind: "syncs", seed: 75263858, cause: "a checker took a resumed scan for one that is not believed" },
   { kind: "syncs", seed: 75263885, cause: "a checker took a resumed scan for one that is not believed" },
   {

@@ -163,6 +163,11 @@ const mattering: Readonly<Partial<Record<FaultClass, ReadonlyArray<string>>>> = 
     "T1 in the middle of a run",
     "T1 read again"
   ],
+  G1: ["G1 a configuration changed during a run", "G1 an ignored field changed"],
+  G2: ["G2 an older release was refused", "G2 an older release wrote after a newer one"],
+  S14: ["a version went back", "a record of later is gone", "an id was given again", "a full scan told of it"].map(
+    (what) => `S14 ${what}`
+  ),
   W1: ["W1 dropped", "W1 all dropped", "W1 swallowed and acknowledged"],
   W5: ["W5 read too early", "W5 shown as it was before"],
   W6: ["both", "swapped", "new only", "old only", "a key of nobody's first"].map((what) => `W6 signed with ${what}`),

@@ -351,6 +351,27 @@ describe("the engine", () => {
       })
     )
 
+    it.effect("keeps a row that changed after the position of the full scan, and reads everything again", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages(page(at(10), thing(1, "one", 1))))
+        yield* run(source, companyId)
+        source.script = pages(page(at(20), thing(2, "two", 15)))
+        yield* run(source, companyId)
+        // A replica that is behind answers: it shows neither the row of minute 15 nor that it knows of that time.
+        source.script = pages(page(at(10), thing(1, "one", 1)))
+        const behind = yield* run(source, companyId, { full: true })
+        assert.deepStrictEqual([behind.totals.deleted, yield* names(companyId)], [0, ["one", "two"]])
+        assert.match((yield* checkpoint(companyId)).full_wanted ?? "", /1 rows are newer than the last full scan/)
+        // One that is up to date settles it.
+        source.script = pages(page(at(21), thing(1, "one", 1)))
+        const settled = yield* run(source, companyId)
+        assert.deepStrictEqual([settled.kind, settled.totals.deleted], ["full", 1])
+        assert.deepStrictEqual(yield* names(companyId), ["one"])
+        assert.strictEqual((yield* checkpoint(companyId)).full_wanted, null)
+      })
+    )
+
     it.effect("believes no absence that only another lane's rows suggest", () =>
       Effect.gen(function* () {
         const companyId = company()

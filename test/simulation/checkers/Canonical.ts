@@ -109,6 +109,8 @@ export interface Canonical {
   readonly extra: ReadonlyMap<string, string>
   /** All of it. */
   readonly whole: string
+  /** Fields whose value stands among what the catalogue does not know, as a program writes it that lacks the field. */
+  readonly beyond: string
 }
 
 const whole = (fields: ReadonlyArray<string>, extra: ReadonlyMap<string, string>): string =>
@@ -124,7 +126,7 @@ export const ofSource = (resource: Resource, text: string): Canonical => {
       .filter(([name]) => !resource.field.has(name) && name !== "custom_fields")
       .map(([name, value]) => [name, json(value)])
   )
-  return { fields, extra, whole: whole(fields, extra) }
+  return { fields, extra, whole: whole(fields, extra), beyond: "" }
 }
 
 export const ofWarehouse = (
@@ -134,15 +136,18 @@ export const ofWarehouse = (
 ): Canonical => {
   const given = extraText === null ? {} : (parseExactly(extraText) as Record<string, unknown>)
   const extra = new Map(Object.entries(given).map(([name, value]) => [name, json(value)]))
+  const beyond = resource.fields.flatMap(({ name }) => (extra.has(name) ? [name] : [])).join(" ")
   const fields = resource.fields.map((field, index) => {
-    const beyond = extra.get(field.name)
-    if (beyond === undefined) return kept(field, columns[index] ?? null)
+    if (!extra.has(field.name)) return kept(field, columns[index] ?? null)
     // Digits that the column cannot hold stand beside it.
     extra.delete(field.name)
     return sent(field, given[field.name])
   })
-  return { fields, extra, whole: whole(fields, extra) }
+  return { fields, extra, whole: whole(fields, extra), beyond }
 }
+
+/** Whether a row was not written between the two. */
+export const isSameRow = (a: Canonical, b: Canonical): boolean => a.whole === b.whole && a.beyond === b.beyond
 
 /** The fields in which two records differ. */
 export const differing = (resource: Resource, a: Canonical, b: Canonical): ReadonlyArray<string> => {

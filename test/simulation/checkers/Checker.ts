@@ -34,6 +34,8 @@ export interface Mark {
   readonly fullWanted: string | null
   readonly scanKind: string | null
   readonly scanPages: number | null
+  /** What shapes a record, as the program has stored it. */
+  readonly shape: string | null
 }
 
 export interface Run {
@@ -183,6 +185,8 @@ export interface Checker {
   readonly holds: string
   readonly landed?: (moment: Moment) => string | null
   readonly healed?: (final: Final) => string | null
+  /** Of a source that was restored: after a full scan, before an operator accepts it. */
+  readonly disputed?: (final: Final) => string | null
   /** Of webhooks: each answer, each commit, and the end. */
   readonly answered?: (given: Answered) => string | null
   readonly stored?: (given: Stored) => string | null
@@ -221,6 +225,8 @@ export interface Setting {
   /** Ids that nothing announces and no cursor brings, as {@link Final.excused}. */
   readonly excused: ReadonlySet<string>
   readonly losses: LossLedger
+  /** Whether an operator has accepted that the source was restored. */
+  readonly isRestoreAccepted: () => boolean
 }
 
 export type CheckerOf = (setting: Setting) => Checker

@@ -1,4 +1,5 @@
 /** I2: a row never goes back to an earlier version. */
+import { type Canonical, isSameRow } from "./Canonical.ts"
 import { type CheckerOf, keyOf } from "./Checker.ts"
 
 /** Microseconds since 1970 of a time as the warehouse tells it. */
@@ -14,7 +15,7 @@ const microsOf = (text: string): number => {
 }
 
 export const forward: CheckerOf = ({ source, canonical, losses }) => {
-  const reached = new Map<string, { seq: number; version: number; whole: string; deleted: boolean }>()
+  const reached = new Map<string, { seq: number; version: number; value: Canonical; deleted: boolean }>()
   /** Losses of each table that were seen. */
   const lost = new Map<string, number>()
   return {
@@ -33,9 +34,9 @@ export const forward: CheckerOf = ({ source, canonical, losses }) => {
         const key = keyOf(company, resource.path, row.id)
         if (losses.deletedByHand.has(key)) continue
         const before = reached.get(key)
-        const isSame = before?.whole === row.value.whole && before.deleted === row.deleted
-        if (before !== undefined && isSame && before.version === row.version) continue
-        if (before !== undefined && isSame) return `${key} was written again without a change (version ${row.version})`
+        const isSame = before !== undefined && isSameRow(before.value, row.value) && before.deleted === row.deleted
+        if (isSame && before.version === row.version) continue
+        if (isSame) return `${key} was written again without a change (version ${row.version})`
         if (before !== undefined && row.version <= before.version) {
           return `${key} changed and its _version went from ${before.version} to ${row.version}`
         }
@@ -74,7 +75,7 @@ export const forward: CheckerOf = ({ source, canonical, losses }) => {
         reached.set(key, {
           seq: Math.max(least, earliest),
           version: row.version,
-          whole: row.value.whole,
+          value: row.value,
           deleted: row.deleted
         })
       }

@@ -16,8 +16,10 @@ import { polite } from "./polite.ts"
 import { progress } from "./progress.ts"
 import { proven } from "./proven.ts"
 import { recovered } from "./recovered.ts"
+import { restored } from "./restored.ts"
 import { settled } from "./settled.ts"
 import { single } from "./single.ts"
+import { upgraded } from "./upgraded.ts"
 import { welcome } from "./welcome.ts"
 
 export const checkers: ReadonlyArray<CheckerOf> = [
@@ -31,6 +33,8 @@ export const checkers: ReadonlyArray<CheckerOf> = [
   fence,
   genuine,
   forward,
+  restored,
+  upgraded,
   cursor,
   recovered,
   progress,

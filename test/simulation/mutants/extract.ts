@@ -1,4 +1,5 @@
 /** Bugs of what is asked for: cursors, boundaries, scans that go on. */
+import { noneLater } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
 const scan = "src/extract/Scan.ts"
@@ -164,5 +165,29 @@ export const extract: ReadonlyArray<Mutant> = [
       }
     ],
     wish: { on: ["S4m"], overrides: { hooks: "off" } }
+  },
+  {
+    name: "cursor-is-the-time-of-asking",
+    origin: "an answer that a cache gives once more",
+    story: "an answer shows the source as it is when it is asked",
+    changes: [
+      {
+        file: scan,
+        find: "const cursor = cursorOf(resource, page, from.overlapMs)",
+        replace:
+          "const cursor = cursorOf(resource, page, from.overlapMs) === null ? null : new Date(observedAt).toISOString()"
+      }
+    ],
+    wish: {
+      on: ["N9", "S9", "S5"],
+      off: ["S7", "S7x", "Pb", "S8", "S4e"],
+      overrides: {
+        resources: ["jobs"],
+        overlap: 0,
+        rewriteShare: 0.6,
+        writes: 60,
+        later: { ...noneLater, cacheRate: 0.5 }
+      }
+    }
   }
 ]

@@ -312,6 +312,107 @@ export const land: ReadonlyArray<Mutant> = [
     wish: { on: ["S18"], overrides: { resources: ["jobs"], later: { ...noneLater, backs: 4 } } }
   },
   {
+    name: "older-versions-not-told",
+    origin: "a restored source that no run tells of",
+    story: "the newer version was kept, so all is well",
+    changes: [
+      {
+        file: merge,
+        find: 'isStamped(table) && authority === "newer"\n        ? `select count',
+        replace: 'isStamped(table) && authority !== "newer"\n        ? `select count'
+      }
+    ],
+    wish: { on: ["S14"], off: ["S4e"] }
+  },
+  {
+    name: "accepting-reads-changes-only",
+    origin: "what a person says is not done",
+    story: "the next runs read what the source has now",
+    changes: [
+      {
+        file: "src/pipeline/SyncResource.ts",
+        find: "full: options.full || options.acceptRestored === true",
+        replace: "full: options.full"
+      }
+    ],
+    wish: { on: ["S14"], off: ["S4e"], overrides: { resources: ["jobs"] } }
+  },
+  {
+    name: "absence-of-what-is-newer",
+    origin: "a page of a replica that is behind, or of a cache",
+    story: "a full scan shows all there is",
+    changes: [
+      { file: lander, find: "const kept = concurrent + unreached", replace: "const kept = concurrent" },
+      {
+        file: merge,
+        find: 'and t."lastchangedate" > $2::timestamptz and t."lastchangedate" <= tributary.now()`',
+        replace: 'and t."lastchangedate" > $2::timestamptz and false`'
+      }
+    ],
+    wish: {
+      on: ["N9", "S16", "BF", "S9", "Pp"],
+      off: ["S8", "S4e", "S7x"],
+      overrides: {
+        resources: ["jobs"],
+        records: 6,
+        writes: 40,
+        later: { ...noneLater, cacheRate: 0.4, replicaRate: 0.4 }
+      }
+    }
+  },
+  {
+    name: "ignored-fields-shape-nothing",
+    origin: "a configuration that changes",
+    story: "a setting holds from now on",
+    changes: [
+      {
+        file: "src/land/Identity.ts",
+        find: 'resource.ignoredFields.length === 0 ? "none" : [...resource.ignoredFields].sort().join(",")',
+        replace: 'resource.ignoredFields.length < 0 ? "none" : ""'
+      }
+    ],
+    wish: { on: ["G1"], off: ["S4e", "S9", "S15"], overrides: { resources: ["jobs"] } }
+  },
+  {
+    name: "older-catalogue-writes",
+    origin: "an older release beside a newer one",
+    story: "whichever release runs keeps the rows as it knows them",
+    changes: [
+      {
+        file: turn,
+        find: "if (met > identity.generation && options.acceptsOlderCatalogue !== true) {",
+        replace: "if (met > identity.generation && options.acceptsOlderCatalogue === false && met < 0) {"
+      }
+    ],
+    wish: { on: ["G2"], off: ["S4e"] }
+  },
+  {
+    name: "raised-without-identity-unnoticed",
+    origin: "an older release beside a newer one",
+    story: "every release confirms what a checkpoint belongs to",
+    changes: [
+      {
+        file: turn,
+        find: "own.unconfirmed || own.identity_fence !== fence ?",
+        replace: "own.unconfirmed && own.identity_fence === null && fence < 0n ?"
+      }
+    ],
+    wish: { on: ["G2"], off: ["S4e", "S9", "S15"], overrides: { resources: ["jobs"] } }
+  },
+  {
+    name: "catalogue-shapes-nothing",
+    origin: "an older release beside a newer one",
+    story: "a new field is filled as records change",
+    changes: [
+      {
+        file: "src/land/Identity.ts",
+        find: "catalogue: String(generation),\n    fields: fieldsHash(resource),",
+        replace: "catalogue: String(generation > 0 ? 1 : 1),\n    fields: fieldsHash(resource).slice(99),"
+      }
+    ],
+    wish: { on: ["G2"], off: ["S4e", "S9", "S15"], overrides: { resources: ["jobs"] } }
+  },
+  {
     name: "tombstone-never-lifted",
     origin: "tombstone resurrect",
     story: "what is dead stays dead",
@@ -352,6 +453,33 @@ export const land: ReadonlyArray<Mutant> = [
       { file: lander, find: "hasQuarantine && ids.length > 0\n", replace: "hasQuarantine && ids.length > 1e9\n" }
     ],
     wish: { on: ["S13"] }
+  },
+  {
+    name: "no-room-blamed-on-the-record",
+    origin: "a shortage of the server taken for a bad value",
+    story: "what cannot be loaded is set aside",
+    changes: [
+      {
+        file: "src/land/Load.ts",
+        find: '(code?.startsWith("22") === true || code === "54000")',
+        replace: '(code?.startsWith("22") === true || code?.startsWith("53") === true || code === "54000")'
+      }
+    ],
+    wish: {
+      on: ["D6"],
+      only: ["D6"],
+      overrides: {
+        resources: ["jobs"],
+        companies: 1,
+        overlap: 0,
+        writes: 60,
+        safety: 90_000_000,
+        cycleEvery: 5_000_000,
+        pageSize: 2,
+        batchRecordsMax: 2,
+        later: { ...noneLater, fullRate: 0.02 }
+      }
+    }
   },
   {
     name: "history-dropped",

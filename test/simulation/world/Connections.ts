@@ -25,6 +25,7 @@ import type { Chance } from "../kernel/Chance.ts"
 import type { Later } from "../Plan.ts"
 import type { Kernel, Owner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
+import { beforeIdentity } from "./Programs.ts"
 import type { Session, Sessions } from "./Sessions.ts"
 
 /** What may go wrong; rates are for each statement. */
@@ -200,6 +201,8 @@ export class Connections {
   readonly clients = new Set<SimulatedClient>()
   /** Null where these classes are not drawn. */
   later: LaterDatabaseFaults | null = null
+  /** Processes of a release that does not know what checkpoints belong to. */
+  readonly unaware = new Set<Owner>()
   /** Statements that the real database was given. */
   statements = 0
   /** When the server can be reached again, after it went away. */
@@ -239,13 +242,14 @@ export class Connections {
 
   run(
     client: SimulatedClient,
-    text: string,
+    given: string,
     values: ReadonlyArray<unknown> | undefined,
     copy: ((done: (error: Error | null) => void) => void) | null,
     resolve: (value: unknown) => void,
     reject: (error: Error) => void
   ): void {
     const { kernel } = this
+    const text = this.unaware.has(client.owner) ? beforeIdentity(given) : given
     const answer = (deliver: () => void) => {
       kernel.after(this.chance.skewed(100, 2000), client.owner, deliver)
       client.next()

@@ -16,11 +16,9 @@ import * as Redacted from "effect/Redacted"
 import * as Scheduler from "effect/Scheduler"
 import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
-import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import * as ServiceClient from "../../../connectors/service-v2/client/ServiceClient.ts"
 import { Budget } from "../../../src/budget/Budget.ts"
 import { Budgets, layerPostgres } from "../../../src/budget/Budgets.ts"
-import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { datasetsDefault } from "../../../src/model/Table.ts"
 import { sync } from "../../../src/pipeline/Sync.ts"
 import { engineDefault, type EngineSettings } from "../../../src/pipeline/SyncResource.ts"
@@ -31,6 +29,7 @@ import { family, type Plan } from "../Plan.ts"
 import type { Ports } from "./Ports.ts"
 import type { Connections } from "./Connections.ts"
 import type { Network } from "./Network.ts"
+import { currentOf, type Program } from "./Programs.ts"
 import { companyName } from "./Sender.ts"
 import { type Source, basePath, origin } from "./Source.ts"
 
@@ -50,16 +49,20 @@ export interface Wish {
   readonly acceptRestored?: boolean
   /** Reads everything again beside live syncing. */
   readonly backfill?: boolean
+  /** What the process runs as; the current release when not said. */
+  readonly program?: Program
 }
 
 /** The longest Retry-After that is waited for, as configured by default. */
 const heldMaxMs = 600_000
 
-export const resourcesOf = ({ resources }: Plan): ReadonlyArray<Resource> =>
-  resources.map((path) => serviceV2.resources.get(path)!)
-
 /** The companies of the plan, each with its connector. */
-export const companiesOf = ({ drawn, source, network }: Machine, owner: Owner, life: number) =>
+export const companiesOf = (
+  { drawn, source, network }: Machine,
+  owner: Owner,
+  life: number,
+  { catalogue, pageSize, resources }: Program
+) =>
   Effect.forEach([...source.tokens], ([company, token]) =>
     Effect.gen(function* () {
       const baseUrl = `${origin}${basePath}`
@@ -70,9 +73,9 @@ export const companiesOf = ({ drawn, source, network }: Machine, owner: Owner, l
       const connector = yield* ServiceClient.make({
         baseUrl,
         token: secret,
-        catalogue: serviceV2,
+        catalogue,
         companyId: null,
-        pageSize: drawn.pageSize,
+        pageSize,
         paging: { mode: pagingMode(drawn) },
         itemsKey: "auto"
       }).pipe(
@@ -80,7 +83,7 @@ export const companiesOf = ({ drawn, source, network }: Machine, owner: Owner, l
         Effect.provideService(HttpClient.HttpClient, network.client(owner, life)),
         Effect.orDie
       )
-      return { name: companyName(company), token: secret, connector, resources: resourcesOf(drawn) }
+      return { name: companyName(company), token: secret, connector, resources }
     })
   )
 
@@ -97,7 +100,7 @@ export const engineOf = ({ drawn }: Machine): EngineSettings => ({
 export const cycle = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, wish: Wish) {
   const { drawn } = machine
   return yield* sync({
-    companies: yield* companiesOf(machine, owner, life),
+    companies: yield* companiesOf(machine, owner, life, wish.program ?? currentOf(drawn)),
     datasets: datasetsDefault,
     full: wish.full,
     acceptDeletions: wish.acceptDeletions ?? false,

@@ -19,6 +19,7 @@ import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import type { PushPlan } from "../PushPlan.ts"
+import { currentOf } from "./Programs.ts"
 import { companiesOf, cycle, engineOf, type Machine, type Services, start } from "./Engine.ts"
 import type { GivenFile } from "./People.ts"
 import { companyName } from "./Sender.ts"
@@ -41,7 +42,9 @@ const optionsOf = Effect.fnUntraced(function* (
   resource: string,
   scope: Pusher.Scope
 ) {
-  const made = (yield* companiesOf(machine, owner, life)).find(({ name }) => name === companyName(company))!
+  const made = (yield* companiesOf(machine, owner, life, currentOf(machine.drawn))).find(
+    ({ name }) => name === companyName(company)
+  )!
   return {
     company: {
       name: made.name,
@@ -102,7 +105,7 @@ const pushOutbox = Effect.fnUntraced(function* (
 
 const keepAll = Effect.fnUntraced(function* (machine: Machine, plan: PushPlan, owner: Owner, life: number) {
   const tables = new Map(plan.resources.map((path) => [path, tableFor(path)]))
-  const companies = (yield* companiesOf(machine, owner, life)).map(({ name, connector }) => ({
+  const companies = (yield* companiesOf(machine, owner, life, currentOf(machine.drawn))).map(({ name, connector }) => ({
     name,
     connector,
     engine: engineOf(machine),

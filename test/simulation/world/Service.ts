@@ -23,7 +23,8 @@ import * as Supervisor from "../../../src/webhook/Supervisor.ts"
 import * as Worker from "../../../src/webhook/Worker.ts"
 import type { Owner } from "../kernel/Kernel.ts"
 import type { Plan } from "../Plan.ts"
-import { companiesOf, engineOf, type Machine, resourcesOf } from "./Engine.ts"
+import { companiesOf, engineOf, type Machine } from "./Engine.ts"
+import { currentOf } from "./Programs.ts"
 import { aheadSeconds, publicUrl, toleranceSeconds } from "./Sender.ts"
 
 const secretsEveryMs = 5_000
@@ -43,8 +44,9 @@ const secureRandom = Effect.map(Random.Random, (random) =>
 
 const known = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number) {
   const { drawn } = machine
-  const made = yield* companiesOf(machine, owner, life)
-  const tables = new Map(resourcesOf(drawn).map((resource) => [resource.path, tableOf(resource, datasetsDefault)]))
+  const program = currentOf(drawn)
+  const made = yield* companiesOf(machine, owner, life, program)
+  const tables = new Map(program.resources.map((resource) => [resource.path, tableOf(resource, datasetsDefault)]))
   const companies = made.map(({ name, connector }): Company => ({
     name,
     connector,

@@ -11,10 +11,13 @@ import type { SyncReport } from "../../../src/pipeline/Sync.ts"
 import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
-import { sleepOf } from "../Plan.ts"
+import { type Period, sleepOf } from "../Plan.ts"
 import { type Machine, type Wish, cycle, start } from "./Engine.ts"
+import { currentOf, type Program, programOf } from "./Programs.ts"
 import { type Command, command, serve } from "./Service.ts"
 
+/** The place of the process that is the first to run as the next release, with the next configuration. */
+const firstPlace = 6
 /** The place of the process that backfills; it goes on until it is through, and often begins once more. */
 const backfillPlace = 7
 /** The places of the processes that serve webhooks begin here. */
@@ -50,6 +53,8 @@ export class Supervisor {
   /** Subscriptions that stood when it last did: the warehouse knows of these. */
   private known: ReadonlySet<number> = new Set()
   private readonly begun: number
+  /** Whether the current release has synced. */
+  private hasNewer = false
 
   constructor(machine: Machine, chance: Chance, trace: Trace, fired: (what: string) => void) {
     this.machine = machine
@@ -67,6 +72,9 @@ export class Supervisor {
       kernel.after(this.chance.integer(0, drawn.cycleEvery), null, () => this.launch(place))
     }
     if (drawn.hooks !== "off") this.beginServices()
+    for (const { from } of drawn.later.periods.slice(1)) {
+      kernel.after(Math.round(from * drawn.safety), null, () => this.launch(firstPlace))
+    }
     if (drawn.on.has("BF") && drawn.hooks !== "only") {
       kernel.after(this.chance.integer(0, drawn.safety), null, () => {
         this.fired("BF backfill")
@@ -172,12 +180,19 @@ export class Supervisor {
       this.serve(place)
       return
     }
+    // The others have come so far: one more process is not needed.
+    if (place === firstPlace && this.periodOf(place) === this.periodOf(0)) return
     const life: Life = { owner: makeOwner(`p${place}.${++this.lives}`), place, fiber: null }
     this.alive.add(life)
     const isBackfill = place === backfillPlace
+    const period = this.periodOf(place)
+    const program = period === null ? currentOf(drawn) : programOf(drawn, period)
+    if (program.release === "unaware") this.machine.connections.unaware.add(life.owner)
     const { loadsLost } = this
-    this.run(life, { full: false, backfill: isBackfill }, (report) => {
+    this.run(life, { full: false, backfill: isBackfill, program }, (report) => {
       this.alive.delete(life)
+      this.tellOfReleases(program, report)
+      if (drawn.on.has("G1") && period !== this.periodOf(place)) this.fired("G1 a configuration changed during a run")
       const isDone =
         report?.companies.every(
           ({ failure: ofAll, outcomes }) => ofAll === null && outcomes.every(({ failure }) => failure === null)
@@ -201,6 +216,28 @@ export class Supervisor {
     if (drawn.hooks !== "only") return
     for (let place = 0; place < drawn.processes; place++)
       kernel.after(drawn.cycleEvery / 3, null, () => this.launch(place))
+  }
+
+  /** What an older release did, once a newer one has come to an end. */
+  private tellOfReleases({ release }: Program, report: SyncReport | null): void {
+    const outcomes = report?.companies.flatMap((company) => company.outcomes) ?? []
+    if (release === "current") {
+      if (outcomes.some(({ status }) => status === "done")) this.hasNewer = true
+      return
+    }
+    if (outcomes.some(({ failure }) => failure?.kind === "NewerCatalogue"))
+      this.fired("G2 an older release was refused")
+    if (this.hasNewer && outcomes.some(({ totals }) => totals.inserted + totals.updated > 0)) {
+      this.fired("G2 an older release wrote after a newer one")
+    }
+  }
+
+  /** The period in which a process of the place is; null where nothing changes, and when all have come to the last. */
+  private periodOf(place: number): Period | null {
+    const { drawn, kernel } = this.machine
+    const share = (kernel.now - this.begun) / drawn.safety
+    const { periods } = drawn.later
+    return periods.findLast(({ from, lag }) => share >= from + (place === firstPlace ? 0 : lag)) ?? periods[0] ?? null
   }
 
   /** Whether every resource was read to its end by a sync. */

@@ -62,7 +62,7 @@ export class Warehouse {
 
   async subject(company: number, resource: Resource): Promise<Subject> {
     const marks = await this.ask(
-      `select ${this.lane()} as lane, fence, cursor, cursor_at, full_scan_at, full_wanted, scan_kind, scan_pages from tributary.checkpoints where company_id = $1 and resource = $2`,
+      `select ${this.lane()} as lane, fence, cursor, cursor_at, full_scan_at, full_wanted, scan_kind, scan_pages, shape from tributary.checkpoints where company_id = $1 and resource = $2`,
       [company, resource.path]
     )
     const columns = resource.fields.map(({ name }) => `t.${quoted(name)}::text`)
@@ -85,7 +85,8 @@ export class Warehouse {
         completedAt: `${row["cursor_at"]} ${row["full_scan_at"]}`,
         fullWanted: row["full_wanted"] ?? null,
         scanKind: row["scan_kind"] ?? null,
-        scanPages: row["scan_pages"] === null ? null : Number(row["scan_pages"])
+        scanPages: row["scan_pages"] === null ? null : Number(row["scan_pages"]),
+        shape: row["shape"] ?? null
       })),
       rows: new Map(rows.map((row) => [row["id"]!, rowOf(resource, row)])),
       held: held.map((row): Held => ({ id: row["record_id"] ?? null, bytes: row["bytes"]!, reason: row["reason"]! }))

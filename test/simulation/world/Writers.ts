@@ -14,6 +14,7 @@ import type { Trace } from "../kernel/Trace.ts"
 import { keyOf } from "../checkers/Checker.ts"
 import { family, momentOf, type Plan } from "../Plan.ts"
 import { instantOf } from "./Connections.ts"
+import { plainField } from "./Programs.ts"
 import type { Source } from "./Source.ts"
 
 interface Known {
@@ -68,8 +69,14 @@ export class Writers {
   readonly poison = new Set<string>()
   /** Whether a record's version went back: only a person can say that this is right. */
   wentBack = false
+  /** Companies and resources whose checkpoint says that a field is ignored. */
+  readonly ignoring = new Set<string>()
+  /** Whether the source was restored from a backup. */
+  wasRestored = false
   /** Chance of the classes that came later. */
   private readonly later: Chance
+  private readonly restoring: Chance
+  private readonly configuring: Chance
   private readonly shown = new Set<Known>()
   /** Chance for what only webhooks meet; null without them. */
   private readonly hooks: Chance | null
@@ -87,6 +94,8 @@ export class Writers {
   ) {
     this.hooks = hooks
     this.later = chanceOf(drawn.seed, "later writers")
+    this.restoring = chanceOf(drawn.seed, "restored source")
+    this.configuring = chanceOf(drawn.seed, "ignored fields")
     this.kernel = kernel
     this.chance = chance
     this.tokens = chance.chance(0.25)
@@ -150,6 +159,23 @@ export class Writers {
     for (let left = drawn.later.backs; left > 0; left--) {
       kernel.at(start + Math.round(momentOf(drawn, this.later.next())), null, () => this.goBack(subjects))
     }
+    drawn.later.periods.forEach(({ from, ignores }, index) => {
+      const to = drawn.later.periods[index + 1]?.from ?? from
+      if (!ignores) return
+      for (let left = 6; left > 0; left--) {
+        const share = from + this.configuring.next() * (to - from)
+        kernel.at(start + Math.round(momentOf(drawn, share)), null, () => this.changeIgnored(subjects))
+      }
+    })
+    for (let left = drawn.later.restores; left > 0; left--) {
+      const { restoring } = this
+      const from = restoring.next() * 0.6
+      const to = from + restoring.next() * (0.9 - from)
+      kernel.at(start + Math.round(momentOf(drawn, from)), null, () => {
+        const restore = this.backUp(subjects)
+        kernel.at(start + Math.round(momentOf(drawn, to)), null, restore)
+      })
+    }
     if (this.hooks !== null && drawn.on.has("W10")) {
       kernel.at(start + Math.round(this.hooks.next() * drawn.safety), null, () => {
         if (this.stopped) return
@@ -193,6 +219,89 @@ export class Writers {
     this.wentBack = true
     this.fired("S18 a version went back")
     this.put(company, resource, [this.record(resource, one.id, {}, later)], [one], at)
+  }
+
+  /** A field that is ignored changes, and nothing else: the record keeps its stamp. */
+  private changeIgnored(subjects: ReadonlyArray<{ readonly company: number; readonly resource: Resource }>): void {
+    const { configuring } = this
+    if (this.stopped) return
+    const ignoring = subjects.filter((one) => this.ignoring.has(`${one.company} ${one.resource.path}`))
+    if (ignoring.length === 0) return
+    const { company, resource } = configuring.pick(ignoring)
+    const field = plainField(resource)
+    const { store } = this.source.core.world
+    const table = store.table(company, resource.path)
+    const those = this.table(company, resource).filter(({ once, gone, stamp }) => once && !gone && stamp > 0)
+    if (field === null || those.length === 0) return
+    const { id } = configuring.pick(those)
+    const key = keyOf(company, resource.path, String(id))
+    const version = table.get(id)
+    if (version === undefined || version.stamp === null || this.odd.has(key)) return
+    this.fired("G1 an ignored field changed")
+    this.trace.event(this.kernel.now, "source", `changes ${field.name} of ${resource.path} ${id} alone`)
+    // No cursor shows it, and none has to: whoever reads the field again reads every record.
+    this.overBound.add(key)
+    const values = { ...version.values, [field.name]: String(configuring.integer(0, 99)) }
+    const { extra, custom } = version
+    store.transact(() => store.put(table, id, { values, extra, custom, verbatim: true }))
+  }
+
+  /**
+   * Backs the whole source up; answers how to restore it. Restored, records are as they were, with their stamps of then;
+   * records of later are gone, and their ids are given again. Nothing of this has an event or a new stamp.
+   */
+  private backUp(subjects: ReadonlyArray<{ readonly company: number; readonly resource: Resource }>): () => void {
+    const { store } = this.source.core.world
+    const { next } = this
+    const odd = new Set(this.odd)
+    const tables = subjects.map(({ company, resource }) => ({
+      company,
+      resource,
+      versions: new Map(
+        [...store.table(company, resource.path).all()].map((version) => [version.id, version] as const)
+      ),
+      known: this.table(company, resource).map((one) => ({ one, stamp: one.stamp, gone: one.gone, parent: one.parent }))
+    }))
+    this.trace.event(this.kernel.now, "source", "is backed up")
+    return () => {
+      if (this.stopped) return
+      this.fired("S14 restored")
+      this.trace.event(this.kernel.now, "source", `! S14 restored, the next id is ${next}`)
+      this.next = next
+      this.wasRestored = true
+      this.wentBack = true
+      for (const { company, resource, versions, known } of tables) {
+        const table = store.table(company, resource.path)
+        const now = new Map([...table.all()].map((version) => [version.id, version] as const))
+        const affected = [...new Set([...now.keys(), ...versions.keys()])].filter(
+          (id) => now.get(id) !== versions.get(id)
+        )
+        store.transact(() => {
+          for (const id of affected) {
+            const version = versions.get(id)
+            if (version === undefined) {
+              this.fired("S14 a record of later is gone")
+              store.remove(table, id)
+              continue
+            }
+            this.fired(now.has(id) ? "S14 a version went back" : "S14 a removed record is there again")
+            const { values, extra, custom } = version
+            store.put(table, id, { values, extra, custom, verbatim: true })
+          }
+        })
+        for (const id of affected) {
+          const key = keyOf(company, resource.path, String(id))
+          this.excused.add(key)
+          this.overBound.add(key)
+          if (odd.has(key)) this.odd.add(key)
+          else this.odd.delete(key)
+        }
+        const list = this.table(company, resource)
+        for (const one of list) one.gone = true
+        list.splice(0, list.length, ...known.map(({ one }) => one))
+        for (const { one, stamp, gone, parent } of known) Object.assign(one, { stamp, gone, parent })
+      }
+    }
   }
 
   stop(): void {
@@ -323,6 +432,12 @@ export class Writers {
   private fresh(company: number, resource: Resource, once: boolean): Known {
     const one: Known = { id: this.next++, stamp: 0, once, gone: false, parent: this.parentFor(company, resource) }
     this.table(company, resource).push(one)
+    if (this.wasRestored) {
+      // Its stamp is later than that of any record that had the id before.
+      const key = keyOf(company, resource.path, String(one.id))
+      if (this.excused.delete(key)) this.fired("S14 an id was given again")
+      this.overBound.delete(key)
+    }
     return one
   }
 

@@ -1,0 +1,41 @@
+/** A source that was restored: nothing goes back before an operator accepts it, and no run hides that it should. */
+import { type CheckerOf, keyOf } from "./Checker.ts"
+import { differences } from "./equal.ts"
+
+export const restored: CheckerOf = (setting) => {
+  /** By table, the stamps of its live rows. */
+  const stamps = new Map<string, ReadonlyMap<string, string>>()
+  return {
+    name: "restored",
+    holds:
+      "until an operator accepts that the source was restored, no live row gets an earlier lastchangedate; a full scan that leaves a difference is not done",
+    landed: ({ subject: { company, resource, rows } }) => {
+      const place = resource.fields.findIndex(({ name }) => name === "lastchangedate")
+      if (place < 0 || setting.isRestoreAccepted()) return null
+      const table = `${company}/${resource.path}`
+      const before = stamps.get(table)
+      const now = new Map<string, string>()
+      stamps.set(table, now)
+      for (const { id, deleted, value } of rows.values()) {
+        const stamp = value.fields[place]!
+        // A row that was deleted or lost, or has no stamp, follows the time of the reads.
+        if (deleted || !/^\d{4}-/.test(stamp)) continue
+        now.set(id, stamp)
+        const earlier = before?.get(id)
+        if (earlier !== undefined && stamp < earlier) {
+          return `${keyOf(company, resource.path, id)} went back from ${earlier} to ${stamp}`
+        }
+      }
+      return null
+    },
+    disputed: (final) => {
+      const different = [...differences(setting, final)]
+      for (const { company, resource, status } of final.said) {
+        if (status !== "done") continue
+        const found = different.find(([key]) => key.startsWith(`${company}/${resource}/`))
+        if (found !== undefined) return `${found[0]} ${found[1]}, and a full scan says done`
+      }
+      return null
+    }
+  }
+}

@@ -1,0 +1,46 @@
+/** An older release beside a newer one: it takes no value out of a column that it does not know. */
+import { plainField } from "../world/Programs.ts"
+import { type CheckerOf, keyOf } from "./Checker.ts"
+
+export const upgraded: CheckerOf = ({ plan }) => {
+  const isMixed = plan.on.has("G2")
+  /** Whether an older release that knows of identities is the only older one. */
+  const isGuarded = plan.later.periods.every(({ release }) => release !== "unaware")
+  /** By row, the version in which an older release has left it, as known when the newer catalogue was confirmed. */
+  const left = new Map<string, Map<string, number>>()
+  return {
+    name: "upgraded",
+    holds:
+      "once a newer catalogue has been confirmed, an older one that knows of generations writes nothing; after healing every value stands in its column",
+    landed: ({ subject: { company, resource, marks, rows } }) => {
+      const lacking = plainField(resource)?.name
+      if (!isMixed || !isGuarded || lacking === undefined) return null
+      const generations = marks.map(({ shape }) => Number(/\bcatalogue=(\d+)/.exec(shape ?? "")?.[1] ?? 0))
+      if (Math.max(...generations) < 2) return null
+      const table = `${company}/${resource.path}`
+      const known = left.get(table)
+      const beyond = [...rows.values()].filter(({ value }) => value.beyond.split(" ").includes(lacking))
+      if (known === undefined) {
+        left.set(table, new Map(beyond.map(({ id, version }) => [id, version])))
+        return null
+      }
+      const written = beyond.find(({ id, version, deleted }) => !deleted && known.get(id) !== version)
+      return written === undefined
+        ? null
+        : `${keyOf(company, resource.path, written.id)}: an older release wrote version ${written.version} after a newer one had come`
+    },
+    healed: ({ subjects, full, excused }) => {
+      if (!isMixed) return null
+      for (const { company, resource, rows } of subjects) {
+        const lacking = plainField(resource)?.name
+        for (const { id, deleted, value } of rows.values()) {
+          // The source shows an older version than the row's, until an operator accepts it.
+          if (!full && excused.has(keyOf(company, resource.path, id))) continue
+          if (!deleted && lacking !== undefined && value.beyond.split(" ").includes(lacking))
+            return `${keyOf(company, resource.path, id)}: ${lacking} stands where an older release has put it`
+        }
+      }
+      return null
+    }
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * The releases and configurations of the program that run beside one another.
+ *
+ * Promise: every release is the production code of today. An older one has a catalogue of an earlier generation that
+ * lacks a field of each resource; one without identity sends its statements as they were before checkpoints said what
+ * they belong to.
+ */
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
+import type { Field } from "../../../src/catalogue/Field.ts"
+import { type Resource, withFields } from "../../../src/catalogue/Resource.ts"
+import { generationDefault } from "../../../src/land/Identity.ts"
+import { family, type Period, type Plan } from "../Plan.ts"
+
+/** What a process runs as. */
+export interface Program {
+  readonly catalogue: Catalogue
+  readonly release: Period["release"]
+  /** Records per page. */
+  readonly pageSize: number
+  readonly resources: ReadonlyArray<Resource>
+}
+
+/** A text that nothing refers to: the last such field of a resource. */
+export const plainField = (resource: Resource): Field | null =>
+  resource.fields.findLast(
+    ({ name, type, reference, values }) =>
+      type._tag === "string" &&
+      reference === null &&
+      values === null &&
+      name !== "externalid" &&
+      name !== resource.key?.field
+  ) ?? null
+
+const generation = serviceV2.generation ?? generationDefault
+
+const changed = (catalogue: Catalogue, change: (resource: Resource) => Resource): Catalogue => ({
+  ...catalogue,
+  resources: new Map([...catalogue.resources].map(([path, resource]) => [path, change(resource)]))
+})
+
+const older = changed(serviceV2, (resource) => {
+  const lacking = plainField(resource)
+  return lacking === null
+    ? resource
+    : withFields(
+        resource,
+        resource.fields.filter((field) => field !== lacking)
+      )
+})
+
+const ignoring = (resource: Resource): Resource => {
+  const field = plainField(resource)
+  return field === null ? resource : { ...resource, ignoredFields: [field.name] }
+}
+
+/** What every process of a plan without changes runs as, and every process after healing. */
+export const currentOf = ({ on, pageSize, resources }: Plan): Program => {
+  const catalogue = on.has("G2") ? { ...serviceV2, generation: generation + 1 } : serviceV2
+  return { catalogue, release: "current", pageSize, resources: resources.map((path) => catalogue.resources.get(path)!) }
+}
+
+/** Children are read with their parents: both are configured, or none. */
+const isOfFamily = (path: string): boolean => family.includes(path)
+
+export const programOf = (drawn: Plan, { release, ignores, leavesOut, pageSize }: Period): Program => {
+  const current = currentOf(drawn)
+  const known = release === "current" ? current.catalogue : older
+  const catalogue = ignores ? changed(known, ignoring) : known
+  const paths = drawn.resources.filter((path, place) => place !== leavesOut || isOfFamily(path))
+  return {
+    catalogue,
+    release,
+    pageSize: pageSize ?? current.pageSize,
+    resources: paths.map((path) => catalogue.resources.get(path)!)
+  }
+}
+
+/** Each with the text that the release before had in its place. */
+const withoutIdentity: ReadonlyArray<readonly [text: RegExp, before: string]> = [
+  [/identity_fence = c\.identity_fence \+ 1,/, ""],
+  [/values \(\$1, \$2, \$3, 1, 1, /, "values ($1, $2, $3, 1, null, "],
+  [/values \(\$1, \$2, 'live', 0, 0, /, "values ($1, $2, 'live', 0, null, "],
+  [/, \$([45]), tributary\.now\(\)\)/, ", nullif($$$1::text, $$$1::text), tributary.now())"],
+  [
+    /identity_fence, table_identity, shape(?=, \(| from)/,
+    "fence as identity_fence, null as table_identity, null as shape"
+  ],
+  [/and o\.identity_fence is distinct from o\.fence\)/, "and false)"]
+]
+
+/** A statement as the release without identity sends it. */
+export const beforeIdentity = (text: string): string => {
+  if (!text.includes("identity_fence")) return text
+  const old = withoutIdentity.reduce((so, [found, before]) => so.replace(found, before), text)
+  // The insert names the column, the answer the alias; nothing else may be left.
+  if (/identity_fence = |o\.identity_fence|, 0, 0, |, 1, 1, /.test(old)) throw new Error(`not rewritten: ${text}`)
+  return old
+}
