@@ -8,10 +8,10 @@
  * carried, so that nothing that changed while the pages were read can be missed by the next one. An incremental scan
  * begins before the stored cursor by the overlap, so that rows which became visible after their own stamp are met.
  */
-import { createHash } from "node:crypto"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type { ConnectorShape, Page } from "../connector/Connector.ts"
+import { emptyPagesMax, makeNews } from "../connector/Repeats.ts"
 import { PagingBroken, SourceError } from "../connector/SourceError.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { Checkpoint, OpenScan } from "../land/Checkpoint.ts"
@@ -190,7 +190,7 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
     const first = yield* ask
     const read = (yield* isStrange(first, token)) ? again(first, yield* ask) : first
     const page = from.until === null ? read : upTo(resource, read, from.until)
-    empty = isNews(read) ? 0 : empty + 1
+    empty = isNews(idsOf(read)) ? 0 : empty + 1
     if (page.next !== null) {
       if (empty >= emptyPagesMax) return yield* endless(`/${resource.path}`)
       if (page.next === token || tokens.has(page.next)) {
@@ -218,9 +218,6 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
   }
 })
 
-/** A source that goes on with fresh page tokens and no new records never ends: so many pages in a row are the end. */
-export const emptyPagesMax = 200
-
 const endless = (path: string) =>
   new SourceError({
     reason: new PagingBroken({ detail: `${emptyPagesMax} pages in a row had no new record and named a next page` }),
@@ -229,16 +226,7 @@ const endless = (path: string) =>
 
 const isEmpty = ({ records, rejected }: Page): boolean => records.length === 0 && rejected.length === 0
 
-/** Tells whether a page has records, and not exactly those of an earlier page. */
-const makeNews = () => {
-  const met = new Set<string>()
-  return ({ records, rejected }: Page): boolean => {
-    const size = met.size
-    const ids = [...records, ...rejected].map(({ id }) => id).join(" ")
-    if (ids !== "") met.add(createHash("sha1").update(ids).digest("base64"))
-    return met.size > size
-  }
-}
+const idsOf = ({ records, rejected }: Page) => [...records, ...rejected].map(({ id }) => id)
 
 /** The second answer, with what both of them cost. */
 const again = (first: Page, second: Page): Page => ({
@@ -265,7 +253,7 @@ export const children = Effect.fnUntraced(function* (
     const page: Page = yield* connector.page({ resource, since: null, token, where })
     pages.push(page)
     if (page.next === null) return pages
-    empty = isNews(page) ? 0 : empty + 1
+    empty = isNews(idsOf(page)) ? 0 : empty + 1
     if (empty >= emptyPagesMax) return yield* endless(`/${resource.path}?${where.field}=${where.value}`)
     if (tokens.has(page.next)) {
       return yield* new SourceError({

@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ConnectorShape, PageRequest, RawPage, Where } from "../connector/Connector.ts"
+import { emptyPagesMax, makeNews } from "../connector/Repeats.ts"
 import { PagingBroken, SourceError } from "../connector/SourceError.ts"
 import type { Table } from "../model/Table.ts"
 import * as Compare from "./Compare.ts"
@@ -226,11 +227,17 @@ const verifyWith = Effect.fnUntraced(function* <R>(options: VerifyOptions<R>, co
     visit: (page: RawPage, token: string | null) => Effect.Effect<void, E>
   ): Effect.fn.Return<void, SourceError | E> {
     const tokens = new Set<string>()
+    const isNews = makeNews()
     let token: string | null = null
+    let without = 0
     let page = yield* rawPage(null, where)
     for (;;) {
       const next: string | null = page.next
       if (next === null) return yield* visit(page, token)
+      without = isNews(page.records) ? 0 : without + 1
+      if (without >= emptyPagesMax) {
+        return yield* pagingBroken(resource.path, `${without} pages in a row had no new record and named a next page`)
+      }
       if (tokens.has(next)) return yield* pagingBroken(resource.path, "a page leads back to one already read")
       tokens.add(next)
       const [, following] = yield* Effect.all([visit(page, token), rawPage(next, where)], { concurrency: 2 })

@@ -411,6 +411,24 @@ describe("verify", () => {
       })
     )
 
+    it.effect("ends where the source repeats a page under fresh page tokens", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair(gaugesUpTo(12))
+        const { rawPage } = pair.source.connector
+        let asked = 0
+        const connector: ConnectorShape = {
+          ...pair.source.connector,
+          rawPage: (request) =>
+            (asked += 1) > 1_000
+              ? Effect.die("asked too often")
+              : Effect.map(rawPage({ ...request, token: null }), (page) => ({ ...page, next: `fresh-${asked}` }))
+        }
+        const report = yield* verify(pair, { connector })
+        const text = JSON.stringify(report, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value))
+        assert.match(text, /200 pages in a row had no new record/)
+      })
+    )
+
     it.effect("believes a difference only after a second look", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(12))
