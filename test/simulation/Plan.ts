@@ -256,7 +256,8 @@ const periodsOf = (seed: number, isMixed: boolean, isConfigured: boolean): Reado
       from,
       lag,
       release: isMixed && isOld && !isLast ? old : "current",
-      ignores: isConfigured && ignores && !isLast,
+      // Not beside an older release: which of the two is to rewrite what the other has put elsewhere is not settled.
+      ignores: isConfigured && !isMixed && ignores && !isLast,
       leavesOut: isConfigured && leavesOut && !isLast ? place : null,
       pageSize: isConfigured && pageSize && !isLast ? size : null
     }

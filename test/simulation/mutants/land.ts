@@ -371,7 +371,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: 'resource.ignoredFields.length < 0 ? "none" : ""'
       }
     ],
-    wish: { on: ["G1"], off: ["S4e", "S9", "S15"], overrides: { resources: ["jobs"] } }
+    wish: { on: ["G1"], off: ["G2", "S4e", "S9", "S15"], overrides: { resources: ["jobs"] } }
   },
   {
     name: "older-catalogue-writes",
