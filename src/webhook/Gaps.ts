@@ -501,7 +501,7 @@ export const closeProven = (company: string, companyId: bigint, overlapMs: numbe
             where company_id = $2 and resource = g.resource and lane = 'live'
               and (kind = 'full' and (not g.needs_full or ${showsAbsence}) or kind = 'incremental' and not g.needs_full)
               and status in ('done', 'quarantined') and error_kind is distinct from 'DeletionsNotBelieved'
-              and not resumed and went_back = 0 and began_at >= ${visibleAt("$3")}
+              and not resumed and went_back = 0 and began_at <= tributary.now() and began_at >= ${visibleAt("$3")}
             order by id limit 1) r
         where g.company = $1 and g.closed_at is null and g.ended_at is not null
      )

@@ -186,7 +186,8 @@ export interface Compared {
 
 /**
  * Compares events with the warehouse. A row answers an event when it is newer than the event, or was read after the event
- * had come, or when it is as old as the event says and a completed scan began after that: whoever read it.
+ * had come, or when it is as old as the event says and a completed scan began after that: whoever read it. A read in
+ * the future was made before the warehouse's clock was set back, and answers nothing.
  */
 export const compare = Effect.fnUntraced(function* (
   table: Table,
@@ -209,8 +210,9 @@ export const compare = Effect.fnUntraced(function* (
             (extract(epoch from tributary.now() - t."_observed_at") * 1000)::float8 as observed_ms_ago,
             coalesce(${stamp} >= e.stamp + e.unit * interval '1 second', false) as newer,
             coalesce(${stamp} >= e.stamp, true) as current,
-            coalesce(t."_observed_at" > i.due_at, false) as read_since,
-            coalesce(greatest(c.cursor_at, c.full_scan_at) > i.due_at, false) as covered
+            coalesce(t."_observed_at" > i.due_at and t."_observed_at" <= tributary.now(), false) as read_since,
+            coalesce(greatest(c.cursor_at, c.full_scan_at) > i.due_at
+                     and greatest(c.cursor_at, c.full_scan_at) <= tributary.now(), false) as covered
        from jsonb_to_recordset($2::text::jsonb) as e(id bigint, record bigint, stamp timestamptz, unit float8)
        join tributary.inbox i on i.id = e.id
        left join lateral (

@@ -89,6 +89,7 @@ export const classes = {
   G1: "a configuration that changes between runs and during them",
   G2: "an older release of the program beside a newer one",
   S14: "a source that is restored from a backup, and gives ids of later records again",
+  K3: "a warehouse clock that is set back",
   ...pushClasses
 } as const
 
@@ -114,7 +115,8 @@ export const later: ReadonlySet<FaultClass> = new Set([
   "T1",
   "S14",
   "G1",
-  "G2"
+  "G2",
+  "K3"
 ])
 const laterShare = 0.35
 /** Classes that excuse many records until an operator has acted: on less often than the others. */
@@ -123,7 +125,9 @@ const laterRare: Readonly<Partial<Record<FaultClass, number>>> = { S14: 0.15, G1
 const isOfWebhooks = (name: FaultClass): boolean => /^[WR]\d/.test(name)
 
 /** Not claimed yet; each with what it waits for. Empty when the engine is whole. */
-export const pending: Readonly<Partial<Record<FaultClass, string>>> = {}
+export const pending: Readonly<Partial<Record<FaultClass, string>>> = {
+  K3: "pauses of the shared budget, questions for children and waiting events are compared with times of the earlier clock"
+}
 
 /** Classes that send the engine to full scans, which mend what other bugs lose: on less often than the others. */
 const rare: Readonly<Partial<Record<FaultClass, number>>> = {
@@ -222,6 +226,8 @@ export interface Later {
   readonly restores: number
   /** What processes run as, one after the other; empty where nothing changes. Not with webhooks. */
   readonly periods: ReadonlyArray<Period>
+  /** How the warehouse clock steps: below one half it is ahead and set right, else it is set back and comes right; 0 is not. */
+  readonly clockStep: number
 }
 
 /** A release with its configuration, from a moment on. */
@@ -274,7 +280,8 @@ export const noneLater: Later = {
   fullRate: 0,
   tableLosses: 0,
   restores: 0,
-  periods: []
+  periods: [],
+  clockStep: 0
 }
 
 export interface Wish {
@@ -323,7 +330,7 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
   const ofLater = new Map<FaultClass, number>()
   for (const name of later) {
     const own = chance(seed, `class ${name}`)
-    const isOn = own.chance(laterRare[name] ?? laterShare)
+    const isOn = own.chance(laterRare[name] ?? laterShare) && !(name in pending)
     ofLater.set(name, own.next())
     if (wish.on?.includes(name) === true || isOn) on.add(name)
   }
@@ -428,7 +435,8 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
         ? draw.pick([2_000_000, 20_000_000, overlapDefault])
         : draw.pick([0, 0, 2_000_000, overlapDefault]),
     sweepEvery: has("CH") ? 3_600_000_000 : 0,
-    sharedBudget: draw.chance(0.4),
+    // A pause that the shared budget has written down lasts as long as the step of the clock: known, and not claimed.
+    sharedBudget: draw.chance(0.4) && !(has("K3") && hooks === "off"),
     skews: [0, 1].map(() => (has("K1") ? draw.pick([-1, 1]) * draw.skewed(1_000, 400 * 86_400_000) * 1000 : 0)),
     hooks,
     pushes: "off",
@@ -460,7 +468,8 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
       // An older release would make a lost table anew without a column that the checkers read.
       tableLosses: hooks === "off" && on.has("G2") ? 0 : Math.round(laterRate("T1", 1, 4)),
       restores: hooks === "off" && on.has("S14") ? 1 : 0,
-      periods: periodsOf(seed, hooks === "off" && on.has("G2"), hooks === "off" && on.has("G1"))
+      periods: periodsOf(seed, hooks === "off" && on.has("G2"), hooks === "off" && on.has("G1")),
+      clockStep: hooks === "off" ? laterRate("K3", 0.25, 1) : 0
     },
     ...wish.overrides
   }

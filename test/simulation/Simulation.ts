@@ -26,6 +26,7 @@ import type { Sessions } from "./world/Sessions.ts"
 import { Source } from "./world/Source.ts"
 import { Supervisor } from "./world/Supervisor.ts"
 import { Warehouse } from "./world/Warehouse.ts"
+import { WarehouseClock } from "./world/WarehouseClock.ts"
 import { Writers } from "./world/Writers.ts"
 
 const began = Date.UTC(2026, 10, 21, 3, 0, 0) * 1000
@@ -211,6 +212,8 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
   )
   network.later = { chance: chance(seed, "later network"), rates: drawn.later }
   connections.later = { chance: chance(seed, "later database"), rates: drawn.later }
+  const clock = new WarehouseClock(kernel, drawn, trace, fire)
+  connections.aheadMicros = () => clock.aheadMicros
   const ports = new Ports(kernel, chance(seed, "ports"))
   sender.answered = (answer) =>
     kernel.work(async () => {
@@ -259,9 +262,11 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     if (hooks) sender.begin(source, ports)
     processes.begin()
     losses.begin()
+    clock.begin()
     kernel.at(began + safetyEnds(drawn), null, () => {
       writers.stop()
       losses.stop()
+      clock.heal()
       sender.heal()
       faults.on = false
       network.faults.on = false
@@ -421,6 +426,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       last = await final(await cycle({ full: false }), false)
     } while (cycles < cyclesMax && (!isEqual(last) || last.said.some(({ status }) => status === "failed")))
     judge(last)
+    if (await warehouse.noticedClock()) fire("K3 a run noticed it")
     // Without a position of the source's own, a full scan does not speak for what changed within the overlap.
     if (drawn.on.has("S8")) await pass(drawn.overlap)
     // Some operators look first, others know what has happened.

@@ -51,6 +51,20 @@ export const regressions: ReadonlyArray<Regression> = [
     on: ["T1"],
     later: ["S4m", "S8p", "D6"]
   },
+  {
+    kind: "syncs",
+    seed: 20821064,
+    cause: "a statement of the transaction that held a checkpoint stood in line for the same checkpoint",
+    on: ["K3"],
+    later: ["S8p", "S16", "D5", "T1"]
+  },
+  {
+    kind: "syncs",
+    seed: 30499020,
+    cause: "a pause in the shared budget lasted as long as the step of the clock; not drawn together any more",
+    on: ["K3"],
+    later: ["S8p", "D6"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" }

@@ -168,6 +168,7 @@ const mattering: Readonly<Partial<Record<FaultClass, ReadonlyArray<string>>>> = 
   S14: ["a version went back", "a record of later is gone", "an id was given again", "a full scan told of it"].map(
     (what) => `S14 ${what}`
   ),
+  K3: ["K3 the clock is set right, back", "K3 the clock is set back", "K3 a run noticed it"],
   W1: ["W1 dropped", "W1 all dropped", "W1 swallowed and acknowledged"],
   W5: ["W5 read too early", "W5 shown as it was before"],
   W6: ["both", "swapped", "new only", "old only", "a key of nobody's first"].map((what) => `W6 signed with ${what}`),

@@ -344,6 +344,23 @@ describe("reading one by one, and its queue", () => {
       })
     )
 
+    it.effect("does not answer an event by a read from before the warehouse's clock was set back", () =>
+      Effect.gen(function* () {
+        const { id, sql, accept, take } = yield* makeStand(0)
+        yield* accept(1)
+        const asked = yield* take
+        const answered = (when: string) =>
+          Effect.gen(function* () {
+            yield* sql`delete from erp.salesmen where _company_id = ${id}`
+            yield* sql`insert into erp.salesmen (_company_id, id, _origin, _observed_at)
+                       values (${id}, 1, 'scan', tributary.now() + ${when}::interval)`
+            return (yield* Queue.compare(table, BigInt(id), asked)).get(asked[0]!.id)!.satisfied
+          })
+        assert.strictEqual(yield* answered("0 s"), "the record was read after the event had come")
+        assert.isNull(yield* answered("1 h"))
+      })
+    )
+
     it.effect("finds the resources with something due, the one that has waited longest first", () =>
       Effect.gen(function* () {
         const { sql, name } = yield* makeStand(0)

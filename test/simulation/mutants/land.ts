@@ -299,6 +299,32 @@ export const land: ReadonlyArray<Mutant> = [
     }
   },
   {
+    name: "rows-of-the-future-stay",
+    origin: "warehouse clock set back",
+    story: "the time of the warehouse only grows",
+    changes: [
+      {
+        file: merge,
+        find: 'const later = `(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`',
+        replace: 'const later = `(${began} >= ${kept}."_observed_at")`'
+      }
+    ],
+    wish: { only: ["K3"], on: ["K3"], overrides: { resources: ["areas"], rewriteShare: 0.6 } }
+  },
+  {
+    name: "rows-of-the-future-never-gone",
+    origin: "warehouse clock set back",
+    story: "what was seen after the scan began is there",
+    changes: [
+      {
+        file: merge,
+        find: '(t."_observed_at" < $3::timestamptz or t."_observed_at" > tributary.now()) and not exists',
+        replace: '(t."_observed_at" < $3::timestamptz) and not exists'
+      }
+    ],
+    wish: { only: ["K3", "S11"], on: ["K3", "S11"], overrides: { resources: ["areas"] } }
+  },
+  {
     name: "restored-source-not-accepted",
     origin: "what a person says is not done",
     story: "the newer version wins, always",

@@ -187,7 +187,7 @@ interface Blocked {
  * a row that changes meanwhile the database takes either; here the second is not sent before the first has had it.
  */
 const lineOf = (text: string, values: ReadonlyArray<unknown> | undefined): string | null =>
-  /^\s*(?:select lane, fence\b|insert into tributary\.checkpoints as c\b)/.test(text)
+  /^\s*(?:select lane, fence\b[^]*\bfor update\s*$|insert into tributary\.checkpoints as c\b)/.test(text)
     ? (values ?? []).slice(0, 2).map(String).join(" ")
     : null
 
@@ -203,6 +203,8 @@ export class Connections {
   later: LaterDatabaseFaults | null = null
   /** Processes of a release that does not know what checkpoints belong to. */
   readonly unaware = new Set<Owner>()
+  /** How far the warehouse's clock is ahead. */
+  aheadMicros: () => number = () => 0
   /** Statements that the real database was given. */
   statements = 0
   /** When the server can be reached again, after it went away. */
@@ -352,7 +354,7 @@ export class Connections {
   /** The time by which the database orders reads is virtual too; who waits for a lock reads it after that. */
   private async tellTime(text: string): Promise<void> {
     const isRead = /now\s*\(\s*\)|budget|permits|insert into tributary\./i.test(text)
-    if (isRead || this.blocked.size > 0) await this.sessions.tellTime(this.kernel.now)
+    if (isRead || this.blocked.size > 0) await this.sessions.tellTime(this.kernel.now + this.aheadMicros())
   }
 
   private follow(client: SimulatedClient, text: string): void {

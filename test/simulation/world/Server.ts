@@ -143,7 +143,7 @@ export const openBench = async (
     )
     const tables = dirty.filter(({ has }) => has).map(({ table }) => table)
     if (tables.length > 0) {
-      await monitor.query(`truncate ${tables.join(", ")}`)
+      await monitor.query(`truncate ${tables.join(", ")} cascade`)
       await monitor.query(sequences.map(({ name: sequence }) => `select setval('${sequence}', 1, false)`).join(";"))
     }
     if (++seeds % 100 === 0) {

@@ -178,6 +178,14 @@ export class Warehouse {
     return row!["due"] === null ? null : Number(row!["due"])
   }
 
+  /** Whether a run has said that the clock was set back. */
+  async noticedClock(): Promise<boolean> {
+    const rows = await this.ask(
+      "select 1 from tributary.runs where note like '%clock is % behind%' or error_kind = 'ClockWentBack' limit 1"
+    )
+    return rows.length > 0
+  }
+
   async count(table: string): Promise<number> {
     const known = await this.ask("select to_regclass($1)::text as known", [table])
     if (known[0]?.["known"] === null) return 0

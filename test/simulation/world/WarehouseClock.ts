@@ -1,0 +1,56 @@
+/**
+ * The warehouse's clock, set back (class K3).
+ *
+ * Promise: either the clock is ahead from the beginning and is set right once, or it is set back for a while and comes
+ * right again. A step back is longer than the minute that the product takes for an ordinary correction. After healing the
+ * clock is right; rows and checkpoints may still be stamped in its future. Not with webhooks: an event that comes while
+ * the clock is behind, and still waits when it is right again, is compared with reads of the earlier clock.
+ */
+import { chance } from "../kernel/Chance.ts"
+import type { Kernel } from "../kernel/Kernel.ts"
+import type { Trace } from "../kernel/Trace.ts"
+import { momentOf, type Plan } from "../Plan.ts"
+
+const second = 1_000_000
+
+export class WarehouseClock {
+  private readonly kernel: Kernel
+  private readonly drawn: Plan
+  private readonly trace: Trace
+  private readonly fired: (what: string) => void
+  /** How far the clock is ahead, in microseconds. */
+  aheadMicros = 0
+
+  constructor(kernel: Kernel, drawn: Plan, trace: Trace, fired: (what: string) => void) {
+    this.kernel = kernel
+    this.drawn = drawn
+    this.trace = trace
+    this.fired = fired
+  }
+
+  begin(): void {
+    const { drawn, kernel } = this
+    const draw = chance(drawn.seed, "warehouse clock")
+    const step = draw.skewed(90 * second, 12 * 3600 * second)
+    if (drawn.later.clockStep === 0) return
+    const at = momentOf(drawn, 0.15 + 0.7 * draw.next())
+    if (drawn.later.clockStep < 0.5) {
+      this.set(step, "is ahead")
+      kernel.after(at, null, () => this.set(0, "is set right, back"))
+      return
+    }
+    kernel.after(at, null, () => this.set(-step, "is set back"))
+    kernel.after(at + draw.skewed(second, 40 * second), null, () => this.set(0, "is right again"))
+  }
+
+  heal(): void {
+    if (this.aheadMicros !== 0) this.set(0, "is right again")
+  }
+
+  private set(aheadMicros: number, what: string): void {
+    if (this.aheadMicros === aheadMicros) return
+    this.aheadMicros = aheadMicros
+    this.trace.event(this.kernel.now, "db", `! K3 the clock ${what}: ${aheadMicros / second} s ahead`)
+    this.fired(`K3 the clock ${what}`)
+  }
+}
