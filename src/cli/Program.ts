@@ -45,7 +45,7 @@ const descriptions: Readonly<Record<Name, string>> = {
   status: "Show what the warehouse holds, how fresh it is, and what went wrong last",
   verify: "Compare the warehouse with the source, row by row and value by value; code 0 is equal, 4 is unequal",
   explain: "Tell every version of a record, with the run and the request or event that brought it",
-  budget: "Show how many requests each company may make, and who asked for a pause until when",
+  budget: "Show how many requests each company may make, and until when an answer paused them",
   query: "Ask the warehouse in SQL (the datasets are erp, erp_history and tributary)",
   schema: "Plan and apply the warehouse's tables, columns and views; print rights and dbt sources",
   serve: "Sync by schedule, receive webhook deliveries, push, and show a page about it, until stopped",
