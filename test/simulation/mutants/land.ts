@@ -364,29 +364,6 @@ export const land: ReadonlyArray<Mutant> = [
     wish: { on: ["S14"], off: ["S4e"], overrides: { resources: ["jobs"] } }
   },
   {
-    name: "absence-of-what-is-newer",
-    origin: "a page of a replica that is behind, or of a cache",
-    story: "a full scan shows all there is",
-    changes: [
-      { file: lander, find: "const kept = concurrent + unreached", replace: "const kept = concurrent" },
-      {
-        file: merge,
-        find: 'and t."lastchangedate" > $2::timestamptz and t."lastchangedate" <= tributary.now()`',
-        replace: 'and t."lastchangedate" > $2::timestamptz and false`'
-      }
-    ],
-    wish: {
-      on: ["N9", "S16", "BF", "S9", "Pp"],
-      off: ["S8", "S4e", "S7x"],
-      overrides: {
-        resources: ["jobs"],
-        records: 6,
-        writes: 40,
-        later: { ...noneLater, cacheRate: 0.4, replicaRate: 0.4 }
-      }
-    }
-  },
-  {
     name: "ignored-fields-shape-nothing",
     origin: "a configuration that changes",
     story: "a setting holds from now on",
