@@ -188,6 +188,10 @@ const renews = `$16 > 0 and least(2 * $16, $17) >= ${learnedOverlap("c")}`
 /** However late a row was, no scan begins more than this before its cursor because of it. */
 const overlapMaxMs = 24 * 60 * 60 * 1000
 
+/** Whether a position of the source can be compared with the stamps of its records. */
+const isInstant = (position: string | null): position is string =>
+  position !== null && /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z$/.test(position)
+
 /** Takes a resource over and answers a lander that ends with the scope. */
 export const open = Effect.fn("Lander.open")(function* (
   options: OpenOptions,
@@ -323,7 +327,7 @@ export const open = Effect.fn("Lander.open")(function* (
    * Soft-deletes rows that a completed full scan did not return. The mass-delete guard stops this above
    * `deletionsShareMax`. A row that a push or a read by number landed while the scan ran is kept: it is observed when
    * that began, and its record may have been created after the scan had passed its place. A row that changed after the
-   * position of the scan is kept: the scan does not speak for it. `kept` counts such rows.
+   * position of the scan is kept when that position is behind the cursor: the answer was an old one. `kept` counts both.
    */
   const bury = Effect.fnUntraced(function* (
     scan: OpenScan
@@ -352,11 +356,14 @@ export const open = Effect.fn("Lander.open")(function* (
     if (absent === 0) return nothing
     const { affected: concurrent } = yield* run("keep concurrent rows of", sql.keepConcurrent, [companyId, began])
     const position = scan.syncedThrough
-    const isInstant = position !== null && /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z$/.test(position)
     const { affected: unreached } =
-      sql.keepUnreached === null || !isInstant
+      sql.keepUnreached === null || !isInstant(position)
         ? { affected: 0 }
-        : yield* run("keep rows that the scan does not show of", sql.keepUnreached, [companyId, position])
+        : yield* run("keep rows that the scan does not show of", sql.keepUnreached, [
+            companyId,
+            position,
+            isInstant(checkpoint.cursor) ? checkpoint.cursor : null
+          ])
     const kept = concurrent + unreached
     const gone = absent - kept
     if (gone === 0) return { ...nothing, kept }

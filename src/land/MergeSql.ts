@@ -116,8 +116,9 @@ export interface MergeSql {
    * their place. Parameters: company, scan began. */
   readonly keepConcurrent: string
   /** Takes rows out of those that seem gone whose own stamp is later than what the scan shows: a page was answered by a
-   * cache, or by a replica that is behind. Stamps in the future count for nothing. Null without stamps. Parameters:
-   * company, position of the scan. */
+   * cache, or by a replica that is behind. It applies only to a scan that is behind the cursor of its checkpoint: a source
+   * whose position follows its newest record would otherwise keep a removed row for ever. Stamps in the future count for
+   * nothing. Null without stamps. Parameters: company, position of the scan, cursor of the checkpoint or null. */
   readonly keepUnreached: string | null
   /** Parameters: company. */
   readonly countLive: string
@@ -237,7 +238,8 @@ export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql
     keepUnreached:
       isStamped(table) && authority === "newer"
         ? `delete from ${goneRows} g using ${table.current} t where t."_company_id" = $1 and t."id" = g.id ` +
-          `and t."lastchangedate" > $2::timestamptz and t."lastchangedate" <= tributary.now()`
+          `and t."lastchangedate" > $2::timestamptz and t."lastchangedate" <= tributary.now() ` +
+          `and ($3::timestamptz is null or $2::timestamptz < $3::timestamptz)`
         : null,
     findGoneAmong:
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
