@@ -160,10 +160,12 @@ begin
   release_count := coalesce(budget.releases, 0);
   if budget.fingerprint is not null then
     now_at := tributary.now();
-    -- A clock that was set back would make the pause longer.
-    if budget.held_until > now_at + interval '24 hours' then
-      budget.held_until := now_at + interval '24 hours';
-      update tributary.budgets b set held_until = budget.held_until where b.fingerprint = token_fingerprint;
+    -- A clock that was set back would make the pause longer by its step.
+    if budget.held_until > now_at + least(interval '24 hours', budget.held_until - budget.held_at) then
+      budget.held_until := now_at + least(interval '24 hours', budget.held_until - budget.held_at);
+      budget.held_at := now_at;
+      update tributary.budgets b set held_until = budget.held_until, held_at = now_at
+        where b.fingerprint = token_fingerprint;
     end if;
     probing := budget.cut_holds > 0 and coalesce(budget.held_until <= now_at, true)
       and want_urgent + want_live + want_backfill > 0;

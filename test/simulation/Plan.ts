@@ -126,7 +126,7 @@ const isOfWebhooks = (name: FaultClass): boolean => /^[WR]\d/.test(name)
 
 /** Not claimed yet; each with what it waits for. Empty when the engine is whole. */
 export const pending: Readonly<Partial<Record<FaultClass, string>>> = {
-  K3: "pauses of the shared budget, questions for children and waiting events are compared with times of the earlier clock"
+  K3: "waiting events are compared with times of the earlier clock; a run whose session ends beside a step has hung (seed 61000045)"
 }
 
 /** Classes that send the engine to full scans, which mend what other bugs lose: on less often than the others. */
@@ -435,8 +435,7 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
         ? draw.pick([2_000_000, 20_000_000, overlapDefault])
         : draw.pick([0, 0, 2_000_000, overlapDefault]),
     sweepEvery: has("CH") ? 3_600_000_000 : 0,
-    // A pause that the shared budget has written down lasts as long as the step of the clock: known, and not claimed.
-    sharedBudget: draw.chance(0.4) && !(has("K3") && hooks === "off"),
+    sharedBudget: draw.chance(0.4),
     skews: [0, 1].map(() => (has("K1") ? draw.pick([-1, 1]) * draw.skewed(1_000, 400 * 86_400_000) * 1000 : 0)),
     hooks,
     pushes: "off",

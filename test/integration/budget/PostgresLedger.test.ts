@@ -187,6 +187,21 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
         assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 0)
         yield* set(now - 7_200_000 + 61_000)
         assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
+        // A pause of five minutes stays one of five minutes.
+        const pause = {
+          statedMs: 300_000,
+          limited: false,
+          origin: "source",
+          status: 503,
+          request: "GET /jobs"
+        } as const
+        yield* ledger.hold(pause)
+        yield* set(now - 14_400_000)
+        assert.strictEqual((yield* ledger.lease(ask)).heldMs, 300_000)
+        yield* set(now - 14_400_000 + 200_000)
+        assert.strictEqual((yield* ledger.lease(ask)).heldMs, 100_000)
+        yield* set(now - 14_400_000 + 300_001)
+        assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
       }).pipe(Effect.scoped)
     )
   })

@@ -63,7 +63,7 @@ const fingerprint = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.unsafe(
     `select (select count(*)::int from erp.orders) as orders, (select count(*)::int from pg_class) as relations,
-            (select count(*)::int from pg_largeobject_metadata) as objects, (select count(*)::int from pg_roles) as roles`
+            (select count(*)::int from pg_largeobject_metadata) as objects`
   )
 })
 
