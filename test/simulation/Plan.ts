@@ -90,6 +90,7 @@ export const classes = {
   G2: "an older release of the program beside a newer one",
   S14: "a source that is restored from a backup, and gives ids of later records again",
   K3: "a warehouse clock that is set back",
+  T2: "a warehouse that is restored from an older copy: the rows, the control plane, or both",
   ...pushClasses
 } as const
 
@@ -116,11 +117,12 @@ export const later: ReadonlySet<FaultClass> = new Set([
   "S14",
   "G1",
   "G2",
-  "K3"
+  "K3",
+  "T2"
 ])
 const laterShare = 0.35
 /** Classes that excuse many records until an operator has acted: on less often than the others. */
-const laterRare: Readonly<Partial<Record<FaultClass, number>>> = { S14: 0.15, G1: 0.2, G2: 0.2 }
+const laterRare: Readonly<Partial<Record<FaultClass, number>>> = { S14: 0.15, G1: 0.2, G2: 0.2, T2: 0.15 }
 
 const isOfWebhooks = (name: FaultClass): boolean => /^[WR]\d/.test(name)
 
@@ -222,6 +224,8 @@ export interface Later {
   readonly fullRate: number
   /** How often a table, or a part of its rows, is lost. */
   readonly tableLosses: number
+  /** How often the warehouse is restored from a copy; not with webhooks, whose accepted events the copy lacks. */
+  readonly warehouseRestores: number
   /** How often the source is restored from a backup; not with webhooks, as {@link Later.backs}. */
   readonly restores: number
   /** What processes run as, one after the other; empty where nothing changes. Not with webhooks. */
@@ -279,6 +283,7 @@ export const noneLater: Later = {
   endRate: 0,
   fullRate: 0,
   tableLosses: 0,
+  warehouseRestores: 0,
   restores: 0,
   periods: [],
   clockStep: 0
@@ -466,6 +471,8 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
       fullRate: laterRate("D6", 0.002, 0.015),
       // An older release would make a lost table anew without a column that the checkers read.
       tableLosses: hooks === "off" && on.has("G2") ? 0 : Math.round(laterRate("T1", 1, 4)),
+      // An older release neither notices a restore nor writes a column that the copy has.
+      warehouseRestores: hooks === "off" && !on.has("G2") ? Math.round(laterRate("T2", 1, 3)) : 0,
       restores: hooks === "off" && on.has("S14") ? 1 : 0,
       periods: periodsOf(seed, hooks === "off" && on.has("G2"), hooks === "off" && on.has("G1")),
       clockStep: hooks === "off" ? laterRate("K3", 0.25, 1) : 0

@@ -20,6 +20,7 @@ import type { Machine, Wish as CycleWish } from "./world/Engine.ts"
 import type { Command } from "./world/Service.ts"
 import { Losses } from "./world/Losses.ts"
 import { Network } from "./world/Network.ts"
+import { Restores } from "./world/Restores.ts"
 import { Ports } from "./world/Ports.ts"
 import { Sender } from "./world/Sender.ts"
 import type { Sessions } from "./world/Sessions.ts"
@@ -126,6 +127,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
   )
   sender.writeSilently = (company, path) => writers.writeSilently(company, serviceV2.resources.get(path)!)
   const losses = new Losses(kernel, bench.monitor, drawn, subjects, trace, fire)
+  const restores = new Restores(kernel, bench.monitor, drawn, losses, trace, fire)
   const { overBound, excused } = writers
   let isRestoreAccepted = false
   const setting: Setting = {
@@ -262,10 +264,12 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     if (hooks) sender.begin(source, ports)
     processes.begin()
     losses.begin()
+    restores.begin()
     clock.begin()
     kernel.at(began + safetyEnds(drawn), null, () => {
       writers.stop()
       losses.stop()
+      restores.stop()
       clock.heal()
       sender.heal()
       faults.on = false

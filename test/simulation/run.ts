@@ -163,6 +163,13 @@ const mattering: Readonly<Partial<Record<FaultClass, ReadonlyArray<string>>>> = 
     "T1 in the middle of a run",
     "T1 read again"
   ],
+  T2: [
+    ...["rows and control plane", "rows", "control plane"].map((what) => `T2 ${what} restored`),
+    "T2 rows went back",
+    "T2 in the middle of a run",
+    "T2 ids of runs are given again",
+    "T2 read again"
+  ],
   G1: ["G1 a configuration changed during a run", "G1 an ignored field changed"],
   G2: ["G2 an older release was refused", "G2 an older release wrote after a newer one"],
   S14: ["a version went back", "a record of later is gone", "an id was given again", "a full scan told of it"].map(

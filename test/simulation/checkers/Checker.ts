@@ -195,26 +195,34 @@ export interface Checker {
   readonly drained?: (given: Drained) => string | null
 }
 
-/** The latest loss of a table: dropped, truncated or made anew. */
+/** The latest loss of a table: dropped, truncated or made anew; or the warehouse was restored. */
 export interface Loss {
   readonly at: number
   /** How many losses of the table there were, with this one. */
   readonly count: number
-  /** The latest run in the ledger at the loss. */
+  /** How many of them took rows: a restore of the control plane alone takes none. */
+  readonly ofRows: number
+  /** Whether a loss took rows and left their history: a restore takes both back to one moment. */
+  readonly isTorn: boolean
+  /** The latest run in the ledger at the loss; after a restore of the ledger, the latest that is left. */
   readonly lastRun: bigint
   /** Whether a run that began, or landed, after the loss has ended with success: then every row must be back. */
   readonly isMended: boolean
 }
 
-/** What was lost in the warehouse (class T1). */
+/** What was lost in the warehouse (class T1), or restored (T2). */
 export interface LossLedger {
   /** Null where the table was never lost. */
   readonly latest: (company: number, resource: string) => Loss | null
   /** Rows that a person has deleted, by {@link keyOf}: only a full scan is expected to find that. */
   readonly deletedByHand: ReadonlySet<string>
+  /** How often the ledger of runs and the checkpoints were restored. */
+  readonly ledgers: number
+  /** The latest run that was in the ledger before it was restored: ids up to it may be given twice. */
+  readonly lastRunBefore: bigint
 }
 
-export const noLosses: LossLedger = { latest: () => null, deletedByHand: new Set() }
+export const noLosses: LossLedger = { latest: () => null, deletedByHand: new Set(), ledgers: 0, lastRunBefore: 0n }
 
 export interface Setting {
   readonly source: Source

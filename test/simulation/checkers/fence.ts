@@ -4,7 +4,7 @@ import { type CheckerOf } from "./Checker.ts"
 /** As the ledger tells of a run that was found without a process. */
 const vanished = "it ended without a word"
 
-export const fence: CheckerOf = ({ plan }) => {
+export const fence: CheckerOf = ({ plan, losses }) => {
   // The locks of a process are on a session of their own: it may end while a run waits for the source and goes on later.
   const losesLocks = (["D8", "C3", "D1", "D2", "D5"] as const).some((name) => plan.on.has(name))
   const gone = new Set<string>()
@@ -12,11 +12,17 @@ export const fence: CheckerOf = ({ plan }) => {
   const highest = new Map<string, bigint>()
   /** The run that took a lane over last, as far as was known before: of the highest fence, and of these the newest. */
   const newest = new Map<string, { readonly id: bigint; readonly fence: bigint }>()
+  let { ledgers } = losses
   return {
     name: "fence",
     holds:
       "I6: no run lands after a later one has taken the resource over; the fence never goes back; a run is called abandoned only when a later one has taken over, by itself when it was stopped, or when nobody goes on with it",
     landed: ({ subject: { company, resource, marks }, runs }) => {
+      // Fences and ids of runs begin again where a restored control plane was; from there they only grow.
+      if (losses.ledgers !== ledgers) {
+        ledgers = losses.ledgers
+        for (const known of [gone, seen, highest, newest]) known.clear()
+      }
       for (const mark of marks) {
         const lane = `${company}/${resource.path}/${mark.lane}`
         // What was known before this moment: whoever waited for the row may have raised the fence right after it.

@@ -25,7 +25,7 @@ export const forward: CheckerOf = ({ source, canonical, losses }) => {
       const history = source.history(company, resource.path)
       // What was landed before a loss is forgotten with it; among the rows landed since, nothing goes back.
       const table = `${company}/${resource.path}/`
-      const count = losses.latest(company, resource.path)?.count ?? 0
+      const count = losses.latest(company, resource.path)?.ofRows ?? 0
       if (count !== (lost.get(table) ?? 0)) {
         lost.set(table, count)
         for (const key of reached.keys()) if (key.startsWith(table)) reached.delete(key)

@@ -27,7 +27,7 @@ export const history: CheckerOf = ({ source, canonical, losses, plan }) => ({
         const current = rows.get(id)
         // A loss takes the current version of each row along, and tombstones for good. The numbers go on from what the
         // history still has; times, kinds and the source's order are compared where nothing was lost.
-        const isLost = losses.latest(company, resource.path) !== null || losses.deletedByHand.has(key)
+        const isLost = losses.latest(company, resource.path)?.isTorn === true || losses.deletedByHand.has(key)
         if (current === undefined) {
           if (isLost) continue
           return `${key} has a history and no row`

@@ -1,15 +1,21 @@
 /** I12: whoever dies after a landing has not worked in vain: what was landed is where the next one goes on. */
 import { type CheckerOf } from "./Checker.ts"
 
-export const progress: CheckerOf = () => {
+export const progress: CheckerOf = ({ losses }) => {
   const pages = new Map<string, number>()
   const completed = new Map<string, string>()
   const reasons = new Map<string, string | null>()
+  let { ledgers } = losses
   return {
     name: "progress",
     holds:
       "I12: a landing that does not complete its scan leaves the scan open, so that crash after crash it comes to its end; one that is not believed moves no position",
     landed: ({ subject: { company, resource, marks }, runs }) => {
+      // A restored control plane holds earlier positions, and gives ids of runs again.
+      if (losses.ledgers !== ledgers) {
+        ledgers = losses.ledgers
+        for (const known of [pages, completed, reasons]) known.clear()
+      }
       for (const mark of marks) {
         const lane = `${company}/${resource.path}/${mark.lane}`
         const before = completed.get(lane)

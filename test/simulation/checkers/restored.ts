@@ -5,6 +5,8 @@ import { differences } from "./equal.ts"
 export const restored: CheckerOf = (setting) => {
   /** By table, the stamps of its live rows. */
   const stamps = new Map<string, ReadonlyMap<string, string>>()
+  /** Losses of each table's rows that were seen: a restore of the warehouse brings earlier rows back. */
+  const lost = new Map<string, number>()
   return {
     name: "restored",
     holds:
@@ -13,7 +15,9 @@ export const restored: CheckerOf = (setting) => {
       const place = resource.fields.findIndex(({ name }) => name === "lastchangedate")
       if (place < 0 || setting.isRestoreAccepted()) return null
       const table = `${company}/${resource.path}`
-      const before = stamps.get(table)
+      const losses = setting.losses.latest(company, resource.path)?.ofRows ?? 0
+      const before = losses === (lost.get(table) ?? 0) ? stamps.get(table) : undefined
+      lost.set(table, losses)
       const now = new Map<string, string>()
       stamps.set(table, now)
       for (const { id, deleted, value } of rows.values()) {

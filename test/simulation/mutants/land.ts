@@ -2,6 +2,7 @@
 import { noneLater } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
+const identity = "src/land/Identity.ts"
 const lander = "src/land/Lander.ts"
 const merge = "src/land/MergeSql.ts"
 const turn = "src/land/Turn.ts"
@@ -296,6 +297,59 @@ export const land: ReadonlyArray<Mutant> = [
       only: ["T1"],
       on: ["T1"],
       overrides: { pageSize: 2, batchRecordsMax: 2, records: 24, later: { ...noneLater, tableLosses: 6 } }
+    }
+  },
+  {
+    name: "refilled-table-is-the-same",
+    origin: "warehouse restored",
+    story: "a table that was made anew has another oid, and that is all there is to see",
+    changes: [
+      {
+        file: identity,
+        find: ", 'file=' || pg_relation_filenode(to_regclass(${parameter})))",
+        replace: ")"
+      }
+    ],
+    wish: {
+      only: ["T2"],
+      on: ["T2"],
+      overrides: { resources: ["worktypes"], later: { ...noneLater, warehouseRestores: 3 } }
+    }
+  },
+  {
+    name: "restored-control-plane-is-believed",
+    origin: "warehouse restored",
+    story: "an earlier checkpoint only reads more than it must",
+    changes: [
+      {
+        file: identity,
+        find: "'checkpoints=' || 'tributary.checkpoints'::regclass::oid",
+        replace: "'checkpoints=' || 0"
+      }
+    ],
+    wish: { only: ["T2", "CH"], on: ["T2", "CH"], overrides: { later: { ...noneLater, warehouseRestores: 3 } } }
+  },
+  {
+    name: "scan-goes-on-after-a-restore",
+    origin: "warehouse restored",
+    story: "the next full scan begins where the last one was",
+    changes: [
+      {
+        file: turn,
+        find: "full_wanted = case when lane = 'live' then $6 else full_wanted end,\n         scan_run_id = null, scan_kind = null, scan_since = null, scan_until = null, scan_token = null, scan_pages = null,\n         scan_synced_through = null, scan_began_at = null, updated_at",
+        replace: "full_wanted = case when lane = 'live' then $6 else full_wanted end,\n         updated_at"
+      }
+    ],
+    wish: {
+      only: ["T2", "C1", "C8"],
+      on: ["T2", "C1", "C8"],
+      overrides: {
+        resources: ["worktypes"],
+        pageSize: 2,
+        batchRecordsMax: 2,
+        records: 24,
+        later: { ...noneLater, warehouseRestores: 3 }
+      }
     }
   },
   {

@@ -1,5 +1,5 @@
 /**
- * Tables of the warehouse that are lost (class T1).
+ * Tables of the warehouse that are lost (class T1), and the ledger of these and of restores (T2, Restores.ts).
  *
  * Promise: each loss is one real statement of a person beside the pipeline, at a moment when no open landing holds the
  * table. The simulation knows what was lost and which runs stood in the ledger then. A loss is mended when a run that
@@ -19,8 +19,8 @@ interface Subject {
 }
 
 interface TableLoss extends Loss {
-  /** Rows that the company had in the table. */
-  readonly rows: number
+  /** The class, where rows have to come back. */
+  readonly countedAs: "T1" | "T2" | null
   /** The latest run in the ledger, and how many pages each open run had landed. */
   readonly lastRun: bigint
   readonly pages: ReadonlyMap<string, number>
@@ -30,9 +30,16 @@ interface TableLoss extends Loss {
 const kinds = ["dropped", "truncated", "recreated", "rows deleted"] as const
 
 /** Virtual time between two tries to lock a table that a landing holds. */
-const againMicros = 7_000
-const lockNotAvailable = "55P03"
-const undefinedTable = "42P01"
+export const againMicros = 7_000
+export const lockNotAvailable = "55P03"
+export const undefinedTable = "42P01"
+
+/** A run of the ledger, as it stands after a loss. */
+interface KnownRun {
+  readonly company: string
+  readonly id: string
+  readonly pages: number
+}
 
 export class Losses implements LossLedger {
   private readonly kernel: Kernel
@@ -47,8 +54,8 @@ export class Losses implements LossLedger {
   private readonly armed: Array<() => void> = []
   private stopped = false
   readonly deletedByHand = new Set<string>()
-  /** Losses so far, whether mended or not. */
-  total = 0
+  ledgers = 0
+  lastRunBefore = 0n
   /** A table was lost. */
   struck: (company: number, path: string) => void = () => {}
 
@@ -79,10 +86,15 @@ export class Losses implements LossLedger {
       const isDuringRun = chance.chance(0.6)
       const delay = chance.skewed(100, 200_000)
       kernel.after(momentOf(drawn, 0.1 + 0.85 * chance.next()), null, () => {
-        if (isDuringRun) this.armed.push(() => kernel.after(delay, null, strike))
+        if (isDuringRun) this.arm(() => kernel.after(delay, null, strike))
         else strike()
       })
     }
+  }
+
+  /** The next time that a process reads or writes. */
+  arm(strike: () => void): void {
+    this.armed.push(strike)
   }
 
   /** A process reads or writes: a loss that waits for this comes now. */
@@ -113,7 +125,7 @@ export class Losses implements LossLedger {
     )
     if (mending === undefined) return
     loss.isMended = true
-    if (loss.rows > 0) this.fired("T1 read again")
+    if (loss.countedAs !== null) this.fired(`${loss.countedAs} read again`)
     this.trace.event(this.kernel.now, "", `run ${mending.id} of ${company}/${path} says that the loss is mended`)
   }
 
@@ -160,18 +172,12 @@ export class Losses implements LossLedger {
     path: string,
     kind: (typeof kinds)[number],
     gone: ReadonlyArray<{ readonly company: string; readonly id: string }>,
-    runs: ReadonlyArray<{
-      readonly company: string
-      readonly id: string
-      readonly pages: number
-      readonly status: string
-    }>
+    runs: ReadonlyArray<KnownRun & { readonly status: string }>
   ): void {
     this.trace.event(this.kernel.now, "db", `! T1 ${path} ${kind}: ${gone.length} rows`)
     this.fired(gone.length > 0 ? `T1 ${kind}` : `T1 ${kind}, and it was empty`)
     if (gone.length > 0 && runs.some(({ status, pages }) => status === "running" && pages > 0))
       this.fired("T1 in the middle of a run")
-    this.total += 1
     for (const { company, resource } of this.subjects) {
       if (resource.path !== path) continue
       const own = gone.filter((row) => Number(row.company) === company)
@@ -179,16 +185,52 @@ export class Losses implements LossLedger {
         for (const { id } of own) this.deletedByHand.add(keyOf(company, path, id))
         continue
       }
-      const ofIt = runs.filter((run) => Number(run.company) === company)
-      this.losses.set(`${company} ${path}`, {
-        at: this.kernel.now,
-        count: (this.losses.get(`${company} ${path}`)?.count ?? 0) + 1,
-        rows: own.length,
-        lastRun: BigInt(ofIt.at(-1)?.id ?? 0),
-        pages: new Map(ofIt.map(({ id, pages }) => [id, pages])),
-        isMended: false
-      })
+      this.lose(company, path, runs, { countedAs: own.length > 0 ? "T1" : null, hasRows: true, isTorn: true })
       this.struck(company, path)
     }
+  }
+
+  /** What a restore has put back (T2): rows, the control plane, or both. `runs` are those of the restored ledger. */
+  restored({
+    hasRows,
+    isOtherRows,
+    lastRun,
+    runs
+  }: {
+    readonly hasRows: boolean
+    readonly isOtherRows: boolean
+    /** The latest run before, where the ledger was restored. */
+    readonly lastRun: bigint | null
+    readonly runs: ReadonlyArray<KnownRun & { readonly path: string }>
+  }): void {
+    if (lastRun !== null) {
+      this.ledgers += 1
+      if (lastRun > this.lastRunBefore) this.lastRunBefore = lastRun
+    }
+    for (const { company, resource } of this.subjects) {
+      const own = runs.filter(({ path }) => path === resource.path)
+      this.lose(company, resource.path, own, { countedAs: isOtherRows ? "T2" : null, hasRows, isTorn: false })
+      if (hasRows) this.struck(company, resource.path)
+    }
+  }
+
+  private lose(
+    company: number,
+    path: string,
+    runs: ReadonlyArray<KnownRun>,
+    { countedAs, hasRows, isTorn }: Pick<TableLoss, "countedAs" | "isTorn"> & { readonly hasRows: boolean }
+  ): void {
+    const ofIt = runs.filter((run) => Number(run.company) === company)
+    const before = this.losses.get(`${company} ${path}`)
+    this.losses.set(`${company} ${path}`, {
+      at: this.kernel.now,
+      count: (before?.count ?? 0) + 1,
+      ofRows: (before?.ofRows ?? 0) + (hasRows ? 1 : 0),
+      isTorn: isTorn || before?.isTorn === true,
+      countedAs,
+      lastRun: BigInt(ofIt.at(-1)?.id ?? 0),
+      pages: new Map(ofIt.map(({ id, pages }) => [id, pages])),
+      isMended: false
+    })
   }
 }

@@ -1,0 +1,200 @@
+/**
+ * Datasets of the warehouse that are restored from an older copy (class T2).
+ *
+ * Promise: the copy is of one moment, and it is put back in one transaction when no landing is open. Tables of the rows
+ * are made anew or emptied and filled, each with its history. Of `tributary`, the tables of the sync go back with their
+ * sequences, so that ids of runs are given again; the checkpoints are made anew, as pg_restore does. The request budget
+ * stays: a budget of before would let the same minute's requests through twice. Which runs stood in the ledger after the
+ * restore goes into {@link Losses}, and from the first success after it the checkers demand every row.
+ */
+import type { Client } from "pg"
+import { type Chance, chance } from "../kernel/Chance.ts"
+import type { Kernel } from "../kernel/Kernel.ts"
+import type { Trace } from "../kernel/Trace.ts"
+import { momentOf, type Plan } from "../Plan.ts"
+import { againMicros, type Losses, lockNotAvailable, undefinedTable } from "./Losses.ts"
+
+const scopes = ["rows and control plane", "rows", "control plane"] as const
+type Scope = (typeof scopes)[number]
+
+/** The tables that a sync writes, but for the request budget. */
+const controlTables = [
+  "checkpoints",
+  "runs",
+  "scan_seen",
+  "quarantine",
+  "rereads",
+  "names",
+  "unknown_fields",
+  "learnt_fields",
+  "field_findings",
+  "companies",
+  "sources"
+].map((name) => `tributary.${name}`)
+
+/** A table that was dropped is back when the next sync has made it. */
+const againMicrosMax = 250_000
+
+const sequencesSql =
+  "select format('%I.%I', schemaname, sequencename) as name, last_value::text as value from pg_sequences where schemaname = 'tributary' order by 1"
+
+export class Restores {
+  private readonly kernel: Kernel
+  private readonly chance: Chance
+  private readonly client: Client
+  private readonly drawn: Plan
+  private readonly losses: Losses
+  private readonly trace: Trace
+  private readonly fired: (what: string) => void
+  private readonly rowTables: ReadonlyArray<string>
+  private stopped = false
+
+  constructor(
+    kernel: Kernel,
+    client: Client,
+    drawn: Plan,
+    losses: Losses,
+    trace: Trace,
+    fired: (what: string) => void
+  ) {
+    this.kernel = kernel
+    this.chance = chance(drawn.seed, "warehouse restores")
+    this.client = client
+    this.drawn = drawn
+    this.losses = losses
+    this.trace = trace
+    this.fired = fired
+    this.rowTables = drawn.resources.flatMap((path) => [`erp."${path}"`, `erp_history."${path}__superseded"`])
+  }
+
+  begin(): void {
+    const { chance, drawn, kernel } = this
+    if (drawn.later.warehouseRestores === 0) return
+    // A copy of an earlier seed is none of this one.
+    kernel.work(() => this.client.query("drop schema if exists backup cascade").then(() => {}))
+    // One after the other: a copy is put back before the next one is made.
+    const share = 0.95 / drawn.later.warehouseRestores
+    for (let place = 0; place < drawn.later.warehouseRestores; place++) {
+      const scope = chance.pick(scopes)
+      const isRefilled = chance.chance(0.4)
+      const isDuringRun = chance.chance(0.6)
+      const delay = chance.skewed(100, 200_000)
+      const copied = 0.03 + share * (place + 0.6 * chance.next())
+      const restored = 0.03 + share * (place + 0.7 + 0.3 * chance.next())
+      kernel.after(momentOf(drawn, copied), null, () => this.copy(scope))
+      const restore = () => this.restore(scope, isRefilled)
+      kernel.after(momentOf(drawn, restored), null, () => {
+        if (isDuringRun) this.losses.arm(() => kernel.after(delay, null, restore))
+        else restore()
+      })
+    }
+  }
+
+  stop(): void {
+    this.stopped = true
+  }
+
+  private tablesOf(scope: Scope): ReadonlyArray<string> {
+    return [...(scope === "control plane" ? [] : this.rowTables), ...(scope === "rows" ? [] : controlTables)]
+  }
+
+  /** Runs the statements in one transaction, or tries again later while a landing or an earlier loss is in the way. */
+  private whenFree(body: () => Promise<void>, tables: ReadonlyArray<string>, mode: string, again = againMicros): void {
+    this.kernel.work(async () => {
+      if (this.stopped) return
+      await this.client.query("begin")
+      try {
+        await this.client.query(`lock table ${tables.join(", ")} in ${mode} mode nowait`)
+        await body()
+        await this.client.query("commit")
+      } catch (error) {
+        await this.client.query("rollback")
+        const { code } = error as { readonly code?: string }
+        if (code !== lockNotAvailable && code !== undefinedTable) throw error
+        this.kernel.after(again, null, () => this.whenFree(body, tables, mode, Math.min(2 * again, againMicrosMax)))
+      }
+    })
+  }
+
+  private copy(scope: Scope): void {
+    const tables = this.tablesOf(scope)
+    const body = async () => {
+      const { client } = this
+      await client.query("drop schema if exists backup cascade; create schema backup")
+      for (const [place, table] of tables.entries())
+        await client.query(`create table backup."${place}" as table ${table}`)
+      await client.query(`create table backup.sequences as ${sequencesSql}`)
+      this.trace.event(this.kernel.now, "db", `T2 ${scope}: a copy is made`)
+    }
+    this.whenFree(body, tables, "access share")
+  }
+
+  private restore(scope: Scope, isRefilled: boolean): void {
+    const tables = this.tablesOf(scope)
+    const body = async () => {
+      const { client } = this
+      const ask = async (text: string) => (await client.query<{ answer: string | null }>(text)).rows[0]!.answer
+      // The copy still waits for its moment.
+      if ((await ask("select to_regclass('backup.sequences')::text as answer")) === null) return
+      const measure = `(select coalesce(sum("_version"), 0) || ' ' || count(*) from `
+      const isOther = async (table: string, place: number) =>
+        (await ask(
+          `select case when ${measure}${table}) = ${measure}backup."${place}") then null else 'other' end as answer`
+        )) !== null
+      let isOtherRows = false
+      if (scope !== "control plane")
+        for (const [place, table] of this.rowTables.entries()) isOtherRows ||= await isOther(table, place)
+      const lastRun = BigInt((await ask("select coalesce(max(id), 0)::text as answer from tributary.runs"))!)
+      const openRuns = (await ask(
+        "select count(*) as answer from tributary.runs where status = 'running' and pages > 0"
+      ))!
+      for (const [place, table] of tables.entries()) {
+        if (
+          table === "tributary.checkpoints" ||
+          (scope !== "control plane" && place < this.rowTables.length && !isRefilled)
+        ) {
+          const [schema, name] = table.split(".") as [string, string]
+          await client.query(
+            `create table public.${name} (like ${table} including all); drop table ${table} cascade; alter table public.${name} set schema ${schema}`
+          )
+        } else await client.query(`truncate ${table}`)
+        const { rows } = await client.query<{ name: string }>(
+          `select quote_ident(attname) as name from pg_attribute where attrelid = 'backup."${place}"'::regclass and attnum > 0`
+        )
+        const columns = rows.map(({ name }) => name).join(", ")
+        await client.query(
+          `insert into ${table} (${columns}) overriding system value select ${columns} from backup."${place}"`
+        )
+      }
+      if (scope !== "rows")
+        await client.query(
+          "select setval(name::regclass, coalesce(value::bigint, 1), value is not null) from backup.sequences"
+        )
+      await client.query("drop schema backup cascade")
+      const { rows: runs } = await client.query<{
+        company: string
+        path: string
+        id: string
+        pages: number
+      }>(
+        "select company_id::text as company, resource as path, id::text, pages::int from tributary.runs order by runs.id"
+      )
+      this.trace.event(
+        this.kernel.now,
+        "db",
+        `! T2 ${scope} restored, ${isRefilled ? "refilled" : "made anew"}${isOtherRows ? ", with other rows" : ""}; the last run was ${lastRun}, and is ${runs.at(-1)?.id ?? 0}`
+      )
+      this.fired(`T2 ${scope} restored`)
+      if (isOtherRows) this.fired("T2 rows went back")
+      if (Number(openRuns) > 0) this.fired("T2 in the middle of a run")
+      if (BigInt(runs.at(-1)?.id ?? 0) < lastRun) this.fired("T2 ids of runs are given again")
+      this.losses.restored({
+        hasRows: scope !== "control plane",
+        isOtherRows,
+        lastRun: scope === "rows" ? null : lastRun,
+        runs
+      })
+    }
+    this.whenFree(body, [...new Set([...tables, "tributary.runs", "tributary.checkpoints"])], "access exclusive")
+  }
+}
