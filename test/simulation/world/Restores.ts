@@ -35,6 +35,9 @@ const controlTables = [
 /** A table that was dropped is back when the next sync has made it. */
 const againMicrosMax = 250_000
 
+/** The schema of a copy. */
+const backupOf = (place: number): string => `backup_${place}`
+
 const sequencesSql =
   "select format('%I.%I', schemaname, sequencename) as name, last_value::text as value from pg_sequences where schemaname = 'tributary' order by 1"
 
@@ -71,7 +74,10 @@ export class Restores {
     const { chance, drawn, kernel } = this
     if (drawn.later.warehouseRestores === 0) return
     // A copy of an earlier seed is none of this one.
-    kernel.work(() => this.client.query("drop schema if exists backup cascade").then(() => {}))
+    kernel.work(async () => {
+      for (let place = 0; place < drawn.later.warehouseRestores; place++)
+        await this.client.query(`drop schema if exists ${backupOf(place)} cascade`)
+    })
     // One after the other: a copy is put back before the next one is made.
     const share = 0.95 / drawn.later.warehouseRestores
     for (let place = 0; place < drawn.later.warehouseRestores; place++) {
@@ -81,8 +87,8 @@ export class Restores {
       const delay = chance.skewed(100, 200_000)
       const copied = 0.03 + share * (place + 0.6 * chance.next())
       const restored = 0.03 + share * (place + 0.7 + 0.3 * chance.next())
-      kernel.after(momentOf(drawn, copied), null, () => this.copy(scope))
-      const restore = () => this.restore(scope, isRefilled)
+      kernel.after(momentOf(drawn, copied), null, () => this.copy(place, scope))
+      const restore = () => this.restore(place, scope, isRefilled)
       kernel.after(momentOf(drawn, restored), null, () => {
         if (isDuringRun) this.losses.arm(() => kernel.after(delay, null, restore))
         else restore()
@@ -116,42 +122,44 @@ export class Restores {
     })
   }
 
-  private copy(scope: Scope): void {
+  private copy(place: number, scope: Scope): void {
+    const backup = backupOf(place)
     const tables = this.tablesOf(scope)
     const body = async () => {
       const { client } = this
-      await client.query("drop schema if exists backup cascade; create schema backup")
-      for (const [place, table] of tables.entries())
-        await client.query(`create table backup."${place}" as table ${table}`)
-      await client.query(`create table backup.sequences as ${sequencesSql}`)
+      await client.query(`create schema ${backup}`)
+      for (const [index, table] of tables.entries())
+        await client.query(`create table ${backup}."${index}" as table ${table}`)
+      await client.query(`create table ${backup}.sequences as ${sequencesSql}`)
       this.trace.event(this.kernel.now, "db", `T2 ${scope}: a copy is made`)
     }
     this.whenFree(body, tables, "access share")
   }
 
-  private restore(scope: Scope, isRefilled: boolean): void {
+  private restore(place: number, scope: Scope, isRefilled: boolean): void {
+    const backup = backupOf(place)
     const tables = this.tablesOf(scope)
     const body = async () => {
       const { client } = this
       const ask = async (text: string) => (await client.query<{ answer: string | null }>(text)).rows[0]!.answer
       // The copy still waits for its moment.
-      if ((await ask("select to_regclass('backup.sequences')::text as answer")) === null) return
+      if ((await ask(`select to_regclass('${backup}.sequences')::text as answer`)) === null) return
       const measure = `(select coalesce(sum("_version"), 0) || ' ' || count(*) from `
-      const isOther = async (table: string, place: number) =>
+      const isOther = async (table: string, index: number) =>
         (await ask(
-          `select case when ${measure}${table}) = ${measure}backup."${place}") then null else 'other' end as answer`
+          `select case when ${measure}${table}) = ${measure}${backup}."${index}") then null else 'other' end as answer`
         )) !== null
       let isOtherRows = false
       if (scope !== "control plane")
-        for (const [place, table] of this.rowTables.entries()) isOtherRows ||= await isOther(table, place)
+        for (const [index, table] of this.rowTables.entries()) isOtherRows ||= await isOther(table, index)
       const lastRun = BigInt((await ask("select coalesce(max(id), 0)::text as answer from tributary.runs"))!)
       const openRuns = (await ask(
         "select count(*) as answer from tributary.runs where status = 'running' and pages > 0"
       ))!
-      for (const [place, table] of tables.entries()) {
+      for (const [index, table] of tables.entries()) {
         if (
           table === "tributary.checkpoints" ||
-          (scope !== "control plane" && place < this.rowTables.length && !isRefilled)
+          (scope !== "control plane" && index < this.rowTables.length && !isRefilled)
         ) {
           const [schema, name] = table.split(".") as [string, string]
           await client.query(
@@ -159,18 +167,18 @@ export class Restores {
           )
         } else await client.query(`truncate ${table}`)
         const { rows } = await client.query<{ name: string }>(
-          `select quote_ident(attname) as name from pg_attribute where attrelid = 'backup."${place}"'::regclass and attnum > 0`
+          `select quote_ident(attname) as name from pg_attribute where attrelid = '${backup}."${index}"'::regclass and attnum > 0`
         )
         const columns = rows.map(({ name }) => name).join(", ")
         await client.query(
-          `insert into ${table} (${columns}) overriding system value select ${columns} from backup."${place}"`
+          `insert into ${table} (${columns}) overriding system value select ${columns} from ${backup}."${index}"`
         )
       }
       if (scope !== "rows")
         await client.query(
-          "select setval(name::regclass, coalesce(value::bigint, 1), value is not null) from backup.sequences"
+          `select setval(name::regclass, coalesce(value::bigint, 1), value is not null) from ${backup}.sequences`
         )
-      await client.query("drop schema backup cascade")
+      await client.query(`drop schema ${backup} cascade`)
       const { rows: runs } = await client.query<{
         company: string
         path: string
