@@ -125,7 +125,11 @@ export const toItsEnd = Effect.fnUntraced(function* (
     return ended
   })
   const ended = yield* Effect.onInterrupt(working, () =>
-    Effect.suspend(() => (state.runId === null ? Effect.void : RunLedger.abandon(state.runId)))
+    Effect.suspend(() =>
+      state.runId === null
+        ? Effect.void
+        : RunLedger.abandon(state.runId, { companyId, resource: table.resource.path, lane: "records" })
+    )
   )
   yield* (yield* Progress).ended(ended)
   return ended

@@ -12,8 +12,14 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as LaneLock from "../model/LaneLock.ts"
 import type { Outcome } from "./Outcome.ts"
 
+type RunOwner = Pick<Outcome, "companyId" | "resource" | "lane">
+
 /** The kind of a run that nobody goes on with, and that nobody has ended. What itself it says later is believed. */
 const vanished = "Vanished"
+
+/** Whose run it is: a restored control plane gives ids again, and another run may have the number by now. */
+const isOwn = (sql: SqlClient.SqlClient, runId: bigint, { companyId, resource, lane }: RunOwner) =>
+  sql`id = ${runId} and company_id = ${companyId} and resource = ${resource} and lane = ${lane}`
 
 /** Writes how a run ended. Best effort: a database that is gone is told by the outcome itself. */
 export const close = Effect.fnUntraced(function* (
@@ -36,21 +42,21 @@ export const close = Effect.fnUntraced(function* (
            note = ${outcome.notes.length === 0 ? null : outcome.notes.join("; ")},
            remedy = ${outcome.failure?.remedy ?? null},
            requests = requests + ${inVain}, retries = retries + ${Math.max(0, inVain - 1)}
-     where id = ${runId} and (status = 'running' or error_kind = ${vanished})`.pipe(Effect.ignore)
+     where ${isOwn(sql, runId, outcome)} and (status = 'running' or error_kind = ${vanished})`.pipe(Effect.ignore)
 })
 
 /** Whoever is told to stop waits no longer than this for the database. */
 const farewellMaxMs = 2_000
 
 /** Says that a run was stopped before its end. What it landed stays, and the next run goes on from there. */
-export const abandon = (runId: bigint): Effect.Effect<void, never, SqlClient.SqlClient> =>
+export const abandon = (runId: bigint, owner: RunOwner): Effect.Effect<void, never, SqlClient.SqlClient> =>
   Effect.flatMap(
     SqlClient.SqlClient,
     (sql) => sql`
       update tributary.runs
          set status = 'abandoned', ended_at = tributary.now(), error_kind = 'Stopped',
              error = 'stopped: the process was told to end', remedy = 'nothing is lost: the next run goes on from here'
-       where id = ${runId} and status = 'running'`
+       where ${isOwn(sql, runId, owner)} and status = 'running'`
   ).pipe(Effect.interruptible, Effect.timeoutOption(farewellMaxMs), Effect.ignore)
 
 /**

@@ -391,7 +391,15 @@ export const syncResource = Effect.fn("syncResource")(function* (
     return ended
   })
   const ended = yield* Effect.onInterrupt(toItsEnd, () =>
-    Effect.suspend(() => (state.runId === null ? Effect.void : RunLedger.abandon(state.runId)))
+    Effect.suspend(() =>
+      state.runId === null
+        ? Effect.void
+        : RunLedger.abandon(state.runId, {
+            companyId: options.companyId,
+            resource: resource.path,
+            lane: options.backfill === undefined ? "live" : "backfill"
+          })
+    )
   )
   yield* progress.ended(ended)
   yield* Effect.annotateCurrentSpan(attributesOf(ended))

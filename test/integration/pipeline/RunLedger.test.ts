@@ -105,6 +105,27 @@ describe("a run whose process is gone", () => {
           yield* after.vanish
         })
       )
+
+      it.effect("is not ended by a run of another resource, company or lane that had its id before a restore", () =>
+        Effect.gen(function* () {
+          const companyId = 4n
+          const run = yield* begin(companyId, "live")
+          const ended: Outcome = { ...done(companyId, run.runId), lane: "live" }
+          const strangers: ReadonlyArray<Outcome> = [
+            { ...ended, resource: "another" },
+            { ...ended, companyId: 5n },
+            { ...ended, lane: "records" }
+          ]
+          for (const stranger of strangers) {
+            yield* RunLedger.close(run.runId, stranger)
+            yield* RunLedger.abandon(run.runId, stranger)
+            assert.deepStrictEqual((yield* told(companyId)).get(run.runId), ["running", null, false])
+          }
+          yield* RunLedger.abandon(run.runId, ended)
+          assert.deepStrictEqual((yield* told(companyId)).get(run.runId), ["abandoned", "Stopped", true])
+          yield* run.vanish
+        })
+      )
     }
   )
 })
