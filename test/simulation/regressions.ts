@@ -65,6 +65,11 @@ export const regressions: ReadonlyArray<Regression> = [
     on: ["K3"],
     later: ["S8p", "D6"]
   },
+  {
+    kind: "syncs",
+    seed: 90000176,
+    cause: "an earlier page of a list without a position, read again with a smaller page size, showed an older record"
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" }

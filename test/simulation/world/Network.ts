@@ -313,10 +313,9 @@ export class Network {
     const before = this.given.get(key)
     this.given.set(key, sent)
     const isStale = rates.replicaRate + rates.cacheRate > 0 && before !== undefined
-    // A list without a position is struck where all of its records come by this one address: what it shows is then never
-    // older than what was landed. Else it cannot be told from a list that shows removals.
-    const isAlone = resource.parent === null && rates.periods.every(({ pageSize }) => pageSize === null)
-    const isTold = resource.modifiedSince || isAlone
+    // Only lists with a position: without one, a removal or a smaller page moves a record to another address, and an
+    // earlier answer of the first address would then show it older than it was landed.
+    const isTold = resource.modifiedSince
     if (isStale && chance.chance(isFirst ? rates.cacheRate : rates.replicaRate) && isTold) {
       const isOther = decoder.decode(before.body) !== decoder.decode(sent.body)
       tell(`${isFirst ? "N9 an answer" : "S16 a page"} of before${isOther ? ", and it was another" : ""}`)
