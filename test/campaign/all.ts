@@ -9,8 +9,8 @@
  *
  * A slice never asks less of a seed or a kill than the full campaign does: it only runs fewer of them. Its time is
  * bounded: real processes come first, then seeds and planted bugs for as long as there is time. A campaign that does not
- * end within its time has failed. Exit code 1 when one of them fails; the others are run all the same. The last line
- * counts the campaigns.
+ * end within its time has failed. Exit code 1 when one of them fails; the others are run all the same, and the last lines
+ * of those that failed are shown again at the end. The last line counts the campaigns.
  */
 import { execFileSync, spawn } from "node:child_process"
 import { parseArgs } from "node:util"
@@ -30,6 +30,8 @@ const sliceFrom = 10_000_000
 const mutantParts = 4
 /** Usual time from the begin of the last seed to the end of its campaign: the seed, its repetition, the server's stop. */
 const lastSeedSeconds = 30
+/** Lines of a failed campaign that are shown again at the end. */
+const shownAgain = 40
 /** What is ended gets so long to stop its servers. */
 const termSeconds = 15
 
@@ -55,7 +57,13 @@ interface Part {
 
 /** In the order in which a slice runs them. */
 const parts: ReadonlyArray<Part> = [
-  { name: "regressions", program: "simulate", full: ["--regressions"], slice: ["--regressions"], share: 4 },
+  {
+    name: "regressions",
+    program: "simulate",
+    full: ["--regressions"],
+    slice: ["--regressions"],
+    share: 4
+  },
   {
     name: "kills",
     program: "kills",
@@ -137,7 +145,10 @@ if (unknown !== undefined) {
   process.exit(2)
 }
 
-type End = "passed" | "FAILED" | "TIMED OUT"
+interface End {
+  readonly verdict: "passed" | "FAILED" | "TIMED OUT"
+  readonly lastLines: string
+}
 
 let stop = () => {}
 for (const signal of ["SIGINT", "SIGTERM"] as const)
@@ -149,7 +160,17 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
 const run = (file: string, given: ReadonlyArray<string>, limitSeconds: number | null) =>
   new Promise<End>((resolve) => {
     // In a group of its own: the processes that it has started end with it.
-    const child = spawn(process.execPath, [file, ...given], { stdio: "inherit", detached: limitSeconds !== null })
+    const child = spawn(process.execPath, [file, ...given], {
+      stdio: ["inherit", "pipe", "pipe"],
+      detached: limitSeconds !== null
+    })
+    let lastLines = ""
+    const show = (stream: NodeJS.WriteStream) => (chunk: Buffer) => {
+      stream.write(chunk)
+      lastLines = `${lastLines}${chunk.toString()}`.split("\n").slice(-shownAgain).join("\n")
+    }
+    child.stdout.on("data", show(process.stdout))
+    child.stderr.on("data", show(process.stderr))
     let isLate = false
     const killGroup = () => {
       try {
@@ -173,16 +194,24 @@ const run = (file: string, given: ReadonlyArray<string>, limitSeconds: number | 
       for (const timer of timers) clearTimeout(timer)
       stop = () => {}
       if (isLate) killGroup()
-      resolve(isLate ? "TIMED OUT" : code === 0 ? "passed" : "FAILED")
+      resolve({ verdict: isLate ? "TIMED OUT" : code === 0 ? "passed" : "FAILED", lastLines })
     }
     child.on("error", () => done(null))
-    child.on("exit", done)
+    // A process that it has left behind may hold the pipes open: they get a second after its end.
+    child.on("exit", (code) => {
+      const ended = setTimeout(() => done(code), 1000)
+      child.once("close", () => {
+        clearTimeout(ended)
+        done(code)
+      })
+    })
   })
 
 const endsAt = minutes * 60
 const seconds = () => performance.now() / 1000
 
 const told: Array<string> = []
+const failures: Array<string> = []
 const counts = { passed: 0, failed: 0 }
 const chosen = parts.filter(({ name, slice }) => names.includes(name) && (!values.slice || slice !== null))
 for (const [place, { name, program, full, slice, share, atLeast }] of chosen.entries()) {
@@ -202,11 +231,12 @@ for (const [place, { name, program, full, slice, share, atLeast }] of chosen.ent
   }
   const file = programs[program]
   process.stdout.write(`\n== ${name}: node ${file} ${given.join(" ")}\n`)
-  const end = await run(file, given, limitSeconds)
-  counts[end === "passed" ? "passed" : "failed"] += 1
-  told.push(`${name.padEnd(18)} ${end.padEnd(9)} ${(seconds() - startedAt).toFixed(0).padStart(6)} s`)
+  const { verdict, lastLines } = await run(file, given, limitSeconds)
+  counts[verdict === "passed" ? "passed" : "failed"] += 1
+  told.push(`${name.padEnd(18)} ${verdict.padEnd(9)} ${(seconds() - startedAt).toFixed(0).padStart(6)} s`)
+  if (verdict !== "passed") failures.push(`== the last lines of ${name}\n${lastLines}`)
 }
-process.stdout.write(`\n${told.join("\n")}\n`)
+process.stdout.write(`\n${[...failures, told.join("\n")].join("\n\n")}\n`)
 if (values.slice)
   process.stdout.write(`drawn from commit ${commit}; again: npm run campaign -- --slice --from ${commit}\n`)
 process.stdout.write(`\n${counts.passed} passed, ${counts.failed} failed\n`)
