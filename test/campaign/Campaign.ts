@@ -300,19 +300,34 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
       readonly says: string
       readonly versions: string
     }
-    const traces = async (company: number, runs: ReadonlyArray<string> | null): Promise<ReadonlyArray<Trace>> => {
+    const traces = (company: number, runs: ReadonlyArray<string>): Promise<ReadonlyArray<Trace>> => {
       const versions = resources
         .map((path) => `select _run_id from erp_history."${path}" where _company_id = ${company}`)
         .join(" union all ")
       return ask<Trace>(
         `select id::text, resource, concat_ws(' ', pages, records, inserted, updated, deleted, quarantined) as says,
                 (select count(*) from (${versions}) v where v._run_id = r.id)::text as versions
-           from tributary.runs r
-          where company_id = ${company} and lane = 'live'
-            and ${runs === null ? "status = 'running'" : "id = any($1::bigint[])"} order by id`,
-        runs === null ? [] : [runs]
+           from tributary.runs r where id = any($1::bigint[]) order by id`,
+        [runs]
       )
     }
+    const idsOf = (rows: ReadonlyArray<{ readonly id: string }>) => rows.map(({ id }) => id)
+    const running = async (company: number) =>
+      idsOf(
+        await ask<{ id: string }>(
+          `select id::text from tributary.runs where company_id = $1 and lane = 'live' and status = 'running'`,
+          [company]
+        )
+      )
+    /** Of these runs those whose resource another run has taken over; a process may go on with the others. */
+    const takenOver = async (runs: ReadonlyArray<string>) =>
+      idsOf(
+        await ask<{ id: string }>(
+          `select r.id::text from tributary.runs r join tributary.checkpoints c using (company_id, resource, lane)
+            where r.id = any($1::bigint[]) and r.fence < c.fence`,
+          [runs]
+        )
+      )
 
     const zombie = async (track: Track): Promise<boolean> => {
       const { company, chance: drawn } = track
@@ -334,24 +349,22 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
       /** The zombie stands still: somebody else takes its place, and then it goes on. */
       const takeOver = async ({ child, done }: CommandRun, watched: Watched) => {
         await freeze(child.pid!)
+        const runs = await running(company)
         if (way === "fence") {
-          const fenced = await ask<{ resource: string }>(
+          await ask(
             `update tributary.checkpoints c set fence = c.fence + 1 from (
                select resource from tributary.checkpoints where company_id = $1 and lane = 'live'
                 and resource in (select resource from tributary.runs where company_id = $1 and lane = 'live' and status = 'running')
                 for update skip locked) free
-              where c.company_id = $1 and c.lane = 'live' and c.resource = free.resource returning c.resource`,
+              where c.company_id = $1 and c.lane = 'live' and c.resource = free.resource`,
             [company]
           )
-          const names = new Set(fenced.map(({ resource }) => resource))
-          before = (await traces(company, null)).filter(({ resource }) => names.has(resource))
         } else {
           await ask(
             `select pg_terminate_backend(pid, 5000) from pg_stat_activity
               where client_port = any($1::int[]) and pid <> pg_backend_pid()`,
             [watched.databasePorts()]
           )
-          before = await traces(company, null)
           if (way === "taken over") {
             const second = await stand.start(args, direct).done
             if (second.code !== 0) verdict = `the one that took over ended with ${shown(second)}`
@@ -365,6 +378,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
             await Promise.race([held.promise, other.attempt])
           }
         }
+        before = await traces(company, await takenOver(runs))
       }
       const strike = (command: CommandRun, watched: Watched) =>
         takeOver(command, watched).finally(() => command.child.kill("SIGCONT"))
@@ -380,10 +394,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
       if (verdict !== null) problem(`company ${company}, zombie (${way}): ${verdict}`)
       if (ended.code !== 0 && ended.code !== 5)
         problem(`company ${company}, zombie (${way}) ended with ${shown(ended)}`)
-      const after = await traces(
-        company,
-        before.map(({ id }) => id)
-      )
+      const after = await traces(company, idsOf(before))
       if (JSON.stringify(after) !== JSON.stringify(before)) {
         problem(
           `company ${company}: a zombie (${way}) wrote after it was taken over: before ${JSON.stringify(before)}, after ${JSON.stringify(after)}`
