@@ -188,6 +188,13 @@ const renews = `$16 > 0 and least(2 * $16, $17) >= ${learnedOverlap("c")}`
 /** However late a row was, no scan begins more than this before its cursor because of it. */
 const overlapMaxMs = 24 * 60 * 60 * 1000
 
+/**
+ * Whether a full scan has not met a record of the quarantine. A time in the future was written before the warehouse's
+ * clock was set back. No time is compared where the run of the scan wrote the entry: the clock may go back by less than
+ * a minute while the run reads. Parameters: scan began ($3), run ($4).
+ */
+const isUnmet = "(run_id <> $4 and (last_seen_at < $3 or last_seen_at > tributary.now()))"
+
 /** Whether a position of the source can be compared with the stamps of its records. */
 const isInstant = (position: string | null): position is string =>
   position !== null && /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z$/.test(position)
@@ -347,8 +354,8 @@ export const open = Effect.fn("Lander.open")(function* (
     const { rows: unreadable } = yield* run(
       "look for unreadable records of",
       `select 1 from tributary.quarantine where company_id = $1 and resource = $2
-         and resolved_at is null and record_id is null and last_seen_at >= $3 limit 1`,
-      [companyId, resource, began]
+         and resolved_at is null and record_id is null and not ${isUnmet} limit 1`,
+      [companyId, resource, began, runId]
     )
     if (unreadable.length > 0) return nothing
     yield* run("prepare the burial of", `${planForAll}; ${sql.createGone}; ${sql.emptyGone}`)
@@ -454,8 +461,8 @@ export const open = Effect.fn("Lander.open")(function* (
       yield* run(
         "release what the scan did not meet of the quarantine of",
         `update tributary.quarantine set resolved_at = tributary.now()
-          where company_id = $1 and resource = $2 and resolved_at is null and last_seen_at < $3`,
-        [companyId, resource, instantText(scan.beganAt)]
+          where company_id = $1 and resource = $2 and resolved_at is null and ${isUnmet}`,
+        [companyId, resource, instantText(scan.beganAt), runId]
       )
     }
     yield* forgetSeen

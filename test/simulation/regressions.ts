@@ -70,6 +70,13 @@ export const regressions: ReadonlyArray<Regression> = [
     seed: 90000176,
     cause: "an earlier page of a list without a position, read again with a smaller page size, showed an older record"
   },
+  {
+    kind: "syncs",
+    seed: 90000548,
+    cause: "a full scan kept in quarantine what was set aside in the future of a clock that was set back",
+    on: ["S14", "K3"],
+    later: ["S8p", "S18", "N9", "D5", "T1"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" }

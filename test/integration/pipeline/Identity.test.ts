@@ -5,7 +5,7 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { SourceDescription } from "../../../src/connector/Connector.ts"
+import type { Rejected, SourceDescription } from "../../../src/connector/Connector.ts"
 import { type Datasets, tableOf } from "../../../src/model/Table.ts"
 import { readRecords } from "../../../src/pipeline/ReadRecords.ts"
 import { sync } from "../../../src/pipeline/Sync.ts"
@@ -18,6 +18,7 @@ const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toIS
 /** A source in memory: a list of what changed at or after the cursor, or of everything. */
 const makeSource = (companyId: bigint) => {
   const rows = new Map<number, { readonly name: string; readonly second: number }>()
+  const rejected: Array<Rejected> = []
   let second = 0
   const put = (id: number, name: string) => rows.set(id, { name, second: (second += 1_000) })
   const source = scripted(companyId, ({ since }) => ({
@@ -26,10 +27,11 @@ const makeSource = (companyId: bigint) => {
       .map(([id, row]) =>
         record(things, { id: String(id), name: row.name, lastchangedate: at(row.second) }, { customFields: "{}" })
       ),
+    rejected,
     syncedThrough: at((second += 1_000)),
     next: null
   }))
-  return { rows, put, source }
+  return { rows, rejected, put, source }
 }
 
 let companies = 0n
@@ -47,7 +49,7 @@ const erp: Datasets = { current: "erp", history: "erp_history" }
 /** A company with ten records that has been synced once. */
 const synced = Effect.fnUntraced(function* (first: Options = {}) {
   const companyId = (companies += 1n)
-  const { rows, put, source } = makeSource(companyId)
+  const { rows, rejected, put, source } = makeSource(companyId)
   for (let id = 1; id <= 10; id += 1) put(id, `thing ${id}`)
   const connectorOf = (options: Options) => ({
     ...source.connector,
@@ -80,11 +82,17 @@ const synced = Effect.fnUntraced(function* (first: Options = {}) {
     return outcome!
   })
   yield* checked(first)
-  return { companyId, rows, put, source, run, checked, connectorOf, assertEqual }
+  return { companyId, rows, rejected, put, source, run, checked, connectorOf, assertEqual }
 })
 
 const execute = <Row extends object>(statement: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(statement))
+
+/** Lets the warehouse's clock tell this, with quotes doubled. */
+const nowIs = (expression: string) =>
+  execute(
+    `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select ${expression}'`
+  )
 
 const copyOf = (table: string, copy: string) => execute(`create table ${copy} as select * from ${table}`)
 
@@ -360,10 +368,6 @@ describe("a checkpoint", () => {
       Effect.gen(function* () {
         const { companyId, rows, put, run, checked } = yield* synced()
         const later = yield* synced()
-        const nowIs = (expression: string) =>
-          execute(
-            `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select ${expression}'`
-          )
         yield* Effect.gen(function* () {
           yield* nowIs("clock_timestamp() - interval ''1 hour''")
           // Another content under the same stamp, so that the time of the reads decides.
@@ -386,13 +390,45 @@ describe("a checkpoint", () => {
       })
     )
 
+    it.effect("after a clock was set back, a full scan resolves the quarantine of records that it does not meet", () =>
+      Effect.gen(function* () {
+        const { companyId, rows, rejected, run, checked } = yield* synced()
+        const open = execute<{ id: string | null }>(
+          `select record_id as id from tributary.quarantine where company_id = ${companyId} and resolved_at is null order by 1`
+        )
+        rejected.push({ id: "11", field: "name", reason: "does not fit", bytes: '{"id":11}' })
+        rejected.push({ id: null, field: "id", reason: "has no number", bytes: "{}" })
+        yield* nowIs("clock_timestamp() + interval ''1 hour''")
+        yield* run({ full: true }).pipe(Effect.ensuring(Effect.orDie(nowIs("clock_timestamp()"))))
+        assert.deepStrictEqual(yield* open, [{ id: "11" }, { id: null }])
+        rejected.length = 0
+        rows.delete(4)
+        assert.strictEqual((yield* checked({ full: true })).totals.deleted, 1)
+        assert.deepStrictEqual(yield* open, [])
+      })
+    )
+
+    it.effect("a clock that goes back by less than a minute during a run resolves no quarantine of that run", () =>
+      Effect.gen(function* () {
+        const { companyId, rows, rejected, run } = yield* synced()
+        rejected.push({ id: null, field: "id", reason: "has no number", bytes: "{}" })
+        rows.delete(4)
+        const [{ now }] = (yield* execute<{ now: string }>("select now()::text as now")) as [{ now: string }]
+        // Each look at the clock tells an earlier time than the one before.
+        yield* nowIs(`timestamptz ''${now}'' - (clock_timestamp() - timestamptz ''${now}'')`)
+        const report = yield* run({ full: true }).pipe(Effect.ensuring(Effect.orDie(nowIs("clock_timestamp()"))))
+        const [outcome] = report.companies[0]!.outcomes
+        assert.deepStrictEqual([outcome!.status, outcome!.totals.deleted], ["quarantined", 0])
+        const open = yield* execute(
+          `select 1 from tributary.quarantine where company_id = ${companyId} and resolved_at is null`
+        )
+        assert.lengthOf(open, 1)
+      })
+    )
+
     it.effect("a clock that is set back while a run reads makes it begin again", () =>
       Effect.gen(function* () {
         const { rows, source, connectorOf, assertEqual } = yield* synced()
-        const nowIs = (expression: string) =>
-          execute(
-            `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select ${expression}'`
-          )
         const sql = yield* SqlClient.SqlClient
         rows.set(3, { ...rows.get(3)!, name: "changed" })
         const { page } = source.connector

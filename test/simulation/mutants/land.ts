@@ -379,6 +379,15 @@ export const land: ReadonlyArray<Mutant> = [
     wish: { only: ["K3", "S11"], on: ["K3", "S11"], overrides: { resources: ["areas"] } }
   },
   {
+    name: "quarantine-of-the-future-stays",
+    origin: "warehouse clock set back",
+    story: "a full scan has not met what was last seen before it began",
+    changes: [
+      { file: lander, find: "(last_seen_at < $3 or last_seen_at > tributary.now())", replace: "last_seen_at < $3" }
+    ],
+    wish: { only: ["K3", "S13", "S14"], on: ["K3", "S13", "S14"], overrides: { resources: ["areas"] } }
+  },
+  {
     name: "restored-source-not-accepted",
     origin: "what a person says is not done",
     story: "the newer version wins, always",
