@@ -77,6 +77,12 @@ export const regressions: ReadonlyArray<Regression> = [
     on: ["S14", "K3"],
     later: ["S8p", "S18", "N9", "D5", "T1"]
   },
+  {
+    kind: "syncs",
+    seed: 90000355,
+    cause: "the database's virtual time was not set before a pause of the budget was reported",
+    later: ["S18", "N9", "T2"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" }

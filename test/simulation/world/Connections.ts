@@ -351,9 +351,12 @@ export class Connections {
     return later.rates.fullRate > 0 && later.chance.chance(later.rates.fullRate) ? later.chance.pick(shortages) : null
   }
 
-  /** The time by which the database orders reads is virtual too; who waits for a lock reads it after that. */
+  /**
+   * The database's clock is virtual. It is set before a statement that calls a function of `tributary` or inserts a row,
+   * since functions and defaults read it. It is also set while another statement waits for a lock.
+   */
   private async tellTime(text: string): Promise<void> {
-    const isRead = /now\s*\(\s*\)|budget|permits|insert into tributary\./i.test(text)
+    const isRead = /\btributary\.\w+\s*\(|insert into tributary\./i.test(text)
     if (isRead || this.blocked.size > 0) await this.sessions.tellTime(this.kernel.now + this.aheadMicros())
   }
 
