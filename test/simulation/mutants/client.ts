@@ -18,6 +18,11 @@ export const client: ReadonlyArray<Mutant> = [
         file: exchange,
         find: "waitMs = statedMs === null || statedMs === 0 ? yield* backoffMs(unstatedWaitMs, limited) : statedMs",
         replace: "waitMs = yield* backoffMs(unstatedWaitMs, limited)"
+      },
+      {
+        file: exchange,
+        find: "if (isForAll) yield* hold(Math.max(waitMs, outcome.statedMs ?? 0))",
+        replace: "if (isForAll) yield* hold(waitMs)"
       }
     ],
     wish: { on: ["S2"] }
