@@ -48,10 +48,16 @@ export type Authority = "newer" | "source"
 
 const isStamped = (table: Table): boolean => table.resource.field.has("lastchangedate")
 
+/**
+ * Whether a read that began then is not older than the one that brought the row. A row that seems to come from the future
+ * was read before the warehouse's clock was set back: any read is later.
+ */
+const isLater = (kept: string, began: string): string =>
+  `(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`
+
 /** Whether the version sent wins over the one kept. `began` is when the read that brought it began. */
 const wins = (table: Table, authority: Authority, kept: string, sent: string, began: string): string => {
-  // A row that seems to come from the future was read before the warehouse's clock was set back: any read is later.
-  const later = `(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`
+  const later = isLater(kept, began)
   if (authority === "source" || !isStamped(table)) return later
   const [keptAt, sentAt] = [`${kept}."lastchangedate"`, `${sent}."lastchangedate"`]
   // A row that was found gone and is met again exists: only the time of the reads decides.
@@ -212,7 +218,7 @@ export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql
     wentBack:
       isStamped(table) && authority === "newer"
         ? `select count(*)::int as records from ${matched(table)} where t."_deleted_at" is null and s."lastchangedate" < t."lastchangedate" ` +
-          `and s."_began" >= t."_observed_at"`
+          `and ${isLater("t", 's."_began"')}`
         : null,
     countUnstamped: isStamped(table)
       ? `select count(*)::int as rows from ${table.current} where "_company_id" = $1 and "_deleted_at" is null and "lastchangedate" is null`

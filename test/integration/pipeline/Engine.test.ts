@@ -320,6 +320,19 @@ describe("the engine", () => {
       })
     )
 
+    it.effect("an older version is reported for a row that was read before the clock was set back, too", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages(page(at(30), thing(1, "new", 25))))
+        yield* run(source, companyId)
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`update erp.things set _observed_at = tributary.now() + interval '1 hour' where _company_id = ${companyId}`
+        source.script = pages(page(at(31), thing(1, "restored", 5)))
+        const outcome = yield* run(source, companyId, { full: true })
+        assert.deepStrictEqual([outcome.status, outcome.totals.wentBack], ["quarantined", 1])
+      })
+    )
+
     it.effect("takes the time of the answer less the overlap where synced_through is missing", () =>
       Effect.gen(function* () {
         const companyId = company()

@@ -153,8 +153,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: 'const later = `(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`',
-        replace: 'const later = `(${began} is not null or ${kept}."_observed_at" is null)`'
+        find: '`(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`',
+        replace: '`(${began} is not null or ${kept}."_observed_at" is null)`'
       },
       {
         file: merge,
@@ -184,8 +184,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: 'const later = `(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`',
-        replace: 'const later = `(${began} >= ${kept}."_observed_at" or ${kept}."_deleted_at" is not null)`'
+        find: '`(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`',
+        replace: '`(${began} >= ${kept}."_observed_at" or ${kept}."_deleted_at" is not null)`'
       }
     ],
     wish: {
@@ -359,8 +359,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: 'const later = `(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`',
-        replace: 'const later = `(${began} >= ${kept}."_observed_at")`'
+        find: '`(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`',
+        replace: '`(${began} >= ${kept}."_observed_at")`'
       }
     ],
     wish: { only: ["K3"], on: ["K3"], overrides: { resources: ["areas"], rewriteShare: 0.6 } }
