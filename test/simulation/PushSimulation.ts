@@ -219,7 +219,7 @@ export const simulatePushes = async (
       trace.event(kernel.now, "people", `insert ${operation} of ${resource} ${externalid ?? recordId}`)
       fire("U21 inserted by SQL")
       if (operation !== "create") fire(`U19 ${operation}`)
-      await bench.sessions.tellTime(kernel.now)
+      bench.sessions.tellTime(kernel.now)
       await bench.monitor.query(
         operation === "create"
           ? "insert into tributary.outbox (company, resource, record) values ($1, $2, $3) on conflict do nothing"

@@ -287,7 +287,8 @@ export class Connections {
         const code = fault === "lost after" ? null : (fault ?? shortage)
         const statement = code === null ? text : failing(code)
         if (code !== null) this.fire(client, shortage === null ? `D4 ${code}` : `D6 ${code}`)
-        await this.tellTime(statement)
+        // Functions, defaults and triggers read it, also those of a statement that waited for a lock.
+        this.sessions.tellTime(this.kernel.now + this.aheadMicros())
         const work =
           copy !== null && statement === text
             ? new Promise<unknown>((done, failed) => copy((error) => (error === null ? done(null) : failed(error))))
@@ -349,15 +350,6 @@ export class Connections {
     const { later, faults } = this
     if (later === null || !faults.on || isCommit(text) || /^\s*rollback/i.test(text)) return null
     return later.rates.fullRate > 0 && later.chance.chance(later.rates.fullRate) ? later.chance.pick(shortages) : null
-  }
-
-  /**
-   * The database's clock is virtual. It is set before a statement that calls a function of `tributary` or inserts a row,
-   * since functions and defaults read it. It is also set while another statement waits for a lock.
-   */
-  private async tellTime(text: string): Promise<void> {
-    const isRead = /\btributary\.\w+\s*\(|insert into tributary\./i.test(text)
-    if (isRead || this.blocked.size > 0) await this.sessions.tellTime(this.kernel.now + this.aheadMicros())
   }
 
   private follow(client: SimulatedClient, text: string): void {

@@ -91,16 +91,15 @@ export const prepare = async (url: string): Promise<void> => {
   await makeTables(of(url, template))
   const client = new pg.Client({ connectionString: of(url, template) })
   await client.connect()
-  // The one thing that every session sees as it is, whatever it has begun: also while it waits for a lock.
-  await client.query("create unlogged sequence public.virtual_now")
-  const { rowCount } = await client.query(
-    "select 1 from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = 'tributary' and p.proname = 'now'"
-  )
-  if (rowCount === 1) {
-    await client.query(
-      "create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as $$ select timestamptz 'epoch' + last_value * interval '1 microsecond' from public.virtual_now $$"
-    )
-  }
+  const folder = mkdtempSync(join(tmpdir(), "tributary-clock-"))
+  chmodSync(folder, 0o755)
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }))
+  // Every statement reads the file as it is at that moment, also in a transaction and after a wait for a lock.
+  await client.query(`
+    create function public.clock_path() returns text language sql volatile
+      as $$ select ${client.escapeLiteral(`${folder}/`)} || current_database() $$;
+    create or replace function tributary.now() returns timestamptz language sql volatile parallel safe
+      as $$ select timestamptz 'epoch' + pg_read_file(public.clock_path())::bigint * interval '1 microsecond' $$`)
   await client.end()
 }
 
