@@ -21,6 +21,10 @@ export interface Session {
 const begun =
   "select set_config('TimeZone', 'UTC', false), set_config('deadlock_timeout', '20ms', false), pg_backend_pid() as pid"
 
+/** `rollback`, the parts of `discard all`, which cannot be sent with other statements, and {@link begun}: one round trip. */
+const renewed = `rollback; close all; set session authorization default; reset all; deallocate all; unlisten *;
+  select pg_advisory_unlock_all(); discard plans; discard temp; discard sequences; ${begun}`
+
 export class Sessions {
   private readonly server: Server
   private readonly idle: Array<Session> = []
@@ -71,9 +75,7 @@ export class Sessions {
   async takeBack(session: Session): Promise<void> {
     if (!this.lent.delete(session)) return
     try {
-      await session.client.query("rollback")
-      await session.client.query("discard all")
-      await session.client.query(begun)
+      await session.client.query(renewed)
       this.idle.push(session)
     } catch {
       await this.destroy(session)
