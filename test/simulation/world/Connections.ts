@@ -79,13 +79,13 @@ export const brief = (text: string): string => text.replace(/\s+/g, " ").trim().
 /** An error is told before the locks of its transaction are given back: who waits for them goes on after this. */
 const rolledBack = (session: Session): Promise<unknown> => session.client.query("select 1").catch(() => null)
 
-/** Real time after which it is looked whether a statement waits for a lock. */
-const waitsMs = 15
+/** Real time until the first look whether a statement waits for a lock; each further one comes after twice the time. */
+const firstLookMs = 4
 
 /** Waits for the work, a little while. */
-const soon = (work: Promise<void>): Promise<void> =>
+const soon = (work: Promise<void>, milliseconds: number): Promise<void> =>
   new Promise((resolve) => {
-    const timer = setTimeout(resolve, waitsMs)
+    const timer = setTimeout(resolve, milliseconds)
     void work.finally(() => {
       clearTimeout(timer)
       resolve()
@@ -369,8 +369,8 @@ export class Connections {
       finish.outcome = outcome
       return undefined
     })
-    for (;;) {
-      await soon(settled)
+    for (let milliseconds = firstLookMs; ; milliseconds *= 2) {
+      await soon(settled, milliseconds)
       const { outcome } = finish
       if (outcome !== null) {
         await outcome()
@@ -387,8 +387,8 @@ export class Connections {
       blocked.done = true
     })
     const attended = async (): Promise<void> => {
-      for (;;) {
-        await soon(settled)
+      for (let milliseconds = firstLookMs; ; milliseconds *= 2) {
+        await soon(settled, milliseconds)
         if (finish.outcome !== null) break
         // Somebody else was first: it goes on waiting.
         if (await this.sessions.isBlocked(session)) return this.wait(blocked, attended)
