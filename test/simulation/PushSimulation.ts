@@ -228,6 +228,7 @@ export const simulatePushes = async (
           ? [companyName(company), resource, json]
           : [companyName(company), resource, json, operation, externalid, recordId]
       )
+      connections.hasChanged = true
     }
   }
 

@@ -243,6 +243,9 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     losses.stepped()
     processes.stepped(owner, what)
   }
+  losses.changed = () => {
+    connections.hasChanged = true
+  }
   losses.struck = (company, path) => {
     // The network deceives with an empty list only where the warehouse can tell.
     network.live.set(`${company} ${path}`, 0)

@@ -52,7 +52,7 @@ const endings = ["57P01", "57P03", "08006", "25P03"] as const
 const shortages = ["53200", "53100"] as const
 
 export interface Hooks {
-  /** After a COMMIT that happened, or a change of a checkpoint on its own; awaited before anything else happens. */
+  /** After a COMMIT that happened, or a change of a checkpoint, a run or an event on its own; awaited before anything else. */
   readonly committed: (owner: Owner) => Promise<void>
   readonly fired: (what: string) => void
   /** A process is about to send a statement, or one was worked on: the moment for a kill. */
@@ -207,6 +207,8 @@ export class Connections {
   aheadMicros: () => number = () => 0
   /** Statements that the real database was given. */
   statements = 0
+  /** Whether someone beside the processes has changed rows since the checkers looked. */
+  hasChanged = false
   /** When the server can be reached again, after it went away. */
   private goneUntil = 0
   private readonly blocked = new Set<Blocked>()
@@ -298,9 +300,11 @@ export class Connections {
           if (error === null) this.follow(client, text)
           const code = error === null ? "" : ` -> ${(error as { code?: string }).code ?? error.message}`
           this.told(client.owner, `sql ${brief(text)}${code}`)
-          const isTold =
-            isCommit(text) || (!client.inTransaction && /\btributary\.(?:checkpoints|runs|inbox)\b/.test(text))
-          if (error === null && isTold) await this.hooks.committed(client.owner)
+          const isTold = isCommit(text) || (!client.inTransaction && (this.hasChanged || isWrite(text)) && isOfSync(text))
+          if (error === null && isTold) {
+            this.hasChanged = false
+            await this.hooks.committed(client.owner)
+          }
           if (fault === "lost after") {
             this.fire(client, isCommit(text) ? "D3 commit lost, applied" : "D2 lost after")
             this.drop(client, "lost")
@@ -624,6 +628,11 @@ const sqlError =
 const landingsMax = 3
 
 const isCommit = (text: string) => /^\s*commit\b/i.test(text)
+
+/** Whether a statement may write; the functions that a process calls write the request budget alone. */
+const isWrite = (text: string) => /\b(?:insert|update|delete|merge|truncate|create|alter|drop)\b/i.test(text)
+
+const isOfSync = (text: string) => /\btributary\.(?:checkpoints|runs|inbox)\b/.test(text)
 
 /** A statement that fails with a SQLSTATE, so that the transaction is aborted as it would be. */
 const failing = (code: string) =>

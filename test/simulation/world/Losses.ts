@@ -58,6 +58,8 @@ export class Losses implements LossLedger {
   lastRunBefore = 0n
   /** A table was lost. */
   struck: (company: number, path: string) => void = () => {}
+  /** Rows were changed, of a table or of the control plane. */
+  changed: () => void = () => {}
 
   constructor(
     kernel: Kernel,
@@ -174,6 +176,7 @@ export class Losses implements LossLedger {
     gone: ReadonlyArray<{ readonly company: string; readonly id: string }>,
     runs: ReadonlyArray<KnownRun & { readonly status: string }>
   ): void {
+    this.changed()
     this.trace.event(this.kernel.now, "db", `! T1 ${path} ${kind}: ${gone.length} rows`)
     this.fired(gone.length > 0 ? `T1 ${kind}` : `T1 ${kind}, and it was empty`)
     if (gone.length > 0 && runs.some(({ status, pages }) => status === "running" && pages > 0))
@@ -203,6 +206,7 @@ export class Losses implements LossLedger {
     readonly lastRun: bigint | null
     readonly runs: ReadonlyArray<KnownRun & { readonly path: string }>
   }): void {
+    this.changed()
     if (lastRun !== null) {
       this.ledgers += 1
       if (lastRun > this.lastRunBefore) this.lastRunBefore = lastRun
