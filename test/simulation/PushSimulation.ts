@@ -76,7 +76,7 @@ export const simulatePushes = async (
   const fired = new Map<string, number>()
   const fire = (what: string) => void fired.set(what, (fired.get(what) ?? 0) + 1)
   const source = new Source(kernel, seed)
-  const warehouse = await Warehouse.make(bench.monitor)
+  const warehouse = new Warehouse(bench.monitor)
   const companies = drawn.companies === 2 ? [1, 2] : [1]
   for (const company of companies) source.token(company)
   source.control("PUT", "/limits", { requestsPerMinute: 600 })
@@ -166,8 +166,7 @@ export const simulatePushes = async (
       if (stamps.get(key) === stamp) continue
       stamps.set(key, stamp)
       const resource = serviceV2.resources.get(path)!
-      const subject = await warehouse.subject(company, resource)
-      const runs = await warehouse.runs(company, path, 12)
+      const { subject, runs } = await warehouse.landed(company, resource)
       for (const checker of watching) {
         const what = checker.landed?.({ now: kernel.now, subject, runs }) ?? null
         if (what !== null) throw new Objection(checker, what)
@@ -281,7 +280,7 @@ export const simulatePushes = async (
       for (const { company, resource } of subjects) await run({ kind: "outbox", company, resource: resource.path })
       await pass(20_000_000)
     }
-    const runsSoFar = await warehouse.runs(null, null, 100_000)
+    const runsSoFar = await warehouse.runs()
     const tables = new Map<string, ReadonlyMap<string, PushedRow>>()
     for (const { company, resource } of subjects) {
       const rows = await warehouse.ask(
@@ -334,7 +333,7 @@ export const simulatePushes = async (
       )
       return {
         subjects: now,
-        runs: await warehouse.runs(null, null, 100_000),
+        runs: await warehouse.runs(),
         history: (subject) => kept.get(`${subject.company} ${subject.resource.path}`)!,
         said,
         attempts: network.attempts,

@@ -99,7 +99,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
   const hooks = drawn.hooks !== "off"
   const sender = new Sender(kernel, chance(seed, "sender"), drawn, trace, fire)
   const source = new Source(kernel, seed, hooks ? sender : null)
-  const warehouse = await Warehouse.make(bench.monitor)
+  const warehouse = new Warehouse(bench.monitor)
 
   const companies = drawn.companies === 2 ? [1, 2] : [1]
   for (const company of companies) source.token(company)
@@ -179,12 +179,11 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       if (stamps.get(key) === stamp && !losses.isOpen(company, path)) continue
       stamps.set(key, stamp)
       const resource = serviceV2.resources.get(path)!
-      const subject = await warehouse.subject(company, resource)
+      const { subject, runs } = await warehouse.landed(company, resource)
       network.live.set(key, [...subject.rows.values()].filter(({ deleted }) => !deleted).length)
       const shape = subject.marks.find(({ lane }) => lane === "live")?.shape ?? ""
       if (/ignore_fields=(?!none)/.test(shape)) writers.ignoring.add(key)
       else writers.ignoring.delete(key)
-      const runs = await warehouse.runs(company, path, 12)
       losses.observe(company, path, runs)
       for (const checker of watching) {
         const what = checker.landed?.({ now: kernel.now, subject, runs }) ?? null
@@ -379,7 +378,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       ) ?? [{ resource: "all", company: 0, status: "died", failure: "the process ended with a defect" }]
       return {
         subjects: now,
-        runs: await warehouse.runs(null, null, 100_000),
+        runs: await warehouse.runs(),
         history: (subject) => kept.get(`${subject.company} ${subject.resource.path}`)!,
         said,
         attempts: network.attempts,

@@ -52,7 +52,7 @@ const endings = ["57P01", "57P03", "08006", "25P03"] as const
 const shortages = ["53200", "53100"] as const
 
 export interface Hooks {
-  /** After a COMMIT that happened, or a change of a checkpoint, a run or an event on its own; awaited before anything else. */
+  /** After a COMMIT, or a write of checkpoints, runs or events outside a transaction; awaited before anything else happens. */
   readonly committed: (owner: Owner) => Promise<void>
   readonly fired: (what: string) => void
   /** A process is about to send a statement, or one was worked on: the moment for a kill. */
@@ -207,7 +207,7 @@ export class Connections {
   aheadMicros: () => number = () => 0
   /** Statements that the real database was given. */
   statements = 0
-  /** Whether someone beside the processes has changed rows since the checkers looked. */
+  /** Whether rows were changed outside the simulated processes since the checkers last looked. */
   hasChanged = false
   /** When the server can be reached again, after it went away. */
   private goneUntil = 0
@@ -300,7 +300,8 @@ export class Connections {
           if (error === null) this.follow(client, text)
           const code = error === null ? "" : ` -> ${(error as { code?: string }).code ?? error.message}`
           this.told(client.owner, `sql ${brief(text)}${code}`)
-          const isTold = isCommit(text) || (!client.inTransaction && (this.hasChanged || isWrite(text)) && isOfSync(text))
+          const isTold =
+            isCommit(text) || (!client.inTransaction && (this.hasChanged || isWrite(text)) && isOfSync(text))
           if (error === null && isTold) {
             this.hasChanged = false
             await this.hooks.committed(client.owner)

@@ -1,7 +1,8 @@
 /**
  * The warehouse as a second session sees it.
  *
- * Promise: plain SQL with every value as text; columns that only a newer engine has are read where they are.
+ * Promise: plain SQL with every value as text. Statements are prepared once a session, and what is asked together comes in
+ * one round trip.
  */
 import type { Client } from "pg"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
@@ -14,42 +15,73 @@ type TextRow = Readonly<Record<string, Text>>
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`
 
+/** All rows as one JSON text, each an array of texts. */
+const rowsOf = (columns: ReadonlyArray<string>, from: string, order: string): string =>
+  `(select coalesce(json_agg(array[${columns.map((column) => `(${column})::text`).join(", ")}] order by ${order}), '[]') from ${from})::text`
+
+const parsed = (text: Text | undefined) => JSON.parse(text!) as ReadonlyArray<ReadonlyArray<Text>>
+
+const markColumns = "lane fence cursor cursor_at full_scan_at full_wanted scan_kind scan_pages shape".split(" ")
+
+const runColumns =
+  "id company_id resource lane kind status fence pages records inserted updated unchanged deleted quarantined error".split(
+    " "
+  )
+
+const runOf = (row: ReadonlyArray<Text>): Run => {
+  const [id, company, resource, lane, kind, status, fence] = row as ReadonlyArray<string>
+  const [pages, records, inserted, updated, unchanged, deleted, quarantined] = row.slice(7, 14).map(Number)
+  return {
+    id: id!,
+    company: Number(company),
+    resource: resource!,
+    lane: lane!,
+    kind: kind!,
+    status: status!,
+    fence: BigInt(fence!),
+    pages: pages!,
+    records: records!,
+    inserted: inserted!,
+    updated: updated!,
+    unchanged: unchanged!,
+    deleted: deleted!,
+    quarantined: quarantined!,
+    error: row[14] ?? null
+  }
+}
+
+/** The names under which a session keeps prepared statements. */
+const names = new Map<string, string>()
+const nameOf = (text: string): string => {
+  let name = names.get(text)
+  if (name === undefined) names.set(text, (name = `checker_${names.size}`))
+  return name
+}
+
 /** Only what is text already: nothing is parsed by the driver. */
 const texts = { getTypeParser: () => (value: string) => value }
 
 export class Warehouse {
   private readonly client: Client
-  private readonly hasLanes: boolean
 
-  private constructor(client: Client, hasLanes: boolean) {
+  constructor(client: Client) {
     this.client = client
-    this.hasLanes = hasLanes
-  }
-
-  static async make(client: Client): Promise<Warehouse> {
-    const { rowCount } = await client.query(
-      "select 1 from information_schema.columns where table_schema = 'tributary' and table_name = 'checkpoints' and column_name = 'lane'"
-    )
-    return new Warehouse(client, rowCount === 1)
   }
 
   async ask(text: string, values: ReadonlyArray<unknown> = []): Promise<ReadonlyArray<TextRow>> {
-    const { rows } = await this.client.query({ text, values: [...values], types: texts })
+    const { rows } = await this.client.query({ name: nameOf(text), text, values: [...values], types: texts })
     return rows as ReadonlyArray<TextRow>
   }
 
-  /** A table that was dropped, and that no sync has made again yet, has no rows. */
-  private async askTable(text: string, values: ReadonlyArray<unknown>): Promise<ReadonlyArray<TextRow>> {
+  /** A table that was dropped, and that no sync has made again yet, has no rows: `rows` of the statement are none then. */
+  private async askTable(rows: string, text: string, values: ReadonlyArray<unknown>): Promise<TextRow> {
     try {
-      return await this.ask(text, values)
+      return (await this.ask(text, values))[0]!
     } catch (error) {
-      if ((error as { readonly code?: string }).code === "42P01") return []
-      throw error
+      if ((error as { readonly code?: string }).code !== "42P01") throw error
+      const without = text.replace(rows, () => "'[]'")
+      return (await this.ask(without, values))[0]!
     }
-  }
-
-  private lane(): string {
-    return this.hasLanes ? "lane" : "'live'"
   }
 
   /** Which checkpoints there are, each with what changes when it does. */
@@ -61,77 +93,59 @@ export class Warehouse {
   }
 
   async subject(company: number, resource: Resource): Promise<Subject> {
-    const marks = await this.ask(
-      `select ${this.lane()} as lane, fence, cursor, cursor_at, full_scan_at, full_wanted, scan_kind, scan_pages, shape from tributary.checkpoints where company_id = $1 and resource = $2`,
-      [company, resource.path]
-    )
-    const columns = resource.fields.map(({ name }) => `t.${quoted(name)}::text`)
-    const rows = await this.askTable(
-      `select "id", "_version", "_op", "_deleted_at", "_run_id", "_observed_at", "_extra"::text as extra, ` +
-        `array_to_json(array[${columns.join(", ")}])::text as columns from erp.${quoted(resource.path)} t where "_company_id" = $1 order by "id"`,
-      [company]
-    )
-    const held = await this.ask(
-      "select record_id, bytes, reason from tributary.quarantine where company_id = $1 and resource = $2 and resolved_at is null",
-      [company, resource.path]
-    )
-    return {
-      company,
-      resource,
-      marks: marks.map((row): Mark => ({
-        lane: row["lane"]!,
-        fence: BigInt(row["fence"]!),
-        cursor: row["cursor"] ?? null,
-        completedAt: `${row["cursor_at"]} ${row["full_scan_at"]}`,
-        fullWanted: row["full_wanted"] ?? null,
-        scanKind: row["scan_kind"] ?? null,
-        scanPages: row["scan_pages"] === null ? null : Number(row["scan_pages"]),
-        shape: row["shape"] ?? null
-      })),
-      rows: new Map(rows.map((row) => [row["id"]!, rowOf(resource, row)])),
-      held: held.map((row): Held => ({ id: row["record_id"] ?? null, bytes: row["bytes"]!, reason: row["reason"]! }))
-    }
+    return (await this.landed(company, resource)).subject
   }
 
-  async runs(company: number | null, resource: string | null, limit: number): Promise<ReadonlyArray<Run>> {
-    const rows = await this.ask(
-      `select id, company_id, resource, ${this.lane()} as lane, kind, status, fence, pages, records, inserted, updated, unchanged,
-         deleted, quarantined, error from tributary.runs
-       where ($1::bigint is null or company_id = $1) and ($2::text is null or resource = $2) order by id desc limit $3`,
-      [company, resource, limit]
+  /** A resource and its last runs, the latest first. */
+  async landed(company: number, resource: Resource): Promise<{ subject: Subject; runs: ReadonlyArray<Run> }> {
+    const ours = "where company_id = $1 and resource = $2"
+    const rows = rowsOf(rowColumns(resource), `erp.${quoted(resource.path)} t where "_company_id" = $1`, '"id"')
+    const row = await this.askTable(
+      rows,
+      `select ${rowsOf(markColumns, `tributary.checkpoints ${ours}`, "lane")} as marks, ${rows} as rows,
+        ${rowsOf(["record_id", "bytes", "reason"], `tributary.quarantine ${ours} and resolved_at is null`, "record_id")} as held,
+        ${rowsOf(runColumns, `(select * from tributary.runs ${ours} order by id desc limit 12) r`, "id desc")} as runs`,
+      [company, resource.path]
     )
-    return rows.map((row): Run => ({
-      id: row["id"]!,
-      company: Number(row["company_id"]),
-      resource: row["resource"]!,
-      lane: row["lane"]!,
-      kind: row["kind"]!,
-      status: row["status"]!,
-      fence: BigInt(row["fence"]!),
-      pages: Number(row["pages"]),
-      records: Number(row["records"]),
-      inserted: Number(row["inserted"]),
-      updated: Number(row["updated"]),
-      unchanged: Number(row["unchanged"]),
-      deleted: Number(row["deleted"]),
-      quarantined: Number(row["quarantined"]),
-      error: row["error"] ?? null
-    }))
+    const subject: Subject = {
+      company,
+      resource,
+      marks: parsed(row["marks"]).map(
+        ([lane, fence, cursor, cursorAt, fullScanAt, fullWanted, scanKind, scanPages, shape]): Mark => ({
+          lane: lane!,
+          fence: BigInt(fence!),
+          cursor: cursor!,
+          completedAt: `${cursorAt} ${fullScanAt}`,
+          fullWanted: fullWanted!,
+          scanKind: scanKind!,
+          scanPages: scanPages === null ? null : Number(scanPages),
+          shape: shape!
+        })
+      ),
+      rows: new Map(parsed(row["rows"]).map((values) => [values[0]!, rowOf(resource, values)])),
+      held: parsed(row["held"]).map(([id, bytes, reason]): Held => ({ id: id!, bytes: bytes!, reason: reason! }))
+    }
+    return { subject, runs: parsed(row["runs"]).map(runOf) }
+  }
+
+  /** The whole ledger, the latest run first. */
+  async runs(): Promise<ReadonlyArray<Run>> {
+    const [row] = await this.ask(`select ${rowsOf(runColumns, "tributary.runs", "id desc")} as runs`)
+    return parsed(row!["runs"]).map(runOf)
   }
 
   /** Every version of every row, read from the tables beneath the view. */
   async history(company: number, resource: Resource): Promise<ReadonlyArray<Kept>> {
-    const columns = resource.fields.map(({ name }) => `t.${quoted(name)}::text`)
-    const select = (table: string, validTo: string) =>
-      `select "id", "_version", "_op", "_deleted_at", "_run_id", "_observed_at", ${validTo} as valid_to, "_extra"::text as extra, ` +
-      `array_to_json(array[${columns.join(", ")}])::text as columns from ${table} t where "_company_id" = $1`
-    const rows = await this.askTable(
-      `${select(`erp_history.${quoted(`${resource.path}__superseded`)}`, `"_valid_to"`)} union all ${select(`erp.${quoted(resource.path)}`, "null")}`,
-      [company]
-    )
-    return rows.map((row): Kept => {
-      const { id, version, op, runId, observedAt, deleted, value } = rowOf(resource, row)
-      return { id, version, op, runId, deleted, value, validFrom: observedAt, validTo: row["valid_to"] ?? null }
+    const list = (table: string, validTo: string) =>
+      rowsOf([validTo, ...rowColumns(resource)], `${table} t where "_company_id" = $1`, '"id", "_version"')
+    const superseded = list(`erp_history.${quoted(`${resource.path}__superseded`)}`, `"_valid_to"`)
+    const present = list(`erp.${quoted(resource.path)}`, "null")
+    const both = `${superseded} as superseded, ${present}`
+    const row = await this.askTable(both, `select ${both} as present, $1::bigint`, [company])
+    if (row["superseded"] === undefined) return []
+    return [...parsed(row["superseded"]), ...parsed(row["present"])].map(([validTo, ...values]): Kept => {
+      const { id, version, op, runId, observedAt, deleted, value } = rowOf(resource, values)
+      return { id, version, op, runId, deleted, value, validFrom: observedAt, validTo: validTo! }
     })
   }
 
@@ -194,15 +208,20 @@ export class Warehouse {
   }
 }
 
-const rowOf = (resource: Resource, row: TextRow): Row => {
-  const columns = JSON.parse(row["columns"]!) as ReadonlyArray<string | null>
+const rowColumns = (resource: Resource): ReadonlyArray<string> => [
+  ..."id _version _op _deleted_at _run_id _observed_at _extra".split(" ").map((name) => `t.${quoted(name)}`),
+  ...resource.fields.map(({ name }) => `t.${quoted(name)}`)
+]
+
+const rowOf = (resource: Resource, row: ReadonlyArray<Text>): Row => {
+  const [id, version, op, deletedAt, runId, observedAt, extra, ...columns] = row
   return {
-    id: row["id"]!,
-    version: Number(row["_version"]),
-    op: row["_op"]!,
-    deleted: row["_deleted_at"] !== null,
-    runId: row["_run_id"] ?? null,
-    observedAt: row["_observed_at"]!,
-    value: ofWarehouse(resource, columns, row["extra"] ?? null)
+    id: id!,
+    version: Number(version),
+    op: op!,
+    deleted: deletedAt !== null,
+    runId: runId!,
+    observedAt: observedAt!,
+    value: ofWarehouse(resource, columns, extra!)
   }
 }
