@@ -8,7 +8,7 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
 import type { SyncReport } from "../../src/pipeline/Sync.ts"
 import { type Canonical, ofSource } from "./checkers/Canonical.ts"
-import type { Checker, Drained, Final, Kept, Said, Setting, Subject } from "./checkers/Checker.ts"
+import type { Checker, Drained, Entry, Final, Kept, Said, Setting, Subject } from "./checkers/Checker.ts"
 import { differences } from "./checkers/equal.ts"
 import { checkers } from "./checkers/index.ts"
 import { chance } from "./kernel/Chance.ts"
@@ -144,8 +144,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
   const stamps = new Map<string, string>()
   const states = new Map<string, string>()
   const numbers = new Map<string, string>()
-  const lookAtInbox = async () => {
-    const entries = await warehouse.inbox()
+  const lookAtInbox = async (entries: ReadonlyArray<Entry>) => {
     for (const { company, eventId, number } of entries) {
       const key = `${company} ${eventId}`
       if (numbers.has(key) && numbers.get(key) !== number) fire("R8 came again after it was forgotten")
@@ -172,8 +171,11 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
 
   /** Everything that must hold in any snapshot, asked after each commit. */
   const look = async () => {
-    if (hooks) await lookAtInbox()
-    for (const { company, resource: path, stamp } of await warehouse.checkpoints()) {
+    const { entries, checkpoints } = hooks
+      ? await warehouse.inboxAndCheckpoints()
+      : { entries: [], checkpoints: await warehouse.checkpoints() }
+    if (hooks) await lookAtInbox(entries)
+    for (const { company, resource: path, stamp } of checkpoints) {
       const key = `${company} ${path}`
       // How a run ended shows in the ledger alone.
       if (stamps.get(key) === stamp && !losses.isOpen(company, path)) continue
@@ -228,7 +230,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     // Who types a command knows what he does.
     if (owner.name.startsWith("c.")) return
     kernel.work(async () => {
-      await lookAtInbox()
+      await lookAtInbox(await warehouse.inbox())
       for (const checker of watching) {
         const what = checker.revived?.({ company, disabledAt }) ?? null
         if (what !== null) throw new Objection(checker, what)

@@ -18,8 +18,9 @@ export interface Session {
   clean: boolean
 }
 
+/** A deadlock is found before the first look whether a statement waits for a lock (`Connections.ts`). */
 const begun =
-  "select set_config('TimeZone', 'UTC', false), set_config('deadlock_timeout', '20ms', false), pg_backend_pid() as pid"
+  "select set_config('TimeZone', 'UTC', false), set_config('deadlock_timeout', '2ms', false), pg_backend_pid() as pid"
 
 /** `rollback`, the parts of `discard all`, which cannot be sent with other statements, and {@link begun}: one round trip. */
 const renewed = `rollback; close all; set session authorization default; reset all; deallocate all; unlisten *;

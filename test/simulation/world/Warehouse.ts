@@ -50,6 +50,52 @@ const runOf = (row: ReadonlyArray<Text>): Run => {
   }
 }
 
+/** A checkpoint, with a text that changes when it does. */
+interface CheckpointStamp {
+  readonly company: number
+  readonly resource: string
+  readonly stamp: string
+}
+
+const checkpointRows = rowsOf(
+  ["company_id", "resource", "stamp"],
+  `(select company_id, resource, string_agg(xmin::text, ',' order by xmin::text) || ' ' || coalesce((select max(id)
+      from tributary.runs r where r.company_id = c.company_id and r.resource = c.resource), 0) as stamp
+    from tributary.checkpoints c group by 1, 2) stamped`,
+  "company_id, resource"
+)
+
+const stampOf = ([company, resource, stamp]: ReadonlyArray<Text>): CheckpointStamp => ({
+  company: Number(company),
+  resource: resource!,
+  stamp: stamp!
+})
+
+const inboxRows = rowsOf(
+  [
+    ..."id company event_id event_type resource record_id state reason run_id".split(" "),
+    "(extract(epoch from occurred_at) * 1000000)::bigint"
+  ],
+  "tributary.inbox where $1::text is null or event_id = $1",
+  "id"
+)
+
+const entryOf = (row: ReadonlyArray<Text>): Entry => {
+  const [number, company, eventId, type, resource, recordId, state, reason, runId, occurredAt] = row
+  return {
+    number: number!,
+    company: companyOf(company!),
+    eventId: eventId!,
+    type: type!,
+    resource: resource ?? null,
+    recordId: recordId ?? null,
+    state: state!,
+    reason: reason ?? null,
+    runId: runId ?? null,
+    occurredAt: occurredAt === null ? null : Number(occurredAt)
+  }
+}
+
 /** The names under which a session keeps prepared statements. */
 const names = new Map<string, string>()
 const nameOf = (text: string): string => {
@@ -84,12 +130,9 @@ export class Warehouse {
     }
   }
 
-  /** Which checkpoints there are, each with what changes when it does. */
-  async checkpoints(): Promise<ReadonlyArray<{ company: number; resource: string; stamp: string }>> {
-    const rows = await this.ask(
-      "select company_id, resource, string_agg(xmin::text, ',' order by xmin::text) || ' ' || coalesce((select max(id) from tributary.runs r where r.company_id = c.company_id and r.resource = c.resource), 0) as stamp from tributary.checkpoints c group by 1, 2 order by 1, 2"
-    )
-    return rows.map((row) => ({ company: Number(row["company_id"]), resource: row["resource"]!, stamp: row["stamp"]! }))
+  async checkpoints(): Promise<ReadonlyArray<CheckpointStamp>> {
+    const [row] = await this.ask(`select ${checkpointRows} as checkpoints`)
+    return parsed(row!["checkpoints"]).map(stampOf)
   }
 
   async subject(company: number, resource: Resource): Promise<Subject> {
@@ -114,16 +157,16 @@ export class Warehouse {
         ([lane, fence, cursor, cursorAt, fullScanAt, fullWanted, scanKind, scanPages, shape]): Mark => ({
           lane: lane!,
           fence: BigInt(fence!),
-          cursor: cursor!,
+          cursor: cursor ?? null,
           completedAt: `${cursorAt} ${fullScanAt}`,
-          fullWanted: fullWanted!,
-          scanKind: scanKind!,
+          fullWanted: fullWanted ?? null,
+          scanKind: scanKind ?? null,
           scanPages: scanPages === null ? null : Number(scanPages),
-          shape: shape!
+          shape: shape ?? null
         })
       ),
       rows: new Map(parsed(row["rows"]).map((values) => [values[0]!, rowOf(resource, values)])),
-      held: parsed(row["held"]).map(([id, bytes, reason]): Held => ({ id: id!, bytes: bytes!, reason: reason! }))
+      held: parsed(row["held"]).map(([id, bytes, reason]): Held => ({ id: id ?? null, bytes: bytes!, reason: reason! }))
     }
     return { subject, runs: parsed(row["runs"]).map(runOf) }
   }
@@ -145,30 +188,22 @@ export class Warehouse {
     if (row["superseded"] === undefined) return []
     return [...parsed(row["superseded"]), ...parsed(row["present"])].map(([validTo, ...values]): Kept => {
       const { id, version, op, runId, observedAt, deleted, value } = rowOf(resource, values)
-      return { id, version, op, runId, deleted, value, validFrom: observedAt, validTo: validTo! }
+      return { id, version, op, runId, deleted, value, validFrom: observedAt, validTo: validTo ?? null }
     })
   }
 
   /** The inbox, or what stands there under one number. */
   async inbox(eventId: string | null = null): Promise<ReadonlyArray<Entry>> {
-    const rows = await this.ask(
-      `select id, company, event_id, event_type, resource, record_id, state, reason, run_id,
-              (extract(epoch from occurred_at) * 1000000)::bigint as occurred_at from tributary.inbox
-        where $1::text is null or event_id = $1 order by id`,
-      [eventId]
-    )
-    return rows.map((row): Entry => ({
-      number: row["id"]!,
-      company: companyOf(row["company"]!),
-      eventId: row["event_id"]!,
-      type: row["event_type"]!,
-      resource: row["resource"] ?? null,
-      recordId: row["record_id"] ?? null,
-      state: row["state"]!,
-      reason: row["reason"] ?? null,
-      runId: row["run_id"] ?? null,
-      occurredAt: row["occurred_at"] === null ? null : Number(row["occurred_at"])
-    }))
+    const [row] = await this.ask(`select ${inboxRows} as inbox`, [eventId])
+    return parsed(row!["inbox"]).map(entryOf)
+  }
+
+  async inboxAndCheckpoints() {
+    const [row] = await this.ask(`select ${inboxRows} as inbox, ${checkpointRows} as checkpoints`, [null])
+    return {
+      entries: parsed(row!["inbox"]).map(entryOf),
+      checkpoints: parsed(row!["checkpoints"]).map(stampOf)
+    }
   }
 
   /** Gaps that are open, in words. */
@@ -220,8 +255,8 @@ const rowOf = (resource: Resource, row: ReadonlyArray<Text>): Row => {
     version: Number(version),
     op: op!,
     deleted: deletedAt !== null,
-    runId: runId!,
+    runId: runId ?? null,
     observedAt: observedAt!,
-    value: ofWarehouse(resource, columns, extra!)
+    value: ofWarehouse(resource, columns, extra ?? null)
   }
 }
