@@ -7,8 +7,8 @@ import type { SqlError } from "effect/sql/SqlError"
 import { tellHold } from "../budget/Hold.ts"
 import { fingerprintOf } from "../budget/PostgresLedger.ts"
 import * as Standing from "../budget/Standing.ts"
+import { chooseCompanies } from "../configuration/Configuration.ts"
 import { company, config, configuration, json, reported } from "./Command.ts"
-import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Warehouse from "./Warehouse.ts"
 
@@ -20,15 +20,7 @@ const eachCompany = <A>(
   reported(
     Effect.gen(function* () {
       const settings = yield* configuration(flags.config)
-      const names = flags.company
-      const unknown = names.filter((name) => !settings.companies.some((one) => one.name === name))
-      if (unknown.length > 0) {
-        return yield* new CommandFailed({
-          code: exitCode.usage,
-          message: `no company of the configuration: ${unknown.join(", ")}`
-        })
-      }
-      const wanted = settings.companies.filter(({ name }) => names.length === 0 || names.includes(name))
+      const wanted = yield* chooseCompanies(settings, flags.company)
       return yield* Warehouse.provide(
         Effect.forEach(wanted, ({ name, token, url }) =>
           Effect.map(ask(fingerprintOf(url, token, settings.budgetScope)), (answer) => ({ name, answer }))

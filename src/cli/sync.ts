@@ -7,7 +7,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { CompanyConfiguration, Configuration } from "../configuration/Configuration.ts"
-import { ConfigurationError } from "../configuration/Configuration.ts"
+import { chooseCompanies, ConfigurationError } from "../configuration/Configuration.ts"
 import * as Overlay from "../model/Overlay.ts"
 import type { RunTotals } from "../pipeline/Outcome.ts"
 import * as SourceGuard from "../pipeline/SourceGuard.ts"
@@ -63,16 +63,7 @@ export const targets = Effect.fnUntraced(function* (settings: Configuration, wis
       ]
     })
   }
-  const unknown = wish.companies.filter((name) => !settings.companies.some((company) => company.name === name))
-  if (unknown.length > 0) {
-    return yield* new ConfigurationError({
-      problems: unknown.map(
-        (name) =>
-          `there is no company "${name}"; configured: ${settings.companies.map((company) => company.name).join(", ")}`
-      )
-    })
-  }
-  const wished = settings.companies.filter(({ name }) => wish.companies.length === 0 || wish.companies.includes(name))
+  const wished = yield* chooseCompanies(settings, wish.companies)
   return yield* Effect.forEach(wished, (company) =>
     Effect.gen(function* () {
       const resources = yield* resourcesOf(catalogue, company, wish.resources)

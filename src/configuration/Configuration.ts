@@ -479,6 +479,20 @@ export const variables = (
 export const variableTold = (name: string): string =>
   /^[A-Za-z_]\w*$/.test(name) && !name.startsWith("whsec_") ? name : "the variable that is named"
 
+/** The companies with these names, or all where no name is given; a name that is not configured is an error. */
+export const chooseCompanies = (
+  { companies }: Configuration,
+  names: ReadonlyArray<string>
+): Effect.Effect<ReadonlyArray<CompanyConfiguration>, ConfigurationError> => {
+  const configured = companies.map(({ name }) => name)
+  const problems = names
+    .filter((name) => !configured.includes(name))
+    .map((name) => `there is no company "${name}"; configured: ${configured.join(", ")}`)
+  return problems.length > 0
+    ? Effect.fail(new ConfigurationError({ problems }))
+    : Effect.succeed(companies.filter(({ name }) => names.length === 0 || names.includes(name)))
+}
+
 export const load = Effect.fn("Configuration.load")(function* (
   flags: ConfigurationFlags,
   environment: Readonly<Record<string, string | undefined>>

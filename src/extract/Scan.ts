@@ -15,7 +15,7 @@ import { emptyPagesMax, makeNews } from "../connector/Repeats.ts"
 import { PagingBroken, SourceError } from "../connector/SourceError.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { Checkpoint, OpenScan } from "../land/Checkpoint.ts"
-import { before, earlier, isAfter, millisecondsOf } from "./Instant.ts"
+import { before, earlier, isAfter, millisecondsOf } from "../connector/Instant.ts"
 
 /** One page, the scan as it stands after it, and whether it was the last. */
 export interface ScannedPage {

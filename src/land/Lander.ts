@@ -10,6 +10,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { ConnectorShape, Page, Rejected, SourceRecord } from "../connector/Connector.ts"
+import { isInstant } from "../connector/Instant.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import { alteredSql } from "../model/Altered.ts"
 import * as Overlay from "../model/Overlay.ts"
@@ -194,10 +195,6 @@ const overlapMaxMs = 24 * 60 * 60 * 1000
  * a minute while the run reads. Parameters: scan began ($3), run ($4).
  */
 const isUnmet = "(run_id <> $4 and (last_seen_at < $3 or last_seen_at > tributary.now()))"
-
-/** Whether a position of the source can be compared with the stamps of its records. */
-const isInstant = (position: string | null): position is string =>
-  position !== null && /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z$/.test(position)
 
 /** Takes a resource over and answers a lander that ends with the scope. */
 export const open = Effect.fn("Lander.open")(function* (

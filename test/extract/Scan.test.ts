@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { before, earlier } from "../../src/extract/Instant.ts"
+import { before, earlier, isInstant } from "../../src/connector/Instant.ts"
 import { plan as planned, type ScanPlan, settingsDefault } from "../../src/extract/Scan.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
 import type { Checkpoint, OpenScan } from "../../src/land/Checkpoint.ts"
@@ -119,4 +119,17 @@ describe("the earlier of two cursors", () => {
   for (const [first, second, expected] of cases) {
     it(`of ${first} and ${second} is ${expected}`, () => assert.strictEqual(earlier(first, second), expected))
   }
+})
+
+describe("a position that is an instant", () => {
+  for (const [text, expected] of [
+    ["2026-02-28T00:00:00Z", true],
+    ["2026-12-31T23:59:60.5Z", true],
+    ["2026-02-30T00:00:00Z", false],
+    ["2026-02-28T25:00:00Z", false],
+    ["2026-02-28", false],
+    ["token", false],
+    [null, false]
+  ] as const)
+    it(`${text}: ${expected}`, () => assert.strictEqual(isInstant(text), expected))
 })

@@ -317,17 +317,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
   if (whole === null || catalogue === null) {
     return [...first, about("everything else").skipped("the configuration must be right first")]
   }
-  const unknown = options.companies.filter((name) => !whole.companies.some((one) => one.name === name))
-  if (unknown.length > 0) {
-    return yield* new Configuration.ConfigurationError({
-      problems: unknown.map(
-        (name) => `there is no company "${name}"; configured: ${whole.companies.map((one) => one.name).join(", ")}`
-      )
-    })
-  }
-  const isWanted = ({ name }: Configuration.CompanyConfiguration) =>
-    options.companies.length === 0 || options.companies.includes(name)
-  const companies = whole.companies.filter(isWanted)
+  const companies = yield* Configuration.chooseCompanies(whole, options.companies)
   const settings = { ...whole, companies }
   const names = companies.map(({ name }) => name)
 

@@ -17,6 +17,12 @@ const parse = (cursor: string): Instant | undefined => {
   return match === null ? undefined : { seconds: match[1]!, fraction: match[2] ?? "" }
 }
 
+/** Whether there is such a day: `Date` takes 30 February for 2 March, and Postgres refuses it. */
+const isDay = (day: string): boolean => {
+  const at = new Date(`${day}T00:00:00Z`)
+  return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(day)
+}
+
 /** A form whose order as text is the order in time; undefined when the cursor is no instant. */
 const comparable = (cursor: string): string | undefined => {
   const instant = parse(cursor)
@@ -39,13 +45,17 @@ export const isAfter = (first: string, second: string): boolean | undefined => {
 /** Milliseconds since 1970, to the millisecond below; undefined when the cursor is no instant. */
 export const millisecondsOf = (cursor: string): number | undefined => {
   const instant = parse(cursor)
-  if (instant === undefined) return undefined
+  if (instant === undefined || !isDay(instant.seconds.slice(0, 10))) return undefined
   // A leap second is told as :60, which a Date does not know.
   const milliseconds = Date.parse(
     `${instant.seconds.replace(/:60$/, ":59")}.${instant.fraction.padEnd(3, "0").slice(0, 3)}Z`
   )
   return Number.isNaN(milliseconds) ? undefined : milliseconds
 }
+
+/** Whether a position of the source can be compared with the stamps of its records. */
+export const isInstant = (position: string | null): position is string =>
+  position !== null && millisecondsOf(position) !== undefined
 
 /**
  * The cursor moved back by some milliseconds, with as many digits as it has; the very same text when there is nothing to
