@@ -29,15 +29,16 @@ export const upgraded: CheckerOf = ({ plan }) => {
         ? null
         : `${keyOf(company, resource.path, written.id)}: an older release wrote version ${written.version} after a newer one had come`
     },
-    healed: ({ subjects, full, excused }) => {
+    healed: ({ subjects, full, excused, odd }) => {
       if (!isMixed) return null
       for (const { company, resource, rows } of subjects) {
         const lacking = plainField(resource)?.name
         for (const { id, deleted, value } of rows.values()) {
-          // The source shows an older version than the row's, until an operator accepts it.
-          if (!full && excused.has(keyOf(company, resource.path, id))) continue
+          const key = keyOf(company, resource.path, id)
+          // The source shows an older version than the row's, until an operator accepts it; or one that cannot be landed.
+          if ((!full && excused.has(key)) || odd.has(key)) continue
           if (!deleted && lacking !== undefined && value.beyond.split(" ").includes(lacking))
-            return `${keyOf(company, resource.path, id)}: ${lacking} stands where an older release has put it`
+            return `${key}: ${lacking} stands where an older release has put it`
         }
       }
       return null
