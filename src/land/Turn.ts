@@ -271,13 +271,6 @@ export const take = Effect.fn("Turn.take")(function* (
        on conflict (company_id, resource, lane) do nothing`,
           [companyId, resource, options.table, identity.shape]
         )
-        const { rows } = yield* run<CheckpointRow & IdentityRow>(
-          "look at",
-          `select ${checkpointColumns}, ${identityColumns} from tributary.checkpoints c
-        where company_id = $1 and resource = $2 and lane = 'live'`,
-          [companyId, resource]
-        )
-        liveRow = rows[0]!
       }
       const { rows: taken } = yield* run<TakenRow>(
         "take over",
@@ -294,6 +287,17 @@ export const take = Effect.fn("Turn.take")(function* (
         [companyId, resource, lane, options.table, identity.shape]
       )
       look(taken[0]!.now_ms)
+      if (lane !== "live") {
+        // After the fence was raised: a newer release that confirms its catalogue later raises it again, and one that
+        // was earlier is seen here.
+        const { rows } = yield* run<CheckpointRow & IdentityRow>(
+          "look at",
+          `select ${checkpointColumns}, ${identityColumns} from tributary.checkpoints c
+        where company_id = $1 and resource = $2 and lane = 'live'`,
+          [companyId, resource]
+        )
+        liveRow = rows[0]!
+      }
       return taken[0]!
     })
   )

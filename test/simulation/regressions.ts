@@ -89,6 +89,13 @@ export const regressions: ReadonlyArray<Regression> = [
     cause: "an older version was not counted where the row had been read before the warehouse clock was set back",
     on: ["K3"]
   },
+  {
+    kind: "syncs",
+    seed: 96000611,
+    cause: "a backfill of an older release looked at the catalogue's generation before it raised the fence",
+    on: ["G2"],
+    later: ["D6"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" }
