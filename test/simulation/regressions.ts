@@ -96,6 +96,13 @@ export const regressions: ReadonlyArray<Regression> = [
     on: ["G2"],
     later: ["D6"]
   },
+  {
+    kind: "syncs",
+    seed: 96000994,
+    cause: "a full scan kept questions that were asked in the future of a clock that was set back",
+    on: ["K3", "G1"],
+    later: ["S4m", "S8p", "S18"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" }

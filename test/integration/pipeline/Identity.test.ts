@@ -426,6 +426,21 @@ describe("a checkpoint", () => {
       })
     )
 
+    it.effect("a full scan answers questions that were asked before the clock was set back", () =>
+      Effect.gen(function* () {
+        const { companyId, checked } = yield* synced()
+        yield* execute(
+          `insert into tributary.rereads (company_id, resource, field, value, asked_at)
+             values (${companyId}, 'things', 'id', '1', tributary.now() + interval '1 hour')`
+        )
+        yield* checked({ full: true })
+        const [left] = yield* execute<{ questions: number }>(
+          `select count(*)::int as questions from tributary.rereads where company_id = ${companyId}`
+        )
+        assert.strictEqual(left!.questions, 0)
+      })
+    )
+
     it.effect("a clock that is set back while a run reads makes it begin again", () =>
       Effect.gen(function* () {
         const { rows, source, connectorOf, assertEqual } = yield* synced()
