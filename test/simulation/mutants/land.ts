@@ -388,6 +388,23 @@ export const land: ReadonlyArray<Mutant> = [
     wish: { only: ["K3", "S13", "S14"], on: ["K3", "S13", "S14"], overrides: { resources: ["areas"] } }
   },
   {
+    name: "stale-page-wins",
+    origin: "a replica that is behind",
+    story: "what is read later is newer",
+    changes: [{ file: merge, find: "else ${sentAt} > ${keptAt} end)", replace: "else ${later} end)" }],
+    wish: {
+      on: ["S16", "Pp", "BF", "T1"],
+      only: ["S16", "S5", "Pp", "BF", "T1"],
+      overrides: {
+        resources: ["jobs"],
+        rewriteShare: 0.6,
+        writes: 70,
+        pageSize: 5,
+        later: { ...noneLater, replicaRate: 0.5 }
+      }
+    }
+  },
+  {
     name: "restored-source-not-accepted",
     origin: "what a person says is not done",
     story: "the newer version wins, always",
