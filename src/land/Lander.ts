@@ -22,7 +22,7 @@ import type { Checkpoint, Lane, OpenScan, RunKind } from "./Checkpoint.ts"
 import * as Drift from "./Drift.ts"
 import * as FieldFindings from "./FieldFindings.ts"
 import * as Load from "./Load.ts"
-import { type Authority, mergeSql, planForAll } from "./MergeSql.ts"
+import { type Authority, isBefore, mergeSql, planForAll } from "./MergeSql.ts"
 import * as Identity from "./Identity.ts"
 import {
   type AlreadyRunning,
@@ -194,7 +194,7 @@ const overlapMaxMs = 24 * 60 * 60 * 1000
  * clock was set back. No time is compared where the run of the scan wrote the entry: the clock may go back by less than
  * a minute while the run reads. Parameters: scan began ($3), run ($4).
  */
-const isUnmet = "(run_id <> $4 and (last_seen_at < $3 or last_seen_at > tributary.now()))"
+const isUnmet = `(run_id <> $4 and ${isBefore("last_seen_at", "$3::timestamptz")})`
 
 /** Takes a resource over and answers a lander that ends with the scope. */
 export const open = Effect.fn("Lander.open")(function* (
@@ -471,7 +471,7 @@ export const open = Effect.fn("Lander.open")(function* (
       "forget answered questions of",
       // A time in the future was written before the warehouse's clock was set back. A run notices a step of a minute.
       `delete from tributary.rereads where company_id = $1 and resource = $2
-          and (asked_at < $3 or asked_at > tributary.now() + interval '1 minute')`,
+          and (asked_at < $3 or (asked_at > tributary.now() + interval '1 minute' and $3 <= tributary.now()))`,
       [companyId, resource, instantText(scan.beganAt)]
     )
     if (options.children.length > 0 && wasNeverLoaded) {

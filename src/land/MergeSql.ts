@@ -49,15 +49,15 @@ export type Authority = "newer" | "source"
 const isStamped = (table: Table): boolean => table.resource.field.has("lastchangedate")
 
 /**
- * Whether a read that began then is not older than the one that brought the row. A row that seems to come from the future
- * was read before the warehouse's clock was set back: any read is later.
+ * Whether a stored time comes before the begin of a read. A time in the future was stored before the warehouse's clock was
+ * set back: it comes before each read that began after that, and is compared with those that began before it.
  */
-const isLater = (kept: string, began: string): string =>
-  `(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`
+export const isBefore = (at: string, began: string, comparison: "<" | "<=" = "<"): string =>
+  `(${at} ${comparison} ${began} or (${at} > tributary.now() and ${began} <= tributary.now()))`
 
 /** Whether the version sent wins over the one kept. `began` is when the read that brought it began. */
 const wins = (table: Table, authority: Authority, kept: string, sent: string, began: string): string => {
-  const later = isLater(kept, began)
+  const later = isBefore(`${kept}."_observed_at"`, began, "<=")
   if (authority === "source" || !isStamped(table)) return later
   const [keptAt, sentAt] = [`${kept}."lastchangedate"`, `${sent}."lastchangedate"`]
   // A row that was found gone and is met again exists: only the time of the reads decides.
@@ -218,7 +218,7 @@ export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql
     wentBack:
       isStamped(table) && authority === "newer"
         ? `select count(*)::int as records from ${matched(table)} where t."_deleted_at" is null and s."lastchangedate" < t."lastchangedate" ` +
-          `and ${isLater("t", 's."_began"')}`
+          `and ${isBefore('t."_observed_at"', 's."_began"', "<=")}`
         : null,
     countUnstamped: isStamped(table)
       ? `select count(*)::int as rows from ${table.current} where "_company_id" = $1 and "_deleted_at" is null and "lastchangedate" is null`
@@ -234,7 +234,7 @@ export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql
     // An anti-join, so that Postgres can hash: this looks at every row of the table.
     findGone:
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
-      `and t."_deleted_at" is null and (t."_observed_at" < $3::timestamptz or t."_observed_at" > tributary.now()) and not exists (` +
+      `and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz")} and not exists (` +
       `select 1 from (select unnest(ids) as id from tributary.scan_seen where company_id = $1 and resource = $2 and lane = $4) seen ` +
       `where seen.id = t."id")`,
     keepConcurrent:
@@ -249,7 +249,7 @@ export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql
         : null,
     findGoneAmong:
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
-      `and t."id" = any($2::bigint[]) and t."_deleted_at" is null and (t."_observed_at" <= $3::timestamptz or t."_observed_at" > tributary.now())`,
+      `and t."id" = any($2::bigint[]) and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz", "<=")}`,
     countLive: `select count(*)::int as live from ${table.current} where "_company_id" = $1 and "_deleted_at" is null`,
     supersedeGone:
       `${history} select t."_company_id", ${list(own, "t")}, $2::timestamptz from ${table.current} t ` +

@@ -103,6 +103,13 @@ export const regressions: ReadonlyArray<Regression> = [
     on: ["K3", "G1"],
     later: ["S4m", "S8p", "S18"]
   },
+  {
+    kind: "syncs",
+    seed: 71468595,
+    cause: "a landing during which the clock was set back took every row from its future for older than its own read",
+    on: ["K3"],
+    later: ["S16", "S18", "N9", "D5"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" }

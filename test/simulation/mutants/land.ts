@@ -153,8 +153,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: '`(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`',
-        replace: '`(${began} is not null or ${kept}."_observed_at" is null)`'
+        find: 'const later = isBefore(`${kept}."_observed_at"`, began, "<=")',
+        replace: 'const later = `(${began} is not null or ${kept}."_observed_at" is null)`'
       },
       {
         file: merge,
@@ -184,8 +184,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: '`(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`',
-        replace: '`(${began} >= ${kept}."_observed_at" or ${kept}."_deleted_at" is not null)`'
+        find: 'const later = isBefore(`${kept}."_observed_at"`, began, "<=")',
+        replace: 'const later = `(${began} >= ${kept}."_observed_at" or ${kept}."_deleted_at" is not null)`'
       }
     ],
     wish: {
@@ -359,8 +359,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: '`(${began} >= ${kept}."_observed_at" or ${kept}."_observed_at" > tributary.now())`',
-        replace: '`(${began} >= ${kept}."_observed_at")`'
+        find: 'const later = isBefore(`${kept}."_observed_at"`, began, "<=")',
+        replace: 'const later = `(${began} >= ${kept}."_observed_at")`'
       }
     ],
     wish: { only: ["K3"], on: ["K3"], overrides: { resources: ["areas"], rewriteShare: 0.6 } }
@@ -372,7 +372,7 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: '(t."_observed_at" < $3::timestamptz or t."_observed_at" > tributary.now()) and not exists',
+        find: `\${isBefore('t."_observed_at"', "$3::timestamptz")} and not exists`,
         replace: '(t."_observed_at" < $3::timestamptz) and not exists'
       }
     ],
@@ -382,9 +382,7 @@ export const land: ReadonlyArray<Mutant> = [
     name: "quarantine-of-the-future-stays",
     origin: "warehouse clock set back",
     story: "a full scan has not met what was last seen before it began",
-    changes: [
-      { file: lander, find: "(last_seen_at < $3 or last_seen_at > tributary.now())", replace: "last_seen_at < $3" }
-    ],
+    changes: [{ file: lander, find: '${isBefore("last_seen_at", "$3::timestamptz")}', replace: "last_seen_at < $3" }],
     wish: { only: ["K3", "S13", "S14"], on: ["K3", "S13", "S14"], overrides: { resources: ["areas"] } }
   },
   {
