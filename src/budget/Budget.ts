@@ -65,6 +65,8 @@ export interface BudgetShape {
    * and the rate is lowered for a while. In force for this process at once, even where the ledger is away.
    */
   readonly hold: (durationMs: number, cause?: "limit" | "fault", by?: HoldCause) => Effect.Effect<void>
+  /** Whether a pause is in force that this process knows of: it may have begun since a permit was taken. */
+  readonly isHeld: Effect.Effect<boolean>
   /**
    * An attempt that was sent at `sentAt` (the monotonic clock) has ended without a request to wait: answered, or without
    * an answer. It costs nothing unless it was the probe after a pause.
@@ -442,5 +444,7 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
     Effect.andThen(Effect.ignore(tell), held.left > 0 && held.leaseId !== null ? giveBack : Effect.void)
   )
 
-  return { budget: { take, hold, ended }, serve, end }
+  const isHeld = Effect.sync(() => now() < holdUntil)
+
+  return { budget: { take, hold, isHeld, ended }, serve, end }
 }

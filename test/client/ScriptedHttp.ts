@@ -118,8 +118,7 @@ export const make = Effect.fnUntraced(function* (
   )
   const budget = yield* Budget.make(null, { heldMaxMs: options.retryAfterMaxMs ?? 600_000 })
   const watched = Budget.Budget.of({
-    take: budget.take,
-    ended: budget.ended,
+    ...budget,
     hold: (durationMs, cause, by) =>
       Effect.andThen(
         Effect.sync(() => held.push(durationMs)),

@@ -554,6 +554,23 @@ describe("writes", () => {
     })
   )
 
+  it.effect("waits for a pause that began while it was asked whether it may still be sent", () =>
+    Effect.gen(function* () {
+      const scripted = yield* ScriptedHttp.make([
+        refuses(429, "rate_limited", {}, { "retry-after": "5" }),
+        answers(201, { id: 5 }),
+        answers(201, { id: 6 })
+      ])
+      const slow = { ...write, mayBeSent: Effect.as(Effect.sleep("1 second"), true) }
+      const { write: send } = scripted.connector
+      yield* patiently(Effect.all([send(write), send(slow)], { concurrency: "unbounded" }))
+      assert.deepStrictEqual(
+        scripted.sent.map(({ at }) => at >= 5000),
+        [false, true, true]
+      )
+    })
+  )
+
   it.effect("request_in_progress is waited for, by this request alone", () =>
     Effect.gen(function* () {
       const { sent, held } = yield* succeeding(

@@ -56,8 +56,7 @@ const world = Effect.fnUntraced(function* (
   const held: Array<number> = []
   const budget = yield* Budget.make(null)
   const watched = Budget.Budget.of({
-    take: budget.take,
-    ended: budget.ended,
+    ...budget,
     hold: (durationMs, cause, by) =>
       Effect.andThen(
         Effect.sync(() => held.push(durationMs)),

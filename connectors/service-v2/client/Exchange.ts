@@ -266,8 +266,10 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
     let limitedWaitMs = 0
     for (;;) {
       yield* Effect.mapError(budget.take, (error) => fail(withoutPermit(error), null))
-      if (call.mayBeSent !== undefined && !(yield* call.mayBeSent)) {
-        return yield* fail(new SourceError.TooLate({ attempts: sent }), null)
+      if (call.mayBeSent !== undefined) {
+        if (!(yield* call.mayBeSent)) return yield* fail(new SourceError.TooLate({ attempts: sent }), null)
+        // A pause may have begun meanwhile.
+        if (yield* budget.isHeld) continue
       }
       usage.requests++
       sent++
