@@ -110,6 +110,12 @@ export const regressions: ReadonlyArray<Regression> = [
     on: ["K3"],
     later: ["S16", "S18", "N9", "D5"]
   },
+  {
+    kind: "syncs",
+    seed: 97000422,
+    cause: "a checker applied the limit of one subscription's test deliveries to every request",
+    later: ["S4m", "S16", "D5", "D6"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" },

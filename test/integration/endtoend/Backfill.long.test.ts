@@ -25,7 +25,7 @@ describe("a backfill that is killed", () => {
             "budget: { requests_per_minute: unlimited }\npaging: { page_size: 25 }\nsync: { batch_records: 50 }\n"
           )
           // Slow enough that most kills meet a scan at work.
-          yield* world.control("POST", "/faults", { rules: [{ path: "/invoicelines", kind: "delay", ms: 10 }] })
+          yield* world.control("POST", "/faults", { rules: [{ path: "/invoicelines", kind: "delay", ms: 40 }] })
           const chance = random(seed)
           const change = (round: number) =>
             world.control("POST", "/records", {
