@@ -111,10 +111,18 @@ export const planBackfill = (
   return { kind, since, until, resume, cursor: null, overlapMs: 0, because: null }
 }
 
-/** The time of the answer stands in for a `synced_through` that the source does not give (spec A-05). */
+/** A `synced_through` may be this far after the time of its answer. */
+const aheadMsMax = 60 * 60 * 1000
+
+/**
+ * The position that a page proves. The time of the answer stands in for a `synced_through` that the source does not give
+ * (spec A-05), or that lies in the future: the next scan would miss every change before it.
+ */
 const cursorOf = (resource: Resource, page: Page, overlapMs: number): string | null => {
-  if (page.syncedThrough !== null) return page.syncedThrough
   const answeredAt = page.answeredAt ?? null
+  const isAhead =
+    page.syncedThrough !== null && answeredAt !== null && isAfter(before(page.syncedThrough, aheadMsMax), answeredAt)
+  if (page.syncedThrough !== null && isAhead !== true) return page.syncedThrough
   return !resource.modifiedSince || answeredAt === null ? null : before(answeredAt, overlapMs)
 }
 

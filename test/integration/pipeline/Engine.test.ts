@@ -333,22 +333,26 @@ describe("the engine", () => {
       })
     )
 
-    it.effect("takes the time of the answer less the overlap where synced_through is missing", () =>
-      Effect.gen(function* () {
-        const companyId = company()
-        const source = scripted(companyId, pages(page(null, thing(1, "a", 1))))
-        const { page: asked } = source.connector
-        const connector: ConnectorShape = {
-          ...source.connector,
-          page: (request) => Effect.map(asked(request), (one) => ({ ...one, answeredAt: "2026-01-01T00:50:00Z" }))
-        }
-        const dated = { ...source, connector }
-        yield* run(dated, companyId)
-        assert.strictEqual((yield* checkpoint(companyId)).cursor, "2026-01-01T00:45:00Z")
-        assert.strictEqual((yield* run(dated, companyId)).kind, "incremental")
-        assert.strictEqual(source.requests.at(-1)!.since, "2026-01-01T00:40:00Z")
-      })
-    )
+    for (const [syncedThrough, title] of [
+      [null, "is missing"],
+      ["2031-01-01T00:00:00Z", "lies in the future of its answer"]
+    ] as const)
+      it.effect(`takes the time of the answer less the overlap where synced_through ${title}`, () =>
+        Effect.gen(function* () {
+          const companyId = company()
+          const source = scripted(companyId, pages(page(syncedThrough, thing(1, "a", 1))))
+          const { page: asked } = source.connector
+          const connector: ConnectorShape = {
+            ...source.connector,
+            page: (request) => Effect.map(asked(request), (one) => ({ ...one, answeredAt: "2026-01-01T00:50:00Z" }))
+          }
+          const dated = { ...source, connector }
+          yield* run(dated, companyId)
+          assert.strictEqual((yield* checkpoint(companyId)).cursor, "2026-01-01T00:45:00Z")
+          assert.strictEqual((yield* run(dated, companyId)).kind, "incremental")
+          assert.strictEqual(source.requests.at(-1)!.since, "2026-01-01T00:40:00Z")
+        })
+      )
 
     it.effect("reads in full while records carry no time of change", () =>
       Effect.gen(function* () {
