@@ -1,8 +1,8 @@
 /**
  * Every campaign, one after the other, and how long each took.
  *
- *   npm run campaign                    all of them in full: about an hour and a half on two cores
- *   npm run campaign -- --slice         what a CI run does: fresh seeds and places, drawn from the commit
+ *   npm run campaign                    all of them in full, with seeds and places drawn from the commit
+ *   npm run campaign -- --slice         what a CI run does: the first of the same seeds, fewer kills
  *   npm run campaign -- --slice --minutes 10    a slice that takes 10 minutes at most (15)
  *   npm run campaign -- --slice --from COMMIT   the same again for another commit
  *   npm run campaign -- --only pushes,planted   some of them
@@ -24,8 +24,8 @@ const { values } = parseArgs({
   }
 })
 
-/** Seeds of slices begin beyond those that were looked at one by one. */
-const sliceFrom = 10_000_000
+/** Seeds begin beyond those that were looked at one by one. */
+const firstSeed = 10_000_000
 /** In so many slices, every planted bug is tried once. */
 const mutantParts = 4
 /** Usual time from the begin of the last seed to the end of its campaign: the seed, its repetition, the server's stop. */
@@ -41,7 +41,8 @@ if (!/^[0-9a-f]{7,40}$/.test(commit)) {
   process.exit(2)
 }
 const drawn = Number.parseInt(commit.slice(0, 7), 16)
-const seed = String(values.slice ? sliceFrom + drawn : 1)
+/** The same for both, so that a slice is a part of the full campaign of its commit. */
+const seed = String(firstSeed + drawn)
 
 interface Part {
   readonly name: string
