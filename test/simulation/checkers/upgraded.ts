@@ -15,8 +15,9 @@ export const upgraded: CheckerOf = ({ plan }) => {
     landed: ({ subject: { company, resource, marks, rows } }) => {
       const lacking = plainField(resource)?.name
       if (!isMixed || !isGuarded || lacking === undefined) return null
-      const generations = marks.map(({ shape }) => Number(/\bcatalogue=(\d+)/.exec(shape ?? "")?.[1] ?? 0))
-      if (Math.max(...generations) < 2) return null
+      // Every landing locks the live checkpoint: from the moment when that tells of the newer catalogue, none is open.
+      const shape = marks.find(({ lane }) => lane === "live")?.shape ?? ""
+      if (Number(/\bcatalogue=(\d+)/.exec(shape)?.[1] ?? 0) < 2) return null
       const table = `${company}/${resource.path}`
       const known = left.get(table)
       const beyond = [...rows.values()].filter(({ value }) => value.beyond.split(" ").includes(lacking))
