@@ -131,5 +131,10 @@ export const regressions: ReadonlyArray<Regression> = [
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" },
+  {
+    kind: "pushes beside",
+    seed: 94601110,
+    cause: "a checker compared what a push had said with rows that joined it later"
+  },
   { kind: "pushes beside", seed: 139531788, cause: "a pause began between the permit of a write and its sending" }
 ]
