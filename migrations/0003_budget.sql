@@ -1,5 +1,5 @@
 -- One request budget per token for every process that shares this warehouse. The rule is written twice, here and in
--- src/budget/Rule.ts (for programs without a warehouse); a test runs both side by side on random histories.
+-- src/budget/PermitPolicy.ts (for programs without a warehouse); a test runs both side by side on random histories.
 
 create table tributary.budgets (
   fingerprint text primary key check (fingerprint ~ '^[0-9a-f]{64}$'),

@@ -1,5 +1,5 @@
 -- Bounded patience: how long a Retry-After is believed, the probe after a longer one, and who asked for the pause.
--- The rule is written twice, here and in src/budget/Rule.ts; the test that holds them equal covers these functions too.
+-- The rule is written twice, here and in src/budget/PermitPolicy.ts; the test that holds them equal covers these functions too.
 
 alter table tributary.budgets
   add column held_at timestamptz,

@@ -16,7 +16,7 @@ import * as Output from "./cli/Output.ts"
 import * as Program from "./cli/Program.ts"
 import * as Telemetry from "./cli/Telemetry.ts"
 import { ConfigurationError } from "./configuration/Configuration.ts"
-import * as Overlay from "./model/Overlay.ts"
+import * as Overlay from "./warehouse/Overlay.ts"
 
 const packageJson = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }
 

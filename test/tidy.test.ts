@@ -34,68 +34,78 @@ const codeOf = (path: string) =>
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/catalogue": [],
   "src/json": [],
+  "src/http": [],
+  "src/log": [],
+  "src/postgres": [],
   "src/connector": ["src/catalogue"],
   "src/budget": ["src/postgres"],
-  "src/postgres": [],
-  "src/model": ["src/catalogue", "src/postgres"],
-  "src/land": ["src/budget", "src/catalogue", "src/connector", "src/model", "src/postgres"],
+  "src/warehouse": ["src/catalogue", "src/postgres"],
+  "src/land": ["src/budget", "src/catalogue", "src/connector", "src/postgres", "src/warehouse"],
   "src/extract": ["src/catalogue", "src/connector", "src/land"],
-  "src/pipeline": [
+  "src/sync": [
     "src/budget",
     "src/catalogue",
     "src/connector",
     "src/extract",
     "src/land",
-    "src/model",
-    "src/postgres"
+    "src/postgres",
+    "src/warehouse"
   ],
-  "src/verify": ["src/catalogue", "src/connector", "src/json", "src/model", "src/postgres"],
-  "src/webhook": [
-    "src/budget",
-    "src/catalogue",
-    "src/connector",
-    "src/land",
-    "src/listen",
-    "src/model",
-    "src/pipeline",
-    "src/postgres"
-  ],
-  "src/push": [
-    "src/budget",
+  "src/verify": ["src/catalogue", "src/connector", "src/json", "src/warehouse"],
+  "src/subscriptions": ["src/catalogue", "src/connector", "src/postgres", "src/sync"],
+  "src/inbox": ["src/budget", "src/connector", "src/land", "src/log", "src/postgres", "src/sync", "src/warehouse"],
+  "src/ingest": ["src/connector", "src/http", "src/inbox", "src/log", "src/subscriptions"],
+  "src/reconcile": ["src/budget", "src/connector", "src/inbox", "src/postgres", "src/subscriptions", "src/sync"],
+  "src/tasks": ["src/budget", "src/connector", "src/postgres", "src/sync", "src/warehouse"],
+  "src/outbox": [
     "src/catalogue",
     "src/connector",
     "src/extract",
     "src/json",
     "src/land",
-    "src/model",
-    "src/pipeline",
-    "src/postgres"
+    "src/postgres",
+    "src/sync",
+    "src/warehouse"
   ],
-  "src/listen": [],
-  "src/schedule": [
-    "src/budget",
-    "src/catalogue",
+  "src/serve": [
     "src/connector",
-    "src/land",
-    "src/model",
-    "src/pipeline",
-    "src/postgres"
+    "src/http",
+    "src/inbox",
+    "src/ingest",
+    "src/postgres",
+    "src/reconcile",
+    "src/status",
+    "src/subscriptions",
+    "src/sync",
+    "src/warehouse"
+  ],
+  "src/status": [
+    "src/connector",
+    "src/inbox",
+    "src/ingest",
+    "src/outbox",
+    "src/reconcile",
+    "src/subscriptions",
+    "src/sync",
+    "src/tasks",
+    "src/warehouse"
   ],
   "src/dashboard": [
     "src/budget",
-    "src/catalogue",
     "src/connector",
+    "src/http",
+    "src/inbox",
     "src/json",
-    "src/listen",
-    "src/model",
-    "src/pipeline",
+    "src/outbox",
     "src/postgres",
-    "src/push",
-    "src/schedule",
+    "src/status",
+    "src/subscriptions",
+    "src/sync",
+    "src/tasks",
     "src/verify",
-    "src/webhook"
+    "src/warehouse"
   ],
-  "src/configuration": ["src/model", "src/pipeline", "src/schedule"],
+  "src/configuration": ["src/sync", "src/tasks", "src/warehouse"],
   "src/cli/launch.js": ["src/main.ts"],
   "src/cli": [
     "src/budget",
@@ -103,14 +113,17 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/configuration",
     "src/connector",
     "src/dashboard",
-    "src/listen",
-    "src/model",
-    "src/pipeline",
+    "src/http",
+    "src/inbox",
+    "src/outbox",
     "src/postgres",
-    "src/push",
-    "src/schedule",
+    "src/serve",
+    "src/status",
+    "src/subscriptions",
+    "src/sync",
+    "src/tasks",
     "src/verify",
-    "src/webhook"
+    "src/warehouse"
   ],
   "src/main.ts": ["src", "connectors"],
   "connectors/service-v2/catalogue": ["src/catalogue"],
@@ -122,7 +135,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/connector",
     "src/cli/Source.ts"
   ],
-  "connectors/service-v2/models": ["src/model"],
+  "connectors/service-v2/models": ["src/warehouse"],
   "test/conformance": []
 }
 
@@ -156,8 +169,8 @@ describe("the tree", () => {
     // the pages runs in a browser. The launcher waits before there is a program.
     const allowed = new Set([
       "src/cli/launch.js",
-      "src/postgres/embedded/Place.ts",
-      "src/webhook/Secrets.ts",
+      "src/postgres/embedded/DataDirectory.ts",
+      "src/subscriptions/SigningSecrets.ts",
       "src/dashboard/Access.ts",
       "src/dashboard/Sessions.ts",
       "src/dashboard/assets/live.js"

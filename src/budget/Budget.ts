@@ -13,17 +13,17 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import { type Ledger, type LedgerError, memory } from "./Ledger.ts"
+import { type PermitStore, type PermitStoreError, memory } from "./PermitStore.ts"
 import {
-  believedMs,
+  cappedPauseMs,
   classes,
-  type Grant,
-  type HoldAsk,
-  type HoldCause,
-  type HoldReport,
+  type PermitGrant,
+  type PauseRequest,
+  type PauseCause,
+  type PauseReport,
   type PriorityClass,
-  type Settled
-} from "./Rule.ts"
+  type SettledPermits
+} from "./PermitPolicy.ts"
 
 /** For whom a request is made. */
 export interface Priority {
@@ -46,16 +46,16 @@ export class BudgetUnavailable extends Data.TaggedError("BudgetUnavailable")<{ r
 }
 
 /** A pause is in force that is longer than the caller waits. */
-export class BudgetHeld extends Data.TaggedError("BudgetHeld")<{
+export class BudgetPaused extends Data.TaggedError("BudgetPaused")<{
   readonly retryAfterMs: number
-  readonly by: HoldReport | null
+  readonly by: PauseReport | null
 }> {
   override get message(): string {
     return `the source asked to wait, still for ${Math.ceil(this.retryAfterMs / 1000)} s`
   }
 }
 
-export type BudgetError = BudgetUnavailable | BudgetHeld
+export type BudgetError = BudgetUnavailable | BudgetPaused
 
 export interface BudgetShape {
   /** Waits, by the fiber's {@link Priority}, until a request may be sent; it is to be sent at once. */
@@ -64,7 +64,7 @@ export interface BudgetShape {
    * Nobody sends for this long: the source said so. `limit` when it did with a 429: then somebody else uses the token,
    * and the rate is lowered for a while. In force for this process at once, even where the ledger is away.
    */
-  readonly hold: (durationMs: number, cause?: "limit" | "fault", by?: HoldCause) => Effect.Effect<void>
+  readonly hold: (durationMs: number, cause?: "limit" | "fault", by?: PauseCause) => Effect.Effect<void>
   /** Whether a pause is in force that this process knows of: it may have begun since a permit was taken. */
   readonly isHeld: Effect.Effect<boolean>
   /**
@@ -105,8 +105,8 @@ export const make = Effect.fnUntraced(function* (requestsPerMinute: number | nul
 })
 
 /** A budget that is counted in a ledger; what it holds is given back with the scope. */
-export const fromLedger = (
-  ledger: Ledger,
+export const fromPermitStore = (
+  ledger: PermitStore,
   options: BudgetOptions = {}
 ): Effect.Effect<BudgetShape, never, Scope.Scope> =>
   Effect.gen(function* () {
@@ -147,7 +147,7 @@ interface Held {
 }
 
 const reportOf = (
-  { agoMs, at, origin, request, statedMs, status }: HoldReport & { readonly at: number },
+  { agoMs, at, origin, request, statedMs, status }: PauseReport & { readonly at: number },
   now: number
 ) => ({
   origin,
@@ -157,7 +157,7 @@ const reportOf = (
   agoMs: agoMs + Math.max(0, now - at)
 })
 
-const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) => {
+const dispatch = (ledger: PermitStore, clock: Clock.Clock, options: BudgetOptions) => {
   const heldMaxMs = options.heldMaxMs ?? Number.POSITIVE_INFINITY
   const unavailableMaxMs = options.unavailableMaxMs ?? unavailableMaxMsDefault
   const aheadMax = ledger.perMinute === null ? 0 : Math.floor(ledger.perMinute / aheadShare)
@@ -169,9 +169,9 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
   let held: Held = { leaseId: null, left: 0, used: 0, usedAt: 0, until: 0 }
   let holdUntil = 0
   /** A hold that the ledger does not know yet. */
-  let untold: (HoldAsk & { readonly at: number }) | null = null
+  let untold: (PauseRequest & { readonly at: number }) | null = null
   /** The answer that requested the pause, and when by this process' clock. */
-  let heldBy: (HoldReport & { readonly at: number }) | null = null
+  let heldBy: (PauseReport & { readonly at: number }) | null = null
   let releases: number | null = null
   let checkedAt = 0
   /** When the probe was handed out that this process has to report. */
@@ -249,7 +249,7 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
   )
 
   /** Tells the ledger of a hold that it does not know; how long it is believed is the ledger's word. */
-  const tell: Effect.Effect<void, LedgerError> = Effect.suspend(() => {
+  const tell: Effect.Effect<void, PermitStoreError> = Effect.suspend(() => {
     const telling = untold
     if (telling === null) return Effect.void
     const { at, ...asked } = telling
@@ -266,14 +266,14 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
     Effect.suspend(() => {
       const at = now()
       const limited = cause === "limit"
-      const asked: HoldAsk = {
+      const asked: PauseRequest = {
         origin: by?.origin ?? "source",
         status: by?.status ?? (limited ? 429 : 503),
         request: by?.request ?? null,
         statedMs: durationMs,
         limited
       }
-      const endOf = (one: HoldAsk, from: number) => from + Math.min(one.statedMs, believedMs(one, 0))
+      const endOf = (one: PauseRequest, from: number) => from + Math.min(one.statedMs, cappedPauseMs(one, 0))
       const until = endOf(asked, at)
       // What the ledger was not told yet goes with it: the longer one, and whether one of them was a 429.
       const before = untold
@@ -310,11 +310,11 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
       return Effect.andThen(Effect.ignore(ledger.endProbe(request, isAnswered)), Effect.sync(wake))
     })
 
-  const settled = (): Settled | null =>
+  const settled = (): SettledPermits | null =>
     held.leaseId === null ? null : { id: held.leaseId, used: held.used, ageMs: Math.max(0, now() - held.usedAt) }
 
   /** What was answered, at hand; a stale answer is none: its permits are given back with the next question. */
-  const accept = (grant: Grant, at: number, askedValidMs: number) => {
+  const accept = (grant: PermitGrant, at: number, askedValidMs: number) => {
     const permits = grant.granted.urgent + grant.granted.live + grant.granted.backfill
     const arrived = now()
     validMs = Math.min(validMaxMs, Math.max(validMinMs, 4 * (arrived - at)))
@@ -378,7 +378,7 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
     }
   })
 
-  const askOrWait = Effect.catchTag(ask, "LedgerError", (error) =>
+  const askOrWait = Effect.catchTag(ask, "PermitStoreError", (error) =>
     Effect.gen(function* () {
       failures += 1
       if (failingSince === null) {
@@ -429,7 +429,7 @@ const dispatch = (ledger: Ledger, clock: Clock.Clock, options: BudgetOptions) =>
           yield* recheck
         } else if (holdMs > heldMaxMs) {
           const by = heldBy === null ? null : reportOf(heldBy, now())
-          failAll(new BudgetHeld({ retryAfterMs: holdMs, by }))
+          failAll(new BudgetPaused({ retryAfterMs: holdMs, by }))
         } else yield* pause(isShared ? Math.min(holdMs, Math.max(1, checkedAt + recheckMs - now())) : holdMs)
         continue
       }

@@ -10,8 +10,8 @@ import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
-import { type BudgetShape, fromLedger, make } from "./Budget.ts"
-import * as PostgresLedger from "./PostgresLedger.ts"
+import { type BudgetShape, fromPermitStore, make } from "./Budget.ts"
+import * as PostgresPermitStore from "./PostgresPermitStore.ts"
 
 /** Whose budget, and how large it is. */
 export interface TokenBudget {
@@ -42,13 +42,13 @@ export const layerPostgres: Layer.Layer<never, never, SqlClient.SqlClient> = Lay
     const made = new Map<string, BudgetShape>()
     return {
       of: Effect.fnUntraced(function* (budget: TokenBudget) {
-        const fingerprint = PostgresLedger.fingerprintOf(budget.baseUrl, budget.token, budget.scope)
+        const fingerprint = PostgresPermitStore.fingerprintOf(budget.baseUrl, budget.token, budget.scope)
         const key = `${fingerprint} ${budget.requestsPerMinute} ${budget.heldMaxMs}`
         const known = made.get(key)
         if (known !== undefined) return known
-        const ledger = PostgresLedger.make(sql, fingerprint, { perMinute: budget.requestsPerMinute })
+        const ledger = PostgresPermitStore.make(sql, fingerprint, { perMinute: budget.requestsPerMinute })
         // It lives as long as the warehouse, whoever connected first.
-        const shape = yield* Effect.provideContext(fromLedger(ledger, { heldMaxMs: budget.heldMaxMs }), context)
+        const shape = yield* Effect.provideContext(fromPermitStore(ledger, { heldMaxMs: budget.heldMaxMs }), context)
         made.set(key, shape)
         return shape
       })

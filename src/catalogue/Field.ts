@@ -52,11 +52,11 @@ export interface Reference {
  * The type of a column that was made for a field that no catalogue states, from the values seen: text unless all of them
  * fit better. `number` is a JSON number with any decimals, `decimal` a plain numeral in a string, `json` anything.
  */
-export type LearntType = "integer" | "number" | "decimal" | "boolean" | "text" | "date" | "timestamp" | "json"
+export type InferredType = "integer" | "number" | "decimal" | "boolean" | "text" | "date" | "timestamp" | "json"
 
 /** What is known of a field only because records carried it. */
-export interface Learnt {
-  readonly type: LearntType
+export interface Inferred {
+  readonly type: InferredType
   /** The column's name in the warehouse: the field's own where a database can have it. */
   readonly column: string
 }
@@ -77,7 +77,7 @@ export interface Field {
    * Null for a field that a catalogue states. The type of a learnt field is a guess, so that a value which does not fit
    * it is no fault of the record: the value stays beside the columns, under the field's name.
    */
-  readonly learnt: Learnt | null
+  readonly learnt: Inferred | null
 }
 
 /** What may be said of a field beside its name and type. */
@@ -100,7 +100,7 @@ const field = (name: string, type: FieldType, options: FieldOptions = {}): Field
 })
 
 /** The nearest type that a catalogue would have stated. */
-const typeLearnt: Readonly<Record<LearntType, FieldType>> = {
+const typeLearnt: Readonly<Record<InferredType, FieldType>> = {
   integer: { _tag: "integer" },
   number: { _tag: "decimal", kind: "number", scale: 18, shown: 18 },
   decimal: { _tag: "decimal", kind: "number", scale: 18, shown: 18 },
@@ -112,7 +112,7 @@ const typeLearnt: Readonly<Record<LearntType, FieldType>> = {
 }
 
 /** A field that records were seen to carry. */
-export const learntField = (name: string, learnt: Learnt): Field => ({
+export const inferredField = (name: string, learnt: Inferred): Field => ({
   ...field(name, typeLearnt[learnt.type], { note: "learnt from the records" }),
   learnt
 })

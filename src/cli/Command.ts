@@ -8,12 +8,12 @@ import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Configuration from "../configuration/Configuration.ts"
-import type { TableConflict } from "../model/TablePlan.ts"
+import type { TableConflict } from "../warehouse/TablePlan.ts"
 import { damageRemedy, DatabaseError } from "../postgres/DatabaseError.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import type { ReferenceFailed } from "./Source.ts"
-import { told, type WarehouseError } from "./Warehouse.ts"
+import { describe, type WarehouseError } from "./Warehouse.ts"
 
 export const json = Flag.Boolean("json").pipe(
   Flag.withDescription("Answer in JSON, for machines"),
@@ -80,7 +80,7 @@ const failed = (error: Failure): CommandFailed => {
       })
     }
     case "EmbeddedPostgresError":
-      return new CommandFailed({ code: exitCode.fault, message: told(error) })
+      return new CommandFailed({ code: exitCode.fault, message: describe(error) })
     case "MigrationError":
       return new CommandFailed({ code: exitCode.configuration, message: error.message })
     case "SqlError":

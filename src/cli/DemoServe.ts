@@ -9,16 +9,16 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { Configuration, DashboardConfiguration } from "../configuration/Configuration.ts"
-import type { ListenError } from "../listen/Server.ts"
+import type { ListenError } from "../http/Server.ts"
 import type { SourceError } from "../connector/SourceError.ts"
-import type { SyncCompany } from "../pipeline/Sync.ts"
+import type { SyncCompany } from "../sync/Sync.ts"
 import type { Database } from "../postgres/Database.ts"
-import * as Secrets from "../webhook/Secrets.ts"
-import * as Service from "../webhook/Service.ts"
-import * as Subscribe from "../webhook/Subscribe.ts"
+import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
+import * as Serve from "../serve/Serve.ts"
+import * as Subscriptions from "../subscriptions/Subscriptions.ts"
 import { failed } from "./DemoWebhook.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
-import * as Receiving from "./Receiving.ts"
+import * as ServeLayers from "./ServeLayers.ts"
 import { type Demo, type Reference, type ReferenceFailed, Source } from "./Source.ts"
 import { Version } from "./Version.ts"
 
@@ -55,22 +55,22 @@ export const begin = Effect.fn("DemoServe.begin")(function* (
     version: yield* Version
   }).pipe(Effect.mapError(notListening))
   const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
-  const options = yield* Receiving.service(settings, [], here, yield* Receiving.besides(settings, page))
+  const options = yield* ServeLayers.service(settings, [], here, yield* ServeLayers.backgroundServices(settings, page))
   // The subscriptions are made here, and nobody else changes them.
-  const service = yield* Service.start({ ...options, checkEveryMs: null }).pipe(Effect.mapError(notListening))
+  const service = yield* Serve.start({ ...options, checkEveryMs: null }).pipe(Effect.mapError(notListening))
   yield* Effect.raceFirst(service.ready, service.ended).pipe(Effect.mapError(({ message }) => failed(message)))
 
   const reader = yield* (yield* Source).deliveries
   for (const company of settings.companies) {
     const { connector } = companies.find(({ name }) => name === company.name)!
-    yield* Subscribe.ensure(
+    yield* Subscriptions.ensure(
       { name: company.name, connector },
       {
         url: `https://localhost:${service.port}/hooks/${company.name}`,
-        events: Receiving.eventsOf(company, settings, reader)
+        events: ServeLayers.eventsOf(company, settings, reader)
       }
     ).pipe(
-      Effect.provide(Secrets.layer([Receiving.secretsOf(company)])),
+      Effect.provide(SigningSecrets.layer([ServeLayers.secretsOf(company)])),
       Effect.mapError(({ message }) => failed(message))
     )
   }

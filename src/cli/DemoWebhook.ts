@@ -13,18 +13,18 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { CompanyConfiguration, Configuration } from "../configuration/Configuration.ts"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
-import { identifier } from "../model/Identifier.ts"
-import { tableOf } from "../model/Table.ts"
+import { identifier } from "../warehouse/Identifier.ts"
+import { tableOf } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
-import * as Secrets from "../webhook/Secrets.ts"
-import * as Service from "../webhook/Service.ts"
-import * as Subscribe from "../webhook/Subscribe.ts"
+import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
+import * as Serve from "../serve/Serve.ts"
+import * as Subscriptions from "../subscriptions/Subscriptions.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
-import * as Receiving from "./Receiving.ts"
+import * as ServeLayers from "./ServeLayers.ts"
 import { type Demo, type Fired, type Reference, type ReferenceFailed, Source } from "./Source.ts"
 
 /** What a webhook brought over. */
-export interface Brought {
+export interface TransferResult {
   readonly eventType: string
   readonly eventId: string
   /** What the receiver answered. */
@@ -56,7 +56,7 @@ export const failed = (message: string) =>
   new CommandFailed({ code: exitCode.fault, message: `${message}; please report it` })
 
 /** The failure of a change as that of the command. */
-export const told = Effect.mapError((error: SourceError | ReferenceFailed) =>
+export const describe = Effect.mapError((error: SourceError | ReferenceFailed) =>
   error._tag === "SourceError"
     ? new CommandFailed({ code: exitCode.fault, message: `${error.message}; ${error.remedy}` })
     : error
@@ -117,29 +117,29 @@ const settled = (eventId: string) =>
   )
 
 /** Subscribes, has something change and be delivered, and waits until the row shows it; answers at which port, too. */
-export const bringOver = Effect.fn("DemoWebhook.bringOver")(function* (story: WebhookStory) {
+export const transferByWebhook = Effect.fn("DemoWebhook.bringOver")(function* (story: WebhookStory) {
   const { company, connector, demo, reference, say, settings } = story
   const { certificate } = story
   yield* demo.trust(reference, certificate.pem)
   const { deliveries } = yield* Source
   const webhooks = { ...settings.webhooks, host: "127.0.0.1", port: 0, tls: certificate.files }
   const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
-  const service = yield* Service.start({
-    ...(yield* Receiving.service({ ...settings, webhooks }, [company.name], here)),
+  const service = yield* Serve.start({
+    ...(yield* ServeLayers.service({ ...settings, webhooks }, [company.name], here)),
     checkEveryMs: null
   }).pipe(Effect.mapError(({ message }) => failed(message)))
   yield* Effect.raceFirst(service.ready, service.ended)
 
   const url = `https://localhost:${service.port}/hooks/${company.name}`
-  const events = Receiving.eventsOf(company, settings, yield* deliveries)
-  const { subscription } = yield* Subscribe.ensure({ name: company.name, connector }, { url, events }).pipe(
-    Effect.provide(Secrets.layer([Receiving.secretsOf(company)])),
+  const events = ServeLayers.eventsOf(company, settings, yield* deliveries)
+  const { subscription } = yield* Subscriptions.ensure({ name: company.name, connector }, { url, events }).pipe(
+    Effect.provide(SigningSecrets.layer([ServeLayers.secretsOf(company)])),
     Effect.mapError(({ message }) => failed(message))
   )
   yield* say(`   subscribed to ${subscription.events.join(", ")}`)
   yield* say(`   at ${subscription.url}`)
 
-  const fired = yield* told(demo.fire(connector))
+  const fired = yield* describe(demo.fire(connector))
   const before = yield* valueOf(story, fired)
   yield* say(`   ${fired.told}`)
   const [delivered] = yield* demo.deliver(reference)
@@ -154,7 +154,7 @@ export const bringOver = Effect.fn("DemoWebhook.bringOver")(function* (story: We
   yield* say(
     `   read again and landed ${Math.max(1, Math.round(durationMs))} ms later: ${resource} ${id}, ${field}: ${before} → ${after}`
   )
-  const brought: Brought = {
+  const brought: TransferResult = {
     eventType,
     eventId,
     acknowledgement: status,

@@ -4,7 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import { type Configuration, ConfigurationError } from "../configuration/Configuration.ts"
-import * as Overlay from "../model/Overlay.ts"
+import * as Overlay from "../warehouse/Overlay.ts"
 import { Source } from "./Source.ts"
 
 export const catalogueOf = Effect.fnUntraced(function* (settings: Pick<Configuration, "resources">) {

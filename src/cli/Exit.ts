@@ -4,8 +4,8 @@
  */
 import * as Data from "effect/Data"
 import * as Runtime from "effect/Runtime"
-import type { Failure } from "../pipeline/Outcome.ts"
-import type { SyncReport } from "../pipeline/Sync.ts"
+import type { Failure } from "../sync/Outcome.ts"
+import type { SyncReport } from "../sync/Sync.ts"
 
 export const exitCode = { ok: 0, usage: 1, configuration: 2, refused: 3, incomplete: 4, fault: 5 } as const
 

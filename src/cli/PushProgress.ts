@@ -6,8 +6,8 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { type Counts, outcomes } from "../push/Status.ts"
-import { type ProgressStyle, roughly } from "./Bars.ts"
+import { type Counts, outcomes } from "../status/Outbox.ts"
+import { type ProgressStyle, roundedCount } from "./SyncProgress.ts"
 import * as Output from "./Output.ts"
 
 /** Sooner than this a rate says nothing. */
@@ -15,11 +15,11 @@ const rateAfterMs = 1_000
 /** How often there is a line where there is no bar. */
 const lineEveryMs = 5_000
 
-export const settled = (counts: Counts): number =>
+export const resolvedCount = (counts: Counts): number =>
   counts.refused + outcomes.reduce((sum, outcome) => sum + counts[outcome], 0)
 
 /** `1,200 created, 3 adopted, 1 refused`. */
-export const outcomesTold = (counts: Pick<Counts, (typeof outcomes)[number] | "refused">): string =>
+export const describeOutcomes = (counts: Pick<Counts, (typeof outcomes)[number] | "refused">): string =>
   [...outcomes, "refused" as const]
     .flatMap((outcome) => (counts[outcome] === 0 ? [] : [`${Output.count(counts[outcome])} ${outcome}`]))
     .join(", ")
@@ -35,9 +35,9 @@ export const rate = (records: number, elapsedMs: number): string => {
 export const pace = (counts: Counts, done: number, elapsedMs: number): string => {
   const left = counts.waiting + counts.sending
   return [
-    outcomesTold(counts),
+    describeOutcomes(counts),
     rate(done, elapsedMs),
-    elapsedMs < rateAfterMs || done === 0 || left === 0 ? "" : `about ${roughly((left * elapsedMs) / done)} left`
+    elapsedMs < rateAfterMs || done === 0 || left === 0 ? "" : `about ${roundedCount((left * elapsedMs) / done)} left`
   ]
     .filter((part) => part !== "")
     .join(", ")
@@ -52,17 +52,17 @@ export const make = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   const nowMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
   const beganAt = nowMs()
-  const paced = (counts: Counts) => pace(counts, settled(counts) - before, nowMs() - beganAt)
+  const paced = (counts: Counts) => pace(counts, resolvedCount(counts) - before, nowMs() - beganAt)
   if (style === "lines") {
     let toldAt = beganAt
     return (counts) =>
       Effect.suspend(() => {
         if (nowMs() - toldAt < lineEveryMs) return Effect.void
         toldAt = nowMs()
-        const total = settled(counts) + counts.waiting + counts.sending
+        const total = resolvedCount(counts) + counts.waiting + counts.sending
         const told = paced(counts)
         return Output.note(
-          `  ${Output.count(settled(counts))} of ${Output.count(total)} records${told === "" ? "" : `: ${told}`}`
+          `  ${Output.count(resolvedCount(counts))} of ${Output.count(total)} records${told === "" ? "" : `: ${told}`}`
         )
       })
   }
@@ -91,10 +91,10 @@ export const make = Effect.fnUntraced(function* (
   )
   return (counts) =>
     Effect.sync(() => {
-      const total = settled(counts) + counts.waiting + counts.sending
+      const total = resolvedCount(counts) + counts.waiting + counts.sending
       bar.setTotal(Math.max(total, 1))
-      bar.update(settled(counts), {
-        records: Output.count(settled(counts)),
+      bar.update(resolvedCount(counts), {
+        records: Output.count(resolvedCount(counts)),
         of: Output.count(total),
         told: paced(counts)
       })

@@ -10,7 +10,7 @@ import type { CompanyConfiguration, Configuration, ConfigurationError } from "..
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { SourceError } from "../connector/SourceError.ts"
-import type { Model } from "../model/Model.ts"
+import type { Model } from "../warehouse/Model.ts"
 import type * as Redacted from "effect/Redacted"
 
 export interface ReferenceOptions {

@@ -8,15 +8,15 @@ import * as Layer from "effect/Layer"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { layerPostgres } from "../budget/Budgets.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
-import { ReaderOptions } from "../model/Reader.ts"
-import { datasetsDefault } from "../model/Table.ts"
+import { ReaderOptions } from "../warehouse/Reader.ts"
+import { datasetsDefault } from "../warehouse/Table.ts"
 import { Database, sqlLayer } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { EmbeddedPostgresError } from "../postgres/EmbeddedPostgres.ts"
 import * as Migrations from "../postgres/Migrations.ts"
 
 /** What names a warehouse, who may read it, and how many connections a process opens there. */
-export type Place = Pick<Configuration, "databaseUrl" | "home"> &
+export type WarehouseLocation = Pick<Configuration, "databaseUrl" | "home"> &
   Partial<Pick<Configuration, "readerUrl" | "datasets" | "connectionsMax">>
 
 export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.MigrationError
@@ -26,7 +26,7 @@ export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.
  * shares the token's budget with every process on the same warehouse.
  */
 export const layer = (
-  configuration: Place
+  configuration: WarehouseLocation
 ): Layer.Layer<Database | PgClient.PgClient | SqlClient.SqlClient, WarehouseError> => {
   const { connectionsMax = null } = configuration
   const database: Layer.Layer<Database, WarehouseError> =
@@ -44,12 +44,12 @@ export const layer = (
 export const demoHome = (configuration: Pick<Configuration, "home">): string => join(configuration.home, "demo")
 
 /** The warehouse's failures as one sentence with its remedy. */
-export const told = (error: WarehouseError): string =>
+export const describe = (error: WarehouseError): string =>
   error._tag === "EmbeddedPostgresError" && error.hint !== undefined ? `${error.message}; ${error.hint}` : error.message
 
 /** The place of a warehouse with or without `--demo`. */
-export const placeOf = (configuration: Configuration, demo: boolean): Place =>
+export const locationOf = (configuration: Configuration, demo: boolean): WarehouseLocation =>
   demo ? { databaseUrl: null, home: demoHome(configuration), datasets: configuration.datasets } : configuration
 
-export const provide = <A, E, R>(effect: Effect.Effect<A, E, R>, configuration: Place) =>
+export const provide = <A, E, R>(effect: Effect.Effect<A, E, R>, configuration: WarehouseLocation) =>
   Effect.provide(effect, layer(configuration))

@@ -14,12 +14,12 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { Priority } from "../budget/Budget.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
-import { control } from "../pipeline/ControlTables.ts"
-import { plan, type PlanCompany } from "../pipeline/Plan.ts"
-import { Progress, type ProgressShape } from "../pipeline/Progress.ts"
-import type { SyncCompany, SyncReport } from "../pipeline/Sync.ts"
+import { control } from "../sync/ControlTables.ts"
+import { plan, type PlanCompany } from "../sync/Estimate.ts"
+import { Progress, type ProgressShape } from "../sync/Progress.ts"
+import type { SyncCompany, SyncReport } from "../sync/Sync.ts"
 import * as Query from "../postgres/Query.ts"
-import * as Bars from "./Bars.ts"
+import * as SyncProgress from "./SyncProgress.ts"
 import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
 import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -118,7 +118,7 @@ const expecting = Effect.fnUntraced(function* (
   range: Range,
   targets: ReadonlyArray<SyncCompany>
 ) {
-  const expected = new Map<string, Bars.Expected>()
+  const expected = new Map<string, SyncProgress.Expected>()
   const identified = yield* Effect.forEach(
     targets,
     (target) =>
@@ -184,7 +184,7 @@ const expecting = Effect.fnUntraced(function* (
     Effect.delay(askAfter),
     Effect.provideService(Priority, { class: "backfill", dueAt: Number.POSITIVE_INFINITY })
   )
-  const expectations: Bars.Expectations = (run) => expected.get(keyOf(run)) ?? null
+  const expectations: SyncProgress.Expectations = (run) => expected.get(keyOf(run)) ?? null
   return { remarks, watching, asking, expectations }
 })
 
@@ -243,9 +243,9 @@ export interface BackfillReport extends SyncReport {
 /** Backfills the targets; the warehouse is provided. */
 export const run = Effect.fn("backfill.run")(function* (
   settings: Configuration,
-  wish: Sync.SyncWish & { readonly backfill: Range },
+  wish: Sync.SyncCommandOptions & { readonly backfill: Range },
   targets: ReadonlyArray<SyncCompany>,
-  style: Bars.ProgressStyle
+  style: SyncProgress.ProgressStyle
 ) {
   const told = yield* expecting(settings, wish.backfill, targets)
   for (const remark of told.remarks) yield* Output.note(`tributary: ${remark}`)
@@ -254,7 +254,7 @@ export const run = Effect.fn("backfill.run")(function* (
     const progress = yield* Progress
     yield* Effect.forkScoped(told.asking)
     return yield* Effect.provideService(Sync.run(settings, wish, targets), Progress, told.watching(progress))
-  }).pipe(Effect.scoped, Effect.provide(Bars.layer(style, told.expectations)))
+  }).pipe(Effect.scoped, Effect.provide(SyncProgress.layer(style, told.expectations)))
   const report = yield* synced
   const live = yield* liveAfter(report)
   return { ...report, backfill: wish.backfill, live } satisfies BackfillReport
@@ -302,7 +302,7 @@ export const command = Command.make(
         return yield* Effect.gen(function* () {
           // Connected within the warehouse: so the budget is shared with every process on it.
           const targets = yield* Sync.targets(settings, wish)
-          return yield* run(settings, wish, targets, Bars.styleOf(flags))
+          return yield* run(settings, wish, targets, SyncProgress.styleOf(flags))
         }).pipe(Effect.scoped, (effect) => Warehouse.provide(effect, settings))
       })
     )

@@ -4,9 +4,9 @@ import type * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { tellHold } from "../budget/Hold.ts"
-import { fingerprintOf } from "../budget/PostgresLedger.ts"
-import * as Standing from "../budget/Standing.ts"
+import { describePause } from "../budget/Pause.ts"
+import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
+import * as PermitState from "../budget/PermitState.ts"
 import { chooseCompanies } from "../configuration/Configuration.ts"
 import { company, config, configuration, json, reported } from "./Command.ts"
 import * as Output from "./Output.ts"
@@ -30,7 +30,7 @@ const eachCompany = <A>(
     })
   )
 
-const lineOf = (name: string, standing: Standing.BudgetStanding | undefined, now: number): ReadonlyArray<string> => {
+const lineOf = (name: string, standing: PermitState.BudgetState | undefined, now: number): ReadonlyArray<string> => {
   if (standing === undefined) return [`${name}: no request has been made yet`]
   const { allowed, configured, heldBy, heldUntil, isProbing, refusals, used } = standing
   const limit =
@@ -43,7 +43,7 @@ const lineOf = (name: string, standing: Standing.BudgetStanding | undefined, now
       ? []
       : [
           `  nothing is sent until ${heldUntil.toISOString()} (${Output.elapsed(heldUntil.getTime() - now)}): ` +
-            (heldBy === null ? "an answer requested a pause" : tellHold(heldBy)),
+            (heldBy === null ? "an answer requested a pause" : describePause(heldBy)),
           "  what to do: wait, or when the fault is gone: npx tributary budget release"
         ]),
     ...(isProbing
@@ -90,7 +90,7 @@ export const command = Command.make(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const [row] = yield* sql<{ readonly now: Date }>`select tributary.now() as now`
-        const [standing] = yield* Standing.read([fingerprint])
+        const [standing] = yield* PermitState.read([fingerprint])
         return { now: row!.now.getTime(), standing }
       })
     )

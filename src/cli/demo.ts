@@ -12,11 +12,11 @@ import * as Flag from "effect/cli/Flag"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Configuring from "../configuration/Configuration.ts"
 import type { CompanyConfiguration, Configuration, DashboardConfiguration } from "../configuration/Configuration.ts"
-import { identifier } from "../model/Identifier.ts"
-import { datasetsDefault, tableOf } from "../model/Table.ts"
-import type { SyncReport } from "../pipeline/Sync.ts"
+import { identifier } from "../warehouse/Identifier.ts"
+import { datasetsDefault, tableOf } from "../warehouse/Table.ts"
+import type { SyncReport } from "../sync/Sync.ts"
 import { compare } from "../verify/Compare.ts"
-import * as Bars from "./Bars.ts"
+import * as SyncProgress from "./SyncProgress.ts"
 import { config, json, reported } from "./Command.ts"
 import * as DemoServe from "./DemoServe.ts"
 import * as DemoWebhook from "./DemoWebhook.ts"
@@ -66,7 +66,7 @@ export const command = Command.make(
   },
   Effect.fn(function* (flags) {
     const say = (line: string) => (flags.json ? Effect.void : Output.print(line))
-    const progress = Bars.layer(Bars.styleOf(flags))
+    const progress = SyncProgress.layer(SyncProgress.styleOf(flags))
 
     const story = Effect.fnUntraced(function* (settings: Configuration, page: DashboardConfiguration | null) {
       const source = yield* Source
@@ -108,7 +108,7 @@ export const command = Command.make(
       yield* say(`   ${Sync.summary(first)}`)
 
       yield* say("\n2. Something changes at the source, through its API\n")
-      const changed = yield* DemoWebhook.told(demo.change(sources[0]!.connector))
+      const changed = yield* DemoWebhook.describe(demo.change(sources[0]!.connector))
       for (const line of changed) yield* say(`   ${line}`)
 
       yield* say("\n3. Incremental sync: only what changed is asked for\n")
@@ -117,7 +117,7 @@ export const command = Command.make(
 
       yield* say("\n4. A webhook brings a change over: the source tells, nobody polls\n")
       const certificate = yield* DemoWebhook.throwAwayCertificate(Warehouse.demoHome(settings))
-      const { brought, port } = yield* DemoWebhook.bringOver({
+      const { brought, port } = yield* DemoWebhook.transferByWebhook({
         demo,
         reference,
         settings: own,

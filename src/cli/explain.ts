@@ -5,7 +5,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { type Configuration, ConfigurationError } from "../configuration/Configuration.ts"
-import { explain, type Explanation, find, known, type RunTold, type Version } from "../verify/Explain.ts"
+import { explain, type Explanation, find, known, type RunSummary, type Version } from "../verify/Explain.ts"
 import { config, configuration, demoWarehouse, json, reported } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -26,7 +26,7 @@ const shown = (value: string | null): string =>
 const when = (instant: string | null): string =>
   instant === null ? "" : instant.replace("T", " ").replace(/(?:\.0+|(\.\d*?[1-9])0*)Z$/, "$1Z")
 
-const runTold = (run: RunTold): string =>
+const runTold = (run: RunSummary): string =>
   `run ${run.id} (${run.kind}${run.lane === "live" ? "" : `, ${run.lane}`}, ${run.status}, began ${when(run.beganAt)})`
 
 const versionLines = (version: Version): ReadonlyArray<string> => {
@@ -136,7 +136,7 @@ export const command = Command.make(
             }
             return yield* explain(settings.datasets, resource, flags.id, company)
           }),
-          Warehouse.placeOf(settings, flags.demo)
+          Warehouse.locationOf(settings, flags.demo)
         )
       }).pipe(Effect.scoped)
     )

@@ -9,7 +9,7 @@ import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as SqlClient from "effect/sql/SqlClient"
-import { fingerprintOf } from "../budget/PostgresLedger.ts"
+import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import {
   type Certainty,
@@ -18,7 +18,7 @@ import {
   type PlannedResource,
   type PlannedTotals,
   totalsOf
-} from "../pipeline/Plan.ts"
+} from "../sync/Estimate.ts"
 import { type Range, rangeOf, since, until } from "./backfill.ts"
 import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
 import { codeOfFailures, CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
@@ -86,7 +86,7 @@ const budgetNow = Effect.fnUntraced(function* (settings: Configuration, name: st
   } satisfies BudgetNow
 })
 
-export interface PlanWish {
+export interface PlanOptions {
   readonly resources: ReadonlyArray<string>
   readonly companies: ReadonlyArray<string>
   readonly full: boolean
@@ -97,7 +97,7 @@ export interface PlanWish {
 const tenths = (value: number) => Math.round(value * 10) / 10
 
 /** Plans; the warehouse is provided. */
-export const run = Effect.fn("plan.run")(function* (settings: Configuration, wish: PlanWish) {
+export const run = Effect.fn("plan.run")(function* (settings: Configuration, wish: PlanOptions) {
   const { backfill } = wish
   const targets = yield* Sync.targets(settings, { ...wish, acceptDeletions: false, backfill: undefined })
   // Before anything is asked: the plan's own requests are not what others use.

@@ -15,17 +15,17 @@ import type { Resource } from "../catalogue/Resource.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import * as From from "../push/From.ts"
-import type { Given, GivenError } from "../push/Given.ts"
-import * as Intake from "../push/Intake.ts"
-import type { Operation, Problem } from "../push/Push.ts"
-import * as Select from "../push/Select.ts"
+import * as From from "../outbox/input/Input.ts"
+import type { InputRecord, InputError } from "../outbox/input/InputRecord.ts"
+import * as Enqueue from "../outbox/Enqueue.ts"
+import type { Operation, Problem } from "../outbox/Push.ts"
+import * as QueryInput from "../outbox/input/QueryInput.ts"
 import { config, configuration, json, reported } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
-import * as PushAfter from "./PushAfter.ts"
-import * as PushTold from "./PushTold.ts"
-import * as PushWork from "./PushWork.ts"
+import * as PushAfter from "./pushStatus.ts"
+import * as PushText from "./PushText.ts"
+import * as PushRun from "./PushRun.ts"
 import * as Warehouse from "./Warehouse.ts"
 
 const flagOf = (name: string, description: string) =>
@@ -41,7 +41,7 @@ const unfit = Effect.fnUntraced(function* (problems: ReadonlyArray<Problem>, mes
 const intake = <A, R>(
   body: (
     onProblem: (problem: Problem) => Effect.Effect<void>
-  ) => Effect.Effect<A, Intake.IntakeRefused | GivenError | DatabaseError, R>,
+  ) => Effect.Effect<A, Enqueue.EnqueueRejected | InputError | DatabaseError, R>,
   json: boolean
 ): Effect.Effect<A, DatabaseError | CommandFailed, R> => {
   const problems: Array<Problem> = []
@@ -49,15 +49,15 @@ const intake = <A, R>(
   const onProblem = (problem: Problem) =>
     Effect.suspend(() => {
       last = problem.message
-      if (!json) return Output.note(PushTold.problemLine(problem))
+      if (!json) return Output.note(PushText.problemLine(problem))
       problems.push(problem)
       return Effect.void
     })
   return body(onProblem).pipe(
     Effect.catchTags({
       // What cannot be pushed at all is told once.
-      IntakeRefused: ({ message }) => unfit(problems, message === last ? "" : message, json),
-      GivenError: ({ message, remedy }) => unfit(problems, `${message}; ${remedy}`, json)
+      EnqueueRejected: ({ message }) => unfit(problems, message === last ? "" : message, json),
+      InputError: ({ message, remedy }) => unfit(problems, `${message}; ${remedy}`, json)
     })
   )
 }
@@ -66,9 +66,9 @@ const intake = <A, R>(
 const fromOf = (text: string, format: Option.Option<"ndjson" | "csv" | "tsv" | "sql">) => {
   const wanted = Option.getOrNull(format)
   if (wanted === "sql") {
-    return Effect.succeed<From.From>({ _tag: "Query", source: text.trim(), records: Select.read(text) })
+    return Effect.succeed<From.Input>({ _tag: "Query", source: text.trim(), records: QueryInput.read(text) })
   }
-  return From.from(text, {
+  return From.openInput(text, {
     format: wanted === "tsv" ? "csv" : wanted,
     delimiter: wanted === "tsv" ? "\t" : null,
     stdin: () => process.stdin
@@ -86,16 +86,16 @@ interface Wish {
 const look = <R>(
   wish: Wish,
   { push: { batchRecordsMax, useBatch } }: Configuration,
-  records: Stream.Stream<Given, GivenError | DatabaseError, R>,
+  records: Stream.Stream<InputRecord, InputError | DatabaseError, R>,
   json: boolean
 ) =>
   intake(
     (onProblem) =>
-      Intake.look({ ...wish, batchRecordsMax, useBatch, records, onProblem }).pipe(
+      Enqueue.dryRun({ ...wish, batchRecordsMax, useBatch, records, onProblem }).pipe(
         Effect.filterOrFail(
           ({ problems }) => problems === 0,
           ({ problems }) =>
-            new Intake.IntakeRefused({
+            new Enqueue.EnqueueRejected({
               problems,
               message: `there ${problems === 1 ? "is a problem" : `are ${Output.count(problems)} problems`} in what was given`
             })
@@ -104,14 +104,14 @@ const look = <R>(
     json
   )
 
-const tellLooked = Effect.fnUntraced(function* (looked: Intake.Looked, wish: Wish, json: boolean) {
+const tellLooked = Effect.fnUntraced(function* (looked: Enqueue.DryRunReport, wish: Wish, json: boolean) {
   const { company, resource, operation } = wish
   if (json) {
     const { given, bytes, calls, first } = looked
     const told = { dryRun: true, company, resource: resource.path, operation, given, bytes, calls, first }
     return yield* Output.print(Output.toJson(told))
   }
-  const lines = PushTold.lookedLines(looked, `${PushTold.done[operation]} in ${resource.path} of ${company}`)
+  const lines = PushText.dryRunLines(looked, `${PushText.done[operation]} in ${resource.path} of ${company}`)
   for (const line of lines) yield* Output.print(line)
 })
 
@@ -134,7 +134,7 @@ export const command = Command.make(
       Flag.withMetavar("COLUMN"),
       Flag.optional
     ),
-    company: PushWork.companyFlag,
+    company: PushRun.companyFlag,
     dryRun: flagOf("dry-run", "Read and check everything, say what would be sent, and send and store nothing"),
     config,
     json
@@ -142,12 +142,12 @@ export const command = Command.make(
   Effect.fn(function* (flags) {
     const worked = yield* reported(
       Effect.gen(function* () {
-        if (flags.update && flags.cancel) return yield* PushWork.usage("give --update or --cancel, not both")
+        if (flags.update && flags.cancel) return yield* PushRun.usage("give --update or --cancel, not both")
         const operation: Operation = flags.update ? "update" : flags.cancel ? "cancel" : "create"
         const settings = yield* configuration(flags.config)
-        const resource = yield* PushWork.resourceOf(settings, flags.resource)
+        const resource = yield* PushRun.resourceOf(settings, flags.resource)
         // A mistake in the configuration or in what is given is told before anything is started.
-        const name = (yield* Effect.scoped(PushWork.companyOf(settings, Option.getOrNull(flags.company)))).name
+        const name = (yield* Effect.scoped(PushRun.companyOf(settings, Option.getOrNull(flags.company)))).name
         const from = yield* intake(() => fromOf(flags.from, flags.format), flags.json)
         const options = { company: name, resource, operation, externalidFrom: Option.getOrNull(flags.externalidFrom) }
 
@@ -158,19 +158,19 @@ export const command = Command.make(
           return yield* tellLooked(looked, options, flags.json)
         }
 
-        const records: Stream.Stream<Given, GivenError | DatabaseError, Database> = from.records
+        const records: Stream.Stream<InputRecord, InputError | DatabaseError, Database> = from.records
         return yield* Warehouse.provide(
           Effect.gen(function* () {
-            const company = yield* PushWork.companyOf(settings, name)
-            const identity = yield* PushWork.identityOf(company)
-            const lack = PushWork.lacking(resource, operation, identity)
-            if (lack !== null) return yield* PushWork.stopped(lack)
+            const company = yield* PushRun.companyOf(settings, name)
+            const identity = yield* PushRun.identityOf(company)
+            const lack = PushRun.lacking(resource, operation, identity)
+            if (lack !== null) return yield* PushRun.stopped(lack)
             const taken = yield* intake(
-              (onProblem) => Intake.take({ ...options, source: from.source, records, onProblem }),
+              (onProblem) => Enqueue.enqueue({ ...options, source: from.source, records, onProblem }),
               flags.json
             ).pipe(Effect.onInterrupt(() => Output.note("tributary: stopped; nothing was stored or sent")))
-            if (!flags.json) yield* Output.note(PushTold.takenLine(taken, `${resource.path} of ${name}`))
-            const ended = yield* PushWork.work({
+            if (!flags.json) yield* Output.note(PushText.enqueuedLine(taken, `${resource.path} of ${name}`))
+            const ended = yield* PushRun.runPush({
               settings,
               company,
               identity,
@@ -178,7 +178,7 @@ export const command = Command.make(
               rows: { push: taken.pushId },
               named: { push: taken.pushId },
               known: taken.known,
-              knownOpen: taken.knownOpen ?? PushWork.noneKnown,
+              knownOpen: taken.knownOpen ?? PushRun.noneKnown,
               json: flags.json
             })
             return { ended, taken: { operation, given: taken.given, known: taken.known, resumed: taken.resumed } }
@@ -188,7 +188,7 @@ export const command = Command.make(
       })
     )
     if (worked === undefined) return
-    yield* PushWork.tell([worked.ended], flags.json, ([told]) => ({ ...told, ...worked.taken }))
+    yield* PushRun.printReport([worked.ended], flags.json, ([told]) => ({ ...told, ...worked.taken }))
   })
 ).pipe(
   Command.withSubcommands([PushAfter.status, PushAfter.retry, PushAfter.exportRefused, PushAfter.release]),

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import pg from "pg"
-import * as Reader from "../model/Reader.ts"
+import * as Reader from "../warehouse/Reader.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { config, configuration, demoWarehouse, json, reported } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
@@ -161,7 +161,7 @@ export const command = Command.make(
     yield* reported(
       Effect.gen(function* () {
         const settings = yield* configuration(flags.config)
-        return yield* Warehouse.provide(answered, Warehouse.placeOf(settings, flags.demo)).pipe(
+        return yield* Warehouse.provide(answered, Warehouse.locationOf(settings, flags.demo)).pipe(
           Effect.catchTag("DatabaseError", (error): Effect.Effect<never, CommandFailed | DatabaseError> =>
             error.operation === "query" && !error.isRetryable
               ? Effect.fail(

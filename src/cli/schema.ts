@@ -6,19 +6,19 @@ import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { LearntType } from "../catalogue/Field.ts"
+import type { InferredType } from "../catalogue/Field.ts"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/Configuration.ts"
-import * as Adoption from "../model/Adoption.ts"
-import * as Dbt from "../model/Dbt.ts"
-import * as Grants from "../model/Grants.ts"
-import { type ModelDatasets, modelsDatasetDefault } from "../model/Model.ts"
-import * as Overlay from "../model/Overlay.ts"
-import { tableOf } from "../model/Table.ts"
-import * as TablePlan from "../model/TablePlan.ts"
-import * as Views from "../model/Views.ts"
+import * as Adoption from "../warehouse/Adoption.ts"
+import * as Dbt from "../warehouse/Dbt.ts"
+import * as Grants from "../warehouse/Grants.ts"
+import { type ModelDatasets, modelsDatasetDefault } from "../warehouse/Model.ts"
+import * as Overlay from "../warehouse/Overlay.ts"
+import { tableOf } from "../warehouse/Table.ts"
+import * as TablePlan from "../warehouse/TablePlan.ts"
+import * as Views from "../warehouse/Views.ts"
 import { config, configuration, json, reported } from "./Command.ts"
 import { catalogueOf } from "./Effective.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
@@ -34,7 +34,7 @@ export interface UnknownField {
   readonly sampleTypes: ReadonlyArray<string>
   /** Name and type of the column that it becomes; null when its type cannot be told yet. */
   readonly column: string | null
-  readonly type: LearntType | null
+  readonly type: InferredType | null
   /** Whether the next sync makes the column by itself: the resource is known from the configuration only. */
   readonly isAutomatic: boolean
 }
@@ -50,7 +50,7 @@ export interface MappedName {
 export interface SchemaReport {
   /** SQL that would run, or ran. */
   readonly statements: ReadonlyArray<string>
-  readonly adopted: ReadonlyArray<Adoption.Adoption>
+  readonly adopted: ReadonlyArray<Adoption.Promotion>
   readonly unknownFields: ReadonlyArray<UnknownField>
   readonly names: ReadonlyArray<MappedName>
   readonly skippedViews: ReadonlyArray<Views.Skipped>
@@ -58,14 +58,14 @@ export interface SchemaReport {
 }
 
 /** Which unknown fields become columns. */
-export interface AdoptWish {
+export interface PromoteOptions {
   /** `resource.field`; empty is all. */
   readonly fields: ReadonlyArray<string>
   /** Instead of what the values look like. */
-  readonly type: LearntType | null
+  readonly type: InferredType | null
 }
 
-const everyField: AdoptWish = { fields: [], type: null }
+const everyField: PromoteOptions = { fields: [], type: null }
 
 const modelDatasets = (settings: Configuration): ModelDatasets => ({
   current: settings.datasets.current,
@@ -89,7 +89,7 @@ const wrong = (...problems: ReadonlyArray<string>) => new ConfigurationError({ p
 /** Picks the fields that are wished for; a wish that cannot be granted says which can. */
 const chosen = (
   known: ReadonlyArray<Adoption.Candidate>,
-  { fields, type }: AdoptWish
+  { fields, type }: PromoteOptions
 ): Effect.Effect<ReadonlyArray<Adoption.Candidate>, ConfigurationError> => {
   const nameOf = (one: Adoption.Candidate) => `${one.resource}.${one.field}`
   if (fields.length === 0) {
@@ -110,13 +110,16 @@ const chosen = (
   )
 }
 
-const wishesOf = (all: ReadonlyArray<Adoption.Candidate>, resource: Resource): ReadonlyArray<Adoption.Wish> =>
+const wishesOf = (
+  all: ReadonlyArray<Adoption.Candidate>,
+  resource: Resource
+): ReadonlyArray<Adoption.PromotionRequest> =>
   all.flatMap(({ resource: path, field, type }) => (path === resource.path && type !== null ? [{ field, type }] : []))
 
 /** Names that differ from the API's, given and about to be given. */
 const mapped = Effect.fnUntraced(function* (
   resources: ReadonlyArray<Resource>,
-  adoptions: ReadonlyArray<Adoption.Adoption>
+  adoptions: ReadonlyArray<Adoption.Promotion>
 ) {
   const sql = yield* SqlClient.SqlClient
   const given = yield* sql<{ scope: string; name: string; column: string }>`
@@ -142,7 +145,7 @@ const mapped = Effect.fnUntraced(function* (
 const reportOf = Effect.fnUntraced(function* (
   resources: ReadonlyArray<Resource>,
   known: ReadonlyArray<Adoption.Candidate>,
-  adoptions: ReadonlyArray<Adoption.Adoption>,
+  adoptions: ReadonlyArray<Adoption.Promotion>,
   statements: ReadonlyArray<string>,
   views: Pick<Views.ViewPlan, "skipped" | "refused">
 ) {
@@ -171,7 +174,7 @@ export const plan = Effect.fn("schema.plan")(function* (settings: Configuration)
   const resources = yield* resourcesOf(settings)
   const statements = [...(yield* TablePlan.planFor(resources.map((one) => tableOf(one, settings.datasets))))]
   const known = yield* Adoption.candidates(resources)
-  const adoptions: Array<Adoption.Adoption> = []
+  const adoptions: Array<Adoption.Promotion> = []
   for (const resource of resources) {
     const planned = yield* Adoption.planFor(resource, wishesOf(known, resource), settings.datasets)
     adoptions.push(...planned.adoptions)
@@ -183,15 +186,15 @@ export const plan = Effect.fn("schema.plan")(function* (settings: Configuration)
 })
 
 /** Brings tables, learnt columns, views and indexes up to date; answers what ran. */
-export const apply = Effect.fn("schema.apply")(function* (settings: Configuration, wish: AdoptWish = everyField) {
+export const apply = Effect.fn("schema.apply")(function* (settings: Configuration, wish: PromoteOptions = everyField) {
   const source = yield* Source
   const resources = yield* resourcesOf(settings)
   const known = yield* Adoption.candidates(resources)
   const adopting = yield* chosen(known, wish)
   const statements = [...(yield* TablePlan.apply(resources.map((one) => tableOf(one, settings.datasets))))]
-  const adoptions: Array<Adoption.Adoption> = []
+  const adoptions: Array<Adoption.Promotion> = []
   for (const resource of resources) {
-    const adopted = yield* Adoption.adopt(resource, wishesOf(adopting, resource), settings.datasets)
+    const adopted = yield* Adoption.promote(resource, wishesOf(adopting, resource), settings.datasets)
     adoptions.push(...adopted.adoptions)
     statements.push(...adopted.statements)
   }

@@ -13,14 +13,14 @@ import * as Flag from "effect/cli/Flag"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { DashboardConfiguration } from "../configuration/Configuration.ts"
 import * as Configuration from "../configuration/Configuration.ts"
-import type { Datasets } from "../model/Table.ts"
-import * as ScheduleFigures from "../schedule/Figures.ts"
-import * as Seen from "../webhook/Seen.ts"
-import * as Service from "../webhook/Service.ts"
+import type { Datasets } from "../warehouse/Table.ts"
+import * as SyncMetrics from "../status/SyncMetrics.ts"
+import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
+import * as Serve from "../serve/Serve.ts"
 import { company, config, json, reported } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
-import * as Receiving from "./Receiving.ts"
+import * as ServeLayers from "./ServeLayers.ts"
 import { Source } from "./Source.ts"
 import * as Sync from "./sync.ts"
 import { Version } from "./Version.ts"
@@ -30,7 +30,7 @@ import * as Warehouse from "./Warehouse.ts"
 const stopMaxMs = 9_000
 
 /** What is known of a company's subscriptions, for a person. Nothing is asked of the source for it. */
-const subscriptionLine = (name: string, seen: ReadonlyArray<Seen.Seen>): string => {
+const subscriptionLine = (name: string, seen: ReadonlyArray<SubscriptionStore.SubscriptionRow>): string => {
   const remedy = `npx tributary webhooks ensure --company ${name}`
   const [one] = seen.filter(({ state }) => state !== "gone")
   if (one === undefined) return `company ${name}: no subscription is known; make one: ${remedy}`
@@ -38,7 +38,7 @@ const subscriptionLine = (name: string, seen: ReadonlyArray<Seen.Seen>): string 
   if (state !== "active")
     return `company ${name}: subscription ${id} to ${url} is ${state}; to deliver again: ${remedy}`
   const delivers = `company ${name}: subscription ${id} delivers ${events.join(", ")} to ${url}`
-  return Seen.isSound(one) ? delivers : `${delivers}; it lacks ${lacks.join(", ")}: ${remedy}`
+  return SubscriptionStore.isHealthy(one) ? delivers : `${delivers}; it lacks ${lacks.join(", ")}: ${remedy}`
 }
 
 /** What is synced by schedule, for a person. */
@@ -115,10 +115,10 @@ export const command = Command.make(
       const { service, page } = yield* Effect.gen(function* () {
         // Before the service, so that it ends after it and says meanwhile that the warehouse is away.
         const page = settings.dashboard === null ? null : yield* pageAt(settings.dashboard, settings.datasets, version)
-        const besides = yield* Receiving.besides(settings, page)
-        const options = yield* Receiving.service(settings, names, warehouse, besides)
-        const always = yield* ScheduleFigures.ofProcess(version)
-        return { service: yield* Service.start({ ...options, always }), page }
+        const besides = yield* ServeLayers.backgroundServices(settings, page)
+        const options = yield* ServeLayers.service(settings, names, warehouse, besides)
+        const always = yield* SyncMetrics.ofProcess(version)
+        return { service: yield* Serve.start({ ...options, always }), page }
       }).pipe(
         Effect.catchTag("ListenError", (error) =>
           Effect.fail(new CommandFailed({ code: exitCode.configuration, message: error.message }))
@@ -142,8 +142,8 @@ export const command = Command.make(
         if (settings.monitoring.listen !== null) yield* say(`Health and metrics are at ${service.monitoringUrl}`)
         yield* say(`Receiving events at ${service.url}/hooks/<company>`)
         for (const one of settings.companies.filter(({ name }) => names.includes(name))) {
-          const events = Receiving.eventsOf(one, settings, reader)
-          const line = yield* Seen.read(one.name, events).pipe(
+          const events = ServeLayers.eventsOf(one, settings, reader)
+          const line = yield* SubscriptionStore.read(one.name, events).pipe(
             Effect.map((seen) => subscriptionLine(one.name, seen)),
             // It receives all the same.
             Effect.catch(() => Effect.succeed(`company ${one.name}: its subscriptions cannot be read now`)),

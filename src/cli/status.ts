@@ -3,20 +3,20 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as SqlClient from "effect/sql/SqlClient"
-import { tellHold } from "../budget/Hold.ts"
-import { fingerprintOf } from "../budget/PostgresLedger.ts"
-import * as Standing from "../budget/Standing.ts"
+import { describePause } from "../budget/Pause.ts"
+import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
+import * as PermitState from "../budget/PermitState.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
-import * as FieldFinding from "../model/FieldFinding.ts"
-import { identifier } from "../model/Identifier.ts"
-import { learnedOverlap } from "../model/Overlap.ts"
-import type { Datasets } from "../model/Table.ts"
-import { control } from "../pipeline/ControlTables.ts"
+import * as FieldFinding from "../warehouse/FieldFinding.ts"
+import { identifier } from "../warehouse/Identifier.ts"
+import { learnedOverlap } from "../warehouse/Overlap.ts"
+import type { Datasets } from "../warehouse/Table.ts"
+import { control } from "../sync/ControlTables.ts"
 import * as Query from "../postgres/Query.ts"
-import * as PushHold from "../push/PushHold.ts"
-import * as PushStatus from "../push/Status.ts"
-import * as ScheduleStatus from "../schedule/Status.ts"
-import * as WebhookStatus from "../webhook/Status.ts"
+import * as PushPause from "../outbox/PushPause.ts"
+import * as Outbox from "../status/Outbox.ts"
+import * as Schedule from "../status/Schedule.ts"
+import * as Webhooks from "../status/Webhooks.ts"
 import { config, configuration, demoWarehouse, json, reported } from "./Command.ts"
 import * as Output from "./Output.ts"
 import * as Warehouse from "./Warehouse.ts"
@@ -164,7 +164,7 @@ const at = (instant: string): string => `${instant.slice(0, 19)}Z`
 /** A log that is read with each look is no older than the look, about. */
 const staleLogMs = 60_000
 
-const subscriptionLines = (subscription: WebhookStatus.SubscriptionStatus): ReadonlyArray<string> => {
+const subscriptionLines = (subscription: Webhooks.SubscriptionStatus): ReadonlyArray<string> => {
   const { id, url, state, paused, failCount, lastDeliveryAt, disabledAt, checkedMs, logReadMs, problem } = subscription
   const told = [
     disabledAt === null ? state : `${state} since ${at(disabledAt)}`,
@@ -197,7 +197,7 @@ const subscriptionLines = (subscription: WebhookStatus.SubscriptionStatus): Read
   ]
 }
 
-const inboxLines = (inbox: WebhookStatus.InboxStatus): ReadonlyArray<string> => {
+const inboxLines = (inbox: Webhooks.InboxStatus): ReadonlyArray<string> => {
   const { waiting, oldestMs, done, ignored, dead, deadReasons } = inbox
   const oldest = oldestMs === null ? "" : ` (the oldest came ${age(oldestMs)})`
   const settled = `${Output.count(done)} done and ${Output.count(ignored)} ignored in 24 h`
@@ -208,14 +208,14 @@ const inboxLines = (inbox: WebhookStatus.InboxStatus): ReadonlyArray<string> => 
   ]
 }
 
-const gapLine = ({ resource, cause, detail, beganAt, endedAt, reason }: WebhookStatus.GapStatus): string => {
+const gapLine = ({ resource, cause, detail, beganAt, endedAt, reason }: Webhooks.GapStatus): string => {
   const since = beganAt === null ? "since nobody knows when" : `since ${at(beganAt)}`
   const now = endedAt === null ? "it goes on" : `it ended ${at(endedAt)} and is to be read again`
   return `    gap: ${resource} (${cause}) ${since}: ${detail}; ${now}${reason === null ? "" : `: ${reason}`}`
 }
 
 /** What is known of events, in lines. */
-export const webhookLines = (companies: ReadonlyArray<WebhookStatus.CompanyStatus>): ReadonlyArray<string> =>
+export const webhookLines = (companies: ReadonlyArray<Webhooks.CompanyStatus>): ReadonlyArray<string> =>
   companies.flatMap(({ company, subscriptions, inbox, gaps, closed, receivers, receiverSeenMs }) => [
     `  webhooks of ${company}:`,
     ...(subscriptions.length === 0 ? ["    no subscription is known"] : subscriptions.flatMap(subscriptionLines)),
@@ -230,7 +230,7 @@ export const webhookLines = (companies: ReadonlyArray<WebhookStatus.CompanyStatu
   ])
 
 /** What is to be written to the source and is not settled, or was refused. */
-export const outboxLines = (companies: ReadonlyArray<PushStatus.OutboxStatus>): ReadonlyArray<string> =>
+export const outboxLines = (companies: ReadonlyArray<Outbox.OutboxStatus>): ReadonlyArray<string> =>
   companies.map(({ company, waiting, sending, refused, oldestMs }) => {
     const oldest = oldestMs === null ? "" : ` (the oldest came ${age(oldestMs)})`
     const open = `${Output.count(waiting + sending)} waiting${oldest}`
@@ -240,14 +240,14 @@ export const outboxLines = (companies: ReadonlyArray<PushStatus.OutboxStatus>): 
 /** Of so many tasks the names are told; the others are counted. */
 const namesMax = 8
 
-const named = (tasks: ReadonlyArray<ScheduleStatus.TaskStanding>): string => {
+const named = (tasks: ReadonlyArray<Schedule.TaskStanding>): string => {
   const names = tasks.map(({ resource, kind }) => (kind === "sync" ? resource : `backfill of ${resource}`))
   const told = names.slice(0, namesMax).join(", ")
   return names.length > namesMax ? `${told} and ${Output.count(names.length - namesMax)} more` : told
 }
 
 /** What runs by schedule, runs now, rests and fails, in lines; nothing where nobody has ever served. */
-export const scheduleLines = ({ processes, tasks }: ScheduleStatus.ScheduleStatus): ReadonlyArray<string> => {
+export const scheduleLines = ({ processes, tasks }: Schedule.ScheduleStatus): ReadonlyArray<string> => {
   const companies = [...new Set(tasks.map(({ company }) => company))]
   const alive =
     processes > 0
@@ -293,7 +293,7 @@ const pauses = (settings: Configuration) => {
     name,
     fingerprint: fingerprintOf(url, token, settings.budgetScope)
   }))
-  return Effect.map(Standing.read(named.map(({ fingerprint }) => fingerprint)), (standings) =>
+  return Effect.map(PermitState.read(named.map(({ fingerprint }) => fingerprint)), (standings) =>
     named.flatMap(({ fingerprint, name }) => {
       const found = standings.find((one) => one.fingerprint === fingerprint)
       const until = found?.heldUntil ?? null
@@ -304,7 +304,7 @@ const pauses = (settings: Configuration) => {
 
 const pauseLines = (all: Effect.Success<ReturnType<typeof pauses>>): ReadonlyArray<string> =>
   all.flatMap(({ by, company, until }) => [
-    `  requests of ${company} are paused until ${at(until.toISOString())}: ${by === null ? "an answer asked to wait" : tellHold(by)}`,
+    `  requests of ${company} are paused until ${at(until.toISOString())}: ${by === null ? "an answer asked to wait" : describePause(by)}`,
     "    what to do: wait, or when the fault is gone: npx tributary budget release"
   ])
 
@@ -325,13 +325,13 @@ export const command = Command.make(
         return yield* Warehouse.provide(
           Effect.all({
             resources: read(settings.datasets),
-            webhooks: WebhookStatus.read,
-            outbox: PushStatus.open,
-            schedule: ScheduleStatus.read,
+            webhooks: Webhooks.read,
+            outbox: Outbox.open,
+            schedule: Schedule.read,
             paused: pauses(settings),
-            held: PushHold.read
+            held: PushPause.read
           }),
-          Warehouse.placeOf(settings, flags.demo)
+          Warehouse.locationOf(settings, flags.demo)
         )
       })
     )
@@ -340,7 +340,7 @@ export const command = Command.make(
     const beside = [
       ...pauseLines(paused),
       ...scheduleLines(schedule),
-      ...(held === null ? [] : [`  ${PushHold.sentence(held)}; what to do: ${PushHold.releaseCommand}`]),
+      ...(held === null ? [] : [`  ${PushPause.sentence(held)}; what to do: ${PushPause.releaseCommand}`]),
       ...outboxLines(outbox),
       ...webhookLines(webhooks)
     ]
@@ -373,7 +373,7 @@ export const command = Command.make(
         )
       }
       for (const finding of findings)
-        yield* Output.print(`\n  company ${companyId}, ${FieldFinding.tellFinding(resource, finding)}`)
+        yield* Output.print(`\n  company ${companyId}, ${FieldFinding.describeFinding(resource, finding)}`)
       if (note !== null) yield* Output.print(`\n  company ${companyId}, ${resource}: ${note}`)
       if (fullWanted !== null) {
         yield* Output.print(`\n  company ${companyId}, ${resource} is read in full by the next run: ${fullWanted}`)

@@ -8,11 +8,11 @@ import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { CompanyConfiguration, Configuration } from "../configuration/Configuration.ts"
 import { chooseCompanies, ConfigurationError } from "../configuration/Configuration.ts"
-import * as Overlay from "../model/Overlay.ts"
-import type { RunTotals } from "../pipeline/Outcome.ts"
-import * as SourceGuard from "../pipeline/SourceGuard.ts"
-import { sync, type SyncCompany, type SyncOptions, type SyncReport } from "../pipeline/Sync.ts"
-import * as Bars from "./Bars.ts"
+import * as Overlay from "../warehouse/Overlay.ts"
+import type { RunTotals } from "../sync/Outcome.ts"
+import * as SourceGuard from "../sync/SourceGuard.ts"
+import { sync, type SyncCompany, type SyncOptions, type SyncReport } from "../sync/Sync.ts"
+import * as SyncProgress from "./SyncProgress.ts"
 import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
 import { catalogueOf } from "./Effective.ts"
 import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
@@ -40,7 +40,7 @@ const resourcesOf = (
     : Effect.succeed([...new Set(paths)].map((path) => catalogue.resources.get(path)!))
 }
 
-export interface SyncWish {
+export interface SyncCommandOptions {
   readonly resources: ReadonlyArray<string>
   readonly companies: ReadonlyArray<string>
   readonly full: boolean
@@ -52,7 +52,7 @@ export interface SyncWish {
 }
 
 /** What a wish means under a configuration: the companies, connected. Nothing is asked of them yet. */
-export const targets = Effect.fnUntraced(function* (settings: Configuration, wish: SyncWish) {
+export const targets = Effect.fnUntraced(function* (settings: Configuration, wish: SyncCommandOptions) {
   const source = yield* Source
   const catalogue = yield* catalogueOf(settings)
   if (settings.companies.length === 0) {
@@ -98,7 +98,7 @@ export const learnt = Effect.fnUntraced(function* (settings: Configuration, comp
 /** Syncs the targets; the warehouse is provided. */
 export const run = Effect.fnUntraced(function* (
   settings: Configuration,
-  wish: SyncWish,
+  wish: SyncCommandOptions,
   companies: ReadonlyArray<SyncCompany>
 ) {
   const source = yield* Source
@@ -216,7 +216,7 @@ export const command = Command.make(
         // Connected again within the warehouse, which keeps the budget that all processes share.
         return yield* Effect.flatMap(targets(settings, wish), (companies) => run(settings, wish, companies)).pipe(
           Effect.scoped,
-          Effect.provide(Bars.layer(Bars.styleOf(flags))),
+          Effect.provide(SyncProgress.layer(SyncProgress.styleOf(flags))),
           (effect) => Warehouse.provide(effect, settings)
         )
       })

@@ -13,13 +13,13 @@ import * as Flag from "effect/cli/Flag"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { Priority } from "../budget/Budget.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
-import * as Overlay from "../model/Overlay.ts"
-import { tableOf } from "../model/Table.ts"
-import { type Failure, failureOf } from "../pipeline/Outcome.ts"
-import { readRecords } from "../pipeline/ReadRecords.ts"
-import type { SyncCompany } from "../pipeline/Sync.ts"
+import * as Overlay from "../warehouse/Overlay.ts"
+import { tableOf } from "../warehouse/Table.ts"
+import { type Failure, failureOf } from "../sync/Outcome.ts"
+import { fetchRecords } from "../sync/FetchRecords.ts"
+import type { SyncCompany } from "../sync/Sync.ts"
 import type { Database } from "../postgres/Database.ts"
-import { type Finding, type ResourceReport, verifyResource } from "../verify/Verify.ts"
+import { type Mismatch, type ResourceReport, verifyResource } from "../verify/Verify.ts"
 import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
 import { codeOfFailures, CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -33,7 +33,7 @@ const fieldsShownMax = 8
 const valueShownMax = 100
 const seedMax = 2_000_000_000
 
-export interface VerifyWish {
+export interface VerifyCommandOptions {
   /** Null compares everything. */
   readonly sample: number | null
   readonly seed: number
@@ -62,7 +62,7 @@ export type VerifySettings = Pick<Configuration, "datasets" | "concurrency">
 
 const verifyCompany = Effect.fnUntraced(function* (
   settings: VerifySettings,
-  wish: VerifyWish,
+  wish: VerifyCommandOptions,
   { name, connector, resources, named = false }: SyncCompany,
   tell: (line: string) => Effect.Effect<void>
 ) {
@@ -79,7 +79,7 @@ const verifyCompany = Effect.fnUntraced(function* (
     (given) => {
       const table = tableOf(catalogue.resources.get(given.path) ?? given, settings.datasets)
       const repair = (ids: ReadonlyArray<string>) =>
-        readRecords({ companyId, connector, table, ids, authority: "source" }).pipe(
+        fetchRecords({ companyId, connector, table, ids, authority: "source" }).pipe(
           Effect.map(({ failure }) => (failure === null ? null : `${failure.message}; ${failure.remedy}`))
         )
       return verifyResource<Database | SqlClient.SqlClient>({
@@ -120,7 +120,7 @@ const told = (report: ResourceReport): string => {
 /** Verifies the targets; the warehouse is provided. */
 export const run = Effect.fn("verify.run")(function* (
   settings: VerifySettings,
-  wish: VerifyWish,
+  wish: VerifyCommandOptions,
   targets: ReadonlyArray<SyncCompany>,
   tell: (line: string) => Effect.Effect<void> = () => Effect.void
 ) {
@@ -152,7 +152,7 @@ export const codeOf = (report: VerifyReport, asOfSync: boolean): ExitCode => {
 const cut = (value: string | null, none: string): string =>
   value === null ? none : value.length <= valueShownMax ? value : `${value.slice(0, valueShownMax)}…`
 
-const findingLines = (finding: Finding): ReadonlyArray<string> => {
+const findingLines = (finding: Mismatch): ReadonlyArray<string> => {
   const what =
     finding.kind === "missing" && finding.isDeleted
       ? "missing: the warehouse holds it as deleted"

@@ -11,18 +11,18 @@ import * as Schema from "effect/Schema"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { type Configuration, variableTold, variables } from "../configuration/Configuration.ts"
+import { type Configuration, variableStatus, variables } from "../configuration/Configuration.ts"
 import type { SourceError } from "../connector/SourceError.ts"
-import { answerTold, type Attempt, type Subscription } from "../connector/Subscriptions.ts"
-import * as Queue from "../webhook/Queue.ts"
-import * as Secrets from "../webhook/Secrets.ts"
-import { addressOf } from "../webhook/Service.ts"
-import * as Subscribe from "../webhook/Subscribe.ts"
+import { describeAnswer, type Attempt, type Subscription } from "../connector/Subscriptions.ts"
+import * as InboxStore from "../inbox/InboxStore.ts"
+import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
+import { hookUrl } from "../serve/Serve.ts"
+import * as Subscriptions from "../subscriptions/Subscriptions.ts"
 import { Time } from "./backfill.ts"
 import { company, config, configuration, json, reported } from "./Command.ts"
 import { CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
-import * as Receiving from "./Receiving.ts"
+import * as ServeLayers from "./ServeLayers.ts"
 import { Source } from "./Source.ts"
 import * as Sync from "./sync.ts"
 import * as Warehouse from "./Warehouse.ts"
@@ -31,8 +31,8 @@ import * as Warehouse from "./Warehouse.ts"
 
 /** A company of the command line, with what is wanted of it. */
 interface Target {
-  readonly company: Subscribe.Subscriber
-  readonly wanted: Subscribe.Wanted
+  readonly company: Subscriptions.Subscriber
+  readonly wanted: Subscriptions.DesiredSubscription
 }
 
 /** A command of `tributary webhooks` as it is to be typed for a company. */
@@ -51,7 +51,7 @@ type Done<A> =
       readonly failure: { readonly message: string; readonly remedy: string; readonly code: ExitCode }
     }
 
-const problemCodes: Readonly<Record<Subscribe.ProblemKind, ExitCode>> = {
+const problemCodes: Readonly<Record<Subscriptions.ProblemKind, ExitCode>> = {
   unsupported: exitCode.configuration,
   address: exitCode.configuration,
   events: exitCode.configuration,
@@ -63,11 +63,15 @@ const problemCodes: Readonly<Record<Subscribe.ProblemKind, ExitCode>> = {
   busy: exitCode.fault
 }
 
-const failureOf = (error: Subscribe.SubscribeProblem | SourceError) => ({
+const failureOf = (error: Subscriptions.SubscriptionError | SourceError) => ({
   message: shown(error.message),
   remedy: shown(error.remedy),
   code:
-    error._tag === "SubscribeProblem" ? problemCodes[error.kind] : error.isRetryable ? exitCode.fault : exitCode.refused
+    error._tag === "SubscriptionError"
+      ? problemCodes[error.kind]
+      : error.isRetryable
+        ? exitCode.fault
+        : exitCode.refused
 })
 
 const usage = (message: string) => new CommandFailed({ code: exitCode.usage, message })
@@ -89,7 +93,7 @@ interface Flags {
 const each = Effect.fnUntraced(function* <A>(
   flags: Flags,
   only: "any number" | "one",
-  body: (target: Target) => Effect.Effect<A, Subscribe.SubscribeError, Subscribe.SubscribeNeeds>
+  body: (target: Target) => Effect.Effect<A, Subscriptions.SubscribeError, Subscriptions.SubscribeNeeds>
 ) {
   const settings = yield* configuration(flags.config)
   // A mistake in the configuration is told before anything is started.
@@ -106,7 +110,7 @@ const each = Effect.fnUntraced(function* <A>(
       const wanted = wantedOf(
         settings,
         name,
-        Receiving.eventsOf(
+        ServeLayers.eventsOf(
           configured.find((one) => one.name === name)!,
           settings,
           reader
@@ -115,18 +119,24 @@ const each = Effect.fnUntraced(function* <A>(
       return body({ company: { name, connector }, wanted }).pipe(
         Effect.map((answer): Done<A> => ({ company: name, answer, typed: typedFor(settings, name) })),
         Effect.catchTags({
-          SubscribeProblem: (error) => Effect.succeed<Done<A>>({ company: name, failure: failureOf(error) }),
+          SubscriptionError: (error) => Effect.succeed<Done<A>>({ company: name, failure: failureOf(error) }),
           SourceError: (error) => Effect.succeed<Done<A>>({ company: name, failure: failureOf(error) })
         })
       )
     })
-  }).pipe(Effect.scoped, Effect.provide(Secrets.layer(configured.map((one) => Receiving.secretsOf(one)))), (effect) =>
-    Warehouse.provide(effect, settings)
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(SigningSecrets.layer(configured.map((one) => ServeLayers.secretsOf(one)))),
+    (effect) => Warehouse.provide(effect, settings)
   )
 })
 
-const wantedOf = ({ webhooks }: Configuration, name: string, events: ReadonlyArray<string>): Subscribe.Wanted => ({
-  url: addressOf(webhooks.publicUrl, name),
+const wantedOf = (
+  { webhooks }: Configuration,
+  name: string,
+  events: ReadonlyArray<string>
+): Subscriptions.DesiredSubscription => ({
+  url: hookUrl(webhooks.publicUrl, name),
   events
 })
 
@@ -186,14 +196,14 @@ const secretLines = ({ id }: Subscription, ours: boolean, typed: Typed): Readonl
   `    ${typed(`rotate ${shown(id)} --secret-env NAME`)}`
 ]
 
-const secretTold: Readonly<Record<Subscribe.Listing["secret"], string>> = {
+const secretTold: Readonly<Record<Subscriptions.Listing["secret"], string>> = {
   held: "held",
   configured: "configured",
   unreadable: "of another token",
   none: "not held"
 }
 
-const listLines = (listings: ReadonlyArray<Subscribe.Listing>, typed: Typed): ReadonlyArray<string> => {
+const listLines = (listings: ReadonlyArray<Subscriptions.Listing>, typed: Typed): ReadonlyArray<string> => {
   if (listings.length === 0) return [`There is no subscription. Make ours with: ${typed("ensure")}`]
   return [
     Output.table(
@@ -228,7 +238,7 @@ const listLines = (listings: ReadonlyArray<Subscribe.Listing>, typed: Typed): Re
   ]
 }
 
-const ensureLines = ({ subscription, deeds }: Subscribe.Ensured): ReadonlyArray<string> => [
+const ensureLines = ({ subscription, deeds }: Subscriptions.EnsureReport): ReadonlyArray<string> => [
   ...deeds.map(({ did, id, detail }) => `subscription ${shown(id)} ${did}: ${shown(detail)}`),
   ...(deeds.length === 0 ? ["nothing to do"] : []),
   subscriptionLine(subscription)
@@ -276,7 +286,7 @@ const simple = (
   act: (
     target: Target,
     id: string | null
-  ) => Effect.Effect<Subscription, Subscribe.SubscribeError, Subscribe.SubscribeNeeds>,
+  ) => Effect.Effect<Subscription, Subscriptions.SubscribeError, Subscriptions.SubscribeNeeds>,
   told: (one: Subscription, typed: Typed) => string
 ) =>
   Command.make(
@@ -302,7 +312,9 @@ const ensureCommand = Command.make(
   "ensure",
   common,
   Effect.fn(function* (flags) {
-    const done = yield* reported(each(flags, "any number", ({ company, wanted }) => Subscribe.ensure(company, wanted)))
+    const done = yield* reported(
+      each(flags, "any number", ({ company, wanted }) => Subscriptions.ensure(company, wanted))
+    )
     for (const one of done) {
       if ("answer" in one) {
         for (const text of one.answer.warnings) yield* Output.note(`tributary: company ${one.company}: ${shown(text)}`)
@@ -343,10 +355,10 @@ const createCommand = Command.make(
   Effect.fn(function* (flags) {
     const done = yield* reported(
       each(flags, "one", ({ company, wanted }) =>
-        Subscribe.create(company, wanted, {
+        Subscriptions.create(company, wanted, {
           url: Option.getOrElse(flags.url, () => wanted.url),
           events: flags.event.length === 0 ? wanted.events : [...new Set(flags.event)],
-          description: Option.getOrElse(flags.description, () => Subscribe.descriptionOf(company.name))
+          description: Option.getOrElse(flags.description, () => Subscriptions.descriptionOf(company.name))
         })
       )
     )
@@ -372,7 +384,7 @@ const listCommand = Command.make(
   Effect.fn(function* (flags) {
     const done = yield* reported(
       each(flags, "any number", ({ company, wanted }) =>
-        Effect.map(Subscribe.list(company, wanted), (subscriptions) => ({ subscriptions }))
+        Effect.map(Subscriptions.list(company, wanted), (subscriptions) => ({ subscriptions }))
       )
     )
     yield* tell(flags, done, ({ subscriptions }, typed) => listLines(subscriptions, typed))
@@ -391,7 +403,7 @@ const testCommand = Command.make(
   Effect.fn(function* (flags) {
     const done = yield* reported(
       each(flags, onlyFor(flags.subscription), ({ company, wanted }) =>
-        Subscribe.test(company, wanted, Option.getOrNull(flags.subscription))
+        Subscriptions.test(company, wanted, Option.getOrNull(flags.subscription))
       )
     )
     yield* tell(
@@ -401,7 +413,7 @@ const testCommand = Command.make(
         const { delivered, durationMs, responseBody, eventId } = result
         return [
           `subscription ${shown(one.id)}, ${shown(one.url)}: ${delivered ? "delivered" : "not delivered"}, ` +
-            shown(answerTold(result)) +
+            shown(describeAnswer(result)) +
             (durationMs === null ? "" : ` after ${Output.duration(durationMs)}`) +
             (eventId === null ? "" : `, event ${shown(eventId)}`),
           ...(responseBody === null || responseBody === ""
@@ -436,7 +448,7 @@ const rotateCommand = Command.make(
       Effect.gen(function* () {
         let given: Redacted.Redacted | null = null
         if (Option.isSome(flags.secretEnv)) {
-          const variable = variableTold(flags.secretEnv.value)
+          const variable = variableStatus(flags.secretEnv.value)
           const value = variables(process.env)(flags.secretEnv.value)
           if (value === undefined) return yield* usage(`${variable} is not set in the environment or .env`)
           if (value.length < secretMin || value.length > secretMax) {
@@ -448,8 +460,11 @@ const rotateCommand = Command.make(
         const only = given === null ? onlyFor(flags.subscription) : "one"
         return yield* each(flags, only, ({ company, wanted }) =>
           Effect.map(
-            Subscribe.rotate(company, wanted, Option.getOrNull(flags.subscription), given),
-            ({ subscription: one, ours }) => ({ subscription: one, acceptedHours: ours ? Secrets.acceptedHours : null })
+            Subscriptions.rotate(company, wanted, Option.getOrNull(flags.subscription), given),
+            ({ subscription: one, ours }) => ({
+              subscription: one,
+              acceptedHours: ours ? SigningSecrets.acceptedHours : null
+            })
           )
         )
       })
@@ -470,14 +485,14 @@ const rotateCommand = Command.make(
 const pauseCommand = simple(
   "pause",
   "Stop deliveries; events that fire meanwhile are dropped by the source, and syncing brings over what they told of",
-  ({ company, wanted }, id) => Subscribe.pause(company, wanted, id),
+  ({ company, wanted }, id) => Subscriptions.pause(company, wanted, id),
   (one, typed) => `subscription ${shown(one.id)} is paused; go on with: ${typed(`resume ${shown(one.id)}`)}`
 )
 
 const resumeCommand = simple(
   "resume",
   "Deliver again, whether it was paused or the source had given it up; send a test first where it may not arrive",
-  ({ company, wanted }, id) => Subscribe.resume(company, wanted, id),
+  ({ company, wanted }, id) => Subscriptions.resume(company, wanted, id),
   subscriptionLine
 )
 
@@ -490,7 +505,7 @@ const deleteCommand = Command.make(
   Effect.fn(function* (flags) {
     const done = yield* reported(
       each(flags, "one", ({ company, wanted }) =>
-        Effect.map(Subscribe.remove(company, wanted, flags.subscription), (one) => ({ subscription: one }))
+        Effect.map(Subscriptions.remove(company, wanted, flags.subscription), (one) => ({ subscription: one }))
       )
     )
     yield* tell(flags, done, ({ subscription: one }) => [
@@ -533,7 +548,7 @@ const deliveriesCommand = Command.make(
           return yield* usage("no event is both delivered and not: leave --delivered out, or the other one")
         }
         return yield* each(flags, onlyFor(flags.subscription), ({ company, wanted }) =>
-          Subscribe.deliveries(company, wanted, Option.getOrNull(flags.subscription), {
+          Subscriptions.deliveries(company, wanted, Option.getOrNull(flags.subscription), {
             ...(flags.delivered ? { delivered: true } : flags.failed ? { delivered: false } : {}),
             ...(flags.abandoned ? { abandoned: true } : {}),
             ...(Option.isSome(flags.type) ? { eventType: flags.type.value } : {}),
@@ -583,7 +598,7 @@ const replayCommand = Command.make(
     ...common
   },
   Effect.fn(function* (flags) {
-    const states: ReadonlyArray<Queue.ReplayWish["state"]> =
+    const states: ReadonlyArray<InboxStore.ReplayFilter["state"]> =
       flags.dead || flags.ignored
         ? [...(flags.dead ? (["dead"] as const) : []), ...(flags.ignored ? (["ignored"] as const) : [])]
         : flags.event.length > 0
@@ -596,7 +611,7 @@ const replayCommand = Command.make(
         const replayed = Effect.fnUntraced(function* (name: string) {
           let events = 0
           for (const state of states) {
-            events += yield* Queue.replay(name, {
+            events += yield* InboxStore.replay(name, {
               state,
               ...(flags.event.length === 0 ? {} : { eventIds: flags.event }),
               ...(Option.isSome(flags.resource) ? { resource: flags.resource.value } : {}),

@@ -12,12 +12,12 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
-import type { ConfiguredResource } from "../model/Overlay.ts"
-import { type Datasets, datasetsDefault } from "../model/Table.ts"
-import { batchRecordsMaxDefault, engineDefault, type EngineSettings } from "../pipeline/SyncResource.ts"
-import { freshnessDefaultMs } from "../pipeline/Sync.ts"
-import * as Timetable from "../schedule/Timetable.ts"
-import type { ResourceSchedule } from "../schedule/Timetable.ts"
+import type { ConfiguredResource } from "../warehouse/Overlay.ts"
+import { type Datasets, datasetsDefault } from "../warehouse/Table.ts"
+import { batchRecordsMaxDefault, engineDefault, type EngineSettings } from "../sync/SyncResource.ts"
+import { freshnessDefaultMs } from "../sync/Sync.ts"
+import * as Cron from "../tasks/Cron.ts"
+import type { ResourceSchedule } from "../tasks/Cron.ts"
 import { allowedKeys, type CompanySettings, listenPattern, Settings } from "./Settings.ts"
 
 /** What is wrong with the configuration, one line per mistake, and what to do. */
@@ -354,7 +354,7 @@ const schedulesOf = (
     if (wish === "off") return { ...manner(undefined), timing: { kind: "off" } }
     if ("every" in wish) return { ...manner(wish), timing: { kind: "every", everyMs: durationOf(wish.every) } }
     const timeZone = wish.time_zone ?? schedule.time_zone ?? "UTC"
-    const wrong = Timetable.wrongCron(wish.cron)
+    const wrong = Cron.wrongCron(wish.cron)
     if (wrong !== undefined) problems.push(`${place("schedule", ...where, "cron")}: ${wrong}`)
     return { ...manner(wish), timing: { kind: "cron", expression: wish.cron, timeZone } }
   }
@@ -476,7 +476,7 @@ export const variables = (
 }
 
 /** A variable's name for messages; what may be a secret that somebody put in its place is not repeated. */
-export const variableTold = (name: string): string =>
+export const variableStatus = (name: string): string =>
   /^[A-Za-z_]\w*$/.test(name) && !name.startsWith("whsec_") ? name : "the variable that is named"
 
 /** The companies with these names, or all where no name is given; a name that is not configured is an error. */
@@ -523,7 +523,7 @@ export const load = Effect.fn("Configuration.load")(function* (
       const secret = variable(name)
       if (secret !== undefined) return [Redacted.make(secret, { label: `signing secret of ${one.name}` })]
       problems.push(
-        `${place("companies", index, "webhook_secrets_env", position)}: ${variableTold(name)} is not set in the environment or .env`
+        `${place("companies", index, "webhook_secrets_env", position)}: ${variableStatus(name)} is not set in the environment or .env`
       )
       return []
     })

@@ -10,8 +10,11 @@ import type * as Effect from "effect/Effect"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { SourceError } from "./SourceError.ts"
+import type { Rejected, SourceRecord } from "./SourceRecord.ts"
 import type { Subscriptions } from "./Subscriptions.ts"
-import type { Item } from "./Written.ts"
+import type { WriteResult } from "./WriteResult.ts"
+
+export type { Rejected, SourceRecord } from "./SourceRecord.ts"
 
 /** Who a token is. */
 export interface Identity {
@@ -21,34 +24,6 @@ export interface Identity {
   readonly scopes: ReadonlyArray<string> | null
   /** Licensed modules; null when the source does not tell. */
   readonly features: ReadonlyArray<string> | null
-}
-
-/**
- * One record, every value as exact text: integers and decimals as plain numerals, booleans `true` or `false`, dates
- * `YYYY-MM-DD`, instants RFC 3339, lists as JSON.
- */
-export interface SourceRecord {
-  /** The record's number as text. */
-  readonly id: string
-  /** In the order of `resource.fields`; null is empty, undefined is a field that the record did not carry. */
-  readonly columns: ReadonlyArray<string | null | undefined>
-  /** True when any of `columns` is undefined. */
-  readonly partial: boolean
-  /** The install's own fields as JSON text; null when not sent. */
-  readonly customFields: string | null
-  /** Fields that the catalogue does not know, and digits that a column cannot hold, as JSON text; null when none. */
-  readonly extra: string | null
-}
-
-/** A record that does not fit the catalogue, kept as it was sent. */
-export interface Rejected {
-  /** The record's number where it could be read. */
-  readonly id: string | null
-  /** The field that does not fit; null when it is the record as a whole. */
-  readonly field: string | null
-  readonly reason: string
-  /** The record's JSON text exactly as sent. */
-  readonly bytes: string
 }
 
 /** Which page of which scan. */
@@ -100,7 +75,7 @@ export interface RawPage {
 }
 
 /** One record read by its number, under the same rules as a page. */
-export interface Reading {
+export interface FetchedRecord {
   readonly record: SourceRecord | null
   readonly rejected: Rejected | null
   /** Precondition for a later update; null when the source gives none. */
@@ -119,7 +94,7 @@ export interface WriteRequest {
   /** JSON text; null for cancel. */
   readonly body: string | null
   readonly idempotencyKey: string
-  /** From {@link Reading.version}, for update. */
+  /** From {@link FetchedRecord.version}, for update. */
   readonly ifMatch: string | null
   /**
    * Asked before each attempt: a source that has forgotten the key takes the same bytes for news, and whoever was taken
@@ -137,7 +112,7 @@ export interface WriteAnswer {
    * What became of each record: one item for every index that the answer names, in its order; of a batch not
    * necessarily one for each record sent. A write of one record has exactly one, with index 0.
    */
-  readonly items: ReadonlyArray<Item>
+  readonly items: ReadonlyArray<WriteResult>
   /** Whether the source gave the answer of an earlier request with the same key. */
   readonly replayed: boolean
   readonly source: string
@@ -147,7 +122,7 @@ export interface WriteAnswer {
  * Told that a request of the fiber has gone to the source (true), and that it has ended or waits for a permit or a pause
  * before it is sent again (false): for whoever wants to know how long the source takes.
  */
-export const OnItsWay = Context.Reference<(isOnItsWay: boolean) => void>("tributary/connector/OnItsWay", {
+export const RequestInFlight = Context.Reference<(isOnItsWay: boolean) => void>("tributary/connector/RequestInFlight", {
   defaultValue: () => () => {}
 })
 
@@ -182,7 +157,7 @@ export interface ConnectorShape {
   /** The same page as its bytes say it: no field is looked at. */
   readonly rawPage: (request: PageRequest) => Effect.Effect<RawPage, SourceError>
   /** A record by its number; `record` is null when the source has none in this company. */
-  readonly get: (resource: Resource, id: string) => Effect.Effect<Reading, SourceError>
+  readonly get: (resource: Resource, id: string) => Effect.Effect<FetchedRecord, SourceError>
   readonly write: (request: WriteRequest) => Effect.Effect<WriteAnswer, SourceError>
   /** Absent where the source has no webhooks. */
   readonly subscriptions?: Subscriptions

@@ -55,7 +55,7 @@ export interface Event {
 }
 
 /** A genuine delivery whose body is no event. */
-export interface NoEvent {
+export interface InvalidEvent {
   readonly _tag: "NoEvent"
   readonly detail: string
 }
@@ -68,7 +68,7 @@ export interface DeliveryReader {
   readonly eventsDefault: ReadonlyArray<string>
   readonly verify: (delivery: Delivery, settings: VerifySettings) => Verdict
   /** Reads the body of a genuine delivery. Never throws. */
-  readonly read: (body: Uint8Array) => Event | NoEvent
+  readonly read: (body: Uint8Array) => Event | InvalidEvent
 }
 
-export const isEvent = (read: Event | NoEvent): read is Event => !("_tag" in read)
+export const isEvent = (read: Event | InvalidEvent): read is Event => !("_tag" in read)

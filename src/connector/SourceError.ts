@@ -36,7 +36,7 @@ export class RateLimited extends Data.TaggedClass("RateLimited")<{ readonly retr
 }
 
 /** Not sent: an answer before it asked everybody on the token to wait, for longer than is waited for here. */
-export class OnHold extends Data.TaggedClass("OnHold")<{
+export class SourcePaused extends Data.TaggedClass("SourcePaused")<{
   readonly retryAfterMs: number
   /** Which answer asked for it; null where nothing is known of it. */
   readonly detail: string | null
@@ -153,7 +153,7 @@ export class PageDrift extends Data.TaggedClass("PageDrift")<{ readonly detail: 
 }
 
 /** 501: declared, and not built in this installation. */
-export class NotBuilt extends Data.TaggedClass("NotBuilt")<{ readonly detail: string }> {
+export class NotImplemented extends Data.TaggedClass("NotImplemented")<{ readonly detail: string }> {
   readonly isRetryable = false
   readonly stops = "resource"
   readonly remedy = "this installation does not offer it: leave it out of the configuration"
@@ -183,7 +183,7 @@ export class PagingBroken extends Data.TaggedClass("PagingBroken")<{ readonly de
 }
 
 /** It was not sent, or not sent again, since it may not be sent any more; an earlier attempt may have been worked on. */
-export class TooLate extends Data.TaggedClass("TooLate")<{ readonly attempts: number }> {
+export class SendCancelled extends Data.TaggedClass("SendCancelled")<{ readonly attempts: number }> {
   readonly isRetryable = false
   readonly stops = "request"
   readonly remedy = "what became of it is looked up"
@@ -201,7 +201,7 @@ export type SourceReason =
   | Unreachable
   | TimedOut
   | RateLimited
-  | OnHold
+  | SourcePaused
   | ServerFault
   | Malformed
   | InProgress
@@ -211,11 +211,11 @@ export type SourceReason =
   | Refused
   | PageTokenRefused
   | PageDrift
-  | NotBuilt
+  | NotImplemented
   | TooLarge
   | Redirected
   | PagingBroken
-  | TooLate
+  | SendCancelled
   | SourceChanged
 
 /** What was asked when the source failed; never carries a token. */
@@ -238,7 +238,7 @@ const told = (reason: SourceReason): string => {
       return reason.retryAfterMs === null
         ? "too many requests (429)"
         : `too many requests (429), told to wait ${Math.ceil(reason.retryAfterMs / 1000)} s`
-    case "OnHold":
+    case "SourcePaused":
       return `not sent, nothing is for another ${Math.ceil(reason.retryAfterMs / 1000)} s${reason.detail === null ? "" : `: ${reason.detail}`}`
     case "ServerFault":
       return `the service failed (${reason.status}${reason.code === null ? "" : ` ${reason.code}`})`
@@ -258,7 +258,7 @@ const told = (reason: SourceReason): string => {
       return `the page token was refused: ${reason.detail}`
     case "PageDrift":
       return `records moved between pages while they were read: ${reason.detail}`
-    case "NotBuilt":
+    case "NotImplemented":
       return `not built (501): ${reason.detail}`
     case "TooLarge":
       return `the answer is larger than ${reason.bytesMax} bytes`
@@ -266,7 +266,7 @@ const told = (reason: SourceReason): string => {
       return `redirected (${reason.status})`
     case "PagingBroken":
       return `paging cannot be trusted: ${reason.detail}`
-    case "TooLate":
+    case "SendCancelled":
       return `not sent any more (after ${reason.attempts} attempts)`
     case "SourceChanged":
       return `another source: ${reason.detail}; nothing was written`

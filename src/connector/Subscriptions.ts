@@ -59,7 +59,7 @@ export interface TestResult {
 const rawMax = 500
 
 /** What became of a test delivery, for people: in the source's own words where it names no status. */
-export const answerTold = ({ responseCode, isSilent, raw }: TestResult): string =>
+export const describeAnswer = ({ responseCode, isSilent, raw }: TestResult): string =>
   responseCode !== null
     ? `the receiver answered ${responseCode}`
     : isSilent

@@ -25,7 +25,7 @@ import * as SecureRandom from "effect/crypto/SecureRandom"
 import type { Sessions } from "./Sessions.ts"
 
 /** What a request says of who sends it. */
-export interface Asked {
+export interface AccessRequest {
   readonly method: string
   /** Of the connection. */
   readonly address: string | undefined
@@ -67,14 +67,14 @@ export interface Access {
   readonly hasPassword: boolean
   /** Opens a session where there is no password: proof that somebody sees what this process prints. */
   readonly linkToken: string | null
-  readonly judge: (asked: Asked) => Effect.Effect<Verdict>
+  readonly judge: (asked: AccessRequest) => Effect.Effect<Verdict>
   /** The hidden field of forms. Only after {@link judge}, which fetches the key. */
   readonly formToken: (session: string) => string
   /** Why a form is not believed; null when it is. */
-  readonly doubt: (asked: Asked, session: string, token: string | null) => string | null
-  readonly logIn: (asked: Asked, password: string) => Effect.Effect<LogIn>
+  readonly doubt: (asked: AccessRequest, session: string, token: string | null) => string | null
+  readonly logIn: (asked: AccessRequest, password: string) => Effect.Effect<LogIn>
   /** A session by the token of the link; null where it is another one. */
-  readonly openLink: (asked: Asked, token: string) => Effect.Effect<LogIn>
+  readonly openLink: (asked: AccessRequest, token: string) => Effect.Effect<LogIn>
   /** Ends a session, or all of them; false where the warehouse does not answer. */
   readonly logOut: (session: string, everywhere: boolean) => Effect.Effect<boolean>
   /** The key is fetched anew: the warehouse may be another one. */
@@ -93,7 +93,7 @@ export const readingOnly = {
 export const noSession = "log in"
 export const sessionMs = 12 * 60 * 60_000
 /** For so long is a browser known after its session ended. */
-export const knownMs = 30 * 24 * 60 * 60_000
+export const sessionCacheMs = 30 * 24 * 60 * 60_000
 /** Begins each session, and no address. */
 const knownPrefix = "s."
 const windowMs = 60_000
@@ -173,7 +173,7 @@ export const make = Effect.fnUntraced(function* (
     return session.startsWith(knownPrefix) && same(signature, sign(known, "session", session)) ? session : null
   }
   /** Behind a proxy that the configuration names, its word for who asks; a lie there evades only the limit per address. */
-  const addressOf = (asked: Asked): string => {
+  const addressOf = (asked: AccessRequest): string => {
     const passed = options.publicUrl === null ? undefined : asked.header("x-forwarded-for")?.split(",").at(-1)?.trim()
     return neighbours(passed !== undefined && isIP(passed) !== 0 ? passed : asked.address)
   }
@@ -188,7 +188,7 @@ export const make = Effect.fnUntraced(function* (
     return first === undefined ? 0 : Math.max(1, Math.ceil((first.at + windowMs - now) / 1000))
   }
   /** Compares, and not at all where too many were wrong. */
-  const attempt = (known: Keys, asked: Asked, text: string): Effect.Effect<"right" | "wrong" | number> =>
+  const attempt = (known: Keys, asked: AccessRequest, text: string): Effect.Effect<"right" | "wrong" | number> =>
     Effect.map(Clock.currentTimeMillis, (now) => {
       const from = signedOf(known, asked.cookie) ?? addressOf(asked)
       const wait = waitSeconds(now, from)
@@ -198,7 +198,7 @@ export const make = Effect.fnUntraced(function* (
       return "wrong"
     })
 
-  const atThisMachine = (asked: Asked): Verdict => {
+  const atThisMachine = (asked: AccessRequest): Verdict => {
     if (asked.address === undefined || !isLoopback(asked.address)) {
       return refused(
         403,
@@ -258,7 +258,7 @@ export const make = Effect.fnUntraced(function* (
       Effect.catch(() => Effect.succeed({ _tag: "Away" as const }))
     )
 
-  const judgeBearer = Effect.fnUntraced(function* (known: Keys, asked: Asked, authorization: string) {
+  const judgeBearer = Effect.fnUntraced(function* (known: Keys, asked: AccessRequest, authorization: string) {
     const bearer = /^Bearer +(\S.*)$/i.exec(authorization)?.[1]
     const outcome = bearer === undefined ? "wrong" : yield* attempt(known, asked, bearer)
     if (typeof outcome === "number") {

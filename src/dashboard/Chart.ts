@@ -6,7 +6,7 @@
  */
 import { scaleLinear, scaleUtc } from "d3-scale"
 import { area, curveStepAfter, line } from "d3-shape"
-import type { Sample } from "../schedule/Samples.ts"
+import type { Sample } from "../tasks/SampleBudget.ts"
 import { html, type Html } from "./Page.ts"
 
 export interface ChartOptions {

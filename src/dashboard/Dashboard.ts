@@ -3,7 +3,7 @@
  *
  * Promise: it listens from the first moment to the last. Without the warehouse it says that it is away, and shows the
  * pages again as soon as it is back; a page that fails says so and tells nothing of the inside. Every page that does not ask
- * the source is one read-only transaction of the reader (src/model/Reader.ts) with a timeout for each statement, so that
+ * the source is one read-only transaction of the reader (src/warehouse/Reader.ts) with a timeout for each statement, so that
  * looking never changes or holds up anything. Who may look, and whose forms are believed, is decided in Access.ts before
  * anything else is done.
  */
@@ -26,10 +26,10 @@ import { compress } from "hono/compress"
 import { deleteCookie, getCookie, setCookie } from "hono/cookie"
 import { etag } from "hono/etag"
 import { secureHeaders } from "hono/secure-headers"
-import type { ListenError, Tls } from "../listen/Server.ts"
-import * as Server from "../listen/Server.ts"
-import * as Reader from "../model/Reader.ts"
-import type { Datasets } from "../model/Table.ts"
+import type { ListenError, Tls } from "../http/Server.ts"
+import * as Server from "../http/Server.ts"
+import * as Reader from "../warehouse/Reader.ts"
+import type { Datasets } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { transaction } from "../postgres/Transaction.ts"
@@ -338,7 +338,7 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
     c.req.header("x-forwarded-proto")?.split(",")[0]?.trim().toLowerCase() === "https"
   const slots = Semaphore.makeUnsafe(pagesAtOnce)
 
-  const askedOf = (c: Asking): Access.Asked => ({
+  const askedOf = (c: Asking): Access.AccessRequest => ({
     method: c.req.method,
     address: c.env.incoming.socket.remoteAddress,
     header: (name) => c.req.header(name),
@@ -560,7 +560,7 @@ const application = ({ options, access, assets, behind, run }: Application): Hon
         show(c, loginPage(access.formToken(Access.noSession), next, problem, status), null)
       switch (outcome._tag) {
         case "Open":
-          setOurs(c, cookies.session, outcome.cookie, Access.knownMs / 1000)
+          setOurs(c, cookies.session, outcome.cookie, Access.sessionCacheMs / 1000)
           return c.redirect(next, 303)
         case "Away":
           return show(c, notDone, null)

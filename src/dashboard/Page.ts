@@ -9,21 +9,16 @@ import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Datasets } from "../model/Table.ts"
+import type { Datasets } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import type { Company } from "../webhook/Company.ts"
+import type { ShownCompany } from "../status/Resources.ts"
 
 export { html, raw } from "hono/html"
-export type Html = ReturnType<typeof html>
 
-/** A company as the page needs it, beside what the warehouse knows. */
-export interface ShownCompany extends Company {
-  /** By what its token's budget is kept (`tributary.budgets`). */
-  readonly fingerprint: string
-  /** The address that the source delivers events to; null when nobody said which it is (`webhooks.public_url`). */
-  readonly receivesAt: string | null
-}
+export type { ShownCompany } from "../status/Resources.ts"
+
+export type Html = ReturnType<typeof html>
 
 /** Whether forms are shown: their hidden field, which proves that they are ours, or why there are none. */
 export type Permit =

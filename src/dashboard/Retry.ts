@@ -8,15 +8,15 @@
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { childrenOf } from "../model/Table.ts"
-import type { Outcome } from "../pipeline/Outcome.ts"
-import { readRecords } from "../pipeline/ReadRecords.ts"
+import { childrenOf } from "../warehouse/Table.ts"
+import type { Outcome } from "../sync/Outcome.ts"
+import { fetchRecords } from "../sync/FetchRecords.ts"
 import type { Database } from "../postgres/Database.ts"
-import * as Tasks from "../schedule/Tasks.ts"
-import { urgently } from "./Asked.ts"
+import * as TaskQueue from "../tasks/TaskQueue.ts"
+import { withPagePriority } from "./Params.ts"
 import type { PageRequest, ShownCompany } from "./Page.ts"
-import * as Quarantine from "./QuarantineFigures.ts"
-import { beginning, visible } from "./Text.ts"
+import * as Quarantine from "../status/Quarantine.ts"
+import { truncated, visible } from "./Escape.ts"
 
 /** Somebody else reads records of the resource: they take turns, and each is waited for some seconds. */
 const turnsWaitedFor = 3
@@ -27,7 +27,7 @@ const companyOf = Effect.fnUntraced(function* (
   companies: ReadonlyArray<ShownCompany>,
   companyId: bigint
 ): Effect.fn.Return<ShownCompany | null, SqlError, SqlClient.SqlClient> {
-  const ids = yield* Tasks.companyIds
+  const ids = yield* TaskQueue.companyIds
   const known = companies.find(({ name }) => ids.get(name) === companyId)
   if (known !== undefined) return known
   for (const company of companies.filter(({ name }) => !ids.has(name))) {
@@ -40,13 +40,13 @@ const companyOf = Effect.fnUntraced(function* (
 const isTaken = ({ failure }: Outcome): boolean => failure?.kind === "AlreadyRunning"
 
 /** What came of reading it: by what stands in quarantine afterwards, whoever read it. */
-const told = Effect.fnUntraced(function* (entry: Quarantine.Listed, recordId: string, outcome: Outcome) {
+const told = Effect.fnUntraced(function* (entry: Quarantine.ListedEntry, recordId: string, outcome: Outcome) {
   const { failure, totals } = outcome
   if (isTaken(outcome)) {
     return "It could not be read, since somebody else was reading records of this resource all the while. Try again in a moment."
   }
   if (failure !== null) {
-    return `It could not be read: ${beginning(failure.message, reasonMax)}. What to do: ${visible(failure.remedy)}.`
+    return `It could not be read: ${truncated(failure.message, reasonMax)}. What to do: ${visible(failure.remedy)}.`
   }
   const open = yield* Quarantine.newestOpen(entry.companyId, entry.resource, recordId)
   if (open === null) {
@@ -56,13 +56,13 @@ const told = Effect.fnUntraced(function* (entry: Quarantine.Listed, recordId: st
   }
   const field = open.field === null ? "" : `${visible(open.field)}: `
   const elsewhere = open.id === entry.id ? "" : ` It stands as number ${open.id} now, since its bytes have changed.`
-  return `It was read again and is still refused: ${field}${beginning(open.reason, reasonMax)}.${elsewhere}`
+  return `It was read again and is still refused: ${field}${truncated(open.reason, reasonMax)}.${elsewhere}`
 })
 
 /** Reads it again, or has its resource synced where single records cannot be asked for. Answers what came of it. */
 export const retry = Effect.fn("Retry.retry")(function* (
   { companies, by }: Pick<PageRequest, "companies" | "by">,
-  entry: Quarantine.Listed
+  entry: Quarantine.ListedEntry
 ): Effect.fn.Return<string, SqlError, Database | SqlClient.SqlClient> {
   if (entry.resolvedAt !== null) return "It has left quarantine already; nothing was done."
   const company = yield* companyOf(companies, entry.companyId)
@@ -82,7 +82,7 @@ export const retry = Effect.fn("Retry.retry")(function* (
   }
   const { recordId } = entry
   if (recordId === null || !table.resource.operations.includes("R")) {
-    yield* Tasks.ask({ company: company.name, resource: entry.resource, full: true, by })
+    yield* TaskQueue.requestSync({ company: company.name, resource: entry.resource, full: true, by })
     const why =
       recordId === null ? "Its number cannot be read" : "The source does not offer single records of this resource"
     return (
@@ -90,7 +90,7 @@ export const retry = Effect.fn("Retry.retry")(function* (
       "Once that has landed it, or not met it any more, it leaves quarantine by itself."
     )
   }
-  const outcome = yield* readRecords({
+  const outcome = yield* fetchRecords({
     companyId: entry.companyId,
     connector: company.connector,
     table,
@@ -99,4 +99,4 @@ export const retry = Effect.fn("Retry.retry")(function* (
     children: childrenOf(tables, entry.resource)
   }).pipe(Effect.repeat({ until: (one) => !isTaken(one), times: turnsWaitedFor - 1 }))
   return yield* told(entry, recordId, outcome)
-}, urgently)
+}, withPagePriority)

@@ -6,13 +6,13 @@ import * as Outbox from "./pages/Outbox.ts"
 import * as Overview from "./pages/Overview.ts"
 import * as Quarantine from "./pages/Quarantine.ts"
 import * as Records from "./pages/Records.ts"
-import * as ResourcePage from "./pages/Resource.ts"
+import * as Resource from "./pages/Resource.ts"
 import * as Runs from "./pages/Runs.ts"
 import * as Webhooks from "./pages/Webhooks.ts"
 
 export const routes: ReadonlyArray<Route> = [
   Overview,
-  ResourcePage,
+  Resource,
   Runs,
   Actions,
   Budget,

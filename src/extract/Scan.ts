@@ -42,7 +42,7 @@ export const settingsDefault: ScanSettings = {
   sweepEveryMs: 0
 }
 
-export interface ScanWish {
+export interface ScanRequest {
   /** Read every record even where a cursor would do. */
   readonly full: boolean
 }
@@ -74,7 +74,7 @@ export const overlapOf = (checkpoint: Checkpoint, settings: ScanSettings): numbe
 export const plan = (
   resource: Resource,
   checkpoint: Checkpoint,
-  wish: ScanWish,
+  wish: ScanRequest,
   settings: ScanSettings,
   nowMs: number
 ): ScanPlan | ChildrenPlan => {
@@ -141,7 +141,7 @@ const upTo = (resource: Resource, page: Page, until: string): Page => {
 }
 
 /** The source's time went back: it may show changes again under stamps that were read already. */
-export class SourceWentBack extends Data.TaggedError("SourceWentBack")<{
+export class SourceClockRegressed extends Data.TaggedError("SourceClockRegressed")<{
   readonly from: string
   readonly to: string
 }> {
@@ -151,12 +151,12 @@ export class SourceWentBack extends Data.TaggedError("SourceWentBack")<{
 }
 
 /** Whether a scan's first page takes back what an earlier scan was told, by more than the overlap covers. */
-export const wentBack = (plan: ScanPlan, page: Page): SourceWentBack | null => {
+export const clockRegression = (plan: ScanPlan, page: Page): SourceClockRegressed | null => {
   const { cursor, overlapMs } = plan
   if (cursor === null || page.syncedThrough === null) return null
   const [had, has] = [millisecondsOf(cursor), millisecondsOf(page.syncedThrough)]
   return had !== undefined && has !== undefined && has < had - overlapMs
-    ? new SourceWentBack({ from: cursor, to: page.syncedThrough })
+    ? new SourceClockRegressed({ from: cursor, to: page.syncedThrough })
     : null
 }
 

@@ -5,7 +5,7 @@
  * fence. Its cursor is the source's text, byte for byte.
  */
 import type { QueryResultRow } from "pg"
-import { learnedOverlap } from "../model/Overlap.ts"
+import { learnedOverlap } from "../warehouse/Overlap.ts"
 
 /**
  * Who reads. `live` follows the source; `backfill` reads a past range beside it; `records` reads single records; `push`

@@ -5,7 +5,7 @@
  * carriage return need escaping, and an empty value is told from an empty string.
  */
 import type { SourceRecord } from "../connector/Connector.ts"
-import { ReadyRecord } from "../connector/ReadyRecord.ts"
+import { EncodedRecord } from "../connector/EncodedRecord.ts"
 import { escapeCopyText } from "../postgres/Copy.ts"
 
 /** Lines are handed over in pieces of about this many bytes, so that no page is held twice. */
@@ -33,7 +33,7 @@ export const copyLines = function* (
   for (const [record, lineEnd] of records) {
     let line: string | null = null
     let lengthMax: number
-    if (record instanceof ReadyRecord && record.customFields === null && record.extra === null) {
+    if (record instanceof EncodedRecord && record.customFields === null && record.extra === null) {
       if (lineEnd !== knownEnd) {
         knownEnd = lineEnd
         endBytes = Buffer.from(`\t${copyNull}\t${copyNull}\t${lineEnd}\n`)
@@ -41,7 +41,7 @@ export const copyLines = function* (
       lengthMax = startBytes.length + record.to - record.from + endBytes.length
     } else {
       line = lineStart
-      if (record instanceof ReadyRecord) line += record.bytes.toString("utf8", record.from, record.to) + "\t"
+      if (record instanceof EncodedRecord) line += record.bytes.toString("utf8", record.from, record.to) + "\t"
       else {
         for (const value of record.columns) {
           line += value === null || value === undefined ? "\\N\t" : escapeCopyText(value) + "\t"
@@ -58,7 +58,7 @@ export const copyLines = function* (
     if (lengthMax > piece.length) piece = Buffer.allocUnsafeSlow(lengthMax)
     if (line !== null) used += piece.write(line, used)
     else {
-      const { bytes, from, to } = record as ReadyRecord
+      const { bytes, from, to } = record as EncodedRecord
       used += startBytes.copy(piece, used)
       used += bytes.copy(piece, used, from, to)
       used += endBytes.copy(piece, used)

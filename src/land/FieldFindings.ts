@@ -10,11 +10,11 @@
  */
 import * as Effect from "effect/Effect"
 import type { Page } from "../connector/Connector.ts"
-import { type FieldFinding, tellFinding, volatileRunsMin } from "../model/FieldFinding.ts"
-import type { Table } from "../model/Table.ts"
+import { type FieldFinding, describeFinding, volatileRunsMin } from "../warehouse/FieldFinding.ts"
+import type { Table } from "../warehouse/Table.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { planForKeys } from "./MergeSql.ts"
-import type { Turn } from "./Turn.ts"
+import type { ResourceLock } from "./ResourceLock.ts"
 
 /** A full scan of fewer records says nothing of a field. */
 export const recordsMin = 20
@@ -34,7 +34,7 @@ export interface FieldFindings {
   readonly restart: () => void
 }
 
-export const make = (turn: Turn, table: Table, runId: bigint): FieldFindings => {
+export const make = (turn: ResourceLock, table: Table, runId: bigint): FieldFindings => {
   const { companyId, run } = turn
   const resource = table.resource.path
   let records = 0
@@ -121,7 +121,7 @@ export const make = (turn: Turn, table: Table, runId: bigint): FieldFindings => 
       [companyId, resource, kind, runId, found.map(({ field }) => field), found.map((one) => one.rows)]
     )
     const toldAt = kind === "volatile" ? volatileRunsMin : 1
-    return rows.filter(({ runs }) => runs === toldAt).map((one) => tellFinding(resource, { ...one, kind }))
+    return rows.filter(({ runs }) => runs === toldAt).map((one) => describeFinding(resource, { ...one, kind }))
   })
 
   const complete = Effect.gen(function* () {

@@ -2,12 +2,12 @@
  * The statements that land records of one table.
  *
  * Promise: newer wins. A version replaces the row only when its lastchangedate is later, or equal (or absent) and its
- * read did not begin earlier; where the source has the last word ({@link Authority}) only the time of the reads counts.
+ * read did not begin earlier; where the source has the last word ({@link ConflictPolicy}) only the time of the reads counts.
  * A row that holds the same already is not written at all; the version that is replaced stands in the history before
  * the transaction ends.
  */
-import { identifier, literal, nameFor } from "../model/Identifier.ts"
-import type { Column, Table } from "../model/Table.ts"
+import { identifier, literal, nameFor } from "../warehouse/Identifier.ts"
+import type { Column, Table } from "../warehouse/Table.ts"
 
 /**
  * The staging tables of a landing: dropped with its transaction, so that no other one finds them, whoever has the session
@@ -44,7 +44,7 @@ const differs = (table: Table, kept: string, sent: string): string => {
  * Who is believed. `newer`: the version changed last. `source`: the version read last, even where it is an older one,
  * because a person said that the source was restored, or because exactly this record is being repaired.
  */
-export type Authority = "newer" | "source"
+export type ConflictPolicy = "newer" | "source"
 
 const isStamped = (table: Table): boolean => table.resource.field.has("lastchangedate")
 
@@ -56,7 +56,7 @@ export const isBefore = (at: string, began: string, comparison: "<" | "<=" = "<"
   `(${at} ${comparison} ${began} or (${at} > tributary.now() and ${began} <= tributary.now()))`
 
 /** Whether the version sent wins over the one kept. `began` is when the read that brought it began. */
-const wins = (table: Table, authority: Authority, kept: string, sent: string, began: string): string => {
+const wins = (table: Table, authority: ConflictPolicy, kept: string, sent: string, began: string): string => {
   const later = isBefore(`${kept}."_observed_at"`, began, "<=")
   if (authority === "source" || !isStamped(table)) return later
   const [keptAt, sentAt] = [`${kept}."lastchangedate"`, `${sent}."lastchangedate"`]
@@ -79,7 +79,7 @@ const list = (columns: ReadonlyArray<Column>, alias?: string): string =>
   columns.map((column) => (alias === undefined ? column.sql : `${alias}.${column.sql}`)).join(", ")
 
 /** From here on (`server_version_num`) a statement can answer a row as it was before it. */
-export const answersOldRows = 180_000
+export const countStaleAnswers = 180_000
 
 export interface MergeSql {
   /** Creates the staging table of the transaction. */
@@ -155,7 +155,7 @@ export const planForAll =
   "set local enable_seqscan = on; set local enable_hashjoin = on; set local enable_mergejoin = on; " +
   "set local enable_material = on; set local enable_nestloop = off; set local jit = off"
 
-export const mergeSql = (table: Table, authority: Authority = "newer"): MergeSql => {
+export const mergeSql = (table: Table, authority: ConflictPolicy = "newer"): MergeSql => {
   const sent = carried(table)
   const [stage, goneRows] = [stageOf(table), goneOf(table)]
   const own = [...table.columns, ...table.meta]

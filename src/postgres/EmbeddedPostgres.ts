@@ -23,10 +23,10 @@ import type * as Scope from "effect/Scope"
 import type pg from "pg"
 import { type Endpoint, type Server, close, destroy, open } from "./Connection.ts"
 import { EmbeddedPostgresError, fail, folderHint, textOf } from "./embedded/Failure.ts"
-import { type Place, binaries, prepare } from "./embedded/Place.ts"
+import { type DataDirectory, binaries, prepare } from "./embedded/DataDirectory.ts"
 import {
   type Postmaster,
-  inTurn,
+  withLock,
   initialise,
   isOurs,
   launch,
@@ -92,7 +92,7 @@ interface Stay {
   readonly lost: Promise<void>
 }
 
-const endpointAt = (place: Place, port: number, name: string): Endpoint => ({
+const endpointAt = (place: DataDirectory, port: number, name: string): Endpoint => ({
   host: "127.0.0.1",
   port,
   user: superuser,
@@ -101,7 +101,7 @@ const endpointAt = (place: Place, port: number, name: string): Endpoint => ({
 })
 
 /** Advisory locks belong to one database; the users meet in the one that always exists. */
-const openHall = (place: Place, port: number) =>
+const openHall = (place: DataDirectory, port: number) =>
   open({ endpoint: endpointAt(place, port, "postgres"), describe: "", embedded: true })
 
 const ask = <Row extends pg.QueryResultRow>(client: pg.Client, text: string, step = "wait") =>
@@ -110,7 +110,7 @@ const ask = <Row extends pg.QueryResultRow>(client: pg.Client, text: string, ste
     catch: (error) => fail(step, textOf(error))
   })
 
-const running = (place: Place): Effect.Effect<Postmaster | undefined, EmbeddedPostgresError> =>
+const running = (place: DataDirectory): Effect.Effect<Postmaster | undefined, EmbeddedPostgresError> =>
   Effect.suspend(() => {
     const postmaster = runningPostmaster(place)
     if (postmaster === undefined) return Effect.undefined
@@ -118,10 +118,14 @@ const running = (place: Place): Effect.Effect<Postmaster | undefined, EmbeddedPo
     return Effect.fail(fail("wait", `the server is ${postmaster.status || "starting"}`, `see ${place.logFile}`))
   })
 
-const stopCommand = (place: Place, { pid }: Postmaster): string =>
+const stopCommand = (place: DataDirectory, { pid }: Postmaster): string =>
   process.platform === "win32" ? `"${place.binaries.pg_ctl}" stop -D "${place.dataDir}"` : `kill -INT ${pid}`
 
-const enter = (place: Place, postmaster: Postmaster, adopted: boolean): Effect.Effect<Stay, EmbeddedPostgresError> =>
+const enter = (
+  place: DataDirectory,
+  postmaster: Postmaster,
+  adopted: boolean
+): Effect.Effect<Stay, EmbeddedPostgresError> =>
   openHall(place, postmaster.port).pipe(
     Effect.mapError((error) =>
       error.code === "28P01"
@@ -160,11 +164,15 @@ const createDatabase = (client: pg.Client) =>
   )
 
 /** Looks again while another process starts or stops the same server, or a crashed one recovers. */
-const arrive = (place: Place, wanted: WantedPort, durable: boolean): Effect.Effect<Stay, EmbeddedPostgresError> =>
+const arrive = (
+  place: DataDirectory,
+  wanted: WantedPort,
+  durable: boolean
+): Effect.Effect<Stay, EmbeddedPostgresError> =>
   Effect.gen(function* () {
     const found = yield* running(place)
     if (found !== undefined) return yield* enter(place, found, true)
-    const launched = yield* inTurn(
+    const launched = yield* withLock(
       place,
       Effect.gen(function* () {
         // Whoever had the turn before us may have started it.
@@ -191,7 +199,7 @@ const isLast = (client: pg.Client) =>
     Effect.map((rows) => rows[0]?.last === true)
   )
 
-const leave = (place: Place, stay: Stay): Effect.Effect<void> =>
+const leave = (place: DataDirectory, stay: Stay): Effect.Effect<void> =>
   ask(stay.client, `select pg_advisory_unlock_shared(${usersLock})`).pipe(
     Effect.andThen(isLast(stay.client)),
     Effect.flatMap((last) => (last ? stop(place, stay.pid) : Effect.void)),
@@ -204,7 +212,7 @@ const leave = (place: Place, stay: Stay): Effect.Effect<void> =>
  * Stops what runs, unless it has users. A server that nobody can reach for a while has none; one that has no connection
  * left has some, and so has one that we did not start and whose password is not ours.
  */
-const leaveUncounted = (place: Place, launched: Postmaster | undefined): Effect.Effect<void> =>
+const leaveUncounted = (place: DataDirectory, launched: Postmaster | undefined): Effect.Effect<void> =>
   Effect.suspend(() => {
     const postmaster = runningPostmaster(place) ?? launched
     if (postmaster === undefined || !isOurs(place, postmaster)) return Effect.void

@@ -23,7 +23,7 @@ const waitMsMax = 2_000
 const lookEveryMs = 100
 const queryLengthMax = 80
 
-export interface Patience {
+export interface LockTimeout {
   /** Default 5. */
   readonly attemptsMax?: number | undefined
   /** The first pause between two attempts; each further one is twice as long. Default a second. */
@@ -146,7 +146,7 @@ const isPassing = (error: unknown): boolean =>
 export const attempts = <A, E, R>(
   what: string,
   attempt: Effect.Effect<A, E, R>,
-  { attemptsMax = 5, pause = "1 second" }: Patience = {}
+  { attemptsMax = 5, pause = "1 second" }: LockTimeout = {}
 ): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
     let made = 0

@@ -47,7 +47,7 @@ export interface MigrationOptions {
   /** Default: `migrations/` of this package, wherever the program was started. */
   readonly folder?: string | undefined
   /** Where other sessions use the tables. */
-  readonly patience?: LockWait.Patience | undefined
+  readonly patience?: LockWait.LockTimeout | undefined
 }
 
 export const folderDefault = fileURLToPath(new URL("../../migrations", import.meta.url))

@@ -24,7 +24,7 @@ export const transaction = <A, E, R>(
 const attemptsMax = 6
 
 /** Repeats work that failed because the server was away; the work must be safe to repeat. */
-export const patiently = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const retryTransient = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.retry(effect, {
     while: (error) => isSqlError(error) && DatabaseError.from("retry")(error).isRetryable,
     times: attemptsMax - 1,

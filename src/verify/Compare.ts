@@ -9,11 +9,11 @@
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Field, LearntType } from "../catalogue/Field.ts"
-import type { Table } from "../model/Table.ts"
+import type { Field, InferredType } from "../catalogue/Field.ts"
+import type { Table } from "../warehouse/Table.ts"
 import * as Expected from "./Expected.ts"
 import { canonical, isObject, type Json, type JsonObject, parse, print } from "../json/Json.ts"
-import * as Rows from "./Rows.ts"
+import * as Rows from "./WarehouseRows.ts"
 
 /** One record that is not the same on both sides. */
 export interface Difference {
@@ -61,9 +61,15 @@ const noMembers: JsonObject = new Map()
  * Whether a value of a learnt field stands in its column or, as it was sent, in `_extra` under its name; a column beside
  * the latter may be empty or hold what can be read of it, and nothing else.
  */
-const isHeld = (type: LearntType, value: Json | undefined, text: string | null, beside: Json | undefined): boolean => {
+const isHeld = (
+  type: InferredType,
+  value: Json | undefined,
+  text: string | null,
+  beside: Json | undefined
+): boolean => {
   if (value === undefined) return text === null && beside === undefined
-  if (beside === undefined) return Expected.learntCanonical(type, value) === Expected.learntCanonicalOfRow(type, text)
+  if (beside === undefined)
+    return Expected.inferredCanonical(type, value) === Expected.inferredCanonicalOfRow(type, text)
   if (canonical(beside) !== canonical(value)) return false
   return text === null || text === (typeof value === "string" ? value : print(value))
 }
@@ -139,7 +145,7 @@ export const judge = (table: Table, expected: Expected.Expected, row: Rows.Row |
 /** Compares records with their rows; one verdict per record, in the order given. */
 export const judgeAll = Effect.fnUntraced(function* (
   table: Table,
-  rows: Rows.Rows,
+  rows: Rows.WarehouseRows,
   expected: ReadonlyArray<Expected.Expected>
 ): Effect.fn.Return<ReadonlyArray<Verdict>, SqlError> {
   const held = yield* rows.byIds(expected.flatMap(({ id }) => (id === null ? [] : [id])))
@@ -193,7 +199,7 @@ export class MetIds {
 
 /** Looks at every live row; calls `surplus` for those that were not met at the source. Answers the number of rows. */
 export const eachSurplus = Effect.fnUntraced(function* (
-  rows: Rows.Rows,
+  rows: Rows.WarehouseRows,
   met: MetIds,
   surplus: (id: string) => void
 ): Effect.fn.Return<number, SqlError> {

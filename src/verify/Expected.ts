@@ -5,9 +5,9 @@
  * (section 5.4 of the design); a value that no column of its type can hold is expected all the same, so that it can
  * never be called equal.
  */
-import type { Field, LearntType } from "../catalogue/Field.ts"
+import type { Field, InferredType } from "../catalogue/Field.ts"
 import type { SourceRecord } from "../connector/Connector.ts"
-import type { Table } from "../model/Table.ts"
+import type { Table } from "../warehouse/Table.ts"
 import {
   canonical,
   canonicalNumber,
@@ -124,7 +124,7 @@ export const canonicalOf = (field: Field, value: Json): Canonical => {
  * What a learnt column holds of a value when it holds all of it; undefined when the value must stand in `_extra`. The
  * type of such a column is a guess, so that both places are right as long as nothing is lost.
  */
-export const learntCanonical = (type: LearntType, value: Json): Canonical | undefined => {
+export const inferredCanonical = (type: InferredType, value: Json): Canonical | undefined => {
   if (value === null) return null
   switch (type) {
     case "json":
@@ -142,14 +142,14 @@ export const learntCanonical = (type: LearntType, value: Json): Canonical | unde
 }
 
 /** What SQL answered for a learnt column, in the same form. */
-export const learntCanonicalOfRow = (type: LearntType, text: string | null): Canonical => {
+export const inferredCanonicalOfRow = (type: InferredType, text: string | null): Canonical => {
   if (text === null) return null
   if (type === "json") return canonical(parse(text))
   return type === "timestamp" ? (instantOf(text)?.text ?? text) : text
 }
 
 /** The value that a connector read into a learnt column. */
-const learntValue = (type: LearntType, text: string): Json => {
+const learntValue = (type: InferredType, text: string): Json => {
   switch (type) {
     case "json":
       return parse(text)

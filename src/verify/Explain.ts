@@ -8,12 +8,12 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { identifier, literal } from "../model/Identifier.ts"
-import type { Datasets } from "../model/Table.ts"
+import { identifier, literal } from "../warehouse/Identifier.ts"
+import type { Datasets } from "../warehouse/Table.ts"
 import { instantOf } from "./Expected.ts"
 import { canonical, isObject, type JsonObject, parse, print } from "../json/Json.ts"
 
-export interface RunTold {
+export interface RunSummary {
   readonly id: bigint
   readonly kind: string
   readonly lane: string
@@ -39,14 +39,14 @@ export interface Version {
   readonly source: string | null
   readonly runId: bigint | null
   /** Null when the run is no longer in the ledger. */
-  readonly run: RunTold | null
+  readonly run: RunSummary | null
   /** Against the version before; empty for the first one. */
   readonly changes: ReadonlyArray<Change>
   /** The record as JSON text, every digit kept. */
   readonly record: string
 }
 
-export interface Quarantined {
+export interface QuarantineEntry {
   readonly field: string | null
   readonly reason: string
   readonly bytes: string
@@ -67,11 +67,11 @@ export interface Explanation {
   readonly state: "exists" | "deleted" | "unknown"
   /** From the first to the current one. */
   readonly versions: ReadonlyArray<Version>
-  readonly quarantine: ReadonlyArray<Quarantined>
+  readonly quarantine: ReadonlyArray<QuarantineEntry>
   /** Why it is to be read again: the record itself (field id) or all records that share a value. */
   readonly rereads: ReadonlyArray<{ readonly field: string; readonly value: string; readonly askedAt: string | null }>
   /** The last full scan that was completed, and whether it ended after this version came and so confirmed it. */
-  readonly fullScan: (RunTold & { readonly confirmed: boolean }) | null
+  readonly fullScan: (RunSummary & { readonly confirmed: boolean }) | null
   readonly checkpoints: ReadonlyArray<{
     readonly lane: string
     readonly cursor: string | null
@@ -103,7 +103,7 @@ interface RunRow {
   readonly endedAt: string | null
 }
 
-const runTold = (row: RunRow): RunTold | null =>
+const runTold = (row: RunRow): RunSummary | null =>
   row.run === null
     ? null
     : {
@@ -131,7 +131,7 @@ const changesBetween = (before: JsonObject, after: JsonObject): ReadonlyArray<Ch
   })
 
 /** A resource by the names that it has in the API and in the database. */
-export interface Named {
+export interface RecordReference {
   readonly path: string
   /** Of its view of all versions, unquoted. */
   readonly view: string
@@ -141,7 +141,7 @@ export interface Named {
 export const find = Effect.fnUntraced(function* (
   datasets: Datasets,
   name: string
-): Effect.fn.Return<Named | null, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<RecordReference | null, SqlError, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
   const [given] = yield* sql<{ path: string; view: string }>`
     select api_name as path, sql_name as view from tributary.names
@@ -168,7 +168,7 @@ export const known = Effect.fnUntraced(function* (
 /** Explains a record in each company that knows of it, or in one. See {@link find} for the resource. */
 export const explain = Effect.fn("explain")(function* (
   datasets: Datasets,
-  named: Named,
+  named: RecordReference,
   id: string,
   company: bigint | null
 ): Effect.fn.Return<ReadonlyArray<Explanation>, SqlError, SqlClient.SqlClient> {

@@ -13,14 +13,14 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { ConnectorShape, PageRequest, RawPage, Where } from "../connector/Connector.ts"
 import { emptyPagesMax, makeNews } from "../connector/Repeats.ts"
 import { PagingBroken, SourceError } from "../connector/SourceError.ts"
-import type { Table } from "../model/Table.ts"
+import type { Table } from "../warehouse/Table.ts"
 import * as Compare from "./Compare.ts"
 import * as Expected from "./Expected.ts"
-import * as Rows from "./Rows.ts"
+import * as WarehouseRows from "./WarehouseRows.ts"
 import * as Sample from "./Sample.ts"
 
 /** A record that is not the same on both sides, after the second look. */
-export interface Finding {
+export interface Mismatch {
   readonly id: string
   readonly kind: "missing" | "surplus" | "different"
   /** The source's version is newer than the last sync, or asked for already: the next sync brings it. */
@@ -78,7 +78,7 @@ export interface ResourceReport {
   /** Differences that the second look did not find again: the source or the warehouse had moved. */
   readonly moved: number
   readonly requests: number
-  readonly findings: ReadonlyArray<Finding>
+  readonly findings: ReadonlyArray<Mismatch>
   /** Differences beyond those in `findings`; counted after the first look only. */
   readonly more: number
   readonly repair: RepairReport | null
@@ -206,7 +206,7 @@ const verifyWith = Effect.fnUntraced(function* <R>(options: VerifyOptions<R>, co
   const findingsMax = options.findingsMax ?? findingsMaxDefault
   // Of a resource that only the configuration names nobody knows whether it answers by number: absent may mean refused.
   const canRetrieve = resource.operations.includes("R") && resource.basis !== "configured"
-  const rows = yield* Rows.make(table, companyId)
+  const rows = yield* WarehouseRows.make(table, companyId)
   const reader = Expected.reader(table)
   const remarks: Array<string> = []
 
@@ -277,7 +277,7 @@ const verifyWith = Effect.fnUntraced(function* <R>(options: VerifyOptions<R>, co
       isDeleted: verdict.isDeleted,
       quarantined: null,
       fields: verdict.fields
-    } satisfies Finding
+    } satisfies Mismatch
   }
 
   /** Looks at both sides again. Answers what still differs. */
@@ -285,11 +285,11 @@ const verifyWith = Effect.fnUntraced(function* <R>(options: VerifyOptions<R>, co
     suspects: ReadonlyArray<Suspect>,
     tokens: ReadonlyArray<string | null>,
     byNumber: boolean
-  ): Effect.fn.Return<ReadonlyArray<Finding>, SourceError | SqlError, SqlClient.SqlClient> {
+  ): Effect.fn.Return<ReadonlyArray<Mismatch>, SourceError | SqlError, SqlClient.SqlClient> {
     if (suspects.length === 0) return []
     // Read before the rows are: what it covers has been landed when they are looked at.
     const pending = yield* readPending(companyId, resource.path)
-    const findings = new Map<string, Finding>()
+    const findings = new Map<string, Mismatch>()
     const left = new Map(suspects.map((suspect) => [suspect.id, suspect]))
 
     const judge = Effect.fnUntraced(function* (expected: ReadonlyArray<Expected.Expected>) {
@@ -386,7 +386,7 @@ const verifyWith = Effect.fnUntraced(function* <R>(options: VerifyOptions<R>, co
     sample: null,
     byNumber: false
   })
-  const suspect = (look: Look, id: string, kind: Finding["kind"], page: number | null) => {
+  const suspect = (look: Look, id: string, kind: Mismatch["kind"], page: number | null) => {
     if (look.suspects.has(id)) return
     if (look.suspects.size < findingsMax) look.suspects.set(id, { id, page })
     else look.beyond[kind] += 1
@@ -540,7 +540,7 @@ const verifyWith = Effect.fnUntraced(function* <R>(options: VerifyOptions<R>, co
 
   const reasons = findings.length === 0 ? new Map<string, string>() : yield* quarantineReasons(companyId, resource.path)
   findings = findings.map((finding) => ({ ...finding, quarantined: reasons.get(finding.id) ?? null }))
-  const counted = (kind: Finding["kind"]) =>
+  const counted = (kind: Mismatch["kind"]) =>
     findings.filter((finding) => finding.kind === kind).length + look.beyond[kind]
   const more = look.beyond.missing + look.beyond.surplus + look.beyond.different
   const notYetSynced = findings.filter((finding) => finding.notYetSynced).length
@@ -583,7 +583,7 @@ const verifyWith = Effect.fnUntraced(function* <R>(options: VerifyOptions<R>, co
 
 /** Whether the source does not offer the resource to this token, while the rest goes on. */
 const isWithheld = (error: SourceError): boolean =>
-  error.stops === "resource" && (error.reason._tag === "Forbidden" || error.reason._tag === "NotBuilt")
+  error.stops === "resource" && (error.reason._tag === "Forbidden" || error.reason._tag === "NotImplemented")
 
 /** Verifies one resource of one company. A source that fails is told in the report. */
 export const verifyResource = Effect.fn("verifyResource")(function* <R = never>(
@@ -595,7 +595,7 @@ export const verifyResource = Effect.fn("verifyResource")(function* <R = never>(
   const error = result.failure
   if (error._tag !== "SourceError") return yield* error
   const { companyId, table } = options
-  const { live } = yield* (yield* Rows.make(table, companyId)).extent
+  const { live } = yield* (yield* WarehouseRows.make(table, companyId)).extent
   // What is withheld and of which nothing stands in the warehouse needs no comparing.
   const isNothing = isWithheld(error) && live === 0 && options.named !== true
   return {

@@ -5,8 +5,8 @@ import * as Fiber from "effect/Fiber"
 import * as References from "effect/References"
 import * as TestClock from "effect/testing/TestClock"
 import * as Budget from "../../src/budget/Budget.ts"
-import { type Ledger, LedgerError, memory } from "../../src/budget/Ledger.ts"
-import type { PriorityClass } from "../../src/budget/Rule.ts"
+import { type PermitStore, PermitStoreError, memory } from "../../src/budget/PermitStore.ts"
+import type { PriorityClass } from "../../src/budget/PermitPolicy.ts"
 import { most, servers } from "./Servers.ts"
 
 const as = (kind: PriorityClass, dueAt = 0) => Effect.provideService(Budget.Priority, { class: kind, dueAt })
@@ -126,12 +126,12 @@ describe("a budget", () => {
       const told = yield* Fiber.join(early)
       assert.deepStrictEqual(
         told,
-        new Budget.BudgetHeld({
+        new Budget.BudgetPaused({
           retryAfterMs: 3_600_000,
           by: { origin: "source", status: 429, request: null, statedMs: 3_600_000, agoMs: 0 }
         })
       )
-      assert.strictEqual((yield* Effect.flip(budget.take))._tag, "BudgetHeld")
+      assert.strictEqual((yield* Effect.flip(budget.take))._tag, "BudgetPaused")
     })
   )
 })
@@ -197,7 +197,7 @@ describe("the order of work", () => {
       const taken: Array<Taken> = []
       const process = (kind: PriorityClass) =>
         Effect.gen(function* () {
-          const budget = yield* Budget.fromLedger(ledger)
+          const budget = yield* Budget.fromPermitStore(ledger)
           yield* Effect.forkScoped(as(kind)(insatiable(budget, kind, taken)))
         })
       yield* process("backfill")
@@ -216,10 +216,10 @@ describe("the order of work", () => {
     Effect.gen(function* () {
       const ledger = yield* memory({ perMinute: 600 })
       const taken: Array<Taken> = []
-      const backfill = yield* Budget.fromLedger(ledger)
+      const backfill = yield* Budget.fromPermitStore(ledger)
       yield* Effect.forkScoped(as("backfill")(insatiable(backfill, "backfill", taken)))
       yield* TestClock.adjust("150 seconds")
-      const other = yield* Budget.fromLedger(ledger)
+      const other = yield* Budget.fromPermitStore(ledger)
       const waited = Effect.fnUntraced(function* (kind: PriorityClass) {
         const began = yield* Clock.currentTimeMillis
         const fiber = yield* Effect.forkChild(Effect.andThen(as(kind)(other.take), Clock.currentTimeMillis))
@@ -245,7 +245,7 @@ describe("the whole of the budget", () => {
           yield* Effect.scoped(
             Effect.gen(function* () {
               for (let index = 0; index < processes; index++) {
-                const budget = yield* Budget.fromLedger(ledger)
+                const budget = yield* Budget.fromPermitStore(ledger)
                 for (const latencyMs of [7, 90, 310, 800, 1300, 40, 120, 160]) {
                   yield* Effect.forkScoped(as(kind)(insatiable(budget, `${index}`, taken, latencyMs)))
                 }
@@ -277,7 +277,7 @@ describe("the whole of the budget", () => {
             Effect.gen(function* () {
               const processes = 1 + Math.floor(draw() * 3)
               for (let index = 0; index < processes; index++) {
-                const budget = yield* Budget.fromLedger(ledger)
+                const budget = yield* Budget.fromPermitStore(ledger)
                 const kind = (["urgent", "live", "backfill"] as const)[Math.floor(draw() * 3)]!
                 const latencyMs = 20 + Math.floor(draw() * 2_000)
                 yield* Effect.forkScoped(as(kind)(insatiable(budget, kind, taken, latencyMs)))
@@ -301,7 +301,7 @@ describe("the rate", () => {
   it.effect("goes down by a quarter after a 429, once for those on their way together, and comes back slowly", () =>
     Effect.gen(function* () {
       const ledger = yield* memory({ perMinute: 100 })
-      const budget = yield* Budget.fromLedger(ledger)
+      const budget = yield* Budget.fromPermitStore(ledger)
       const nothing = { urgent: 0, live: 0, backfill: 0 }
       const rate = Effect.map(
         ledger.lease({ wanted: nothing, validMs: 0, settled: null }),
@@ -383,8 +383,8 @@ describe("a ledger that is away", () => {
       let isAway = true
       let asked = 0
       let holds = 0
-      const away = Effect.fail(new LedgerError({ detail: "the test took it away" }))
-      const ledger: Ledger = {
+      const away = Effect.fail(new PermitStoreError({ detail: "the test took it away" }))
+      const ledger: PermitStore = {
         ...real,
         lease: (ask) =>
           Effect.suspend(() => {
@@ -398,7 +398,7 @@ describe("a ledger that is away", () => {
             return real.hold(asked)
           })
       }
-      const budget = yield* Budget.fromLedger(ledger)
+      const budget = yield* Budget.fromPermitStore(ledger)
       const first = yield* Effect.forkChild(Effect.flip(budget.take))
       yield* TestClock.adjust("29 seconds")
       assert.isUndefined(first.pollUnsafe())
@@ -420,8 +420,8 @@ describe("a ledger that is away", () => {
   it.effect("that answers too late has its permits thrown away, and is given longer the next time", () =>
     Effect.gen(function* () {
       const real = yield* memory({ perMinute: 100 })
-      const slow: Ledger = { ...real, lease: (ask) => Effect.delay(real.lease(ask), 1_500) }
-      const budget = yield* Budget.fromLedger(slow)
+      const slow: PermitStore = { ...real, lease: (ask) => Effect.delay(real.lease(ask), 1_500) }
+      const budget = yield* Budget.fromPermitStore(slow)
       const taken: Array<Taken> = []
       yield* Effect.forkScoped(insatiable(budget, "slow", taken, 10))
       yield* TestClock.adjust("31 seconds")

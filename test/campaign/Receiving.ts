@@ -9,10 +9,10 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { ServiceClient, Transport } from "../../connectors/service-v2/client/index.ts"
 import { eventName } from "../../connectors/service-v2/catalogue/events.ts"
 import { Budget } from "../../src/budget/Budget.ts"
-import { tableOf } from "../../src/model/Table.ts"
-import { engineDefault } from "../../src/pipeline/SyncResource.ts"
+import { tableOf } from "../../src/warehouse/Table.ts"
+import { engineDefault } from "../../src/sync/SyncResource.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
-import type { Company } from "../../src/webhook/Company.ts"
+import type { Company } from "../../src/sync/Company.ts"
 
 /** What a receiving process is told, as JSON in the environment variable {@link settingsVariable}. */
 export interface Settings {

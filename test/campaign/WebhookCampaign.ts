@@ -14,12 +14,12 @@ import { createInterface } from "node:readline"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { Effect, Layer } from "effect"
-import * as TablePlan from "../../src/model/TablePlan.ts"
-import { syncResource } from "../../src/pipeline/SyncResource.ts"
+import * as TablePlan from "../../src/warehouse/TablePlan.ts"
+import { syncResource } from "../../src/sync/SyncResource.ts"
 import * as Migrations from "../../src/postgres/Migrations.ts"
 import { compare as compareByVerify } from "../../src/verify/Compare.ts"
-import { childrenOf } from "../../src/webhook/Company.ts"
-import * as Heal from "../../src/webhook/Heal.ts"
+import { childrenOf } from "../../src/sync/Company.ts"
+import * as Reconcile from "../../src/reconcile/Reconcile.ts"
 import { Chance } from "../fuzz/Chance.ts"
 import { type Chaos, doomedFate, type Moment, openChaos } from "./Chaos.ts"
 import { auditHistory, auditRuns, compare, invented } from "./Difference.ts"
@@ -300,7 +300,10 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
         const told = await within(
           Effect.flatMap(company(settings, one), (made) =>
             // This source shows what it has committed at once: one read proves a gap closed.
-            Heal.check({ ...made, engine: { ...made.engine, overlapMs: 0 } }, { url: `${proxy.url}/hooks/${one.name}` })
+            Reconcile.reconcile(
+              { ...made, engine: { ...made.engine, overlapMs: 0 } },
+              { url: `${proxy.url}/hooks/${one.name}` }
+            )
           )
         )
         if (told._tag !== "Checked") throw new Error(`the check was not made: ${told._tag}`)

@@ -8,7 +8,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
-import * as Service from "../../src/webhook/Service.ts"
+import * as Serve from "../../src/serve/Serve.ts"
 import { company, type Settings, settingsVariable, source, warehouse } from "./Receiving.ts"
 
 process.stdin.once("close", () => process.exit(0)).resume()
@@ -16,7 +16,7 @@ const settings = JSON.parse(process.env[settingsVariable]!) as Settings
 
 const program = Effect.gen(function* () {
   const context = yield* Layer.build(source)
-  const service = yield* Service.start({
+  const service = yield* Serve.start({
     reader: deliveryReader,
     listen: { host: "127.0.0.1", port: settings.port, tls: null, bodyBytesMax: 1024 * 1024 },
     window: { toleranceMs: 300_000, aheadMs: 60_000 },

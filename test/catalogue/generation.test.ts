@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto"
 import { assert, it } from "vitest"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
-import { fieldsHash } from "../../src/land/Identity.ts"
+import { fieldsHash } from "../../src/land/CheckpointIdentity.ts"
 
 /** The fields of all resources by generation. A changed field needs a new generation and a new line. */
 const generations: Readonly<Record<number, string>> = {

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { rangeOf, Time } from "../../src/cli/backfill.ts"
-import { pace } from "../../src/cli/Bars.ts"
+import { pace } from "../../src/cli/SyncProgress.ts"
 import { makeWorld } from "../support/world.ts"
 
 const isTime = (text: string) => Schema.decodeUnknownResult(Time)(text)._tag === "Success"

@@ -22,7 +22,7 @@ import { ServiceClient, Transport } from "../../connectors/service-v2/client/ind
 import * as Budget from "../../src/budget/Budget.ts"
 import * as Address from "../../src/cli/init/Address.ts"
 import * as Files from "../../src/cli/init/Files.ts"
-import { type Given, initialise } from "../../src/cli/init/Initialise.ts"
+import { type InitOptions, initialise } from "../../src/cli/init/Initialise.ts"
 import { Source } from "../../src/cli/Source.ts"
 import * as Configuration from "../../src/configuration/Configuration.ts"
 import { startReference } from "../support/reference.ts"
@@ -129,7 +129,7 @@ describe("the .env", () => {
 
 // ---------------------------------------------------------------------------------------------------- the conversation
 
-const nothing: Given = {
+const nothing: InitOptions = {
   url: null,
   companies: [],
   tokenVariables: [],

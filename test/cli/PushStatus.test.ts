@@ -3,15 +3,15 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { pace } from "../../src/cli/PushProgress.ts"
-import { endedLines, problemLine, remarkLines, statusLines } from "../../src/cli/PushTold.ts"
+import { summaryLines, problemLine, remarkLines, statusLines } from "../../src/cli/PushText.ts"
 import { outboxLines } from "../../src/cli/status.ts"
-import * as Figures from "../../src/push/Figures.ts"
-import * as PutBack from "../../src/push/PutBack.ts"
-import * as Refused from "../../src/push/Refused.ts"
-import * as Status from "../../src/push/Status.ts"
+import * as OutboxMetrics from "../../src/status/OutboxMetrics.ts"
+import * as RetryRejected from "../../src/outbox/RetryRejected.ts"
+import * as ExportRejected from "../../src/outbox/ExportRejected.ts"
+import * as Outbox from "../../src/status/Outbox.ts"
 import { layerWarehouse as warehouse } from "../support/postgres.ts"
 
-const none: Status.Counts = {
+const none: Outbox.Counts = {
   waiting: 0,
   sending: 0,
   created: 0,
@@ -28,10 +28,10 @@ describe("push status", () => {
     it.effect("tells of pushes, of the outbox, of open calls, and what to do", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        assert.deepStrictEqual(statusLines(yield* Status.read(null), ["main"]), [
+        assert.deepStrictEqual(statusLines(yield* Outbox.read(null), ["main"]), [
           "Nothing has been pushed yet. See: npx tributary push --help"
         ])
-        assert.deepStrictEqual(yield* Status.open, [])
+        assert.deepStrictEqual(yield* Outbox.open, [])
 
         yield* sql`insert into tributary.pushes (company, resource, operation, source, digest, records, known, created_at, finished_at)
           values ('main', 'x', 'create', 'x.csv', 'a', 7, 1, tributary.now() - interval '3 min', null),
@@ -56,7 +56,7 @@ describe("push status", () => {
           ('main', 'z', 'create', null, null, 'waiting', null, null, null, null, null, null, null, '{}'),
           ('south', 'y', 'create', null, null, 'waiting', null, null, null, null, null, null, null, '{"externalid":"e3"}')`
 
-        const status = yield* Status.read(null)
+        const status = yield* Outbox.read(null)
         assert.deepStrictEqual(statusLines(status, ["main"]), [
           "Pushes",
           "  push 2: update x of main from evil\\x1b[2J, begun 2 h ago, finished",
@@ -82,18 +82,18 @@ describe("push status", () => {
           "Requests of which the outcome is not known yet",
           "  batch of 2 records, x of main: open for 40 s, failed 2 times: the service answered 500"
         ])
-        const alone = yield* Status.read(2n)
+        const alone = yield* Outbox.read(2n)
         assert.deepStrictEqual(
           [alone.pushes.map(({ push }) => push), alone.outbox.length, alone.calls.length],
           [[2n], 0, 1]
         )
 
-        assert.deepStrictEqual(outboxLines(yield* Status.open), [
+        assert.deepStrictEqual(outboxLines(yield* Outbox.open), [
           "  outbox of main: 2 waiting (the oldest came 0 s ago), 3 refused; see them with npx tributary push status",
           "  outbox of south: 1 waiting (the oldest came 0 s ago), 0 refused; see them with npx tributary push status"
         ])
 
-        const figures = yield* yield* Figures.make(["main", "nobody"])
+        const figures = yield* yield* OutboxMetrics.make(["main", "nobody"])
         const told = figures.flatMap(({ name, samples }) =>
           samples.flatMap(({ labels, value }) =>
             value === 0 || name.endsWith("seconds") ? [] : [`${name} ${Object.values(labels ?? {}).join(" ")} ${value}`]
@@ -109,31 +109,42 @@ describe("push status", () => {
           "tributary_push_calls_failing main 1"
         ])
 
-        const [first, second] = yield* Status.refusals({ push: 1n }, 0n, 10)
+        const [first, second] = yield* Outbox.rejectedRows({ push: 1n }, 0n, 10)
         assert.strictEqual(
-          Refused.toNdJson(first!),
+          ExportRejected.toNdJson(first!),
           '{"_code":"unknown_value","_field":"invoice","_line":3,"_message":"there is no such invoice","amount":"1.50","externalid":"e3"}'
         )
-        const members = Refused.membersOf(second!)
-        const columns = Refused.columnsOf(new Set([...Refused.membersOf(first!).keys(), ...members.keys()]))
-        assert.strictEqual(Refused.csvHeader(columns), "_line,_code,_field,_message,externalid,amount,lines,note")
-        assert.strictEqual(Refused.toCsv(members, columns), '4,unknown_value,,no,e4,0.10,"[{""a"":1.50}]","a ""b"", c"')
-        const [inserted] = yield* Status.refusals({ company: "main", resource: "y" }, 0n, 10)
-        assert.include(Refused.toNdJson(inserted!), '"_message":"it does not fit; amount: is required; b: is unknown"')
-        assert.deepStrictEqual(yield* Status.refusals({ push: 1n }, second!.id, 10), [])
+        const members = ExportRejected.membersOf(second!)
+        const columns = ExportRejected.columnsOf(
+          new Set([...ExportRejected.membersOf(first!).keys(), ...members.keys()])
+        )
+        assert.strictEqual(
+          ExportRejected.csvHeader(columns),
+          "_line,_code,_field,_message,externalid,amount,lines,note"
+        )
+        assert.strictEqual(
+          ExportRejected.toCsv(members, columns),
+          '4,unknown_value,,no,e4,0.10,"[{""a"":1.50}]","a ""b"", c"'
+        )
+        const [inserted] = yield* Outbox.rejectedRows({ company: "main", resource: "y" }, 0n, 10)
+        assert.include(
+          ExportRejected.toNdJson(inserted!),
+          '"_message":"it does not fit; amount: is required; b: is unknown"'
+        )
+        assert.deepStrictEqual(yield* Outbox.rejectedRows({ push: 1n }, second!.id, 10), [])
         yield* sql`update tributary.outbox set settled_at = tributary.now() where id = ${first!.id}`
         yield* sql`update tributary.outbox set settled_at = tributary.now() - interval '1 s' where id = ${second!.id}`
-        const last = yield* Status.lastRefusals({ push: 1n }, 1)
+        const last = yield* Outbox.latestRejectedRows({ push: 1n }, 1)
         assert.deepStrictEqual(
           last.map(({ id }) => id),
           [first!.id]
         )
 
-        assert.strictEqual(yield* PutBack.putBack({ push: 1n }), 2)
-        const [put] = yield* Status.pushes([1n])
+        assert.strictEqual(yield* RetryRejected.retryRejected({ push: 1n }), 2)
+        const [put] = yield* Outbox.pushes([1n])
         assert.deepStrictEqual([put!.counts.waiting, put!.counts.refused, put!.refusedBy], [2, 0, []])
-        assert.strictEqual(yield* PutBack.putBack({ company: "main", resource: "y" }), 1)
-        assert.strictEqual(yield* PutBack.putBack({ push: 1n }), 0)
+        assert.strictEqual(yield* RetryRejected.retryRejected({ company: "main", resource: "y" }), 1)
+        assert.strictEqual(yield* RetryRejected.retryRejected({ push: 1n }), 0)
       })
     )
 
@@ -148,17 +159,17 @@ describe("push status", () => {
           on conflict (company, resource, externalid) where operation = 'create' and externalid is not null
           do update set state = 'refused'`
         yield* refuse
-        assert.strictEqual(yield* PutBack.putBack({ push: id }), 1)
-        const [opened] = yield* Status.pushes([id])
+        assert.strictEqual(yield* RetryRejected.retryRejected({ push: id }), 1)
+        const [opened] = yield* Outbox.pushes([id])
         assert.deepStrictEqual([opened!.state, opened!.counts.waiting], ["unfinished", 1])
 
         yield* refuse
         yield* sql`update tributary.pushes set finished_at = tributary.now() where id = ${id}`
         yield* sql`insert into tributary.pushes (company, resource, operation, source, digest, records)
           values ('main', 'z', 'create', 'z.csv', 'z', 1)`
-        const refused = yield* Effect.flip(PutBack.putBack({ push: id }))
-        assert.deepInclude(refused, { _tag: "GivenAgain", push: id, by: id + 1n })
-        const [kept] = yield* Status.pushes([id])
+        const refused = yield* Effect.flip(RetryRejected.retryRejected({ push: id }))
+        assert.deepInclude(refused, { _tag: "PushSuperseded", push: id, by: id + 1n })
+        const [kept] = yield* Outbox.pushes([id])
         assert.deepStrictEqual([kept!.state, kept!.counts.refused], ["finished", 1])
       })
     )
@@ -200,7 +211,7 @@ describe("push status", () => {
         }
       ]
     } as const
-    assert.deepStrictEqual(endedLines(ended), [
+    assert.deepStrictEqual(summaryLines(ended), [
       "push 7 to x of main is done: 1,000 created, 2 adopted, 12 refused, 5 pushed before " +
         "(4 batches and 3 single calls; 2.0 s; 507 records/s)"
     ])

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { isCancellable } from "../../src/catalogue/Resource.ts"
 import { load } from "../../src/configuration/Configuration.ts"
-import * as Overlay from "../../src/model/Overlay.ts"
+import * as Overlay from "../../src/warehouse/Overlay.ts"
 
 const environment = { SERVICE_API_URL: "https://erp.example/!/api/v2", SERVICE_API_TOKEN: "t" }
 
@@ -44,7 +44,7 @@ describe("resources of the configuration", () => {
       assert.deepStrictEqual([sales.area, sales.modifiedSince, isCancellable(sales)], ["items", true, true])
       // A flag that was merely seen changes nothing in how lists are asked.
       assert.isFalse(
-        isCancellable(Overlay.withLearnt(widgets, [{ name: "cancel", column: "cancel", type: "boolean" }]))
+        isCancellable(Overlay.withInferred(widgets, [{ name: "cancel", column: "cancel", type: "boolean" }]))
       )
     })
   )

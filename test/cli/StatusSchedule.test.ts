@@ -3,7 +3,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { scheduleLines } from "../../src/cli/status.ts"
-import * as Status from "../../src/schedule/Status.ts"
+import * as Schedule from "../../src/status/Schedule.ts"
 import { layerWarehouse as warehouse } from "../support/postgres.ts"
 
 describe("status", () => {
@@ -11,7 +11,7 @@ describe("status", () => {
     it.effect("says nothing where nobody has served, and how each company stands where somebody has", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const nothing = yield* Status.read
+        const nothing = yield* Schedule.read
         assert.deepStrictEqual(nothing, { processes: 0, tasks: [] })
         assert.deepStrictEqual(scheduleLines(nothing), [])
 
@@ -34,7 +34,7 @@ describe("status", () => {
             ('one', ${["main"]}, tributary.now(), null),
             ('silent', ${["main"]}, tributary.now() - interval '2 min', null),
             ('ended', ${["main"]}, tributary.now(), tributary.now())`
-        const status = yield* Status.read
+        const status = yield* Schedule.read
         assert.deepStrictEqual(scheduleLines(status), [
           "  processes of serve: 1 alive",
           "  schedule of main: 5 resources, next b in 2 min",
@@ -47,9 +47,9 @@ describe("status", () => {
         ])
         yield* sql`insert into tributary.schedule (company, resource, kind, paused_at)
           select 'many', 'r' || n, 'sync', tributary.now() from generate_series(1, 9) n`
-        assert.include(scheduleLines(yield* Status.read), "    paused: r1, r2, r3, r4, r5, r6, r7, r8 and 1 more")
+        assert.include(scheduleLines(yield* Schedule.read), "    paused: r1, r2, r3, r4, r5, r6, r7, r8 and 1 more")
         yield* sql`update tributary.receivers set ended_at = tributary.now()`
-        assert.include(scheduleLines(yield* Status.read)[0]!, "none alive")
+        assert.include(scheduleLines(yield* Schedule.read)[0]!, "none alive")
       })
     )
   })

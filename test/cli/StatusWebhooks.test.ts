@@ -2,10 +2,10 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { gaps } from "../../src/cli/doctor/Receiving.ts"
+import { gaps } from "../../src/cli/doctor/Webhooks.ts"
 import { webhookLines } from "../../src/cli/status.ts"
-import * as Gaps from "../../src/webhook/Gaps.ts"
-import * as Status from "../../src/webhook/Status.ts"
+import * as DeliveryGaps from "../../src/reconcile/DeliveryGaps.ts"
+import * as Webhooks from "../../src/status/Webhooks.ts"
 import { layerWarehouse as warehouse } from "../support/postgres.ts"
 
 describe("status", () => {
@@ -13,7 +13,7 @@ describe("status", () => {
     it.effect("says nothing where there is nothing, and everything where there is", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        assert.deepStrictEqual(yield* Status.read, [])
+        assert.deepStrictEqual(yield* Webhooks.read, [])
         assert.deepStrictEqual(webhookLines([]), [])
 
         yield* sql`insert into tributary.subscriptions
@@ -38,17 +38,17 @@ describe("status", () => {
                          (6, 'dead', '2 days', 'the source says no'), (8, 'dead', '1 hour', 'the source says no'),
                          (9, 'dead', '1 hour', 'another reason')) as v(n, state, settled, reason)`
         const gap = { subscriptionId: "2", beganAt: null, events: [], detail: "subscription 2 is disabled" }
-        yield* Gaps.open("main", [
+        yield* DeliveryGaps.open("main", [
           { ...gap, resource: "x", cause: "disabled", lasts: true },
           { ...gap, resource: "y", cause: "lost", lasts: false, beganAt: "2026-03-01T08:00:00Z", detail: "1 event" },
           { ...gap, resource: "z", cause: "lost", lasts: false }
         ])
-        yield* Gaps.notRevived("main", "2", "a test delivery was answered 502")
-        yield* Gaps.notRepaired("main", "y", "the service failed")
+        yield* DeliveryGaps.recordReenableFailure("main", "2", "a test delivery was answered 502")
+        yield* DeliveryGaps.recordRepairFailure("main", "y", "the service failed")
         yield* sql`update tributary.gaps set closed_at = tributary.now() - interval '3 hours', closed_by = 'run 7'
           where resource = 'z'`
 
-        const [none] = yield* Status.read
+        const [none] = yield* Webhooks.read
         assert.deepStrictEqual([none!.company, none!.receivers, none!.receiverSeenMs], ["main", 0, null])
         const lines = webhookLines([none!]).map((line) => line.replace(/it ended \S+/, "it ended T"))
         assert.deepStrictEqual(lines, [
@@ -84,28 +84,28 @@ describe("status", () => {
 
         yield* sql`update tributary.subscriptions set paused = false where subscription_id = '2'`
         assert.include(
-          webhookLines(yield* Status.read).join("\n"),
+          webhookLines(yield* Webhooks.read).join("\n"),
           "what to do: it is enabled again by npx tributary serve as soon as a test delivery arrives"
         )
         yield* sql`update tributary.subscriptions set state = 'gone'`
-        const [gone] = yield* Status.read
+        const [gone] = yield* Webhooks.read
         assert.deepStrictEqual(
           gone!.subscriptions.map(({ id, state }) => [id, state]),
           [["3", "gone"]]
         )
 
-        yield* Gaps.alive("one", ["main"])
-        yield* Gaps.alive("two", ["main", "other"])
+        yield* DeliveryGaps.heartbeat("one", ["main"])
+        yield* DeliveryGaps.heartbeat("two", ["main", "other"])
         assert.deepStrictEqual(
-          (yield* Status.read).map(({ company, receivers }) => [company, receivers]),
+          (yield* Webhooks.read).map(({ company, receivers }) => [company, receivers]),
           [
             ["main", 2],
             ["other", 1]
           ]
         )
-        yield* Gaps.ended("two")
+        yield* DeliveryGaps.deregister("two")
         yield* sql`update tributary.receivers set alive_at = tributary.now() - interval '5 min' where instance = 'one'`
-        const [dead] = yield* Status.read
+        const [dead] = yield* Webhooks.read
         assert.include(
           webhookLines([dead!]).join("\n"),
           "receivers: none alive (the last one 0 s ago); start one with: npx tributary serve"

@@ -6,7 +6,7 @@ import { elements } from "../../connectors/service-v2/client/JsonText.ts"
 import { findList, type List, parse, Unreadable } from "../../connectors/service-v2/client/Envelope.ts"
 import type { Rejected, SourceRecord } from "../../src/connector/Connector.ts"
 import type { Field } from "../../src/catalogue/Field.ts"
-import { ReadyRecord } from "../../src/connector/ReadyRecord.ts"
+import { EncodedRecord } from "../../src/connector/EncodedRecord.ts"
 import { copyLines } from "../../src/land/CopyText.ts"
 import { parts } from "./parts.ts"
 import * as Specification from "./Specification.ts"
@@ -585,7 +585,7 @@ const bothWays = (answer: string | Uint8Array, using: Decode.Decoder): number =>
   // Without `_meta` the list is a member of what stands for it.
   const besideList = (list: List) => Object.entries(list.meta).filter(([, value]) => value !== list.items)
   assert.deepStrictEqual(besideList(short), besideList(whole))
-  return read.records.filter((one) => one instanceof ReadyRecord).length
+  return read.records.filter((one) => one instanceof EncodedRecord).length
 }
 
 /** Records that look alike: the same members in the same order with the same white space; most values plain. */

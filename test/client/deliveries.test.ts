@@ -7,7 +7,7 @@ import { assert, describe, it } from "vitest"
 import { eventNames } from "../../connectors/service-v2/catalogue/events.ts"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { Deliveries } from "../../connectors/service-v2/client/index.ts"
-import { type Event, isEvent, type NoEvent } from "../../src/connector/Delivery.ts"
+import { type Event, isEvent, type InvalidEvent } from "../../src/connector/Delivery.ts"
 import { eventServer, subscribe } from "../reference-server/eventsSupport.ts"
 import { beginning } from "../reference-server/support.ts"
 
@@ -19,7 +19,7 @@ const eventOf = (body: string | Uint8Array): Event => {
   assert(isEvent(found), isEvent(found) ? "" : found.detail)
   return found
 }
-const refusalOf = (body: string | Uint8Array): NoEvent => {
+const refusalOf = (body: string | Uint8Array): InvalidEvent => {
   const found = read(body)
   assert(!isEvent(found), "it is an event")
   return found

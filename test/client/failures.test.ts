@@ -140,7 +140,7 @@ describe("what ends at once", () => {
       refuses(422, "brand_new"),
       { _tag: "Refused", status: 422, code: "brand_new" }
     ],
-    ["501 not_implemented", refuses(501, "not_implemented"), { _tag: "NotBuilt" }],
+    ["501 not_implemented", refuses(501, "not_implemented"), { _tag: "NotImplemented" }],
     [
       "a redirect",
       answers(302, null, { location: "https://elsewhere.test/" }),
@@ -481,7 +481,7 @@ describe("writes", () => {
         assert.strictEqual(request.headers["idempotency-key"], "key-1")
         assert.strictEqual(request.headers["content-type"], "application/json")
       }
-      const items = [{ _tag: "Written", index: 0, id: "5", record: null, rejected: null }]
+      const items = [{ _tag: "WriteSucceeded", index: 0, id: "5", record: null, rejected: null }]
       assert.deepInclude(value, { status: 201, body: `{"id":5}`, items, replayed: true })
     })
   )
@@ -512,7 +512,7 @@ describe("writes", () => {
       }
       assert.deepInclude(value, {
         status: 207,
-        items: [{ _tag: "Written", index: 0, id: "5", record: null, rejected: null }]
+        items: [{ _tag: "WriteSucceeded", index: 0, id: "5", record: null, rejected: null }]
       })
     })
   )
@@ -550,7 +550,7 @@ describe("writes", () => {
       assert.strictEqual(asked, 3)
       assert.strictEqual(scripted.left.length, 0)
       const reason = outcome._tag === "Failure" ? outcome.failure.reason : null
-      assert.deepInclude(reason, { _tag: "TooLate", attempts: 2, isRetryable: false })
+      assert.deepInclude(reason, { _tag: "SendCancelled", attempts: 2, isRetryable: false })
     })
   )
 
@@ -599,7 +599,7 @@ describe("writes", () => {
       const { value } = yield* succeeding([answers(204)], (connector) =>
         connector.write({ ...write, operation: "cancel", id: "5", body: null })
       )
-      const items = [{ _tag: "Written", index: 0, id: "5", record: null, rejected: null }]
+      const items = [{ _tag: "WriteSucceeded", index: 0, id: "5", record: null, rejected: null }]
       assert.deepInclude(value, { status: 204, body: "", items })
     })
   )
@@ -665,7 +665,7 @@ describe("a Retry-After that cannot be meant", () => {
       assert.strictEqual(one.failure.retryAfterMs, 24 * 3_600_000)
       yield* TestClock.adjust("1 hour")
       const two = yield* Effect.flip(connector.page(first))
-      assert.strictEqual(two.reason._tag, "OnHold")
+      assert.strictEqual(two.reason._tag, "SourcePaused")
       assert.match(
         two.message,
         /not sent, nothing is for another 82800 s: GET \/things was answered 503 by the service 60 min ago, with Retry-After more than 10 years/

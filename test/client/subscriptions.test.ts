@@ -14,7 +14,7 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import * as Budget from "../../src/budget/Budget.ts"
 import { SourceError } from "../../src/connector/SourceError.ts"
 import {
-  answerTold,
+  describeAnswer,
   type Attempt,
   type LogPage,
   type LogRequest,
@@ -556,7 +556,7 @@ describe("a test", () => {
       reply(() => null)
       const silent = yield* subscriptions.test("1")
       assert.deepInclude(silent, { responseCode: null, delivered: false, isSilent: true })
-      assert.strictEqual(answerTold(silent), "no answer arrived")
+      assert.strictEqual(describeAnswer(silent), "no answer arrived")
     })
   )
 
@@ -582,7 +582,7 @@ describe("a test", () => {
         assert.deepInclude(result, read)
         assert.strictEqual(result.raw, JSON.stringify(answer))
         assert.strictEqual(
-          answerTold(result),
+          describeAnswer(result),
           result.responseCode === null
             ? `the source names no status: ${result.raw}`
             : `the receiver answered ${result.responseCode}`

@@ -10,7 +10,7 @@ import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient
 import * as Budget from "../../src/budget/Budget.ts"
 import type { SourceRecord, WriteAnswer, WriteRequest } from "../../src/connector/Connector.ts"
 import { SourceError } from "../../src/connector/SourceError.ts"
-import type { Item, Written } from "../../src/connector/Written.ts"
+import type { WriteResult, WriteSucceeded } from "../../src/connector/WriteResult.ts"
 import { type Json, server } from "../reference-server/support.ts"
 import { record as recordOf, things } from "../support/tiny.ts"
 import * as ScriptedHttp from "./ScriptedHttp.ts"
@@ -68,8 +68,8 @@ const wholeRecord = recordOf(things, {
   cancel: "false",
   lastchangedate: "2026-01-01T00:00:00Z"
 })
-const written = (more: Partial<Written> = {}): Written => ({
-  _tag: "Written",
+const written = (more: Partial<WriteSucceeded> = {}): WriteSucceeded => ({
+  _tag: "WriteSucceeded",
   index: 0,
   id: "7",
   record: null,
@@ -78,7 +78,7 @@ const written = (more: Partial<Written> = {}): Written => ({
 })
 const duplicate = { code: "duplicate", field: "name", message: "is there" }
 
-const tagsOf = (items: ReadonlyArray<Item>) => items.map(({ index, _tag }) => [index, _tag] as const)
+const tagsOf = (items: ReadonlyArray<WriteResult>) => items.map(({ index, _tag }) => [index, _tag] as const)
 
 describe("an item of a batch", () => {
   const statuses = {
@@ -103,13 +103,13 @@ describe("an item of a batch", () => {
   type Kinds = { [_ in "status" | "error" | "record"]: string }
 
   /** The rules, as a table (G-01). */
-  const judge = ({ status, error, record }: Kinds): Item["_tag"] => {
-    if (status === "success") return error === "none" ? "Written" : "Unclear"
-    if (status === "refused" || status === "failed") return "NotWritten"
-    if (status === "word") return error === "none" ? "Unclear" : "NotWritten"
-    if (status === "other") return error === "coded" ? "NotWritten" : "Unclear"
-    if (error === "coded") return record === "none" ? "NotWritten" : "Unclear"
-    return error === "none" && record !== "none" ? "Written" : "Unclear"
+  const judge = ({ status, error, record }: Kinds): WriteResult["_tag"] => {
+    if (status === "success") return error === "none" ? "WriteSucceeded" : "WriteUncertain"
+    if (status === "refused" || status === "failed") return "WriteRejected"
+    if (status === "word") return error === "none" ? "WriteUncertain" : "WriteRejected"
+    if (status === "other") return error === "coded" ? "WriteRejected" : "WriteUncertain"
+    if (error === "coded") return record === "none" ? "WriteRejected" : "WriteUncertain"
+    return error === "none" && record !== "none" ? "WriteSucceeded" : "WriteUncertain"
   }
   const pairs = <Of extends Readonly<Record<string, ReadonlyArray<unknown>>>>(of: Of) =>
     Object.entries(of).flatMap(([kind, values]) => values.map((value) => ({ kind, value })))
@@ -117,7 +117,7 @@ describe("an item of a batch", () => {
   it.effect("is read by its status, its error and its record, in every combination", () =>
     Effect.gen(function* () {
       const seen = new Map<string, number>()
-      const items: Array<{ readonly expected: Item["_tag"]; readonly text: string; readonly kinds: Kinds }> = []
+      const items: Array<{ readonly expected: WriteResult["_tag"]; readonly text: string; readonly kinds: Kinds }> = []
       for (const status of pairs(statuses)) {
         for (const error of pairs(errors)) {
           for (const record of pairs(records)) {
@@ -134,12 +134,12 @@ describe("an item of a batch", () => {
         const item = read[at]!
         assert.deepStrictEqual([item.index, item._tag], [at, expected], text)
         seen.set(expected, (seen.get(expected) ?? 0) + 1)
-        if (item._tag === "Written") {
+        if (item._tag === "WriteSucceeded") {
           assert.strictEqual(item.id, kinds.record === "none" ? null : "7", text)
           assert.deepStrictEqual(item.record, kinds.record === "whole" ? wholeRecord : null, text)
           assert.strictEqual(item.rejected?.field, kinds.record === "misfit" ? "day" : undefined, text)
         }
-        if (item._tag === "NotWritten") {
+        if (item._tag === "WriteRejected") {
           const status: unknown = (JSON.parse(text) as Json)["status"]
           const isNumber = kinds.status === "refused" || kinds.status === "failed"
           assert.strictEqual(item.status, isNumber ? Number(status) : null, text)
@@ -148,7 +148,10 @@ describe("an item of a batch", () => {
           assert.strictEqual(item.isRetryable, kinds.status === "failed", text)
         }
       }
-      assert.isAbove(Math.min(...["Written", "NotWritten", "Unclear"].map((tag) => seen.get(tag) ?? 0)), 100)
+      assert.isAbove(
+        Math.min(...["WriteSucceeded", "WriteRejected", "WriteUncertain"].map((tag) => seen.get(tag) ?? 0)),
+        100
+      )
     })
   )
 
@@ -191,7 +194,7 @@ describe("an item of a batch", () => {
         .replace(`"@2"`, "1.10")
       for (const item of [`{"index":0,"status":201,"record":${text}}`, `{"index":0,"status":201,${text.slice(1)}`]) {
         const read = yield* itemOf(item)
-        assert(read._tag === "Written" && read.record !== null)
+        assert(read._tag === "WriteSucceeded" && read.record !== null)
         const price = things.fields.findIndex(({ name }) => name === "price")
         assert.strictEqual(read.record.columns[price], "123456789012345.1000")
         assert.strictEqual(read.record.extra, `{"colour":1.10}`)
@@ -211,7 +214,7 @@ describe("an item of a batch", () => {
       const { items } = yield* connector.write({ ...base, resource, operation: "batch", body: "[{},{}]" })
       const [around, below] = items
       assert.deepStrictEqual(around, written())
-      assert(below?._tag === "Written" && below.record !== null)
+      assert(below?._tag === "WriteSucceeded" && below.record !== null)
       assert.strictEqual(below.record.columns[resource.fields.findIndex(({ name }) => name === "status")], "true")
     })
   )
@@ -221,7 +224,7 @@ describe("an item of a batch", () => {
       const text = `{"id":7, "day":"31.12.2026"}`
       const rejected = { id: "7", field: "day", bytes: text }
       const read = yield* itemOf(`{"index":0,"status":201,"record":${text}}`)
-      assert(read._tag === "Written")
+      assert(read._tag === "WriteSucceeded")
       assert.deepInclude(read, { id: "7", record: null })
       assert.deepInclude(read.rejected, rejected)
     })
@@ -229,7 +232,7 @@ describe("an item of a batch", () => {
 
   it.effect("that names one record and shows another is unclear", () =>
     Effect.gen(function* () {
-      assert.strictEqual((yield* itemOf({ index: 0, status: 201, id: 8, record: whole }))._tag, "Unclear")
+      assert.strictEqual((yield* itemOf({ index: 0, status: 201, id: 8, record: whole }))._tag, "WriteUncertain")
     })
   )
 
@@ -238,7 +241,7 @@ describe("an item of a batch", () => {
       const errors = [{ field: "lines[0]", code: "required", message: "is required" }]
       const error = { ...duplicate, errors }
       const refused = {
-        _tag: "NotWritten",
+        _tag: "WriteRejected",
         index: 0,
         code: "duplicate",
         field: "name",
@@ -246,10 +249,19 @@ describe("an item of a batch", () => {
         problems: errors,
         isRetryable: false
       }
-      assert.deepStrictEqual(yield* itemOf({ index: 0, status: 409, error }), { ...refused, status: 409 } as Item)
-      assert.deepStrictEqual(yield* itemOf({ index: 0, status: 409, ...error }), { ...refused, status: 409 } as Item)
-      assert.deepStrictEqual(yield* itemOf({ index: 0, status: "error", error }), { ...refused, status: null } as Item)
-      assert.deepStrictEqual(yield* itemOf({ index: 0, error }), { ...refused, status: null } as Item)
+      assert.deepStrictEqual(yield* itemOf({ index: 0, status: 409, error }), {
+        ...refused,
+        status: 409
+      } as WriteResult)
+      assert.deepStrictEqual(yield* itemOf({ index: 0, status: 409, ...error }), {
+        ...refused,
+        status: 409
+      } as WriteResult)
+      assert.deepStrictEqual(yield* itemOf({ index: 0, status: "error", error }), {
+        ...refused,
+        status: null
+      } as WriteResult)
+      assert.deepStrictEqual(yield* itemOf({ index: 0, error }), { ...refused, status: null } as WriteResult)
       const unstated = yield* itemOf({ index: 0, status: 400, error: "no such unit" })
       assert.deepInclude(unstated, { status: 400, code: "unstated", detail: "no such unit", isRetryable: false })
       const passing = [
@@ -267,7 +279,7 @@ describe("an item of a batch", () => {
       ] as const) {
         for (const item of items) {
           const read = yield* itemOf({ index: 0, ...item })
-          assert.deepInclude(read, { _tag: "NotWritten", isRetryable }, JSON.stringify(item))
+          assert.deepInclude(read, { _tag: "WriteRejected", isRetryable }, JSON.stringify(item))
         }
       }
     })
@@ -294,10 +306,10 @@ describe("the items of a batch", () => {
         4
       )
       assert.deepStrictEqual(tagsOf(items), [
-        [2, "Written"],
-        [0, "Written"],
-        [2, "Written"],
-        [1, "NotWritten"]
+        [2, "WriteSucceeded"],
+        [0, "WriteSucceeded"],
+        [2, "WriteSucceeded"],
+        [1, "WriteRejected"]
       ])
     })
   )
@@ -306,9 +318,9 @@ describe("the items of a batch", () => {
     Effect.gen(function* () {
       const results = [{ status: 201, id: 1 }, null, { status: 409, index: null, error: duplicate }]
       assert.deepStrictEqual(tagsOf(yield* batch({ results }, 3)), [
-        [0, "Written"],
-        [1, "Unclear"],
-        [2, "NotWritten"]
+        [0, "WriteSucceeded"],
+        [1, "WriteUncertain"],
+        [2, "WriteRejected"]
       ])
       assert.deepStrictEqual(yield* batch({ results }, 4), [])
     })
@@ -318,7 +330,7 @@ describe("the items of a batch", () => {
     Effect.gen(function* () {
       const odd = [null, undefined, -1, 1.5, "x", "", " 0", "01", true, {}, "9999999999"]
       const items = yield* batch({ results: [...odd.map((index, at) => made(index, at + 1)), 3, made(1, 99)] }, 13)
-      assert.deepStrictEqual(tagsOf(items), [[1, "Written"]])
+      assert.deepStrictEqual(tagsOf(items), [[1, "WriteSucceeded"]])
       // An index that cannot be read is not none.
       assert.deepStrictEqual(yield* batch({ results: [made("x", 1)] }, 1), [])
     })
@@ -328,8 +340,8 @@ describe("the items of a batch", () => {
     Effect.gen(function* () {
       const items = yield* batch({ results: [made(1, 10), made(2, 11), made(3, 12)] }, 3)
       assert.deepStrictEqual(tagsOf(items), [
-        [1, "Unclear"],
-        [2, "Unclear"]
+        [1, "WriteUncertain"],
+        [2, "WriteUncertain"]
       ])
     })
   )
@@ -340,10 +352,10 @@ describe("the items of a batch", () => {
       const shown = (index: number, externalid: unknown) => ({ index, status: 201, record: { id: 1, externalid } })
       const results = [shown(0, "a"), shown(1, "c"), shown(2, "C "), shown(3, "a")]
       assert.deepStrictEqual(tagsOf(yield* batch({ results }, sent)), [
-        [0, "Written"],
-        [1, "Unclear"],
-        [2, "Written"],
-        [3, "Unclear"]
+        [0, "WriteSucceeded"],
+        [1, "WriteUncertain"],
+        [2, "WriteSucceeded"],
+        [3, "WriteUncertain"]
       ])
     })
   )
@@ -428,9 +440,9 @@ describe("the items of a batch", () => {
               const { at, price: expected } = order[place]!.text
               const { id, name, isRefused } = given[at]!
               assert.strictEqual(item.index, at)
-              if (isRefused) assert.deepInclude(item, { _tag: "NotWritten", code: `c${at}` })
+              if (isRefused) assert.deepInclude(item, { _tag: "WriteRejected", code: `c${at}` })
               else {
-                assert(item._tag === "Written" && item.record !== null)
+                assert(item._tag === "WriteSucceeded" && item.record !== null)
                 assert.strictEqual(item.id, String(id))
                 assert.strictEqual(item.record.columns[price], expected)
                 assert.strictEqual(item.record.columns[1], name)
@@ -475,16 +487,16 @@ describe("the answer to a write of one record", () => {
 
   it.effect("about another record, or with an error, says nothing", () =>
     Effect.gen(function* () {
-      assert.strictEqual((yield* one({ operation: "update", id: "8" }, whole))._tag, "Unclear")
-      assert.strictEqual((yield* one({}, { ...whole, error: duplicate }))._tag, "Unclear")
-      assert.strictEqual((yield* one({}, { data: { ...whole, error: duplicate } }))._tag, "Unclear")
+      assert.strictEqual((yield* one({ operation: "update", id: "8" }, whole))._tag, "WriteUncertain")
+      assert.strictEqual((yield* one({}, { ...whole, error: duplicate }))._tag, "WriteUncertain")
+      assert.strictEqual((yield* one({}, { data: { ...whole, error: duplicate } }))._tag, "WriteUncertain")
     })
   )
 
   it.effect("keeps as it was sent what does not fit", () =>
     Effect.gen(function* () {
       const item = yield* one({}, `{"id":7,"price":"much"}`, 201)
-      assert(item._tag === "Written")
+      assert(item._tag === "WriteSucceeded")
       assert.deepInclude(item, { id: "7", record: null })
       assert.deepInclude(item.rejected, { id: "7", field: "price", bytes: `{"id":7,"price":"much"}` })
     })
@@ -569,11 +581,11 @@ describe.each(["integer", "text"])("the reference server, with the status of ite
       for (const item of answer.items) {
         const at = item.index % 50
         if (at < 48) {
-          assert(item._tag === "Written" && item.id !== null)
+          assert(item._tag === "WriteSucceeded" && item.id !== null)
           assert.isNotNull(item.record)
           assert.deepStrictEqual(item.record, records.get(item.id))
         } else {
-          assert(item._tag === "NotWritten")
+          assert(item._tag === "WriteRejected")
           const code = at === 49 ? "duplicate" : "invalid_type"
           assert.deepInclude(item, { code, field: at === 49 ? "name" : "commissionrate", isRetryable: false })
           assert.strictEqual(item.status, batchStatus === "text" ? null : at === 49 ? 409 : 400)
@@ -608,7 +620,7 @@ describe.each(["integer", "text"])("the reference server, with the status of ite
         const byId = yield* held(path)
         assert.strictEqual(items.length, 3)
         for (const item of items) {
-          assert(item._tag === "Written" && item.id !== null, path)
+          assert(item._tag === "WriteSucceeded" && item.id !== null, path)
           assert.isNotNull(item.record, path)
           assert.isNull(item.record.extra, path)
           assert.deepStrictEqual(item.record, byId.get(item.id), path)
@@ -627,7 +639,7 @@ describe.each(["integer", "text"])("the reference server, with the status of ite
       ] as const) {
         const { items } = yield* write("salesmen", operation, body, id)
         const [item] = items
-        assert(items.length === 1 && item?._tag === "Written")
+        assert(items.length === 1 && item?._tag === "WriteSucceeded")
         assert.strictEqual(item.id, id)
         assert.isNotNull(item.record)
         assert.deepStrictEqual(item.record, (yield* held("salesmen")).get(id))

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
 import { type Configuration, load } from "../../src/configuration/Configuration.ts"
-import { describe as inWords } from "../../src/schedule/Timetable.ts"
+import { describe as inWords } from "../../src/tasks/Cron.ts"
 
 const read = (
   yaml: string,

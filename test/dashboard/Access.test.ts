@@ -484,7 +484,7 @@ const inMemory = Effect.gen(function* () {
 })
 
 describe("passwords", () => {
-  const stranger = (address: string, cookie?: string): Access.Asked => ({
+  const stranger = (address: string, cookie?: string): Access.AccessRequest => ({
     method: "POST",
     address,
     header: () => undefined,
@@ -494,8 +494,8 @@ describe("passwords", () => {
   const made = Effect.flatMap(inMemory, (sessions) =>
     Access.make({ host: "0.0.0.0", port: 1, password: Redacted.make(password), publicUrl: null, sessions })
   ).pipe(Effect.provide(SecureRandom.layerWebCrypto))
-  const attempt = (access: Access.Access, asked: Access.Asked, word: string) => access.logIn(asked, word)
-  const guessed = Effect.fnUntraced(function* (access: Access.Access, asked: Access.Asked, times: number) {
+  const attempt = (access: Access.Access, asked: Access.AccessRequest, word: string) => access.logIn(asked, word)
+  const guessed = Effect.fnUntraced(function* (access: Access.Access, asked: Access.AccessRequest, times: number) {
     for (let count = 0; count < times; count += 1) {
       assert.strictEqual((yield* attempt(access, asked, "guess"))._tag, "Wrong")
     }

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { budgetChart, type ChartOptions, describe as inWords, refusalsOf } from "../../src/dashboard/Chart.ts"
 import { routes } from "../../src/dashboard/pages/Budget.ts"
-import type { Sample } from "../../src/schedule/Samples.ts"
+import type { Sample } from "../../src/tasks/SampleBudget.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
 
 const at = (minute: number, second = 0): Date => new Date(Date.UTC(2026, 0, 1, 12, minute, second))

@@ -3,7 +3,7 @@ import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { query } from "../../src/postgres/Connection.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
-import * as Tasks from "../../src/schedule/Tasks.ts"
+import * as TaskQueue from "../../src/tasks/TaskQueue.ts"
 import { makeGate } from "../support/gate.ts"
 import { layerWarehouse } from "../support/postgres.ts"
 import {
@@ -50,8 +50,8 @@ const until = (what: string, look: Effect.Effect<Reply>, isThere: (reply: Reply)
     Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 500 })
   )
 
-const task = (company: string, resource: string, kind: Tasks.TaskKind = "sync") =>
-  Effect.map(Tasks.read, (all) =>
+const task = (company: string, resource: string, kind: TaskQueue.TaskKind = "sync") =>
+  Effect.map(TaskQueue.read, (all) =>
     all.find((one) => one.company === company && one.resource === resource && one.kind === kind)
   )
 
@@ -269,7 +269,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
       Effect.gen(function* () {
         const page = yield* acting(companies)
         const company = "<b>south</b>"
-        const of = Effect.map(Tasks.read, (all) => all.filter((one) => one.company === company))
+        const of = Effect.map(TaskQueue.read, (all) => all.filter((one) => one.company === company))
         assert.match(
           words((yield* done(page, "pause-company", { company })).text),
           /Paused: 19 resources of &lt;b&gt;south/

@@ -2,10 +2,10 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as SourceGuard from "../../src/pipeline/SourceGuard.ts"
+import * as SourceGuard from "../../src/sync/SourceGuard.ts"
 import { routes } from "../../src/dashboard/pages/Quarantine.ts"
-import { address } from "../../src/dashboard/Text.ts"
-import * as Tasks from "../../src/schedule/Tasks.ts"
+import { address } from "../../src/dashboard/Escape.ts"
+import * as TaskQueue from "../../src/tasks/TaskQueue.ts"
 import * as Pages from "../support/pages.ts"
 import { ask, holdsHostile, hostile, unconnected } from "./asking.ts"
 import { makeStand, stand } from "./quarantined.ts"
@@ -107,7 +107,7 @@ describe("quarantine", () => {
         assert.match(list.said!, /^The source does not offer single records of this resource/)
         const unknown = yield* ask(routes, [company], "/do/retry", yield* add("nothing", "7"))
         assert.match(unknown.said!, /^nothing is not among the resources that are synced/)
-        const tasks = (yield* Tasks.read).filter((task) => task.company === name)
+        const tasks = (yield* TaskQueue.read).filter((task) => task.company === name)
         assert.deepStrictEqual(
           tasks.map(({ resource, askedFull, askedBy }) => [resource, askedFull, askedBy]),
           [

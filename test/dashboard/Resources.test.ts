@@ -2,9 +2,9 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Status from "../../src/cli/status.ts"
-import * as Resources from "../../src/dashboard/Resources.ts"
-import { datasetsDefault } from "../../src/model/Table.ts"
-import type { Task } from "../../src/schedule/Tasks.ts"
+import * as Resources from "../../src/status/Resources.ts"
+import { datasetsDefault } from "../../src/warehouse/Table.ts"
+import type { Task } from "../../src/tasks/TaskQueue.ts"
 import { seed, shownCompany } from "../support/pages.ts"
 import { layerWarehouse } from "../support/postgres.ts"
 
@@ -45,8 +45,8 @@ const run: Resources.LastRun = {
   note: null
 }
 const fresh = { task, lastRun: run, freshAt: before(5), quarantined: 0 }
-const judged = (change: Partial<typeof fresh> | Parameters<typeof Resources.judge>[0]) =>
-  Resources.judge({ ...fresh, ...change }, now)
+const judged = (change: Partial<typeof fresh> | Parameters<typeof Resources.healthOf>[0]) =>
+  Resources.healthOf({ ...fresh, ...change }, now)
 
 describe("a resource", () => {
   it("is fresh within its promise, and late beyond it", () => {

@@ -7,7 +7,7 @@ import * as Latch from "effect/Latch"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import { routes } from "../../src/dashboard/pages/Quarantine.ts"
-import * as Lander from "../../src/land/Lander.ts"
+import * as WriteSession from "../../src/land/WriteSession.ts"
 import { ask } from "./asking.ts"
 import { makeStand, stand, tables } from "./quarantined.ts"
 
@@ -35,7 +35,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("a retry", (i
       const { id, company, put, post, rows, sql } = yield* makeStand()
       yield* put("salesmen", [{ id: 2, name: "mended" }])
       const other = yield* Scope.make()
-      yield* Lander.open(
+      yield* WriteSession.open(
         {
           table: tables.get("salesmen")!,
           connector: company.connector,

@@ -4,9 +4,9 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/pages/Webhooks.ts"
-import * as Secrets from "../../src/webhook/Secrets.ts"
-import * as Subscribe from "../../src/webhook/Subscribe.ts"
-import { address } from "../../src/dashboard/Text.ts"
+import * as SigningSecrets from "../../src/subscriptions/SigningSecrets.ts"
+import * as Subscriptions from "../../src/subscriptions/Subscriptions.ts"
+import { address } from "../../src/dashboard/Escape.ts"
 import { ask, holdsHostile, hostile, makeSource, unconnected, warehouse } from "./asking.ts"
 
 const events = ["salesmen.created", "salesmen.updated"]
@@ -22,8 +22,8 @@ const stand = Effect.fnUntraced(function* () {
   const token = running.token()
   const { requests } = running
   const company = yield* running.company(name, token, { receivesAt: url, events })
-  const { subscription } = yield* Subscribe.ensure(company, { url, events }).pipe(
-    Effect.provide(Secrets.layer([{ name, token: Redacted.make(token), configured: [] }]))
+  const { subscription } = yield* Subscriptions.ensure(company, { url, events }).pipe(
+    Effect.provide(SigningSecrets.layer([{ name, token: Redacted.make(token), configured: [] }]))
   )
   const call = running.caller(token)
   /** Fires an event and has it delivered. */

@@ -77,7 +77,7 @@ const unknownFlags = ([command, ...line]: ReadonlyArray<string>): ReadonlyArray<
 const has = (command: string, ...args: ReadonlyArray<string>): boolean => spawnSync(command, args).status === 0
 
 const healthPaths: ReadonlyArray<string> =
-  /path !== "(\/\w+)" && path !== "(\/\w+)" && path !== "(\/\w+)"/.exec(textOf("src/webhook/Listener.ts"))?.slice(1) ??
+  /path !== "(\/\w+)" && path !== "(\/\w+)" && path !== "(\/\w+)"/.exec(textOf("src/ingest/HttpServer.ts"))?.slice(1) ??
   []
 
 describe("what the tests below take from the program", () => {

@@ -12,11 +12,11 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { readModels } from "../../connectors/service-v2/models/index.ts"
 import { words } from "../../src/catalogue/Field.ts"
 import { withFields } from "../../src/catalogue/Resource.ts"
-import * as Dbt from "../../src/model/Dbt.ts"
-import { withLearnt } from "../../src/model/Overlay.ts"
-import { tableOf } from "../../src/model/Table.ts"
-import * as TablePlan from "../../src/model/TablePlan.ts"
-import * as Views from "../../src/model/Views.ts"
+import * as Dbt from "../../src/warehouse/Dbt.ts"
+import { withInferred } from "../../src/warehouse/Overlay.ts"
+import { tableOf } from "../../src/warehouse/Table.ts"
+import * as TablePlan from "../../src/warehouse/TablePlan.ts"
+import * as Views from "../../src/warehouse/Views.ts"
 import { booksOf, land } from "../integration/models/compare.ts"
 import { server } from "../reference-server/support.ts"
 import { layerWarehouse } from "../support/postgres.ts"
@@ -185,7 +185,7 @@ describe("dbt's sources", () => {
 
   plainly("tell learnt columns by their names, and quote what has to be quoted", () => {
     const base = serviceV2.resources.get("customers")!
-    const learnt = withLearnt(base, [
+    const learnt = withInferred(base, [
       { name: "unit price", column: "unit_price_0a1b2c3d", type: "decimal" },
       { name: "Colour", column: "Colour", type: "text" }
     ])

@@ -3,8 +3,8 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { type Checked, checker, isOffered, isRefused } from "../../src/push/Check.ts"
-import { shapeOf } from "../../src/push/Shape.ts"
+import { type ValidRecord, makeValidator, isOffered, isInvalid } from "../../src/outbox/Validate.ts"
+import { shapeOf } from "../../src/outbox/WriteSchema.ts"
 import { server as anyServer } from "../reference-server/support.ts"
 import {
   answers,
@@ -28,7 +28,7 @@ const server = () => {
 
 const textOf = (answer: ReturnType<typeof told>): string => {
   assert.isFalse(Array.isArray(answer), JSON.stringify(answer))
-  return (answer as Checked).text
+  return (answer as ValidRecord).text
 }
 
 const problem = (path: string, json: string, operation: "create" | "update" | "cancel" = "create") =>
@@ -191,7 +191,7 @@ describe("the check of a record", () => {
 
   it("writes lines whole, in an update, too", () => {
     const { create, ...shipments } = resourceOf("shipments")
-    const made = checker({ ...shipments, create, update: create }, "update")
+    const made = makeValidator({ ...shipments, create, update: create }, "update")
     assert.isTrue(isOffered(made))
     if (!isOffered(made)) return
     assert.deepStrictEqual(told(made.text('{"id":1,"lines":[{"quantity":"1"}]}')), [
@@ -250,7 +250,7 @@ describe("the check of a record", () => {
       'externalid: is "A" in the record and "B" beside it'
     ])
     assert.strictEqual(
-      (checkerOf("payments").text('{"invoiceid":1,"amount":"1"}', { externalid: "B" }) as Checked).text,
+      (checkerOf("payments").text('{"invoiceid":1,"amount":"1"}', { externalid: "B" }) as ValidRecord).text,
       '{"invoiceid":1,"amount":"1","externalid":"B"}'
     )
   })
@@ -304,12 +304,12 @@ describe("the check of a record", () => {
     assert.deepStrictEqual(problem("payments", '{"id":12,"amount":"1"}', "cancel"), [
       "amount: is not needed to cancel a record: give its id or externalid alone"
     ])
-    const refused = checker(resourceOf("emailtemplates"), "cancel")
+    const refused = makeValidator(resourceOf("emailtemplates"), "cancel")
     assert.deepStrictEqual(
       isOffered(refused) ? null : refused.message,
       "emailtemplates cannot be cancelled through this API; they can be created or updated"
     )
-    const lines = checker(resourceOf("apbilllines"), "update")
+    const lines = makeValidator(resourceOf("apbilllines"), "update")
     assert.deepStrictEqual(
       isOffered(lines) ? null : lines.message,
       "apbilllines cannot be updated through this API; they can be created"
@@ -349,7 +349,7 @@ describe("anything at all", () => {
         (json) => {
           for (const { text } of made) {
             const answer = text(json)
-            if (!isRefused(answer)) {
+            if (!isInvalid(answer)) {
               assert.deepStrictEqual(text(answer.text, answer), answer)
               continue
             }
@@ -404,7 +404,7 @@ describe("what the check accepts", () => {
             )
             const csv = await fromCsv([names.join(delimiter), ...rows, ""].join(end), delimiter, size)
             const json = await fromNdJson(records.map((record) => JSON.stringify(record)).join(end), size)
-            const bare = (answer: unknown) => (isRefused(answer as Checked) ? told(answer as Checked) : answer)
+            const bare = (answer: unknown) => (isInvalid(answer as ValidRecord) ? told(answer as ValidRecord) : answer)
             assert.deepStrictEqual(answers(checkerOf(path), csv).map(bare), answers(checkerOf(path), json).map(bare))
           }
         ),
@@ -439,7 +439,7 @@ describe("what the check accepts", () => {
           if (chance === 0) record["unheard"] = 1
           const json = JSON.stringify(record)
           const answer = text(json)
-          if (isRefused(answer)) {
+          if (isInvalid(answer)) {
             refused++
             const { status } = call("POST", `/${path}`, json)
             assert.include([400, 409, 422], status, `${JSON.stringify(answer)} of ${json}`)
@@ -469,8 +469,8 @@ describe("what the check accepts", () => {
         fc.property(recordOf(slots, mixed), (fields) => {
           const json = JSON.stringify(fields)
           const answer = text(json, { recordId: String(created["id"]) })
-          if (Object.keys(fields).length === 0) return assert.isTrue(isRefused(answer))
-          if (isRefused(answer)) {
+          if (Object.keys(fields).length === 0) return assert.isTrue(isInvalid(answer))
+          if (isInvalid(answer)) {
             refused++
             const { status } = call("PATCH", `/${path}/${String(created["id"])}`, json)
             assert.include([400, 409, 422], status, `${JSON.stringify(answer)} of ${json}`)

@@ -3,10 +3,10 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { recordBytesMax } from "../../src/push/Given.ts"
+import { recordBytesMax } from "../../src/outbox/input/InputRecord.ts"
 import { answers, checkerOf, fromCsv, told } from "./support.ts"
-import { isRefused } from "../../src/push/Check.ts"
-import type { Delimiter } from "../../src/push/Csv.ts"
+import { isInvalid } from "../../src/outbox/Validate.ts"
+import type { Delimiter } from "../../src/outbox/input/Csv.ts"
 
 const brief = async (text: string | Uint8Array, delimiter?: Delimiter, size?: number) =>
   (await fromCsv(text, delimiter, size)).map((one) => {
@@ -122,7 +122,7 @@ describe("CSV", () => {
 describe("cells", () => {
   const of = async (path: string, csv: string) =>
     answers(checkerOf(path), await fromCsv(csv)).map((answer) =>
-      isRefused(answer) ? answer.map(({ line, field, message }) => `${line} ${field}: ${message}`) : answer.text
+      isInvalid(answer) ? answer.map(({ line, field, message }) => `${line} ${field}: ${message}`) : answer.text
     )
 
   it("become what their field says", async () => {

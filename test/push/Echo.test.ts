@@ -4,8 +4,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { SourceRecord } from "../../src/connector/Connector.ts"
-import type { Checked } from "../../src/push/Check.ts"
-import { differences } from "../../src/push/Echo.ts"
+import type { ValidRecord } from "../../src/outbox/Validate.ts"
+import { differences } from "../../src/outbox/DiffWritten.ts"
 import { checkerOf, decimalOf, resourceOf } from "./support.ts"
 
 const held = (path: string, values: Readonly<Record<string, string | null>>): SourceRecord => ({
@@ -17,7 +17,7 @@ const held = (path: string, values: Readonly<Record<string, string | null>>): So
 })
 
 const compare = (path: string, given: string, values: Readonly<Record<string, string | null>>) =>
-  differences(resourceOf(path), "create", (checkerOf(path).text(given) as Checked).text, held(path, values))
+  differences(resourceOf(path), "create", (checkerOf(path).text(given) as ValidRecord).text, held(path, values))
 
 describe("the echo of a write", () => {
   it("is compared by the fields that the write sets", () => {

@@ -7,10 +7,10 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { type FromOptions, from } from "../../src/push/From.ts"
-import { type Given, GivenError } from "../../src/push/Given.ts"
-import { IntakeRefused, look } from "../../src/push/Intake.ts"
-import type { Operation, Problem } from "../../src/push/Push.ts"
+import { type InputOptions, openInput } from "../../src/outbox/input/Input.ts"
+import { type InputRecord, InputError } from "../../src/outbox/input/InputRecord.ts"
+import { EnqueueRejected, dryRun } from "../../src/outbox/Enqueue.ts"
+import type { Operation, Problem } from "../../src/outbox/Push.ts"
 import { bytesOf, ndJsonStream, resourceOf } from "./support.ts"
 
 const people = (count: number) =>
@@ -26,7 +26,7 @@ const looking = (
   }: { path?: string; operation?: Operation; max?: number; useBatch?: boolean } = {}
 ) => {
   const problems: Array<Problem> = []
-  return look({
+  return dryRun({
     company: "main",
     resource: resourceOf(path),
     operation,
@@ -92,7 +92,7 @@ describe("a dry run", () => {
     Effect.gen(function* () {
       assert.strictEqual((yield* Effect.flip(looking("\n"))).message, "nothing was given")
       const error = yield* Effect.flip(looking('{"id":1}', { path: "emailtemplates", operation: "cancel" }))
-      assert.instanceOf(error, IntakeRefused)
+      assert.instanceOf(error, EnqueueRejected)
       assert.match(error.message, /cannot be cancelled through this API/)
     })
   )
@@ -100,8 +100,8 @@ describe("a dry run", () => {
 
 describe("what --from names", () => {
   const stdin = () => bytesOf("{}\n")
-  const read = (text: string, options: Partial<FromOptions> = {}) =>
-    Effect.flatMap(from(text, { stdin, ...options }), (found) =>
+  const read = (text: string, options: Partial<InputOptions> = {}) =>
+    Effect.flatMap(openInput(text, { stdin, ...options }), (found) =>
       found._tag === "File" ? Stream.runCollect(found.records) : Effect.succeed([])
     )
 
@@ -114,11 +114,11 @@ describe("what --from names", () => {
             writeFileSync(join(folder, name), content)
             return join(folder, name)
           }
-          const tags = (text: string, options?: Partial<FromOptions>) =>
+          const tags = (text: string, options?: Partial<InputOptions>) =>
             Effect.map(read(text, options), (given) => given.map(({ _tag }) => _tag))
           assert.deepStrictEqual(yield* tags(file("a.ndjson", "{}\n{}")), ["Json", "Json"])
           assert.deepStrictEqual(yield* tags(file("a.JSONL", "{}")), ["Json"])
-          const cells: Given = { _tag: "Cells", line: 2, cells: ["1", "2"] }
+          const cells: InputRecord = { _tag: "Cells", line: 2, cells: ["1", "2"] }
           assert.deepStrictEqual((yield* read(file("a.csv", "a,b\n1,2")))[1], cells)
           assert.deepStrictEqual((yield* read(file("a.tsv", "a\tb\n1\t2")))[1], cells)
           assert.deepStrictEqual((yield* read(file("b.csv", "a;b\n1;2"), { delimiter: ";" }))[1], cells)
@@ -130,7 +130,7 @@ describe("what --from names", () => {
             assert.match(error.message, /does not say how its records are written/)
           }
           const absent = yield* Effect.flip(read(join(folder, "absent.csv")))
-          assert.instanceOf(absent, GivenError)
+          assert.instanceOf(absent, InputError)
           assert.match(absent.message, /absent\.csv cannot be read: there is no such file/)
           assert.match((yield* Effect.flip(read(folder, { format: "csv" }))).message, /it is a folder/)
         }),
@@ -141,9 +141,9 @@ describe("what --from names", () => {
   it.effect("is a query when it begins like one", () =>
     Effect.gen(function* () {
       for (const text of ["select 1", " SELECT\n1", "with a as (select 1) select * from a"]) {
-        assert.strictEqual((yield* from(text, { stdin }))._tag, "Query")
+        assert.strictEqual((yield* openInput(text, { stdin }))._tag, "Query")
       }
-      assert.strictEqual((yield* from("selected.csv", { stdin }))._tag, "File")
+      assert.strictEqual((yield* openInput("selected.csv", { stdin }))._tag, "File")
     })
   )
 })

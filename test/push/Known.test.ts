@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { ConnectorShape, SourceRecord } from "../../src/connector/Connector.ts"
-import { find } from "../../src/push/Known.ts"
+import { find } from "../../src/outbox/Deduplicate.ts"
 import { resourceOf } from "./support.ts"
 
 const resource = resourceOf("salesmen")

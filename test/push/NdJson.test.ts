@@ -3,9 +3,9 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { recordBytesMax } from "../../src/push/Given.ts"
+import { recordBytesMax } from "../../src/outbox/input/InputRecord.ts"
 import { bytesOf, fromNdJson } from "./support.ts"
-import * as NdJson from "../../src/push/NdJson.ts"
+import * as NdJson from "../../src/outbox/input/NdJson.ts"
 
 const anyUnit = fc.constantFrom("a", "\n", "\r", "é", "中", "😀", "\ud800", "\0", '"', "\\")
 

@@ -1,5 +1,5 @@
 import { assert, it } from "vitest"
-import { reasonOf } from "../../src/push/PushHold.ts"
+import { reasonOf } from "../../src/outbox/PushPause.ts"
 
 const identity = "database=5 installation=16400 system=77 timeline=00000001"
 const reason = (current: string, because: string | null = null) => reasonOf({ identity, current, because })

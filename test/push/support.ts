@@ -5,12 +5,19 @@ import * as fc from "fast-check"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { FieldType } from "../../src/catalogue/Field.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
-import { type Checked, type Checker, type CheckerOptions, checker, isOffered, isRefused } from "../../src/push/Check.ts"
-import * as Csv from "../../src/push/Csv.ts"
-import type { Given } from "../../src/push/Given.ts"
-import * as NdJson from "../../src/push/NdJson.ts"
-import type { Operation, Problem } from "../../src/push/Push.ts"
-import type { Slot, Slots } from "../../src/push/Shape.ts"
+import {
+  type ValidRecord,
+  type Validator,
+  type ValidatorOptions,
+  makeValidator,
+  isOffered,
+  isInvalid
+} from "../../src/outbox/Validate.ts"
+import * as Csv from "../../src/outbox/input/Csv.ts"
+import type { InputRecord } from "../../src/outbox/input/InputRecord.ts"
+import * as NdJson from "../../src/outbox/input/NdJson.ts"
+import type { Operation, Problem } from "../../src/outbox/Push.ts"
+import type { WriteColumn, WriteColumns } from "../../src/outbox/WriteSchema.ts"
 
 export const resourceOf = (path: string): Resource => {
   const found = serviceV2.resources.get(path)
@@ -18,15 +25,15 @@ export const resourceOf = (path: string): Resource => {
   return found
 }
 
-export const checkerOf = (path: string, operation: Operation = "create", options: CheckerOptions = {}): Checker => {
-  const made = checker(resourceOf(path), operation, options)
+export const checkerOf = (path: string, operation: Operation = "create", options: ValidatorOptions = {}): Validator => {
+  const made = makeValidator(resourceOf(path), operation, options)
   if (!isOffered(made)) throw new Error(made.message)
   return made
 }
 
 /** The record as it would be sent, or its problems as `field: message`. */
-export const told = (answer: Checked | ReadonlyArray<Problem>): Checked | ReadonlyArray<string> =>
-  isRefused(answer) ? answer.map(({ field, message }) => `${field ?? "record"}: ${message}`) : answer
+export const told = (answer: ValidRecord | ReadonlyArray<Problem>): ValidRecord | ReadonlyArray<string> =>
+  isInvalid(answer) ? answer.map(({ field, message }) => `${field ?? "record"}: ${message}`) : answer
 
 /** The bytes in pieces of the given size, as a file comes. */
 export const bytesOf = async function* (text: string | Uint8Array, size = 65_536): AsyncGenerator<Uint8Array> {
@@ -34,8 +41,8 @@ export const bytesOf = async function* (text: string | Uint8Array, size = 65_536
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
-export const all = async (pieces: AsyncIterable<ReadonlyArray<Given>>): Promise<ReadonlyArray<Given>> => {
-  const found: Array<Given> = []
+export const all = async (pieces: AsyncIterable<ReadonlyArray<InputRecord>>): Promise<ReadonlyArray<InputRecord>> => {
+  const found: Array<InputRecord> = []
   for await (const piece of pieces) found.push(...piece)
   return found
 }
@@ -44,7 +51,7 @@ export const fromNdJson = (text: string | Uint8Array, size?: number) => all(NdJs
 export const fromCsv = (text: string | Uint8Array, delimiter?: Csv.Delimiter, size?: number) =>
   all(Csv.read(bytesOf(text, size), delimiter))
 
-export const ndJsonStream = (text: string): Stream.Stream<Given> =>
+export const ndJsonStream = (text: string): Stream.Stream<InputRecord> =>
   Stream.unwrap(
     Effect.map(
       Effect.promise(() => fromNdJson(text)),
@@ -53,7 +60,7 @@ export const ndJsonStream = (text: string): Stream.Stream<Given> =>
   )
 
 /** What the checker says of each, header included. */
-export const answers = (made: Checker, given: ReadonlyArray<Given>) =>
+export const answers = (made: Validator, given: ReadonlyArray<InputRecord>) =>
   given.map((one) => made.given(one)).filter((answer) => answer !== null)
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -100,7 +107,7 @@ const day = fc
   .map((date) => date.toISOString())
 
 /** Values that a field of the type takes, in the form that they are sent in. */
-export const good = (slot: Slot): fc.Arbitrary<unknown> => {
+export const good = (slot: WriteColumn): fc.Arbitrary<unknown> => {
   if (slot.values !== null) return fc.constantFrom(...slot.values.map(({ value }) => value))
   const type: FieldType = slot.type
   switch (type._tag) {
@@ -129,7 +136,7 @@ export const good = (slot: Slot): fc.Arbitrary<unknown> => {
   }
 }
 
-const bad = (slot: Slot): fc.Arbitrary<unknown> => {
+const bad = (slot: WriteColumn): fc.Arbitrary<unknown> => {
   const type: FieldType = slot.type
   const strange = fc.constantFrom<unknown>(
     {},
@@ -168,7 +175,7 @@ const bad = (slot: Slot): fc.Arbitrary<unknown> => {
 }
 
 /** Mostly what the field takes; sometimes nothing, and sometimes what it does not take. */
-export const mixed = (slot: Slot): fc.Arbitrary<unknown> =>
+export const mixed = (slot: WriteColumn): fc.Arbitrary<unknown> =>
   fc.oneof(
     { weight: 30, arbitrary: good(slot) },
     { weight: 1, arbitrary: bad(slot) },
@@ -177,8 +184,8 @@ export const mixed = (slot: Slot): fc.Arbitrary<unknown> =>
 
 /** Required fields are mostly there, others as often as not. */
 export const recordOf = (
-  slots: Slots,
-  value: (slot: Slot) => fc.Arbitrary<unknown>
+  slots: WriteColumns,
+  value: (slot: WriteColumn) => fc.Arbitrary<unknown>
 ): fc.Arbitrary<Record<string, unknown>> =>
   fc
     .tuple(

@@ -1,6 +1,6 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { next, type ResourceSchedule, type Timing, wrongCron } from "../../src/schedule/Timetable.ts"
+import { next, type ResourceSchedule, type Timing, wrongCron } from "../../src/tasks/Cron.ts"
 
 const schedule = (timing: Timing, more: Partial<ResourceSchedule> = {}): ResourceSchedule => ({
   timing,

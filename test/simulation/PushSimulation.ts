@@ -7,7 +7,7 @@
  */
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
-import type { SyncReport } from "../../src/pipeline/Sync.ts"
+import type { SyncReport } from "../../src/sync/Sync.ts"
 import { bounded } from "./checkers/bounded.ts"
 import { type Canonical, ofSource } from "./checkers/Canonical.ts"
 import { type Final, type Kept, noLosses, type Said, type Setting, type Subject } from "./checkers/Checker.ts"

@@ -6,7 +6,7 @@
 import type { Client } from "pg"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
-import type { SyncReport } from "../../src/pipeline/Sync.ts"
+import type { SyncReport } from "../../src/sync/Sync.ts"
 import { type Canonical, ofSource } from "./checkers/Canonical.ts"
 import type { Checker, Drained, Entry, Final, Kept, Said, Setting, Subject } from "./checkers/Checker.ts"
 import { differences } from "./checkers/equal.ts"

@@ -6,8 +6,8 @@ import { Effect, Redacted, Schedule } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Dashboard from "../../src/dashboard/Dashboard.ts"
 import type { ShownCompany } from "../../src/dashboard/Page.ts"
-import { datasetsDefault } from "../../src/model/Table.ts"
-import { engineDefault } from "../../src/pipeline/SyncResource.ts"
+import { datasetsDefault } from "../../src/warehouse/Table.ts"
+import { engineDefault } from "../../src/sync/SyncResource.ts"
 import { scripted } from "./tiny.ts"
 
 /** A company of which only the name is of use to the pages. */

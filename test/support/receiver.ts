@@ -11,10 +11,10 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Redacted } from "effect"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
 import { Database } from "../../src/postgres/Database.ts"
-import * as Inbox from "../../src/webhook/Inbox.ts"
-import * as Listener from "../../src/webhook/Listener.ts"
-import * as Metrics from "../../src/webhook/Metrics.ts"
-import * as Receiver from "../../src/webhook/Receiver.ts"
+import * as Inbox from "../../src/inbox/InboxWriter.ts"
+import * as HttpServer from "../../src/ingest/HttpServer.ts"
+import * as Metrics from "../../src/status/Metrics.ts"
+import * as Receiver from "../../src/ingest/Ingest.ts"
 
 const { values } = parseArgs({
   options: {
@@ -29,7 +29,7 @@ const secrets = [Redacted.make(values.secret)]
 const input = createInterface({ input: process.stdin })
 input.once("close", () => process.exit(0))
 
-const nowhere: Pick<Inbox.Inbox, "put"> = { put: (_event, done) => done("stored") }
+const nowhere: Pick<Inbox.InboxWriter, "put"> = { put: (_event, done) => done("stored") }
 
 const program = Effect.gen(function* () {
   const inbox =
@@ -44,12 +44,12 @@ const program = Effect.gen(function* () {
     inbox: inbox ?? nowhere,
     settings: { toleranceMs: 300_000, aheadMs: 60_000 }
   })
-  const gated: Receiver.Receiver["receive"] = (arrival, done) =>
+  const gated: Receiver.Ingest["receive"] = (arrival, done) =>
     receiver.receive(arrival, (answer) => {
       console.log("stored")
       input.once("line", () => done(answer))
     })
-  const listener = yield* Listener.listen({
+  const listener = yield* HttpServer.listen({
     host: "127.0.0.1",
     port: 0,
     tls: null,

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Body from "../../src/webhook/Body.ts"
+import * as BodyBuffer from "../../src/ingest/BodyBuffer.ts"
 
 const bytesOf = (size: number) => Uint8Array.from({ length: size }, (_, index) => index % 251)
 
@@ -8,7 +8,7 @@ describe("a body that comes in pieces", () => {
     for (const size of [0, 1, 100, 16 * 1024, 16 * 1024 + 1, 40_000]) {
       for (const pieceSize of [1, 7, 1_000, 65_536]) {
         const all = bytesOf(size)
-        const body = Body.make(1024 * 1024)
+        const body = BodyBuffer.make(1024 * 1024)
         for (let at = 0; at < size; at += pieceSize) {
           body.add(all.slice(at, at + pieceSize))
           const isBounded = body.held >= body.size && body.held <= Math.max(2 * body.size, 16 * 1024)
@@ -26,7 +26,7 @@ describe("a body that comes in pieces", () => {
   it("never takes more than may come", () => {
     for (const most of [10, 16 * 1024, 50_000]) {
       const all = bytesOf(most)
-      const body = Body.make(most)
+      const body = BodyBuffer.make(most)
       for (const byte of all) {
         body.add(Uint8Array.of(byte))
         if (body.held > most) assert.fail(`${body.held} bytes where ${most} may come`)
@@ -37,7 +37,7 @@ describe("a body that comes in pieces", () => {
 
   it("is not copied when it comes in one", () => {
     const all = bytesOf(500)
-    const body = Body.make(500)
+    const body = BodyBuffer.make(500)
     body.add(all)
     assert.strictEqual(body.handOver(), all)
   })

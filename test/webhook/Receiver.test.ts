@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Logger, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
-import type { Held } from "../../src/webhook/Held.ts"
-import { type AcceptedEvent, InboxUnavailable, type Outcome } from "../../src/webhook/Inbox.ts"
-import * as Receiver from "../../src/webhook/Receiver.ts"
+import type { SecretKeyring } from "../../src/subscriptions/SecretKeyring.ts"
+import { type NewEvent, InboxUnavailable, type Outcome } from "../../src/inbox/InboxWriter.ts"
+import * as Ingest from "../../src/ingest/Ingest.ts"
 import { bodyOf, forgeries, mac, signatureOf } from "../support/deliveries.ts"
 
 const secret = "whsec_of_acme"
@@ -15,11 +15,11 @@ const utf8 = (text: string) => new TextEncoder().encode(text)
 /** A receiver whose clock stands at `t`, with what it stored and what it logged. */
 const receiving = Effect.fnUntraced(function* (
   secrets: Map<string, ReadonlyArray<string>>,
-  outcome: (event: AcceptedEvent) => Outcome = () => "stored",
+  outcome: (event: NewEvent) => Outcome = () => "stored",
   canAsk: () => boolean = () => true
 ) {
   yield* TestClock.setTime(t * 1000)
-  const events: Array<AcceptedEvent> = []
+  const events: Array<NewEvent> = []
   const counts = { refreshes: 0 }
   /** How many secrets each delivery was checked with. */
   const tried: Array<number> = []
@@ -34,7 +34,7 @@ const receiving = Effect.fnUntraced(function* (
       )
   }
   read()
-  const held: Held = {
+  const held: SecretKeyring = {
     of: (company) => cached.get(company) ?? [],
     most: () => Math.max(...[...cached.values()].map(({ length }) => length)),
     refresh: Effect.sync(() => {
@@ -44,7 +44,7 @@ const receiving = Effect.fnUntraced(function* (
       return true
     })
   }
-  const receiver = yield* Receiver.make({
+  const receiver = yield* Ingest.make({
     reader: {
       ...deliveryReader,
       verify: (delivery, settings) => {
@@ -69,7 +69,7 @@ const companies = () =>
     ["acme", [secret]],
     ["bolt", [other]]
   ])
-const delivery = (signature: string, body: string, company = "acme"): Receiver.Arrival => ({
+const delivery = (signature: string, body: string, company = "acme"): Ingest.IncomingDelivery => ({
   company,
   signatures: [signature],
   body: utf8(body)
@@ -187,7 +187,7 @@ describe("receiver", () => {
   it.effect("does not wait for new secrets longer than a few seconds, and then calls nothing forged", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(t * 1000)
-      const receiver = yield* Receiver.make({
+      const receiver = yield* Ingest.make({
         reader: deliveryReader,
         held: { of: () => [Redacted.make(secret)], most: () => 1, refresh: Effect.never },
         inbox: { put: (_event, done) => done("stored") },

@@ -4,26 +4,26 @@
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import * as Redacted from "effect/Redacted"
-import { open, seal } from "../../src/webhook/Secrets.ts"
+import { decrypt, encrypt } from "../../src/subscriptions/SigningSecrets.ts"
 
 const token = Redacted.make("svc_tok_9b1f0c33ab54")
 const secret = Redacted.make("whsec_dGhlIHNlY3JldCB0aGF0IG5vYm9keSBzaG91bGQgc2Vl")
 const bytes = (first: number) => Uint8Array.from({ length: 28 }, (_, index) => (first + index * 7) % 256)
 const opened = (company: string, key: Redacted.Redacted, sealed: Uint8Array) => {
-  const found = open(company, key, sealed)
+  const found = decrypt(company, key, sealed)
   return found === null ? null : Redacted.value(found)
 }
 
 describe("a sealed secret", () => {
   it("is opened with the token and for the company that it was sealed with, and by nothing else", () => {
-    const sealed = seal("main", token, secret, bytes(1))
+    const sealed = encrypt("main", token, secret, bytes(1))
     assert.strictEqual(opened("main", token, sealed), Redacted.value(secret))
     assert.isNull(opened("other", token, sealed))
     assert.isNull(opened("main", Redacted.make("svc_tok_9b1f0c33ab55"), sealed))
   })
 
   it("is not opened when any of its bytes was changed, or when it is cut", () => {
-    const sealed = seal("main", token, secret, bytes(1))
+    const sealed = encrypt("main", token, secret, bytes(1))
     for (let index = 0; index < sealed.length; index += 1) {
       const changed = Uint8Array.from(sealed)
       changed[index] = changed[index]! ^ 1
@@ -33,7 +33,7 @@ describe("a sealed secret", () => {
   })
 
   it("shows neither the secret nor the token, and looks different each time", () => {
-    const sealed = [seal("main", token, secret, bytes(1)), seal("main", token, secret, bytes(2))]
+    const sealed = [encrypt("main", token, secret, bytes(1)), encrypt("main", token, secret, bytes(2))]
     for (const one of sealed) {
       for (const form of ["utf8", "base64", "hex"] as const) {
         const text = Buffer.from(one).toString(form)
@@ -46,7 +46,7 @@ describe("a sealed secret", () => {
   })
 
   it("keeps its secret from whoever prints it", () => {
-    const found = open("main", token, seal("main", token, secret, bytes(1)))
+    const found = decrypt("main", token, encrypt("main", token, secret, bytes(1)))
     assert.notInclude(`${JSON.stringify({ found })} ${inspect(found)}`, "whsec_")
   })
 })

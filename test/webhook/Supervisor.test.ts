@@ -3,7 +3,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as TestClock from "effect/testing/TestClock"
-import * as Supervisor from "../../src/webhook/Supervisor.ts"
+import * as Supervisor from "../../src/serve/Supervisor.ts"
 
 class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 
@@ -17,7 +17,7 @@ const supervised = Effect.fnUntraced(function* (
     told.push(String(message))
   })
   let begun = 0
-  yield* Supervisor.keep(
+  yield* Supervisor.runForever(
     "the part",
     Effect.suspend(() => part((begun += 1)))
   ).pipe(Effect.provide(Logger.layer([logger])), Effect.forkScoped({ startImmediately: true }))

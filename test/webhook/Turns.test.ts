@@ -1,11 +1,11 @@
 /** Whose turn it is, with a clock that is moved by hand. */
 import { assert, describe, it } from "@effect/vitest"
-import * as Turns from "../../src/webhook/Turns.ts"
+import * as FairShare from "../../src/inbox/FairShare.ts"
 
 const makeStand = () => {
   let nowMs = 0
-  const turns = Turns.make(() => nowMs)
-  const events = (...paths: ReadonlyArray<string>) => paths.map((path): Turns.Task => ({ path, kind: "events" }))
+  const turns = FairShare.make(() => nowMs)
+  const events = (...paths: ReadonlyArray<string>) => paths.map((path): FairShare.Task => ({ path, kind: "events" }))
   /** Which of the resources get their turn. */
   const admit = (...paths: ReadonlyArray<string>) => turns.admit(events(...paths)).map(({ path }) => path)
   const wanted = (since: number, ...paths: ReadonlyArray<string>) => paths.filter((path) => turns.isWanted(path, since))
@@ -20,7 +20,7 @@ describe("turns", () => {
   it("are had by as many as there is room for, of each kind", () => {
     const { turns, admit } = makeStand()
     assert.deepStrictEqual(admit("a", "b", "c", "d", "e"), ["a", "b", "c", "d"])
-    const scans = ["a", "b", "c", "d"].map((path): Turns.Task => ({ path, kind: "scan" }))
+    const scans = ["a", "b", "c", "d"].map((path): FairShare.Task => ({ path, kind: "scan" }))
     assert.lengthOf(turns.admit(scans), 3)
     assert.isTrue(turns.isBusy("events", "d"))
     assert.isFalse(turns.isBusy("scan", "d"))
@@ -30,7 +30,7 @@ describe("turns", () => {
     const { admit, wanted, end, wait } = makeStand()
     admit("a", "b", "c", "d", "e")
     assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), [], "each has its time first")
-    wait(Turns.crowdedTurnMs)
+    wait(FairShare.sliceMs)
     assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), ["a"])
     assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), ["a"], "asked again it is still the same")
     end("a")
@@ -56,7 +56,7 @@ describe("turns", () => {
         busy.add(path)
         served.set(path, (served.get(path) ?? 0) + 1)
       }
-      wait(Turns.crowdedTurnMs)
+      wait(FairShare.sliceMs)
       const [first] = busy
       busy.delete(first!)
       end(first!)

@@ -9,7 +9,7 @@ import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Headers from "effect/http/Headers"
 import * as Result from "effect/Result"
-import type { HoldOrigin } from "../../../src/budget/Rule.ts"
+import type { PauseOrigin } from "../../../src/budget/PermitPolicy.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import { isObject, type JsonObject, member, parse, Unreadable } from "./Envelope.ts"
 
@@ -34,13 +34,13 @@ export class Failed {
   /** The Retry-After as it was sent; the reason has as much of it as is believed. */
   readonly statedMs: number | null
   /** Whether the answer had this API's error body. */
-  readonly origin: HoldOrigin
+  readonly origin: PauseOrigin
   constructor(
     reason: SourceError.SourceReason,
     requestId: string | null,
     attemptsMax: number = Number.POSITIVE_INFINITY,
     statedMs: number | null = null,
-    origin: HoldOrigin = "source"
+    origin: PauseOrigin = "source"
   ) {
     this.reason = reason
     this.requestId = requestId
@@ -64,7 +64,7 @@ export const againStatuses: ReadonlySet<number> = new Set([408, 423, 425])
 const detailLengthMax = 500
 
 /** What an error object says. */
-export interface Complaint {
+export interface ErrorBody {
   readonly code: string
   readonly detail: string
   readonly field: string | null
@@ -78,19 +78,19 @@ export const textOf = (object: JsonObject, name: string): string | null => {
 }
 
 /** What a source says, as it may be kept: without the token, of bounded length, in characters a database can hold. */
-export const told = (text: string | null, scrub: (text: string) => string): string =>
+export const describe = (text: string | null, scrub: (text: string) => string): string =>
   scrub((text ?? "").replaceAll("\0", ""))
     .slice(0, detailLengthMax)
     .toWellFormed()
 
 /** Reads `error` of a body, or of one item of a batch; null when it is none of this API's error objects. */
-export const complaintOf = (value: unknown, scrub: (text: string) => string): Complaint | null => {
+export const errorBodyOf = (value: unknown, scrub: (text: string) => string): ErrorBody | null => {
   const error = isObject(value) ? member(value, "error") : undefined
   if (!isObject(error)) return null
   const code = textOf(error, "code")
   if (code === null) return null
   const errors = member(error, "errors")
-  const kept = (text: string | null) => told(text, scrub)
+  const kept = (text: string | null) => describe(text, scrub)
   return {
     code: kept(code),
     detail: kept(textOf(error, "message")),
@@ -143,7 +143,7 @@ export const requestIdOf = (headers: Headers.Headers, name: string | null): stri
 }
 
 /** What the caller knows of the request that failed. */
-export interface Asking {
+export interface RequestContext {
   /** Parameters that name the page, when the request was for a page by its token. */
   readonly pageParameters: ReadonlyArray<string> | null
   /** Hides the token wherever the source sent it back. */
@@ -152,17 +152,17 @@ export interface Asking {
 }
 
 /** Tells a failure from an answer whose status is no success. */
-export const failure = (answer: Answer, asking: Asking): Failed => {
+export const failure = (answer: Answer, asking: RequestContext): Failed => {
   const { status, headers, requestId } = answer
   const stated = retryAfterMs(headers, asking.nowMs)
-  const failed = (reason: SourceError.SourceReason, attemptsMax?: number, origin?: HoldOrigin) =>
+  const failed = (reason: SourceError.SourceReason, attemptsMax?: number, origin?: PauseOrigin) =>
     new Failed(reason, requestId, attemptsMax, stated, origin)
   if (status >= 300 && status < 400) {
     const to = asking.scrub(headers["location"] ?? "").slice(0, detailLengthMax)
     return failed(new SourceError.Redirected({ status, to }))
   }
   const parsed = parse(answer.bytes)
-  const complaint = parsed instanceof Unreadable ? null : complaintOf(parsed.value, asking.scrub)
+  const complaint = parsed instanceof Unreadable ? null : errorBodyOf(parsed.value, asking.scrub)
   const origin = complaint === null ? "intermediary" : "source"
   const wait = stated === null ? null : Math.min(stated, believedMaxMs[origin])
   if (status === 410 && asking.pageParameters !== null) {
@@ -197,7 +197,7 @@ export const failure = (answer: Answer, asking: Asking): Failed => {
     case "not_found":
       return isAboutPage ? refusedPage() : failed(new SourceError.NotFound({ detail }))
     case "not_implemented":
-      return failed(new SourceError.NotBuilt({ detail }))
+      return failed(new SourceError.NotImplemented({ detail }))
     case "server_error":
       return failed(new SourceError.ServerFault({ status, code, retryAfterMs: wait }))
     default:
@@ -213,7 +213,7 @@ export const failure = (answer: Answer, asking: Asking): Failed => {
     case 429:
       return failed(new SourceError.RateLimited({ retryAfterMs: wait }))
     case 501:
-      return failed(new SourceError.NotBuilt({ detail: detail === "" ? code : detail }))
+      return failed(new SourceError.NotImplemented({ detail: detail === "" ? code : detail }))
     default:
   }
   if (status >= 500 || againStatuses.has(status)) {
@@ -238,7 +238,7 @@ const foreign = (
     return [new SourceError.Forbidden({ code: error, scope, detail: "the token lacks a scope" })]
   }
   if (status === 429) return [new SourceError.RateLimited({ retryAfterMs: wait })]
-  if (status === 501) return [new SourceError.NotBuilt({ detail: "no error body came with it" })]
+  if (status === 501) return [new SourceError.NotImplemented({ detail: "no error body came with it" })]
   if (status >= 500 || againStatuses.has(status)) {
     return [new SourceError.ServerFault({ status, code: null, retryAfterMs: wait })]
   }

@@ -15,12 +15,12 @@ import {
   decimalDigitsMax,
   isPlainInstant,
   isStorable,
-  learntDigitsMax,
+  inferredDigitsMax,
   type Read,
   reader,
   startsWithDay,
   unkeepable,
-  Unfit
+  InvalidValue
 } from "./Values.ts"
 
 /** The member that carries the install's own fields. */
@@ -64,7 +64,8 @@ const kindOf = ({ type, learnt }: Field): number =>
 const scaleOf = ({ type }: Field): number => (type._tag === "decimal" ? type.scale : 0)
 
 /** Digits before the point that a decimal column takes. */
-const wholeOf = (field: Field): number => (field.learnt === null ? decimalDigitsMax - scaleOf(field) : learntDigitsMax)
+const wholeOf = (field: Field): number =>
+  field.learnt === null ? decimalDigitsMax - scaleOf(field) : inferredDigitsMax
 
 /** Text of the small integers, which flags, codes and line numbers are made of. */
 const smallIntegers = Array.from({ length: 1024 }, (_, value) => String(value))
@@ -228,7 +229,12 @@ export const make = (resource: Resource): Decoder => {
     const idRaw = raws[idPlace]
     const id = idRaw === undefined ? undefined : readers[idPlace]!(idRaw)
     if (typeof id !== "string") {
-      return reject(null, "id", id === undefined ? "is missing" : id instanceof Unfit ? id.reason : "is null", bytes)
+      return reject(
+        null,
+        "id",
+        id === undefined ? "is missing" : id instanceof InvalidValue ? id.reason : "is null",
+        bytes
+      )
     }
     const columns = blank.slice()
     let partial = false
@@ -241,7 +247,7 @@ export const make = (resource: Resource): Decoder => {
         continue
       }
       const read = readers[place]!(raw)
-      if (read instanceof Unfit) return reject(id, names[place]!, read.reason, bytes)
+      if (read instanceof InvalidValue) return reject(id, names[place]!, read.reason, bytes)
       if (read instanceof Beyond) {
         columns[place] = read.text
         beyond += `${beyond === "" ? "" : ","}${JSON.stringify(names[place]!)}:${raw}`

@@ -11,9 +11,9 @@ import { isUtf8 } from "node:buffer"
 import type { Field } from "../../../src/catalogue/Field.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { Rejected, SourceRecord } from "../../../src/connector/Connector.ts"
-import { ReadyRecord } from "../../../src/connector/ReadyRecord.ts"
+import { EncodedRecord } from "../../../src/connector/EncodedRecord.ts"
 import { eachMember } from "./JsonText.ts"
-import { decimalDigitsMax, fractionDigitsMax, learntDigitsMax, unkeepable } from "./Values.ts"
+import { decimalDigitsMax, fractionDigitsMax, inferredDigitsMax, unkeepable } from "./Values.ts"
 
 /** A page whose records were read from its bytes. */
 export interface BytesPage {
@@ -26,7 +26,7 @@ export interface BytesPage {
 }
 
 /** What the close reading does for the records that are not plain. */
-export interface CloseReading {
+export interface StrictDecode {
   /** The record that is this text. */
   readonly one: (text: string) => SourceRecord | Rejected
   /** Gives a record the members that its fields do not know, as name, text, name, text; null when it must be looked at. */
@@ -66,7 +66,8 @@ const formOf = ({ type, learnt }: Field): number => (learnt?.type === "json" ? f
 const scaleOf = ({ type }: Field): number => (type._tag === "decimal" ? type.scale : 0)
 
 /** Digits before the point that a decimal column takes. */
-const wholeOf = (field: Field): number => (field.learnt === null ? decimalDigitsMax - scaleOf(field) : learntDigitsMax)
+const wholeOf = (field: Field): number =>
+  field.learnt === null ? decimalDigitsMax - scaleOf(field) : inferredDigitsMax
 
 /** Whether a decimal must come in quotes (1) or must not (2); a stated one may come either way. */
 const quotesOf = ({ learnt }: Field): number => (learnt?.type === "decimal" ? 1 : learnt?.type === "number" ? 2 : 0)
@@ -193,7 +194,7 @@ const hexAt = (bytes: Uint8Array, at: number): number => {
 }
 
 /** Compiles the reading of a resource's pages from their bytes. */
-export const make = (resource: Resource, close: CloseReading): ((bytes: Uint8Array) => BytesPage | null) => {
+export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Array) => BytesPage | null) => {
   const { fields } = resource
   const places = new Map(fields.map((field, place) => [field.name, place]))
   const idPlace = places.get("id")
@@ -524,7 +525,7 @@ export const make = (resource: Resource, close: CloseReading): ((bytes: Uint8Arr
     for (const [index, id] of readyIds.entries()) {
       const { customFields, extra } = readyOthers[index]!
       const [record, from, end] = [ready[3 * index]!, ready[3 * index + 1]!, ready[3 * index + 2]!]
-      records[record] = new ReadyRecord(id, text, from, end, customFields, extra)
+      records[record] = new EncodedRecord(id, text, from, end, customFields, extra)
     }
     return { envelope, place: place as ReadonlyArray<unknown>, records: records as Array<SourceRecord>, rejected }
   }

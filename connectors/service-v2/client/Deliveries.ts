@@ -6,12 +6,12 @@
  * say which record to read. Numerals are the digits that were sent. A delivery is checked by {@link verify} first.
  */
 import { timestamp } from "../../../src/catalogue/Field.ts"
-import type { DeliveryReader, Event, NoEvent } from "../../../src/connector/Delivery.ts"
+import type { DeliveryReader, Event, InvalidEvent } from "../../../src/connector/Delivery.ts"
 import { type EventVerb, testEvent } from "../catalogue/events.ts"
 import { isObject, type JsonObject, member } from "./Envelope.ts"
 import { kindAt, memberStart, skipSpace, valueEnd } from "./JsonText.ts"
 import { verify } from "./Signature.ts"
-import { Beyond, isPlainInstant, isStorable, reader, Unfit } from "./Values.ts"
+import { Beyond, isPlainInstant, isStorable, reader, InvalidValue } from "./Values.ts"
 
 /** The names that the documents show (EVT-06, H-01), without the test's. */
 const eventsDefault = ["orders.created", "orders.updated", "shipments.created", "invoices.posted"] as const
@@ -28,7 +28,7 @@ const eventIdShape = /^[\x20-\x7e]{1,200}$/
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-const noEvent = (detail: string): NoEvent => ({ _tag: "NoEvent", detail })
+const noEvent = (detail: string): InvalidEvent => ({ _tag: "NoEvent", detail })
 
 /** What a type is about: the path of a resource; null when it is about none. */
 export const resourceOf = (type: string): string | null => {
@@ -45,7 +45,7 @@ const instantOf = (value: unknown): string | null => {
   if (typeof value !== "string") return null
   if (isPlainInstant(value)) return value
   const read = readCreated(JSON.stringify(value))
-  if (read instanceof Unfit) return null
+  if (read instanceof InvalidValue) return null
   return read instanceof Beyond ? read.text : read
 }
 
@@ -68,7 +68,7 @@ const companyOf = (text: string, envelope: JsonObject): bigint | null => {
 }
 
 /** Reads the body of a genuine delivery. */
-const read = (body: Uint8Array): Event | NoEvent => {
+const read = (body: Uint8Array): Event | InvalidEvent => {
   if (body.length === 0) return noEvent("the body is empty")
   if (body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf) return noEvent("the body begins with a byte order mark")
   let text: string

@@ -19,10 +19,10 @@ import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import type { BudgetError, BudgetShape } from "../../../src/budget/Budget.ts"
-import { tellHold } from "../../../src/budget/Hold.ts"
-import { type ConnectorUsage, OnItsWay } from "../../../src/connector/Connector.ts"
+import { describePause } from "../../../src/budget/Pause.ts"
+import { type ConnectorUsage, RequestInFlight } from "../../../src/connector/Connector.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
-import { type Answer, type Asking, Failed, foreignAttemptsMax, requestIdOf } from "./Answer.ts"
+import { type Answer, type RequestContext, Failed, foreignAttemptsMax, requestIdOf } from "./Answer.ts"
 import type { BaseAddress } from "./BaseAddress.ts"
 
 /** When to try again, and when to give up. */
@@ -66,7 +66,7 @@ export interface Exchange {
   /** Sends the call; `read` makes of an answer what the caller wants, or tells how it failed. */
   readonly send: <A>(
     call: Call,
-    read: (answer: Answer, asking: Asking) => A | Failed
+    read: (answer: Answer, asking: RequestContext) => A | Failed
   ) => Effect.Effect<A, SourceError.SourceError>
   readonly usage: Effect.Effect<ConnectorUsage>
 }
@@ -99,10 +99,10 @@ const networkDetail = (error: HttpClientError): { readonly code: string | null; 
 
 /** Why there is no permit, as the failure of a request that was not sent. */
 const withoutPermit = (error: BudgetError): SourceError.SourceReason =>
-  error._tag === "BudgetHeld"
-    ? new SourceError.OnHold({
+  error._tag === "BudgetPaused"
+    ? new SourceError.SourcePaused({
         retryAfterMs: Math.ceil(error.retryAfterMs),
-        detail: error.by === null ? null : tellHold(error.by)
+        detail: error.by === null ? null : describePause(error.by)
       })
     : new SourceError.Unreachable({ detail: error.message })
 
@@ -246,10 +246,10 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
 
   const send: Exchange["send"] = Effect.fnUntraced(function* <A>(
     call: Call,
-    read: (answer: Answer, asking: Asking) => A | Failed
+    read: (answer: Answer, asking: RequestContext) => A | Failed
   ) {
     const clock = yield* Clock.Clock
-    const onItsWay = yield* OnItsWay
+    const onItsWay = yield* RequestInFlight
     const request = HttpClientRequest.make(call.method)(options.base.at(call.path), {
       headers: { ...authorized, ...call.headers },
       ...(call.body === null ? {} : { body: HttpBody.uint8Array(call.body, "application/json") })
@@ -267,7 +267,7 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
     for (;;) {
       yield* Effect.mapError(budget.take, (error) => fail(withoutPermit(error), null))
       if (call.mayBeSent !== undefined) {
-        if (!(yield* call.mayBeSent)) return yield* fail(new SourceError.TooLate({ attempts: sent }), null)
+        if (!(yield* call.mayBeSent)) return yield* fail(new SourceError.SendCancelled({ attempts: sent }), null)
         // A pause may have begun meanwhile.
         if (yield* budget.isHeld) continue
       }
@@ -278,7 +278,7 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
       const answer = yield* traced(call, sent)(attempt(request, sentAt, sent))
       onItsWay(false)
       const nowMs = clock.currentTimeMillisUnsafe()
-      const asking: Asking = { pageParameters: call.pageParameters, scrub, nowMs }
+      const asking: RequestContext = { pageParameters: call.pageParameters, scrub, nowMs }
       const outcome = answer instanceof Failed ? answer : read(answer, asking)
       if (!(outcome instanceof Failed)) {
         yield* budget.ended(name, sentAt, true)

@@ -7,14 +7,14 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as SourceError from "../../../src/connector/SourceError.ts"
-import { type Answer, type Asking, failure, Failed, foreignAttemptsMax } from "./Answer.ts"
+import { type Answer, type RequestContext, failure, Failed, foreignAttemptsMax } from "./Answer.ts"
 import type { BaseAddress } from "./BaseAddress.ts"
 import { findList, type List, parse, Unreadable } from "./Envelope.ts"
 import type { Exchange } from "./Exchange.ts"
 import { elements } from "./JsonText.ts"
 import * as Paging from "./Paging.ts"
 
-export type Read<A> = (answer: Answer, asking: Asking) => A | Failed
+export type Read<A> = (answer: Answer, asking: RequestContext) => A | Failed
 
 /** Reads answers of success; the others are failures. */
 export const whenOk =
@@ -58,7 +58,7 @@ export interface Plain extends Listed {
 }
 
 /** A page of a list, and how it goes on. */
-export interface Turned<L extends Listed> extends Paging.Joint {
+export interface LinkedPage<L extends Listed> extends Paging.Joint {
   readonly listed: L
   readonly path: string
   readonly next: string | null
@@ -85,7 +85,7 @@ export interface Listing {
   readonly turn: <L extends Listed>(
     call: ListCall<L>,
     token: string | null
-  ) => Effect.Effect<Turned<L>, SourceError.SourceError>
+  ) => Effect.Effect<LinkedPage<L>, SourceError.SourceError>
 }
 
 export interface ListingOptions {
@@ -142,7 +142,7 @@ export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsK
   /** A page, what continues it, and whether the page before has to be looked at again. */
   const readPage =
     <L extends Listed>({ read }: ListCall<L>, mark: Paging.PageToken | null, path: string) =>
-    (answer: Answer): Turned<L> | Failed => {
+    (answer: Answer): LinkedPage<L> | Failed => {
       const listed = read(answer)
       if (listed instanceof Failed) return listed
       const joint = Paging.join(listed.facts, mark)

@@ -69,11 +69,11 @@ export interface PageToken {
    */
   readonly mark: string
   /** How the page joins the one before; null where the source's own mark says it. */
-  readonly edge: Edge | null
+  readonly edge: PageBoundary | null
 }
 
 /** Where the pages read so far end. */
-export interface Edge {
+export interface PageBoundary {
   /** Identity of the first record of the page before, to notice a page that comes again. */
   readonly first: string
   /** Identity of the last record that was read. */
@@ -102,7 +102,7 @@ export interface Joint {
 }
 
 /** What a page was asked for. */
-export interface Asked {
+export interface RequestedPage {
   readonly token: PageToken | null
   /** Path and query below the base address. */
   readonly path: string
@@ -136,7 +136,7 @@ export const decode = (text: string): PageToken | null => {
 }
 
 /** Undefined when it is no edge. */
-const edgeOf = (value: unknown): Edge | null | undefined => {
+const edgeOf = (value: unknown): PageBoundary | null | undefined => {
   if (value === undefined) return null
   if (!isObject(value)) return undefined
   const [first, last, before] = ["first", "last", "before"].map((name) => member(value, name))
@@ -217,7 +217,11 @@ export const join = (
 }
 
 /** Whether a page is the one before. */
-const isSame = (seen: ReadonlyArray<string>, { place, step }: PageToken, { first, last, before }: Edge): boolean => {
+const isSame = (
+  seen: ReadonlyArray<string>,
+  { place, step }: PageToken,
+  { first, last, before }: PageBoundary
+): boolean => {
   if (seen.length === 0 || seen[0] !== first) return false
   // Asked with another limit, the same page ends elsewhere; who does not heed the number shows it at once.
   if (before === null && "page" in place) return step === 1
@@ -232,7 +236,7 @@ export const confirm = ({ identities }: PageFacts, last: string): SourceError.Pa
 /** The next page's token; null when this was the last page. */
 export const next = (
   facts: PageFacts,
-  asked: Asked,
+  asked: RequestedPage,
   settings: PagingSettings,
   base: BaseAddress
 ): PageToken | null | SourceError.PagingBroken => {
@@ -294,7 +298,7 @@ const isCounted = (url: string, { pageParameter, offsetParameter }: PagingSettin
 }
 
 /** Where a page without overlap ends; an empty one changes nothing. */
-const edgeBehind = ({ identities }: PageFacts, asked: Asked): Edge | null => {
+const edgeBehind = ({ identities }: PageFacts, asked: RequestedPage): PageBoundary | null => {
   const seen = identities()
   const first = seen[0]
   const last = seen.at(-1)
@@ -306,12 +310,12 @@ const edgeBehind = ({ identities }: PageFacts, asked: Asked): Edge | null => {
 const follow = (
   found: Continuation,
   facts: PageFacts,
-  asked: Asked,
+  asked: RequestedPage,
   settings: PagingSettings,
   base: BaseAddress
 ): PageToken | SourceError.PagingBroken => {
   let place: { readonly cursor: string } | { readonly url: string }
-  let edge: Edge | null = null
+  let edge: PageBoundary | null = null
   if ("cursor" in found) {
     place = { cursor: found.cursor }
   } else {
@@ -335,7 +339,7 @@ const follow = (
 
 const nextNumbered = (
   facts: PageFacts,
-  asked: Asked,
+  asked: RequestedPage,
   settings: PagingSettings,
   hasMore: unknown,
   mode: "page" | "offset"
@@ -363,7 +367,7 @@ const nextNumbered = (
 /** The numbered page that goes on, and how many records of this one it holds. */
 const nextPage = (
   records: number,
-  { pageSize, token }: Asked,
+  { pageSize, token }: RequestedPage,
   { pageFirst }: PagingSettings
 ): { readonly place: Place; readonly overlap: number } => {
   const { page, size, most } =

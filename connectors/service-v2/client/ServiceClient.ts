@@ -10,7 +10,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { Budget } from "../../../src/budget/Budget.ts"
-import { fingerprintOf } from "../../../src/budget/PostgresLedger.ts"
+import { fingerprintOf } from "../../../src/budget/PostgresPermitStore.ts"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import { isCancellable, type Resource } from "../../../src/catalogue/Resource.ts"
 import {
@@ -20,7 +20,7 @@ import {
   type Page,
   type PageRequest,
   type RawPage,
-  type Reading,
+  type FetchedRecord,
   type WriteAnswer,
   type WriteRequest
 } from "../../../src/connector/Connector.ts"
@@ -283,7 +283,7 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
   const getOne: ConnectorShape["get"] = (resource, id) => {
     const ask = Effect.suspend(() => {
       const path = `${recordPath(resource, id)}${Listing.query(includes(resource))}`
-      return get(path, (answer, asking): Reading | Failed => {
+      return get(path, (answer, asking): FetchedRecord | Failed => {
         const { beganAt } = answer
         const source = sourceOf("GET", path, answer)
         if (answer.status < 200 || answer.status >= 300) {
@@ -375,7 +375,7 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
     Effect.catch((error) => {
       const isUnavailable =
         error.reason._tag === "NotFound" ||
-        error.reason._tag === "NotBuilt" ||
+        error.reason._tag === "NotImplemented" ||
         error.reason._tag === "Refused" ||
         error.reason._tag === "Malformed" ||
         (error.reason._tag === "Forbidden" && error.reason.code === "insufficient_scope")

@@ -20,7 +20,7 @@ import type {
   Subscriptions,
   TestResult
 } from "../../../src/connector/Subscriptions.ts"
-import { type Answer, type Asking, failure, Failed } from "./Answer.ts"
+import { type Answer, type RequestContext, failure, Failed } from "./Answer.ts"
 import { ClientConfigError } from "./BaseAddress.ts"
 import { mayBeRemoval, resourceOf } from "./Deliveries.ts"
 import { findRecord, isObject, type JsonObject, member, parse, Unreadable } from "./Envelope.ts"
@@ -226,7 +226,7 @@ export const make = (
       .replaceAll(/whsec_[\w-]{8,}/g, "[secret]")
 
   /** A failure without secrets, also when the source sent one back. */
-  const failed = (answer: Answer, asking: Asking): Failed => {
+  const failed = (answer: Answer, asking: RequestContext): Failed => {
     const { reason, requestId, attemptsMax } = failure(answer, {
       ...asking,
       scrub: (text) => hide(asking.scrub(text))
@@ -241,7 +241,7 @@ export const make = (
    * Why nothing was done, for all that is known; null for a success. A body that is none of this API's under a status of
    * success is somebody else's word: the request may not have arrived.
    */
-  const problemOf = (answer: Answer, asking: Asking): Failed | null => {
+  const problemOf = (answer: Answer, asking: RequestContext): Failed | null => {
     const { status, bytes } = answer
     if (status < 200 || status >= 300) return failed(answer, asking)
     if (bytes.length === 0 && withoutBody.has(status)) return null
@@ -274,7 +274,7 @@ export const make = (
   const write = <A>(
     call: Pick<Call, "method" | "path" | "isCountedApart">,
     body: JsonObject | null,
-    read: (answer: Answer, asking: Asking) => A | Failed
+    read: (answer: Answer, asking: RequestContext) => A | Failed
   ): Effect.Effect<A, SourceError.SourceError> =>
     Effect.flatMap(newKey, (key) =>
       exchange.send(
@@ -312,7 +312,7 @@ export const make = (
     const known = new Map<string, Subscription>()
     let token: string | null = null
     do {
-      const turned: Listing.Turned<Entries<Subscription>> = yield* listing.turn(pages, token)
+      const turned: Listing.LinkedPage<Entries<Subscription>> = yield* listing.turn(pages, token)
       for (const one of turned.listed.entries.slice(turned.repeated)) known.set(one.id, one)
       token = turned.next
     } while (token !== null)
@@ -409,7 +409,7 @@ export const make = (
       }
       // It was there a moment ago: then it is the way that is not.
       const { _tag } = problem.reason
-      return answer.status === 405 || _tag === "NotBuilt" || _tag === "NotFound" ? null : problem
+      return answer.status === 405 || _tag === "NotImplemented" || _tag === "NotFound" ? null : problem
     })
 
   const cancel: Subscriptions["cancel"] = Effect.fnUntraced(function* (id) {

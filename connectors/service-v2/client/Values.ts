@@ -2,13 +2,13 @@
  * What one JSON value means as a value of a field, judged on the text as it was sent.
  *
  * Promise: a value is read as exactly what was sent, or not at all. No number is ever a float here; a value that the
- * field cannot hold is {@link Unfit} with the reason, and what a column would cut off is answered {@link Beyond} it.
+ * field cannot hold is {@link InvalidValue} with the reason, and what a column would cut off is answered {@link Beyond} it.
  */
-import type { Field, FieldType, LearntType } from "../../../src/catalogue/Field.ts"
+import type { Field, FieldType, InferredType } from "../../../src/catalogue/Field.ts"
 import { kindAt, stringValue } from "./JsonText.ts"
 
 /** The value cannot be kept in the field. */
-export class Unfit {
+export class InvalidValue {
   readonly reason: string
   constructor(reason: string) {
     this.reason = reason
@@ -23,7 +23,7 @@ export class Beyond {
   }
 }
 
-export type Read = string | null | Unfit | Beyond
+export type Read = string | null | InvalidValue | Beyond
 
 /** Significant digits of `numeric(20, scale)`, which is what a decimal column is. */
 export const decimalDigitsMax = 20
@@ -160,10 +160,10 @@ const readInteger = (raw: string, typed: boolean): Read => {
         const value = BigInt(sign + digits)
         if (value >= int64Min && value <= int64Max) return value.toString()
       }
-      return new Unfit(`is outside what an integer of 64 bits can hold: ${shown(raw)}`)
+      return new InvalidValue(`is outside what an integer of 64 bits can hold: ${shown(raw)}`)
     }
   }
-  return new Unfit(`is no integer: ${shown(raw)}`)
+  return new InvalidValue(`is no integer: ${shown(raw)}`)
 }
 
 const decimalShape = /^(-?)0*(\d+)(?:\.(\d+))?$/
@@ -172,13 +172,13 @@ const readDecimal = (raw: string, scale: number): Read => {
   const kind = kindAt(raw, 0)
   const text = kind === "number" ? raw : kind === "string" ? stringValue(raw, 0, raw.length) : ""
   const match = decimalShape.exec(text)
-  if (match === null) return new Unfit(`is no plain decimal: ${shown(raw)}`)
+  if (match === null) return new InvalidValue(`is no plain decimal: ${shown(raw)}`)
   const [, sign = "", whole = "", fraction = ""] = match
   if (!isZeros(fraction.slice(scale))) {
-    return new Unfit(`has more than the ${scale} decimals of the field: ${shown(raw)}`)
+    return new InvalidValue(`has more than the ${scale} decimals of the field: ${shown(raw)}`)
   }
   if ((whole === "0" ? 0 : whole.length) > decimalDigitsMax - scale) {
-    return new Unfit(`has more than ${decimalDigitsMax - scale} digits before the point: ${shown(raw)}`)
+    return new InvalidValue(`has more than ${decimalDigitsMax - scale} digits before the point: ${shown(raw)}`)
   }
   const kept = fraction.slice(0, scale)
   const magnitude = kept === "" ? whole : `${whole}.${kept}`
@@ -189,23 +189,23 @@ const readBoolean = (raw: string): Read => {
   const text = kindAt(raw, 0) === "string" ? stringValue(raw, 0, raw.length) : raw
   if (text === "true" || raw === "1") return "true"
   if (text === "false" || raw === "0") return "false"
-  return new Unfit(`is neither true nor false: ${shown(raw)}`)
+  return new InvalidValue(`is neither true nor false: ${shown(raw)}`)
 }
 
 const readString = (raw: string, typed: boolean): Read => {
   switch (kindAt(raw, 0)) {
     case "string": {
       const text = stringValue(raw, 0, raw.length)
-      if (!text.isWellFormed()) return new Unfit("holds half a surrogate pair, which is no text")
-      return text.includes("\0") ? new Unfit("holds the character NUL, which a text column cannot") : text
+      if (!text.isWellFormed()) return new InvalidValue("holds half a surrogate pair, which is no text")
+      return text.includes("\0") ? new InvalidValue("holds the character NUL, which a text column cannot") : text
     }
     // A code that is sent as a number stays the code it is.
     case "number":
       return raw
     case "boolean":
-      return typed ? new Unfit(`is no text: ${shown(raw)}`) : raw
+      return typed ? new InvalidValue(`is no text: ${shown(raw)}`) : raw
     default:
-      return new Unfit(`is no text: ${shown(raw)}`)
+      return new InvalidValue(`is no text: ${shown(raw)}`)
   }
 }
 
@@ -219,7 +219,7 @@ const readDate = (raw: string): Read => {
       return instant.second.endsWith("T00:00:00") && isZeros(instant.fraction) ? day : new Beyond(day)
     }
   }
-  return new Unfit(`is no day of the calendar: ${shown(raw)}`)
+  return new InvalidValue(`is no day of the calendar: ${shown(raw)}`)
 }
 
 const readTimestamp = (raw: string): Read => {
@@ -233,7 +233,7 @@ const readTimestamp = (raw: string): Read => {
       return isZeros(instant.fraction.slice(fractionDigitsMax)) ? column : new Beyond(column)
     }
   }
-  return new Unfit(`is no instant with an offset (RFC 3339): ${shown(raw)}`)
+  return new InvalidValue(`is no instant with an offset (RFC 3339): ${shown(raw)}`)
 }
 
 /** Why the JSON text cannot be kept as JSON in a database; null when it can. */
@@ -293,13 +293,13 @@ const unkeepableString = (value: unknown): string | null => {
 }
 
 const readList = (raw: string): Read => {
-  if (kindAt(raw, 0) !== "array") return new Unfit(`is no list: ${shown(raw)}`)
+  if (kindAt(raw, 0) !== "array") return new InvalidValue(`is no list: ${shown(raw)}`)
   const reason = unkeepable(raw)
-  return reason === null ? raw : new Unfit(reason)
+  return reason === null ? raw : new InvalidValue(reason)
 }
 
 /** Digits on each side of the point of a number that a learnt column takes. */
-export const learntDigitsMax = 18
+export const inferredDigitsMax = 18
 
 const learntInteger = /^-?(?:0|[1-9]\d{0,17})$/
 const learntDecimal = /^-?(?:0|[1-9]\d{0,17})(?:\.\d{1,18})?$/
@@ -307,7 +307,7 @@ const minusZero = /^-0(?:\.0*)?$/
 const isLearntDecimal = (text: string): boolean => learntDecimal.test(text) && !minusZero.test(text)
 
 /** The text that a learnt column holds exactly, undefined when the value does not fit; the same rules as in SQL. */
-const learntText = (type: LearntType, raw: string): string | undefined => {
+const learntText = (type: InferredType, raw: string): string | undefined => {
   const kind = kindAt(raw, 0)
   const text = kind === "string" ? stringValue(raw, 0, raw.length) : ""
   switch (type) {
@@ -331,9 +331,9 @@ const learntText = (type: LearntType, raw: string): string | undefined => {
 }
 
 /** A value of a field that no catalogue states: what does not fit the guess stays beside the columns as it was sent. */
-const readLearnt = (type: LearntType, raw: string): Read => {
+const readLearnt = (type: InferredType, raw: string): Read => {
   const reason = unkeepable(raw)
-  if (reason !== null) return new Unfit(reason)
+  if (reason !== null) return new InvalidValue(reason)
   const text = learntText(type, raw)
   if (text !== undefined) return text
   // A number or a flag reads well as text; that it was none is told beside it.

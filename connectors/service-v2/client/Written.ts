@@ -8,8 +8,8 @@
  */
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { Rejected, SourceRecord, WriteRequest } from "../../../src/connector/Connector.ts"
-import type { Item, Written } from "../../../src/connector/Written.ts"
-import { againStatuses, type Complaint, complaintOf, textOf, told } from "./Answer.ts"
+import type { WriteResult, WriteSucceeded } from "../../../src/connector/WriteResult.ts"
+import { againStatuses, type ErrorBody, errorBodyOf, textOf, describe } from "./Answer.ts"
 import { type Decoder, isRejected } from "./Decode.ts"
 import { findRecord, isObject, type JsonObject, member, parse, type Parsed, Unreadable } from "./Envelope.ts"
 import { eachMember, elements, memberStart, skipSpace } from "./JsonText.ts"
@@ -34,7 +34,7 @@ const failureWords: ReadonlySet<string> = new Set(["error", "failed"])
 /** What stands beside the values where a batch item is itself the record. */
 const itemMembers = ["index", "status", "error"]
 
-const unclear = (index: number, detail: string): Item => ({ _tag: "Unclear", index, detail })
+const unclear = (index: number, detail: string): WriteResult => ({ _tag: "WriteUncertain", index, detail })
 
 // ---------------------------------------------------------------------------------------------------------------------
 // The record
@@ -68,8 +68,8 @@ const show = (text: string, { value, from, to, beside }: Place, { decoder }: Rea
     : { id: outcome.id, record: outcome.partial ? null : outcome, rejected: null }
 }
 
-const written = (index: number, { id, record, rejected }: Shown): Written => ({
-  _tag: "Written",
+const written = (index: number, { id, record, rejected }: Shown): WriteSucceeded => ({
+  _tag: "WriteSucceeded",
   index,
   id,
   record,
@@ -81,10 +81,10 @@ const written = (index: number, { id, record, rejected }: Shown): Written => ({
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** An answer of success without a body. */
-export const withoutBody = ({ id }: WriteRequest): Written => written(0, { ...nothing, id })
+export const withoutBody = ({ id }: WriteRequest): WriteSucceeded => written(0, { ...nothing, id })
 
 /** The answer to create, update or cancel: the record, bare or under `data`. */
-export const readOne = (parsed: Parsed, { resource, id }: WriteRequest, reading: Reader): Item | Unreadable => {
+export const readOne = (parsed: Parsed, { resource, id }: WriteRequest, reading: Reader): WriteResult | Unreadable => {
   const found = findRecord(parsed)
   if (found instanceof Unreadable) return found
   if (isObject(member(found.value, "error"))) {
@@ -175,7 +175,7 @@ const readItem = (
   index: number,
   resource: Resource,
   reading: Reader
-): Item => {
+): WriteResult => {
   const { scrub } = reading
   const { status, number } = statusOf(member(item, "status"))
   const error = errorOf(item)
@@ -186,20 +186,20 @@ const readItem = (
     return unclear(index, "the item carries an error and a record, and no status")
   }
   // A refusal may come as `error`, wrapped once more, or beside the status.
-  const complaint: Complaint | null =
-    complaintOf(item, scrub) ??
-    complaintOf(error, scrub) ??
-    (status === "failure" ? complaintOf({ error: item }, scrub) : null)
+  const complaint: ErrorBody | null =
+    errorBodyOf(item, scrub) ??
+    errorBodyOf(error, scrub) ??
+    (status === "failure" ? errorBodyOf({ error: item }, scrub) : null)
   if (complaint !== null || (status === "failure" && (number !== null || error !== null))) {
     const code = complaint?.code ?? unstatedCode
     const message = typeof error === "string" ? error : isObject(error) ? textOf(error, "message") : null
     return {
-      _tag: "NotWritten",
+      _tag: "WriteRejected",
       index,
       status: number,
       code,
       field: complaint?.field ?? null,
-      detail: complaint?.detail ?? told(message ?? "the item names no reason", scrub),
+      detail: complaint?.detail ?? describe(message ?? "the item names no reason", scrub),
       problems: complaint?.problems ?? [],
       isRetryable: isPassing(code, number)
     }
@@ -255,7 +255,7 @@ export const readBatch = (
   parsed: Parsed,
   { resource, body }: WriteRequest,
   reading: Reader
-): ReadonlyArray<Item> | Unreadable => {
+): ReadonlyArray<WriteResult> | Unreadable => {
   const results = resultsOf(parsed)
   if (results === null) return new Unreadable("the answer to a batch has no results", true)
   const sent = sentOf(body)
@@ -267,7 +267,7 @@ export const readBatch = (
   const ours = new Set((sent ?? []).map(externalidOf).filter((externalid) => externalid !== null))
 
   const ranges = elements(parsed.text, results.at)
-  const items: Array<Item> = []
+  const items: Array<WriteResult> = []
   for (const [place, item] of results.items.entries()) {
     const index = isByPlace ? place : indexes[place]!
     if (index === null) continue

@@ -4,7 +4,7 @@
  * Promise: a file here is a view in the warehouse, under the file's name; nothing else has to be written down.
  */
 import { readdirSync, readFileSync } from "node:fs"
-import { type Model, modelOf } from "../../../src/model/Model.ts"
+import { type Model, modelOf } from "../../../src/warehouse/Model.ts"
 
 const folder = new URL("./", import.meta.url)
 

@@ -4,16 +4,16 @@
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { tellHold } from "../../budget/Hold.ts"
-import { fingerprintOf } from "../../budget/PostgresLedger.ts"
-import * as Standing from "../../budget/Standing.ts"
+import { describePause } from "../../budget/Pause.ts"
+import { fingerprintOf } from "../../budget/PostgresPermitStore.ts"
+import * as PermitState from "../../budget/PermitState.ts"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import type { Resource } from "../../catalogue/Resource.ts"
 import type { CompanyConfiguration, Configuration } from "../../configuration/Configuration.ts"
 import type { ConnectorShape, Identity } from "../../connector/Connector.ts"
 import type { SourceError } from "../../connector/SourceError.ts"
-import * as FieldFinding from "../../model/FieldFinding.ts"
-import { barred } from "../../pipeline/Sync.ts"
+import * as FieldFinding from "../../warehouse/FieldFinding.ts"
+import { accessBlockOf } from "../../sync/Sync.ts"
 import * as Output from "../Output.ts"
 import { about, counted, type Finding, type Kind } from "./Finding.ts"
 
@@ -26,7 +26,7 @@ export const kindOf = ({ reason }: SourceError): Kind => {
     case "Forbidden":
       return "refused"
     case "NotFound":
-    case "NotBuilt":
+    case "NotImplemented":
     case "Malformed":
     case "Redirected":
     case "Refused":
@@ -36,7 +36,7 @@ export const kindOf = ({ reason }: SourceError): Kind => {
   }
 }
 
-export interface Identified {
+export interface IdentifiedCompany {
   readonly findings: ReadonlyArray<Finding>
   /** Null where the source did not say. */
   readonly identity: Identity | null
@@ -46,13 +46,13 @@ export interface Identified {
 export const token = Effect.fnUntraced(function* (
   company: CompanyConfiguration,
   connector: ConnectorShape
-): Effect.fn.Return<Identified> {
+): Effect.fn.Return<IdentifiedCompany> {
   const { ok, warning, failed } = about("token", company.name)
   const asked = yield* Effect.result(connector.identify)
   if (asked._tag === "Failure") {
     const error = asked.failure
     const finding =
-      error.reason._tag === "OnHold"
+      error.reason._tag === "SourcePaused"
         ? warning(error.message, error.remedy)
         : error.reason._tag === "RateLimited"
           ? warning(error.message, "wait for that time; if it comes back, another program uses the token too")
@@ -104,11 +104,11 @@ export const scopes = (company: CompanyConfiguration, catalogue: Catalogue, iden
   const wanted = (named ?? [...catalogue.resources.keys()])
     .map((path) => catalogue.resources.get(path))
     .filter((resource): resource is Resource => resource !== undefined)
-  const readable = wanted.filter((resource) => barred(resource, identity) === null)
+  const readable = wanted.filter((resource) => accessBlockOf(resource, identity) === null)
   const paths = readable.map(({ path }) => path)
   const missing = new Map<string, { readonly remedy: string; readonly paths: Array<string> }>()
   for (const resource of wanted) {
-    const barrier = barred(resource, identity)
+    const barrier = accessBlockOf(resource, identity)
     if (barrier === null) continue
     const known = missing.get(barrier.reason)
     if (known === undefined) missing.set(barrier.reason, { remedy: barrier.remedy, paths: [resource.path] })
@@ -195,10 +195,10 @@ export const budget = Effect.fnUntraced(function* (company: CompanyConfiguration
          from tributary.budgets b where b.fingerprint = $1`,
       [fingerprint]
     )
-    const [standing] = yield* Effect.provideService(Standing.read([fingerprint]), SqlClient.SqlClient, sql.value)
+    const [standing] = yield* Effect.provideService(PermitState.read([fingerprint]), SqlClient.SqlClient, sql.value)
     const heldBy = standing?.heldBy ?? null
     if (row !== undefined && row.heldms > 0) {
-      const why = heldBy === null ? "an answer asked to wait (Retry-After)" : tellHold(heldBy)
+      const why = heldBy === null ? "an answer asked to wait (Retry-After)" : describePause(heldBy)
       findings.push(
         warning(
           `nothing is sent for another ${Output.elapsed(row.heldms)}: ${why}`,

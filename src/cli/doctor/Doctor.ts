@@ -18,15 +18,15 @@ import { layerPostgres } from "../../budget/Budgets.ts"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import * as Configuration from "../../configuration/Configuration.ts"
 import { damageRemedy, DatabaseError } from "../../postgres/DatabaseError.ts"
-import { addressOf } from "../../webhook/Service.ts"
+import { hookUrl } from "../../serve/Serve.ts"
 import { catalogueOf } from "../Effective.ts"
 import * as Output from "../Output.ts"
-import { eventsOf } from "../Receiving.ts"
+import { eventsOf } from "../ServeLayers.ts"
 import { Source } from "../Source.ts"
 import * as Companies from "./Companies.ts"
 import { about, type About, bounded, checkMaxMs, type Finding, within } from "./Finding.ts"
 import * as Machine from "./Machine.ts"
-import * as Receiving from "./Receiving.ts"
+import * as Webhooks from "./Webhooks.ts"
 import * as Warehouse from "./Warehouse.ts"
 import * as Web from "./Web.ts"
 
@@ -156,7 +156,7 @@ const configured = Effect.fnUntraced(function* (options: DoctorOptions): Effect.
 
 interface Addressed {
   readonly findings: Findings
-  readonly reached: Web.Reached | null
+  readonly reached: Web.Reachable | null
 }
 
 const address = Effect.fnUntraced(function* (url: string, allowHttp: boolean): Effect.fn.Return<Addressed> {
@@ -184,7 +184,7 @@ const address = Effect.fnUntraced(function* (url: string, allowHttp: boolean): E
           : ok(`it answers (${tookMs} ms)${isHttp ? ", plain http on this machine" : ""}`),
     ...(certificate === null
       ? []
-      : [Receiving.validity("certificate", url, certificate.validTo, nowMs, certificate.issuer)])
+      : [Webhooks.validity("certificate", url, certificate.validTo, nowMs, certificate.issuer)])
   ]
   return { reached, findings }
 })
@@ -221,9 +221,9 @@ const company = Effect.fnUntraced(function* (
   one: Configuration.CompanyConfiguration,
   settings: Configuration.Configuration,
   catalogue: Catalogue,
-  warehouse: { readonly isCurrent: boolean; readonly opened: Warehouse.Opened },
+  warehouse: { readonly isCurrent: boolean; readonly opened: Warehouse.OpenedWarehouse },
   sendTest: boolean
-): Effect.fn.Return<Companies.Identified, never, Source | Scope.Scope> {
+): Effect.fn.Return<Companies.IdentifiedCompany, never, Source | Scope.Scope> {
   const source = yield* Source
   const reader = yield* source.deliveries
   const { name } = one
@@ -251,16 +251,16 @@ const company = Effect.fnUntraced(function* (
   const { findings: tokens, identity: known } = yield* within(
     of("token"),
     Companies.token(one, connector),
-    (finding): Companies.Identified => ({ findings: [finding], identity: null })
+    (finding): Companies.IdentifiedCompany => ({ findings: [finding], identity: null })
   )
   const noAnswer = "the token was not accepted, or the service not reached"
   const readable = known === null ? null : Companies.scopes(one, catalogue, known)
   const { publicUrl } = settings.webhooks
-  const target = addressOf(publicUrl, name)
+  const target = hookUrl(publicUrl, name)
   const refused =
     asking === null
       ? []
-      : yield* Receiving.refused(name).pipe(
+      : yield* Webhooks.refused(name).pipe(
           Effect.timeout(checkMaxMs),
           Effect.orElseSucceed((): ReadonlyArray<string> => []),
           Effect.provideContext(asking)
@@ -291,11 +291,11 @@ const company = Effect.fnUntraced(function* (
           ? Effect.succeed<Findings>([of("subscription").skipped(noAnswer)])
           : bounded(
               of("subscription"),
-              Receiving.subscription(one, connector, target, wanted, sendTest),
+              Webhooks.subscription(one, connector, target, wanted, sendTest),
               sendTest ? 3 * checkMaxMs : checkMaxMs
             ),
-      target === null ? Effect.succeed<Findings>([]) : inWarehouse("signing secrets", Receiving.secrets(one)),
-      target === null || asking === null ? Effect.succeed<Findings>([]) : inWarehouse("gaps", Receiving.gaps(name))
+      target === null ? Effect.succeed<Findings>([]) : inWarehouse("signing secrets", Webhooks.secrets(one)),
+      target === null || asking === null ? Effect.succeed<Findings>([]) : inWarehouse("gaps", Webhooks.gaps(name))
     ],
     { concurrency: "unbounded" }
   )
@@ -338,7 +338,11 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
       const opened = yield* within(
         database,
         Warehouse.open(settings),
-        (finding): Warehouse.Opened => ({ findings: [finding], context: null, reason: "the database does not answer" }),
+        (finding): Warehouse.OpenedWarehouse => ({
+          findings: [finding],
+          context: null,
+          reason: "the database does not answer"
+        }),
         settings.databaseUrl === null ? openMaxMs : checkMaxMs
       )
       const { context } = opened
@@ -346,7 +350,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
       const [fitness, migrations, clock] = yield* Effect.all(
         [
           bounded(database, breaksAs(database)(Warehouse.fitness(settings))),
-          within(about("migrations"), Warehouse.migrations, (finding): Warehouse.Migrated => ({
+          within(about("migrations"), Warehouse.migrations, (finding): Warehouse.MigrationState => ({
             findings: [finding],
             isCurrent: false
           })),
@@ -388,12 +392,12 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
       [
         publicUrl === null || names[0] === undefined
           ? Effect.succeed<Findings>([])
-          : bounded(about("webhook address", publicUrl), Receiving.publicAddress(publicUrl, names[0])),
-        bounded(about("webhook certificate"), Receiving.files("webhook certificate", tls)),
-        bounded(about("page certificate"), Receiving.files("page certificate", settings.dashboard?.tls ?? null)),
+          : bounded(about("webhook address", publicUrl), Webhooks.publicAddress(publicUrl, names[0])),
+        bounded(about("webhook certificate"), Webhooks.files("webhook certificate", tls)),
+        bounded(about("page certificate"), Webhooks.files("page certificate", settings.dashboard?.tls ?? null)),
         opened.context === null || !isCurrent
           ? Effect.succeed<Findings>([])
-          : bounded(about("serve"), breaksAs(about("serve"))(Receiving.serve(names))).pipe(
+          : bounded(about("serve"), breaksAs(about("serve"))(Webhooks.serve(names))).pipe(
               Effect.provideContext(opened.context)
             ),
         opened.context === null || !isCurrent
@@ -432,7 +436,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
       ...Companies.twins(identities),
       ...hooks,
       ...hookFiles,
-      Receiving.page(settings),
+      Webhooks.page(settings),
       ...pageFiles,
       ...serving,
       ...left

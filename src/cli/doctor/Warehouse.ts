@@ -14,20 +14,20 @@ import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Configuration } from "../../configuration/Configuration.ts"
-import * as Grants from "../../model/Grants.ts"
-import * as LaneLock from "../../model/LaneLock.ts"
-import { modelsDatasetDefault } from "../../model/Model.ts"
-import * as Reader from "../../model/Reader.ts"
+import * as Grants from "../../warehouse/Grants.ts"
+import * as LaneLock from "../../warehouse/LaneLock.ts"
+import { modelsDatasetDefault } from "../../warehouse/Model.ts"
+import * as Reader from "../../warehouse/Reader.ts"
 import { Database, type DatabaseError, sqlLayer } from "../../postgres/Database.ts"
-import { binaries } from "../../postgres/embedded/Place.ts"
+import { binaries } from "../../postgres/embedded/DataDirectory.ts"
 import * as Migrations from "../../postgres/Migrations.ts"
-import * as PushHold from "../../push/PushHold.ts"
+import * as PushPause from "../../outbox/PushPause.ts"
 import * as Output from "../Output.ts"
-import { told, type WarehouseError } from "../Warehouse.ts"
+import { describe, type WarehouseError } from "../Warehouse.ts"
 import { about, counted, type Finding, type Kind } from "./Finding.ts"
 import { size, space } from "./Machine.ts"
 
-export interface Opened {
+export interface OpenedWarehouse {
   readonly findings: ReadonlyArray<Finding>
   /** Null where it cannot be asked. */
   readonly context: Context.Context<Database | SqlClient.SqlClient> | null
@@ -56,9 +56,9 @@ const apart = (sentence: string): { readonly message: string; readonly remedy: s
 /** Connects; ends with the scope. */
 export const open = Effect.fnUntraced(function* (
   settings: Configuration
-): Effect.fn.Return<Opened, never, Scope.Scope> {
+): Effect.fn.Return<OpenedWarehouse, never, Scope.Scope> {
   const { ok, warning, failed } = about("database")
-  const none = (finding: Finding, reason: string): Opened => ({ findings: [finding], context: null, reason })
+  const none = (finding: Finding, reason: string): OpenedWarehouse => ({ findings: [finding], context: null, reason })
   const root = join(settings.home, "postgres")
   const { connectionsMax } = settings
   if (settings.databaseUrl === null) {
@@ -84,13 +84,13 @@ export const open = Effect.fnUntraced(function* (
   const built = yield* Effect.result(Layer.build(Layer.provideMerge(sqlLayer, database)))
   if (built._tag === "Failure") {
     const error = built.failure
-    const { message, remedy } = apart(told(error))
+    const { message, remedy } = apart(describe(error))
     const kind = error._tag === "DatabaseError" ? kindOf(error) : "unreachable"
     return none(failed(kind, message, remedy), "the database cannot be used")
   }
-  const { describe } = Context.get(built.success, Database)
+  const { describe: server } = Context.get(built.success, Database)
   const took = (yield* Clock.currentTimeMillis) - began
-  return { findings: [ok(`${describe} answers (${took} ms)`)], context: built.success, reason: "" }
+  return { findings: [ok(`${server} answers (${took} ms)`)], context: built.success, reason: "" }
 })
 
 interface ServerRow {
@@ -240,7 +240,7 @@ const reader = ({ readerUrl: url, datasets }: Configuration) =>
 /** Logs in as the reader, except where that would make it. */
 const dashboard = (login: Reader.Login) => {
   const { ok, warning } = about("dashboard reader")
-  return Effect.map(login._tag === "Own" ? Effect.succeed(null) : Reader.unread(login), (unread) =>
+  return Effect.map(login._tag === "Own" ? Effect.succeed(null) : Reader.skippedPages(login), (unread) =>
     unread === null
       ? ok("the dashboard reads as the reader")
       : warning(
@@ -290,14 +290,14 @@ const serverDisk = Effect.fnUntraced(function* (embedded: boolean, host: string,
   return [told, row === undefined || !existsSync(row.folder) ? cannot : yield* space("disk", row.folder, "the server")]
 })
 
-export interface Migrated {
+export interface MigrationState {
   readonly findings: ReadonlyArray<Finding>
   /** Whether what the control plane holds can be asked. */
   readonly isCurrent: boolean
 }
 
 /** Whether the control plane's tables are those that this program knows. */
-export const migrations: Effect.Effect<Migrated, never, Database> = Effect.gen(function* () {
+export const migrations: Effect.Effect<MigrationState, never, Database> = Effect.gen(function* () {
   const { ok, warning, failed } = about("migrations")
   const known = yield* Effect.result(Migrations.readMigrations(Migrations.folderDefault))
   const pending = yield* Effect.result(Migrations.pendingMigrations())
@@ -368,7 +368,7 @@ export const leftovers = Effect.gen(function* () {
             (select extract(epoch from max(updated_at) - tributary.now()) * 1000 from tributary.checkpoints)::float8 as behindms`
   )
   if (row === undefined) return []
-  const held = yield* PushHold.read
+  const held = yield* PushPause.read
   const one = (check: string, number: number, none: string, some: string, remedy: string): Finding =>
     number === 0 ? about(check).ok(none) : about(check).warning(some, remedy)
   return [
@@ -412,8 +412,8 @@ export const leftovers = Effect.gen(function* () {
       ? []
       : [
           about("pushes").warning(
-            PushHold.sentence(held),
-            `compare what waits with the source, then: ${PushHold.releaseCommand}`
+            PushPause.sentence(held),
+            `compare what waits with the source, then: ${PushPause.releaseCommand}`
           )
         ])
   ]

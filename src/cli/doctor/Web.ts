@@ -18,7 +18,7 @@ export interface Certificate {
   readonly issuer: string
 }
 
-export interface Reached {
+export interface Reachable {
   readonly status: number
   readonly location: string | null
   /** The server's clock minus ours, in milliseconds, give or take `uncertainMs`; null when it does not tell. */
@@ -30,7 +30,7 @@ export interface Reached {
 }
 
 /** It could not be reached, by what is to be done about it. */
-export class NotReached extends Data.TaggedError("NotReached")<{
+export class Unreachable extends Data.TaggedError("Unreachable")<{
   readonly reason: "name" | "certificate" | "protocol" | "connection"
   readonly detail: string
   readonly remedy: string
@@ -46,19 +46,19 @@ const codeOf = (error: NodeJS.ErrnoException): string => {
   return inner instanceof Error && "code" in inner && typeof inner.code === "string" ? inner.code : ""
 }
 
-const failureOf = (url: URL, error: NodeJS.ErrnoException): NotReached => {
+const failureOf = (url: URL, error: NodeJS.ErrnoException): Unreachable => {
   const code = codeOf(error)
   const detail =
     code === "" || error.message.includes(code) ? error.message || code : `${code}: ${error.message || code}`
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") {
-    return new NotReached({
+    return new Unreachable({
       reason: "name",
       detail: `the name ${url.hostname} is not known (${code})`,
       remedy: "check how the address is spelt, and the name server of this machine"
     })
   }
   if (certificateCodes.test(code)) {
-    return new NotReached({
+    return new Unreachable({
       reason: "certificate",
       detail: `the certificate of ${url.host} is not accepted (${code}: ${error.message})`,
       remedy: isExpired(code)
@@ -69,13 +69,13 @@ const failureOf = (url: URL, error: NodeJS.ErrnoException): NotReached => {
     })
   }
   if (code === "EPROTO" || code.startsWith("ERR_SSL") || code.startsWith("HPE_")) {
-    return new NotReached({
+    return new Unreachable({
       reason: "protocol",
       detail: `${url.host} does not speak ${url.protocol === "https:" ? "TLS" : "http"} (${code})`,
       remedy: "check the port, and whether the address begins with https"
     })
   }
-  return new NotReached({
+  return new Unreachable({
     reason: "connection",
     detail: `${url.host} cannot be reached (${detail})`,
     remedy: "check host and port, whether the service is up, and the firewall between"
@@ -91,7 +91,7 @@ const certificateOf = (response: http.IncomingMessage): Certificate | null => {
 }
 
 /** Asks once; the body is not read. */
-export const reach = Effect.fn("Web.reach")(function* (address: string): Effect.fn.Return<Reached, NotReached> {
+export const reach = Effect.fn("Web.reach")(function* (address: string): Effect.fn.Return<Reachable, Unreachable> {
   const url = new URL(address)
   const clock = yield* Clock.Clock
   // Looked up before, so that the clock is compared over the shortest time.
@@ -100,7 +100,7 @@ export const reach = Effect.fn("Web.reach")(function* (address: string): Effect.
     try: () => lookup(host),
     catch: (error) => failureOf(url, error instanceof Error ? error : new Error(String(error)))
   })
-  return yield* Effect.callback<Reached, NotReached>((resume) => {
+  return yield* Effect.callback<Reachable, Unreachable>((resume) => {
     const beganAt = clock.currentTimeMillisUnsafe()
     const request = (url.protocol === "https:" ? https : http).get(
       url,

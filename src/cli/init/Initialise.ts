@@ -16,7 +16,7 @@ import * as Prompt from "effect/cli/Prompt"
 import * as Configuration from "../../configuration/Configuration.ts"
 import type { Identity } from "../../connector/Connector.ts"
 import type { SourceError } from "../../connector/SourceError.ts"
-import { barred } from "../../pipeline/Sync.ts"
+import { accessBlockOf } from "../../sync/Sync.ts"
 import { query } from "../../postgres/Connection.ts"
 import { Database, type DatabaseError } from "../../postgres/Database.ts"
 import { CommandFailed, type ExitCode, exitCode } from "../Exit.ts"
@@ -27,7 +27,7 @@ import * as Files from "./Files.ts"
 import { environmentFile, write } from "./Write.ts"
 
 /** What the command line said; null where it said nothing. */
-export interface Given {
+export interface InitOptions {
   readonly url: string | null
   readonly companies: ReadonlyArray<string>
   readonly tokenVariables: ReadonlyArray<string>
@@ -43,7 +43,7 @@ export interface Given {
 }
 
 /** Resources that a token may not read, by what stands in the way. */
-export interface Missing {
+export interface MissingAnswers {
   readonly reason: string
   readonly resources: ReadonlyArray<string>
 }
@@ -55,10 +55,10 @@ export interface CompanyDone {
   readonly scopes: ReadonlyArray<string> | null
   /** How many resources a sync reads. */
   readonly resources: number
-  readonly missing: ReadonlyArray<Missing>
+  readonly missing: ReadonlyArray<MissingAnswers>
 }
 
-export interface Done {
+export interface InitReport {
   readonly config: string
   readonly schema: string
   readonly environment: string
@@ -120,7 +120,7 @@ const codeOf = ({ reason }: SourceError): ExitCode => {
     case "Forbidden":
       return exitCode.refused
     case "NotFound":
-    case "NotBuilt":
+    case "NotImplemented":
     case "Malformed":
     case "Redirected":
     case "Refused":
@@ -148,13 +148,13 @@ const missingOf = Effect.fnUntraced(function* (identity: Identity) {
   const { catalogue } = yield* Source
   const byReason = new Map<string, Array<string>>()
   for (const resource of catalogue.resources.values()) {
-    const barrier = barred(resource, identity)
+    const barrier = accessBlockOf(resource, identity)
     if (barrier === null) continue
     const known = byReason.get(barrier.reason)
     if (known === undefined) byReason.set(barrier.reason, [resource.path])
     else known.push(resource.path)
   }
-  return [...byReason].map(([reason, resources]): Missing => ({ reason, resources }))
+  return [...byReason].map(([reason, resources]): MissingAnswers => ({ reason, resources }))
 })
 
 /** Whether the database can be used. Nothing is made in it. */
@@ -177,14 +177,14 @@ const tried = (
 interface Company extends Files.CompanyText {
   readonly token: Redacted.Redacted
   readonly identity: Identity
-  readonly missing: ReadonlyArray<Missing>
+  readonly missing: ReadonlyArray<MissingAnswers>
 }
 
 /** Null when whoever was asked wants to leave everything as it is. */
 export const initialise = Effect.fn("initialise")(function* (
-  given: Given,
+  given: InitOptions,
   environment: Environment
-): Effect.fn.Return<Done | null, CommandFailed | Terminal.QuitError, Source | Prompt.Environment> {
+): Effect.fn.Return<InitReport | null, CommandFailed | Terminal.QuitError, Source | Prompt.Environment> {
   const { isInteractive } = given
   const { catalogue } = yield* Source
   const file = given.config ?? configDefault
@@ -626,7 +626,7 @@ function stopped<A, R>(
 }
 
 /** What was done, for people. */
-export const lines = (done: Done): ReadonlyArray<string> => [
+export const lines = (done: InitReport): ReadonlyArray<string> => [
   ...done.companies.flatMap(({ name, companyId, user, resources, missing }) => [
     `company ${name} is company ${companyId}${user === null ? "" : `, user ${Output.shown(user)}`}: ${count(resources, "resource")} to sync`,
     ...missing.map(({ reason, resources: out }) => `  not ${out.join(", ")}: ${reason}`)

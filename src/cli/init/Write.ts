@@ -62,7 +62,7 @@ const isSameJson = (path: string, value: object): boolean => {
   }
 }
 
-export interface Written {
+export interface WrittenFiles {
   readonly schema: string
   /** Where the configuration before is kept; null when there was none. */
   readonly backup: string | null
@@ -71,7 +71,7 @@ export interface Written {
 }
 
 /** Writes the configuration to `file` and the environment beside it; fails with the file system's own words. */
-export const write = (file: string, text: string, environment: string): Effect.Effect<Written, string> =>
+export const write = (file: string, text: string, environment: string): Effect.Effect<WrittenFiles, string> =>
   Effect.try({
     try: () => {
       mkdirSync(dirname(file), { recursive: true })

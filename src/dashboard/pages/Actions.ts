@@ -7,11 +7,11 @@
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import * as Tasks from "../../schedule/Tasks.ts"
+import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { html, page, PageError, redirect, type Html, type PageRequest, type Route } from "../Page.ts"
-import { confirmation } from "../Parts.ts"
-import * as Resources from "../Resources.ts"
-import { many, resourceAddress, visible } from "../Text.ts"
+import { confirmation } from "../Components.ts"
+import * as Resources from "../../status/Resources.ts"
+import { plural, resourceAddress, visible } from "../Escape.ts"
 import { meant } from "./Resource.ts"
 
 /** What an action is about: one resource, or every one of a company. */
@@ -36,7 +36,7 @@ interface Action {
 
 const named = ({ company, resource, states }: Target): string =>
   resource === null
-    ? `all ${many(states.length, "resource")} of ${visible(company)}`
+    ? `all ${plural(states.length, "resource")} of ${visible(company)}`
     : `${visible(resource)} of ${visible(company)}`
 
 const isPaused = ({ judged }: Resources.ResourceState) => judged.isPaused
@@ -47,7 +47,7 @@ const asked =
     Effect.as(
       Effect.forEach(
         target.states.filter(({ judged }) => target.resource !== null || !judged.isPaused),
-        ({ company, resource }) => Tasks.ask({ company, resource, full: isFull, by }),
+        ({ company, resource }) => TaskQueue.requestSync({ company, resource, full: isFull, by }),
         { discard: true }
       ),
       `Asked for: ${named(target)} ${isFull ? "will be read in full" : "will be synced"} as soon as a process is free.`
@@ -152,7 +152,7 @@ const actions: ReadonlyArray<Action> = [
         const range = yield* rangeOf(form.get("since") ?? "", form.get("until") ?? "")
         const { company, resource } = target
         if (resource === null) return yield* new PageError({ status: 400, message: "No resource was named." })
-        const outcome = yield* Tasks.askBackfill({ company, resource, ...range, by })
+        const outcome = yield* TaskQueue.requestBackfill({ company, resource, ...range, by })
         if (outcome === "running") {
           return yield* new PageError({
             status: 409,
@@ -172,7 +172,10 @@ const actions: ReadonlyArray<Action> = [
     ],
     button: "Pause",
     do: (target, { by }) =>
-      Effect.as(Tasks.pause({ company: target.company, resource: target.resource, by }), `Paused: ${named(target)}.`)
+      Effect.as(
+        TaskQueue.pause({ company: target.company, resource: target.resource, by }),
+        `Paused: ${named(target)}.`
+      )
   },
   {
     what: "resume",
@@ -181,21 +184,24 @@ const actions: ReadonlyArray<Action> = [
     consequences: () => ["It is run by its schedule again; a time that passed meanwhile is made up for at once."],
     button: "Resume",
     do: (target, { by }) =>
-      Effect.as(Tasks.resume({ company: target.company, resource: target.resource, by }), `Resumed: ${named(target)}.`)
+      Effect.as(
+        TaskQueue.resume({ company: target.company, resource: target.resource, by }),
+        `Resumed: ${named(target)}.`
+      )
   },
   {
     what: "pause-company",
     of: "company",
     title: (target) => `Pause ${target}?`,
     consequences: ({ states }) => [
-      `${many(states.filter((state) => !isPaused(state)).length, "resource")} will not be run by schedule until somebody resumes them; what runs now goes on to its end.`,
+      `${plural(states.filter((state) => !isPaused(state)).length, "resource")} will not be run by schedule until somebody resumes them; what runs now goes on to its end.`,
       "Events are received and acted on all the same."
     ],
     button: "Pause all",
     do: ({ company }, { by }) =>
       Effect.map(
-        Tasks.pause({ company, resource: null, by }),
-        (changed) => `Paused: ${many(changed, "resource")} of ${visible(company)}.`
+        TaskQueue.pause({ company, resource: null, by }),
+        (changed) => `Paused: ${plural(changed, "resource")} of ${visible(company)}.`
       )
   },
   {
@@ -203,13 +209,13 @@ const actions: ReadonlyArray<Action> = [
     of: "company",
     title: (target) => `Resume ${target}?`,
     consequences: ({ states }) => [
-      `${many(states.filter(isPaused).length, "resource")} will be run by schedule again; a time that passed meanwhile is made up for at once.`
+      `${plural(states.filter(isPaused).length, "resource")} will be run by schedule again; a time that passed meanwhile is made up for at once.`
     ],
     button: "Resume all",
     do: ({ company }, { by }) =>
       Effect.map(
-        Tasks.resume({ company, resource: null, by }),
-        (changed) => `Resumed: ${many(changed, "resource")} of ${visible(company)}.`
+        TaskQueue.resume({ company, resource: null, by }),
+        (changed) => `Resumed: ${plural(changed, "resource")} of ${visible(company)}.`
       )
   }
 ]

@@ -1,13 +1,13 @@
 /** `/budget`: how many requests each token may make, what is used of it, and who waits. */
 import * as Effect from "effect/Effect"
-import { tellHold } from "../../budget/Hold.ts"
-import { type BudgetStanding, read } from "../../budget/Standing.ts"
-import * as Samples from "../../schedule/Samples.ts"
+import { describePause } from "../../budget/Pause.ts"
+import { type BudgetState, read } from "../../budget/PermitState.ts"
+import * as SampleBudget from "../../tasks/SampleBudget.ts"
 import { budgetChart, clock, refusalsOf } from "../Chart.ts"
 import { html, type Html, page, type Route } from "../Page.ts"
-import { ago, badge, count, duration, table } from "../Parts.ts"
-import { facts } from "../Shown.ts"
-import { many, visible } from "../Text.ts"
+import { ago, badge, count, duration, table } from "../Components.ts"
+import { facts } from "../Format.ts"
+import { plural, visible } from "../Escape.ts"
 
 const hourMs = 60 * 60_000
 /** Measurements are 15 s apart; one may be missing. */
@@ -20,7 +20,7 @@ interface Shared {
   readonly limit: number | null
 }
 
-const waiting = (standing: BudgetStanding): string => {
+const waiting = (standing: BudgetState): string => {
   const who = [
     ...(standing.urgentWaits ? ["what somebody waits for (urgent)"] : []),
     ...(standing.liveWaits ? ["following the source (live)"] : []),
@@ -30,7 +30,7 @@ const waiting = (standing: BudgetStanding): string => {
 }
 
 /** How it is, first of all. */
-const state = (standing: BudgetStanding, now: Date): Html => {
+const state = (standing: BudgetState, now: Date): Html => {
   const { heldUntil, allowed, configured } = standing
   if (heldUntil !== null) return badge("warn", `held for ${duration(heldUntil.getTime() - now.getTime())}`)
   if (standing.isProbing) return badge("warn", "probing with one request")
@@ -39,7 +39,7 @@ const state = (standing: BudgetStanding, now: Date): Html => {
   return badge("good", "free")
 }
 
-const standingFacts = (standing: BudgetStanding, now: Date): Html => {
+const standingFacts = (standing: BudgetState, now: Date): Html => {
   const { allowed, configured, heldUntil, lastRefusalAt } = standing
   const isSlowed = allowed !== null && configured !== null && allowed < configured
   return facts([
@@ -54,12 +54,12 @@ const standingFacts = (standing: BudgetStanding, now: Date): Html => {
       heldUntil === null
         ? "no"
         : html`until ${ago(heldUntil, now)}, ${clock(heldUntil)} UTC:
-            ${standing.heldBy === null ? "the source asked to wait" : visible(tellHold(standing.heldBy))}. To end it:
-            <code>tributary budget release</code>`
+            ${standing.heldBy === null ? "the source asked to wait" : visible(describePause(standing.heldBy))}. To end
+            it: <code>tributary budget release</code>`
     ],
     [
       "Refused (429)",
-      html`${many(standing.refusals, "time")}${lastRefusalAt === null ? "" : html`, last ${ago(lastRefusalAt, now)}`}`
+      html`${plural(standing.refusals, "time")}${lastRefusalAt === null ? "" : html`, last ${ago(lastRefusalAt, now)}`}`
     ],
     ["Waiting", waiting(standing)],
     ["Last asked for", ago(standing.askedAt, now)]
@@ -67,9 +67,9 @@ const standingFacts = (standing: BudgetStanding, now: Date): Html => {
 }
 
 /** The measurements minute by minute, newest first. */
-const minutes = (points: ReadonlyArray<Samples.Sample>): ReadonlyArray<ReadonlyArray<string>> => {
+const minutes = (points: ReadonlyArray<SampleBudget.Sample>): ReadonlyArray<ReadonlyArray<string>> => {
   const refused = new Map(refusalsOf(points).map(({ at, refusals }) => [at, refusals]))
-  const allowedOf = (own: ReadonlyArray<Samples.Sample>) =>
+  const allowedOf = (own: ReadonlyArray<SampleBudget.Sample>) =>
     own.flatMap(({ allowed }) => (allowed === null ? [] : [allowed]))
   return [...Map.groupBy(points, ({ at }) => clock(at))]
     .reverse()
@@ -90,7 +90,7 @@ const legend = html`<ul class="legend">
   <li class="refused">refused (429)</li>
 </ul>`
 
-const measured = (points: ReadonlyArray<Samples.Sample>, index: number, now: Date): Html => {
+const measured = (points: ReadonlyArray<SampleBudget.Sample>, index: number, now: Date): Html => {
   const id = `budget-${index}`
   const options = { id, from: new Date(now.getTime() - hourMs), to: now, gapMs }
   return html`<figure class="chart">
@@ -130,8 +130,8 @@ const measured = (points: ReadonlyArray<Samples.Sample>, index: number, now: Dat
 const section = (
   shared: Shared,
   index: number,
-  standing: BudgetStanding | undefined,
-  points: ReadonlyArray<Samples.Sample>,
+  standing: BudgetState | undefined,
+  points: ReadonlyArray<SampleBudget.Sample>,
   now: Date
 ) => {
   const names = shared.companies.map(visible).join(", ")
@@ -174,7 +174,7 @@ export const routes: ReadonlyArray<Route> = [
       )
       const standings = yield* read(shared.map(({ fingerprint }) => fingerprint))
       const sections = yield* Effect.forEach(shared, (one, index) =>
-        Effect.map(Samples.read(one.fingerprint, hourMs), (samples) =>
+        Effect.map(SampleBudget.read(one.fingerprint, hourMs), (samples) =>
           section(
             one,
             index,

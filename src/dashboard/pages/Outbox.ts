@@ -1,22 +1,22 @@
 /** `/outbox`: what is to be written to the source, what became of it, and what was refused. */
 import * as Effect from "effect/Effect"
-import * as PushHold from "../../push/PushHold.ts"
-import { putBack } from "../../push/PutBack.ts"
-import * as Status from "../../push/Status.ts"
-import { companyNamed, numberOf, ofForm, ofPath, ofQuery } from "../Asked.ts"
+import * as PushPause from "../../outbox/PushPause.ts"
+import { retryRejected } from "../../outbox/RetryRejected.ts"
+import * as Outbox from "../../status/Outbox.ts"
+import { companyNamed, numberOf, ofForm, ofPath, ofQuery } from "../Params.ts"
 import {
   aboutOf,
-  type CallTold,
+  type RequestSummary,
   inserted,
-  type InsertedTold,
-  openCalls,
+  type InsertedSummary,
+  openRequests,
   pushes,
-  type PushTold
-} from "../OutboxFigures.ts"
+  type PushSummary
+} from "../../status/OutboxDetails.ts"
 import { html, type Html, page, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
-import { ago, badge, confirmation, count, duration, table } from "../Parts.ts"
-import { actionLink, facts } from "../Shown.ts"
-import { address, beginning, many, recordAddress, resourceAddress, visible, visibleLines } from "../Text.ts"
+import { ago, badge, confirmation, count, duration, table } from "../Components.ts"
+import { actionLink, facts } from "../Format.ts"
+import { address, truncated, plural, recordAddress, resourceAddress, visible, visibleLines } from "../Escape.ts"
 
 const pushesShown = 50
 const callsShown = 50
@@ -37,7 +37,7 @@ const refusedLink = (refused: number, query: Readonly<Record<string, string>>, a
         >${badge("bad", `${count(refused)} refused`)}<span class="visually-hidden"> ${about}</span></a
       >`
 
-const retryLink = ({ company, resource, refused }: InsertedTold): Html =>
+const retryLink = ({ company, resource, refused }: InsertedSummary): Html =>
   refused === 0
     ? html``
     : actionLink(
@@ -49,13 +49,13 @@ const retryLink = ({ company, resource, refused }: InsertedTold): Html =>
 
 // ------------------------------------------------------------------------------------------------------- the overview
 
-const outcomesOf = (one: InsertedTold): string =>
-  Status.outcomes
+const outcomesOf = (one: InsertedSummary): string =>
+  Outbox.outcomes
     .filter((outcome) => one[outcome] > 0)
     .map((outcome) => `${count(one[outcome])} ${outcome}`)
     .join(", ")
 
-const insertedTable = (rows: ReadonlyArray<InsertedTold>, now: Date): Html =>
+const insertedTable = (rows: ReadonlyArray<InsertedSummary>, now: Date): Html =>
   rows.length === 0
     ? html`<p>
         Nothing that was inserted by SQL waits or was refused, and nothing was settled within a day. Whoever may insert
@@ -86,12 +86,12 @@ const insertedTable = (rows: ReadonlyArray<InsertedTold>, now: Date): Html =>
         ])
       )
 
-const pushState = ({ finishedAt, waiting, sending }: PushTold, now: Date): Html =>
+const pushState = ({ finishedAt, waiting, sending }: PushSummary, now: Date): Html =>
   finishedAt !== null
     ? html`${badge("good", "finished")} ${ago(finishedAt, now)}`
     : html`${badge("busy", "unfinished")} ${count(waiting)} waiting, ${count(sending)} being sent`
 
-const pushTable = (all: ReadonlyArray<PushTold>, now: Date): Html =>
+const pushTable = (all: ReadonlyArray<PushSummary>, now: Date): Html =>
   all.length === 0
     ? html`<p>Nothing was pushed yet. See <code>npx tributary push --help</code>.</p>`
     : table(
@@ -110,7 +110,7 @@ const pushTable = (all: ReadonlyArray<PushTold>, now: Date): Html =>
           html`<a href="${pushAddress(one.push)}">${one.push}</a>`,
           html`${one.operation} <a href="${resourceAddress(one.company, one.resource)}">${visible(one.resource)}</a>`,
           visible(one.company),
-          html`<code>${beginning(one.source, 80)}</code>`,
+          html`<code>${truncated(one.source, 80)}</code>`,
           ago(one.createdAt, now),
           count(one.records),
           pushState(one, now),
@@ -118,7 +118,7 @@ const pushTable = (all: ReadonlyArray<PushTold>, now: Date): Html =>
         ])
       )
 
-const callTable = (calls: ReadonlyArray<CallTold>, now: Date): Html =>
+const callTable = (calls: ReadonlyArray<RequestSummary>, now: Date): Html =>
   calls.length === 0
     ? html`<p>There is none: what was sent was answered.</p>`
     : html`<p>
@@ -141,15 +141,15 @@ const callTable = (calls: ReadonlyArray<CallTold>, now: Date): Html =>
             count(one.items),
             ago(one.formedAt, now),
             count(one.failures),
-            one.reason === null ? "" : beginning(one.reason, textMax)
+            one.reason === null ? "" : truncated(one.reason, textMax)
           ])
         )}`
 
 const overview = Effect.fn("page.outbox")(function* ({ now }: PageRequest) {
   const rows = yield* inserted
   const all = yield* pushes(pushesShown)
-  const calls = yield* openCalls(callsShown)
-  const held = yield* PushHold.read
+  const calls = yield* openRequests(callsShown)
+  const held = yield* PushPause.read
   return page({
     title: "Outbox",
     section: "outbox",
@@ -159,8 +159,8 @@ const overview = Effect.fn("page.outbox")(function* ({ now }: PageRequest) {
         held === null
           ? html``
           : html`<p role="status">
-              ${badge("bad", "held")} ${visible(PushHold.sentence(held))}. What to do: compare what waits with the
-              source, then run <code>${PushHold.releaseCommand}</code>.
+              ${badge("bad", "held")} ${visible(PushPause.sentence(held))}. What to do: compare what waits with the
+              source, then run <code>${PushPause.releaseCommand}</code>.
             </p>`
       }
       <section aria-labelledby="calls">
@@ -180,14 +180,14 @@ const overview = Effect.fn("page.outbox")(function* ({ now }: PageRequest) {
 
 // -------------------------------------------------------------------------------------------------------------- a push
 
-const countsTable = ({ counts }: Status.Standing): Html =>
+const countsTable = ({ counts }: Outbox.OutboxState): Html =>
   table(
     "What became of its records",
     [{ heading: "Outcome" }, { heading: "Records", isNumber: true }],
     [
       ["waiting", counts.waiting] as const,
       ["being sent", counts.sending] as const,
-      ...Status.outcomes.map((outcome) => [outcome, counts[outcome]] as const),
+      ...Outbox.outcomes.map((outcome) => [outcome, counts[outcome]] as const),
       ["refused", counts.refused] as const
     ]
       .filter(([, records]) => records > 0)
@@ -196,7 +196,7 @@ const countsTable = ({ counts }: Status.Standing): Html =>
 
 const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
   const id = yield* numberOf(ofPath(request, "id"), "a push")
-  const [push] = yield* Status.pushes([id])
+  const [push] = yield* Outbox.pushes([id])
   if (push === undefined)
     return yield* new PageError({ status: 404, message: `There is no push ${id}, or it was removed.` })
   const { now } = request
@@ -225,7 +225,7 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
         counts.different === 0
           ? ""
           : html`<p>
-              Of ${many(counts.different, "record")} the source holds other values than were given:
+              Of ${plural(counts.different, "record")} the source holds other values than were given:
               <code>npx tributary push status ${id}</code> shows them.
             </p>`
       }
@@ -251,7 +251,7 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
 // ------------------------------------------------------------------------------------------------------------- refused
 
 /** Why, in one sentence. */
-const why = ({ reason, problems }: Status.Refusal): string =>
+const why = ({ reason, problems }: Outbox.RejectedRow): string =>
   [
     ...(reason === "" ? [] : [reason]),
     ...problems
@@ -260,7 +260,7 @@ const why = ({ reason, problems }: Status.Refusal): string =>
   ].join("; ")
 
 interface Meant {
-  readonly rows: Status.Rows
+  readonly rows: Outbox.Rows
   readonly query: Readonly<Record<string, string>>
   readonly told: string
 }
@@ -287,7 +287,7 @@ const refusedPage = Effect.fn("page.refused")(function* (request: PageRequest) {
   const { rows, query, told } = yield* meantOf(request)
   const after = ofQuery(request, "after")
   const from = after === null ? 0n : yield* numberOf(after, "a row")
-  const found = yield* Status.refusals(rows, from, refusedShown + 1)
+  const found = yield* Outbox.rejectedRows(rows, from, refusedShown + 1)
   const shown = found.slice(0, refusedShown)
   const last = shown.at(-1)
   const whose = "company" in rows ? rows : yield* aboutOf(rows.push)
@@ -324,7 +324,7 @@ const refusedPage = Effect.fn("page.refused")(function* (request: PageRequest) {
                 }`,
                 html`<code>${visible(one.code)}</code>`,
                 one.field === null ? "" : html`<code>${visible(one.field)}</code>`,
-                beginning(why(one), textMax),
+                truncated(why(one), textMax),
                 html`<details id="row-${one.id}">
                   <summary>Show</summary>
                   <pre>${visibleLines(one.record)}</pre>
@@ -399,14 +399,14 @@ const confirmRetry = Effect.fn("page.confirm.push-retry")(function* (request: Pa
 
 const doRetry = Effect.fn("page.do.push-retry")(function* (request: PageRequest) {
   const { company, resource } = yield* named(request, ofForm)
-  const rows = yield* putBack({ company, resource }).pipe(
-    Effect.catchTag("GivenAgain", (error) => Effect.fail(new PageError({ status: 409, message: error.message })))
+  const rows = yield* retryRejected({ company, resource }).pipe(
+    Effect.catchTag("PushSuperseded", (error) => Effect.fail(new PageError({ status: 409, message: error.message })))
   )
   return redirect(
     back,
     rows === 0
       ? `No row of ${visible(resource)} is refused any more.`
-      : `${many(rows, "row")} of ${visible(resource)} ${rows === 1 ? "waits" : "wait"} to be sent again.`
+      : `${plural(rows, "row")} of ${visible(resource)} ${rows === 1 ? "waits" : "wait"} to be sent again.`
   )
 })
 

@@ -1,10 +1,10 @@
 /** The first page: whether all is well, and how every resource of every company stands. */
 import * as Effect from "effect/Effect"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
-import { badge, count, table } from "../Parts.ts"
-import * as Resources from "../Resources.ts"
-import { actionLink, cursor, freshness, lastRun, next, rows, standingBadges, troubleOf } from "../Shown.ts"
-import { address, beginning, many, resourceAddress, visible } from "../Text.ts"
+import { badge, count, table } from "../Components.ts"
+import * as Resources from "../../status/Resources.ts"
+import { actionLink, cursor, freshness, lastRun, next, rows, standingBadges, problemOf } from "../Format.ts"
+import { address, truncated, plural, resourceAddress, visible } from "../Escape.ts"
 
 const filters = ["all", "late", "failing", "paused", "quarantine", "unread", "barred"] as const
 type Filter = (typeof filters)[number]
@@ -66,7 +66,7 @@ const here = (wish: Wish, change: Partial<Wish>): string => {
 
 /** In which order they are shown: the worst first, those that are equally bad by age against their promise. */
 const worse = (one: Resources.ResourceState, other: Resources.ResourceState): number => {
-  const rank = ({ judged }: Resources.ResourceState) => Resources.standings.indexOf(judged.standing)
+  const rank = ({ judged }: Resources.ResourceState) => Resources.healthStates.indexOf(judged.standing)
   const share = ({ judged: { ageMs, promiseMs } }: Resources.ResourceState) =>
     ageMs === null || promiseMs === null ? 0 : ageMs / promiseMs
   const isBad = one.judged.isFailing || one.judged.isLate
@@ -104,7 +104,7 @@ const summary = (
   const also = beyond.length === 0 ? "" : html` Beside that: ${beyond}.`
   const receivers = beside.length === 0 ? 0 : Math.min(...beside.map(({ receivers }) => receivers))
   const receiving = html` <a href="/webhooks"
-      >${receivers === 0 ? "Nobody receives events" : `Events are received by ${many(receivers, "process", "processes")}`}</a
+      >${receivers === 0 ? "Nobody receives events" : `Events are received by ${plural(receivers, "process", "processes")}`}</a
     >.`
   if (all.length === 0) {
     return html`<p class="summary">
@@ -112,7 +112,7 @@ const summary = (
       has asked the source.${receiving}
     </p>`
   }
-  const where = `${many(all.length, "resource")} of ${many(companies, "company", "companies")}`
+  const where = `${plural(all.length, "resource")} of ${plural(companies, "company", "companies")}`
   return wrong.length === 0
     ? html`<p class="summary">
         ${badge("good", "All is well")} ${where}: nothing is late, nothing fails.${also}${receiving}
@@ -139,10 +139,10 @@ const rowOf = (state: Resources.ResourceState, now: Date): ReadonlyArray<Html | 
   const { company, resource, judged, quarantined, checkpoint } = state
   const query = { company, resource }
   const about = `${visible(resource)} of ${visible(company)}`
-  const why = troubleOf(state)?.error ?? null
+  const why = problemOf(state)?.error ?? null
   return [
     html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a
-      >${why === null ? "" : html`<span class="detail">${beginning(why, whyMax)}</span>`}`,
+      >${why === null ? "" : html`<span class="detail">${truncated(why, whyMax)}</span>`}`,
     standingBadges(judged),
     freshness(state, now),
     rows(state),
@@ -186,9 +186,9 @@ const companyPart = (
       all.length === 0
         ? html`<p>Nothing is known of its resources yet.</p>`
         : shown.length === 0
-          ? html`<p>None of its ${many(all.length, "resource")} is asked for.</p>`
+          ? html`<p>None of its ${plural(all.length, "resource")} is asked for.</p>`
           : table(
-              `${name}: ${shown.length === all.length ? many(all.length, "resource") : `${shown.length} of ${many(all.length, "resource")}`}`,
+              `${name}: ${shown.length === all.length ? plural(all.length, "resource") : `${shown.length} of ${plural(all.length, "resource")}`}`,
               columns,
               shown.map((state) => rowOf(state, now))
             )

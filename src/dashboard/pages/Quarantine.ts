@@ -2,15 +2,24 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Tasks from "../../schedule/Tasks.ts"
-import { companyNamed, numberOf, ofForm, ofPath, ofQuery, patience } from "../Asked.ts"
-import { memberOf, pretty } from "../JsonText.ts"
+import * as TaskQueue from "../../tasks/TaskQueue.ts"
+import { companyNamed, numberOf, ofForm, ofPath, ofQuery, withQueryTimeout } from "../Params.ts"
+import { memberOf, pretty } from "../PrettyJson.ts"
 import { html, type Html, page, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
-import { ago, badge, confirmation, count, table } from "../Parts.ts"
-import * as Quarantine from "../QuarantineFigures.ts"
+import { ago, badge, confirmation, count, table } from "../Components.ts"
+import * as Quarantine from "../../status/Quarantine.ts"
 import { retry } from "../Retry.ts"
-import { actionLink, facts } from "../Shown.ts"
-import { address, beginning, many, recordAddress, resourceAddress, runAddress, visible, visibleLines } from "../Text.ts"
+import { actionLink, facts } from "../Format.ts"
+import {
+  address,
+  truncated,
+  plural,
+  recordAddress,
+  resourceAddress,
+  runAddress,
+  visible,
+  visibleLines
+} from "../Escape.ts"
 
 const shownMost = 50
 const reasonMax = 200
@@ -28,9 +37,9 @@ type NameOf = (companyId: bigint) => string
 
 const named: Effect.Effect<
   NameOf,
-  Effect.Error<typeof Tasks.companyIds>,
-  Effect.Services<typeof Tasks.companyIds>
-> = Effect.map(Tasks.companyIds, (ids) => {
+  Effect.Error<typeof TaskQueue.companyIds>,
+  Effect.Services<typeof TaskQueue.companyIds>
+> = Effect.map(TaskQueue.companyIds, (ids) => {
   const names = new Map([...ids].map(([name, id]) => [id, name]))
   return (companyId) => names.get(companyId) ?? String(companyId)
 })
@@ -40,10 +49,10 @@ const named: Effect.Effect<
 interface Asked {
   readonly company: string | null
   readonly resource: string | null
-  readonly state: Quarantine.Wanted
+  readonly state: Quarantine.ReleaseRequest
 }
 
-const states: ReadonlyArray<readonly [Quarantine.Wanted, string]> = [
+const states: ReadonlyArray<readonly [Quarantine.ReleaseRequest, string]> = [
   ["open", "Open"],
   ["resolved", "Resolved"],
   ["all", "All"]
@@ -60,7 +69,7 @@ const listAddress = ({ company, resource, state }: Asked, before: bigint | null 
 /** A company of the filter: by its name, or by its number where no name is known. */
 const companyIdOf = Effect.fnUntraced(function* (request: PageRequest, company: string | null) {
   if (company === null) return null
-  const known = (yield* Tasks.companyIds).get(company)
+  const known = (yield* TaskQueue.companyIds).get(company)
   if (known !== undefined) return known
   if (/^\d{1,18}$/.test(company)) return BigInt(company)
   yield* companyNamed(request, company)
@@ -70,7 +79,7 @@ const companyIdOf = Effect.fnUntraced(function* (request: PageRequest, company: 
   })
 })
 
-const state = ({ resolvedAt }: Quarantine.Listed, now: Date): Html =>
+const state = ({ resolvedAt }: Quarantine.ListedEntry, now: Date): Html =>
   resolvedAt === null ? badge("bad", "open") : html`${badge("good", "resolved")} ${ago(resolvedAt, now)}`
 
 const retryLink = (id: bigint): Html => actionLink("retry", { id: String(id) }, "Retry", `entry ${id}`)
@@ -158,7 +167,7 @@ const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
                 html`${visible(one.resource)}
                 ${one.recordId === null ? html`<span class="none">no number</span>` : visible(one.recordId)}`,
                 visible(nameOf(one.companyId)),
-                html`${one.field === null ? "" : html`<code>${visible(one.field)}</code> `}${beginning(one.reason, reasonMax)}`,
+                html`${one.field === null ? "" : html`<code>${visible(one.field)}</code> `}${truncated(one.reason, reasonMax)}`,
                 count(one.times),
                 ago(one.lastSeenAt, now),
                 state(one, now),
@@ -193,7 +202,7 @@ const bytes = (entry: Quarantine.Entry, wholeAddress: string): Html => {
       <h2 id="sent">As it was sent</h2>
       <pre class="bytes" tabindex="0" aria-labelledby="sent">${visibleLines(entry.bytes)}</pre>
       <p class="detail">
-        ${many(entry.characters, "character")}${
+        ${plural(entry.characters, "character")}${
           isCut ? html`, of which the first ${count(bytesShown)} are shown. <a href="${wholeAddress}">Show all</a>` : ""
         }
       </p>
@@ -241,9 +250,9 @@ const entryPage = Effect.fn("page.quarantine.entry")(function* (request: PageReq
         ],
         ...(field === null || value === null
           ? []
-          : [[`Value of ${visible(field)}`, html`<code>${beginning(value, reasonMax)}</code>`] as const]),
+          : [[`Value of ${visible(field)}`, html`<code>${truncated(value, reasonMax)}</code>`] as const]),
         ["First seen", ago(entry.firstSeenAt, now)],
-        ["Last seen", html`${ago(entry.lastSeenAt, now)}, ${many(entry.times, "time")} in all`],
+        ["Last seen", html`${ago(entry.lastSeenAt, now)}, ${plural(entry.times, "time")} in all`],
         ["Last seen by", html`<a href="${runAddress(entry.runId)}">run ${entry.runId}</a>`],
         ["Source", html`<code>${visible(entry.source)}</code>`]
       ])}
@@ -291,7 +300,7 @@ const doRetry = Effect.fn("page.do.retry")(function* (request: PageRequest) {
   yield* request.background(
     Effect.onExit(retry(request, entry), (exit) => Deferred.done(told, exit)).pipe(Effect.ignore)
   )
-  const sentence = yield* Effect.timeoutOption(Deferred.await(told), patience)
+  const sentence = yield* Effect.timeoutOption(Deferred.await(told), withQueryTimeout)
   return redirect(
     entryAddress(entry.id),
     Option.getOrElse(sentence, () => stillReading)

@@ -1,21 +1,21 @@
 /** `/records`: the history of one record, and what brought each version of it. */
 import * as Effect from "effect/Effect"
-import * as Tasks from "../../schedule/Tasks.ts"
+import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import {
   type Change,
   type Explanation,
   explain,
   find,
   known,
-  type RunTold,
+  type RunSummary,
   type Version
 } from "../../verify/Explain.ts"
-import { ofQuery } from "../Asked.ts"
-import { pretty } from "../JsonText.ts"
+import { ofQuery } from "../Params.ts"
+import { pretty } from "../PrettyJson.ts"
 import { html, type Html, page, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, table, type Tone } from "../Parts.ts"
-import { facts } from "../Shown.ts"
-import { address, beginning, many, resourceAddress, runAddress, visible } from "../Text.ts"
+import { ago, badge, count, table, type Tone } from "../Components.ts"
+import { facts } from "../Format.ts"
+import { address, truncated, plural, resourceAddress, runAddress, visible } from "../Escape.ts"
 
 const path = "/records"
 /** Characters of a value in a table. */
@@ -73,7 +73,7 @@ const form = ({ company, resource, id }: Asked, { resources, companies }: Choice
 
 // --------------------------------------------------------------------------------------------------------- the history
 
-const runTold = (run: RunTold): Html =>
+const runTold = (run: RunSummary): Html =>
   html`<a href="${runAddress(run.id)}">run ${run.id}</a> (${run.kind}${run.lane === "live" ? "" : `, ${run.lane}`},
     ${run.status})`
 
@@ -89,7 +89,7 @@ const brought = ({ run, runId, origin, source }: Version): Html => html`
 `
 
 const valueOf = (value: string | null): Html =>
-  value === null ? html`<span class="none">none</span>` : html`<code>${beginning(value, valueMax)}</code>`
+  value === null ? html`<span class="none">none</span>` : html`<code>${truncated(value, valueMax)}</code>`
 
 const changes = (all: ReadonlyArray<Change>, version: bigint): Html =>
   table(
@@ -156,14 +156,14 @@ const quarantine = (one: Explanation, company: string, now: Date): Html =>
             { heading: "As sent" }
           ],
           one.quarantine.map((entry) => [
-            html`${entry.field === null ? "" : html`<code>${visible(entry.field)}</code> `}${beginning(entry.reason, valueMax)}`,
+            html`${entry.field === null ? "" : html`<code>${visible(entry.field)}</code> `}${truncated(entry.reason, valueMax)}`,
             entry.resolvedAt === null
               ? badge("bad", "open")
               : html`${badge("good", "resolved")} ${ago(instant(entry.resolvedAt), now)}`,
             count(entry.times),
             ago(instant(entry.firstSeenAt), now),
             ago(instant(entry.lastSeenAt), now),
-            html`<code>${beginning(entry.bytes, valueMax)}</code>`
+            html`<code>${truncated(entry.bytes, valueMax)}</code>`
           ])
         )}
         <p>
@@ -180,7 +180,7 @@ const history = (one: Explanation, company: string, index: number, now: Date): H
   return html`<section aria-labelledby="${key}">
     <h2 id="${key}">${visible(resource)} ${id} in company ${visible(company)}</h2>
     ${facts([
-      ["State", html`${badge(tone, text)}${versions.length === 0 ? "" : `, ${many(versions.length, "version")}`}`],
+      ["State", html`${badge(tone, text)}${versions.length === 0 ? "" : `, ${plural(versions.length, "version")}`}`],
       ["Last full scan", scanTold(one, now)],
       ["To be read again", rereads.length === 0 ? "no" : asks(rereads, now)],
       ["Resource", html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`]
@@ -245,20 +245,20 @@ const look = Effect.fnUntraced(function* (
   if (resource === null && id === null) return html``
   if (resource === null) return problem("Which resource? Choose one that the warehouse has a history of.")
   if (id === null) return problem("Which record? Its number is needed.")
-  if (!isNumber(id)) return problem(`“${beginning(id, 40)}” is no number of a record: digits are expected.`)
-  const ids = yield* Tasks.companyIds
+  if (!isNumber(id)) return problem(`“${truncated(id, 40)}” is no number of a record: digits are expected.`)
+  const ids = yield* TaskQueue.companyIds
   const companyId = company === null ? null : (ids.get(company) ?? (isNumber(company) ? BigInt(company) : undefined))
   if (companyId === undefined) {
     return problem(
       request.companies.some(({ name }) => name === company)
         ? `Nothing of company ${visible(company ?? "")} was landed yet.`
-        : `No company “${beginning(company ?? "", 40)}” is known.`
+        : `No company “${truncated(company ?? "", 40)}” is known.`
     )
   }
   const named = yield* find(request.datasets, resource)
   if (named === null) {
     return problem(
-      `The warehouse has no history of “${beginning(resource, 60)}”.` +
+      `The warehouse has no history of “${truncated(resource, 60)}”.` +
         (resources.length === 0 ? " Nothing was landed yet." : " Choose a resource from the list.")
     )
   }

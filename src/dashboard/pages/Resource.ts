@@ -1,10 +1,10 @@
 /** One resource of one company: how it stands, why, and what can be done. */
 import * as Effect from "effect/Effect"
-import * as FieldFinding from "../../model/FieldFinding.ts"
+import * as FieldFinding from "../../warehouse/FieldFinding.ts"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, duration } from "../Parts.ts"
-import * as Resources from "../Resources.ts"
-import * as Runs from "../Runs.ts"
+import { ago, badge, count, duration } from "../Components.ts"
+import * as Resources from "../../status/Resources.ts"
+import * as Runs from "../../status/Runs.ts"
 import {
   actionLink,
   cursor,
@@ -15,9 +15,9 @@ import {
   problem,
   rows,
   standingBadges,
-  troubleOf
-} from "../Shown.ts"
-import { address, visible } from "../Text.ts"
+  problemOf
+} from "../Format.ts"
+import { address, visible } from "../Escape.ts"
 import { quarantinePart, runTable } from "./Runs.ts"
 
 const runsShown = 50
@@ -123,7 +123,7 @@ export const routes: ReadonlyArray<Route> = [
       const { company, companyId, resource, task, judged, quarantined } = state
       const query = { company, resource }
       const name = visible(resource)
-      const trouble = troubleOf(state)
+      const trouble = problemOf(state)
       const note = state.lastRun?.note ?? null
       const about = `${name} of ${visible(company)}`
       const findings = (yield* FieldFinding.read).filter(

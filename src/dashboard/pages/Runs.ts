@@ -1,11 +1,11 @@
 /** The ledger of runs, and a page for each. */
 import * as Effect from "effect/Effect"
-import * as Tasks from "../../schedule/Tasks.ts"
+import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
-import { ago, count, duration, table } from "../Parts.ts"
-import * as Runs from "../Runs.ts"
-import { bytes, cursor, facts, problem, runBadge } from "../Shown.ts"
-import { address, beginning, recordAddress, resourceAddress, runAddress, visible } from "../Text.ts"
+import { ago, count, duration, table } from "../Components.ts"
+import * as Runs from "../../status/Runs.ts"
+import { bytes, cursor, facts, problem, runBadge } from "../Format.ts"
+import { address, truncated, recordAddress, resourceAddress, runAddress, visible } from "../Escape.ts"
 
 const shownMax = 50
 const entriesMax = 50
@@ -57,7 +57,7 @@ export const runTable = (caption: string, runs: ReadonlyArray<Runs.Run>, now: Da
     runs.map((run) =>
       [
         html`<a href="${runAddress(run.id)}">${String(run.id)}</a>`,
-        html`${runBadge(run.status)}${run.error === null ? "" : html`<span class="detail">${beginning(run.error, errorMax)}</span>`}`,
+        html`${runBadge(run.status)}${run.error === null ? "" : html`<span class="detail">${truncated(run.error, errorMax)}</span>`}`,
         companyOf(run),
         run.company === null
           ? visible(run.resource)
@@ -89,7 +89,7 @@ const wishOf = Effect.fnUntraced(function* ({ query }: PageRequest) {
     return value === "" ? null : value
   }
   const [company, status, lane, before] = [given("company"), given("status"), given("lane"), given("before")]
-  const companyId = company === null ? null : ((yield* Tasks.companyIds).get(company) ?? null)
+  const companyId = company === null ? null : ((yield* TaskQueue.companyIds).get(company) ?? null)
   if (company !== null && companyId === null) {
     return yield* new PageError({ status: 404, message: `No runs of a company ${visible(company)} are known.` })
   }
@@ -183,7 +183,7 @@ const entryTable = (entries: ReadonlyArray<Runs.Entry>, company: string | null, 
           ? visible(entry.recordId)
           : html`<a href="${recordAddress(company, resource, entry.recordId)}">${visible(entry.recordId)}</a>`,
       entry.field === null ? html`<span class="none">none</span>` : visible(entry.field),
-      beginning(entry.reason, errorMax),
+      truncated(entry.reason, errorMax),
       ago(entry.lastSeenAt, now)
     ])
   )

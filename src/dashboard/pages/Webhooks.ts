@@ -6,17 +6,17 @@
  */
 import * as Effect from "effect/Effect"
 import type { SourceError } from "../../connector/SourceError.ts"
-import { answerTold, type Attempt } from "../../connector/Subscriptions.ts"
-import * as Queue from "../../webhook/Queue.ts"
-import * as Seen from "../../webhook/Seen.ts"
-import * as Status from "../../webhook/Status.ts"
-import * as Subscribe from "../../webhook/Subscribe.ts"
-import { companyNamed, ofForm, ofPath, ofQuery, patience, urgently } from "../Asked.ts"
+import { describeAnswer, type Attempt } from "../../connector/Subscriptions.ts"
+import * as InboxStore from "../../inbox/InboxStore.ts"
+import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
+import * as Webhooks from "../../status/Webhooks.ts"
+import * as Subscriptions from "../../subscriptions/Subscriptions.ts"
+import { companyNamed, ofForm, ofPath, ofQuery, withQueryTimeout, withPagePriority } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, redirect, type Route, type ShownCompany } from "../Page.ts"
-import { ago, badge, confirmation, count, duration, table, type Tone } from "../Parts.ts"
-import { actionLink, facts } from "../Shown.ts"
-import { address, beginning, many, recordAddress, resourceAddress, runAddress, visible } from "../Text.ts"
-import { dead, type EventTold, lookedThrough, newest } from "../WebhookFigures.ts"
+import { ago, badge, confirmation, count, duration, table, type Tone } from "../Components.ts"
+import { actionLink, facts } from "../Format.ts"
+import { address, truncated, plural, recordAddress, resourceAddress, runAddress, visible } from "../Escape.ts"
+import { dead, type EventSummary, searchLimit, newest } from "../../status/WebhookDetails.ts"
 
 const eventsShown = 50
 const deadShown = 20
@@ -25,7 +25,7 @@ const logShown = 50
 /** Characters of a reason in a table. */
 const reasonMax = 240
 
-const nothing = (company: string): Status.CompanyStatus => ({
+const nothing = (company: string): Webhooks.CompanyStatus => ({
   company,
   subscriptions: [],
   inbox: { waiting: 0, oldestMs: null, done: 0, ignored: 0, dead: 0, deadReasons: [] },
@@ -41,7 +41,7 @@ const instant = (text: string | null): Date | null => (text === null ? null : ne
 
 // ------------------------------------------------------------------------------------------------------ subscriptions
 
-const subscriptionTones: Readonly<Record<Seen.SeenState, Tone>> = {
+const subscriptionTones: Readonly<Record<SubscriptionStore.SubscriptionState, Tone>> = {
   active: "good",
   paused: "warn",
   disabled: "bad",
@@ -51,7 +51,12 @@ const subscriptionTones: Readonly<Record<Seen.SeenState, Tone>> = {
 const logAddress = (company: string, id: string): string =>
   `/webhooks/${encodeURIComponent(company)}/${encodeURIComponent(id)}/deliveries`
 
-const subscriptions = (company: string, seen: ReadonlyArray<Seen.Seen>, key: string, now: Date): Html => {
+const subscriptions = (
+  company: string,
+  seen: ReadonlyArray<SubscriptionStore.SubscriptionRow>,
+  key: string,
+  now: Date
+): Html => {
   const there = seen.filter(({ state }) => state !== "gone")
   if (there.length === 0) {
     return html`<p>
@@ -83,7 +88,7 @@ const subscriptions = (company: string, seen: ReadonlyArray<Seen.Seen>, key: str
         one.problem === null
           ? ""
           : html`<p class="problem">
-              The last look at it failed: ${beginning(one.problem, reasonMax)}.
+              The last look at it failed: ${truncated(one.problem, reasonMax)}.
               ${one.remedy === null ? "" : html`What to do: ${visible(one.remedy)}.`}
             </p>`
       }
@@ -93,7 +98,7 @@ const subscriptions = (company: string, seen: ReadonlyArray<Seen.Seen>, key: str
           : ""
       }
       <details id="${key}-events-${index}">
-        <summary>${many(one.events.length, "event")} delivered</summary>
+        <summary>${plural(one.events.length, "event")} delivered</summary>
         <p>${one.events.map(visible).join(", ")}</p>
       </details>
       <p class="buttons">
@@ -113,7 +118,7 @@ const subscriptions = (company: string, seen: ReadonlyArray<Seen.Seen>, key: str
 
 // --------------------------------------------------------------------------------------------------------------- gaps
 
-const causes: Readonly<Record<Status.GapStatus["cause"], string>> = {
+const causes: Readonly<Record<Webhooks.GapStatus["cause"], string>> = {
   abandoned: "The source gave an event up after its last attempt failed.",
   lost: "The source says that it delivered an event which is not in the inbox.",
   disabled: "The source disabled the subscription, and dropped what fired meanwhile.",
@@ -124,7 +129,7 @@ const causes: Readonly<Record<Status.GapStatus["cause"], string>> = {
   overflow: "More was delivered between two looks than the source’s log was looked through for."
 }
 
-const gapNext = ({ cause, endedAt }: Status.GapStatus): string =>
+const gapNext = ({ cause, endedAt }: Webhooks.GapStatus): string =>
   endedAt !== null
     ? "The resource is read again, and the gap closes when that is done."
     : cause === "paused"
@@ -135,7 +140,7 @@ const gapNext = ({ cause, endedAt }: Status.GapStatus): string =>
           ? "It lasts until the subscription can be looked at again; then the resource is read again."
           : "It lasts until the subscription delivers again, which is tried by itself; then the resource is read again."
 
-const gaps = ({ gaps: open, closed, company }: Status.CompanyStatus, key: string, now: Date): Html => html`
+const gaps = ({ gaps: open, closed, company }: Webhooks.CompanyStatus, key: string, now: Date): Html => html`
   ${
     open.length === 0
       ? html`<p>No gap is open: every event that may have been dropped is made up for.</p>`
@@ -151,11 +156,11 @@ const gaps = ({ gaps: open, closed, company }: Status.CompanyStatus, key: string
           open.map((gap) => [
             html`<a href="${resourceAddress(company, gap.resource)}">${visible(gap.resource)}</a>`,
             html`${badge("warn", gap.cause)} ${causes[gap.cause]}
-              <span class="detail">${beginning(gap.detail, reasonMax)}</span>`,
+              <span class="detail">${truncated(gap.detail, reasonMax)}</span>`,
             ago(instant(gap.beganAt), now, "unknown"),
             ago(instant(gap.endedAt), now, "it lasts"),
             html`${gapNext(gap)}
-            ${gap.reason === null ? "" : html`<span class="detail">Last try: ${beginning(gap.reason, reasonMax)}</span>`}`
+            ${gap.reason === null ? "" : html`<span class="detail">Last try: ${truncated(gap.reason, reasonMax)}</span>`}`
           ])
         )
   }
@@ -163,7 +168,7 @@ const gaps = ({ gaps: open, closed, company }: Status.CompanyStatus, key: string
     closed.length === 0
       ? ""
       : html`<details id="${key}-closed">
-          <summary>${many(closed.length, "gap")} closed within a day</summary>
+          <summary>${plural(closed.length, "gap")} closed within a day</summary>
           ${table(
             `Gaps of company ${visible(company)} closed within a day`,
             [{ heading: "Resource" }, { heading: "What happened" }, { heading: "Closed" }, { heading: "By" }],
@@ -171,7 +176,7 @@ const gaps = ({ gaps: open, closed, company }: Status.CompanyStatus, key: string
               visible(gap.resource),
               causes[gap.cause],
               ago(before(now, gap.closedMs), now),
-              beginning(gap.closedBy, reasonMax)
+              truncated(gap.closedBy, reasonMax)
             ])
           )}
         </details>`
@@ -180,32 +185,32 @@ const gaps = ({ gaps: open, closed, company }: Status.CompanyStatus, key: string
 
 // -------------------------------------------------------------------------------------------------------------- events
 
-const eventTones: Readonly<Record<EventTold["state"], Tone>> = {
+const eventTones: Readonly<Record<EventSummary["state"], Tone>> = {
   waiting: "busy",
   done: "good",
   dead: "bad",
   ignored: "quiet"
 }
 
-const recordOf = ({ company, resource, recordId }: EventTold): Html =>
+const recordOf = ({ company, resource, recordId }: EventSummary): Html =>
   resource === null
     ? html`<span class="none">none</span>`
     : recordId === null
       ? html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`
       : html`<a href="${recordAddress(company, resource, recordId)}">${visible(resource)} ${visible(recordId)}</a>`
 
-const replayLink = ({ company, eventId }: EventTold): Html =>
+const replayLink = ({ company, eventId }: EventSummary): Html =>
   actionLink("replay", { company, event: eventId }, "Replay", `event ${visible(eventId)}`)
 
 /** What became of it, and why. */
-const fate = (event: EventTold, now: Date): Html => html`
+const fate = (event: EventSummary, now: Date): Html => html`
   ${badge(eventTones[event.state], event.state)}
   ${event.dueAt === null || event.dueAt.getTime() <= now.getTime() ? "" : html`tried again ${ago(event.dueAt, now)}`}
   ${event.runId === null ? "" : html`<a href="${runAddress(event.runId)}">run ${event.runId}</a>`}
-  ${event.reason === null ? "" : html`<span class="detail">${beginning(event.reason, reasonMax)}</span>`}
+  ${event.reason === null ? "" : html`<span class="detail">${truncated(event.reason, reasonMax)}</span>`}
 `
 
-const deadTable = (company: string, events: ReadonlyArray<EventTold>, all: number, now: Date): Html =>
+const deadTable = (company: string, events: ReadonlyArray<EventSummary>, all: number, now: Date): Html =>
   events.length === 0
     ? html``
     : html`${table(
@@ -221,19 +226,19 @@ const deadTable = (company: string, events: ReadonlyArray<EventTold>, all: numbe
           html`${visible(event.eventType)} <span class="detail">${visible(event.eventId)}</span>`,
           recordOf(event),
           ago(event.receivedAt, now),
-          html`${event.reason === null ? "" : beginning(event.reason, reasonMax)}
-          ${event.attempts === 0 ? "" : html`<span class="detail">after ${many(event.attempts, "failed attempt")}</span>`}`,
+          html`${event.reason === null ? "" : truncated(event.reason, reasonMax)}
+          ${event.attempts === 0 ? "" : html`<span class="detail">after ${plural(event.attempts, "failed attempt")}</span>`}`,
           replayLink(event)
         ])
       )}`
 
-const eventTable = (events: ReadonlyArray<EventTold>, company: string | null, now: Date): Html =>
+const eventTable = (events: ReadonlyArray<EventSummary>, company: string | null, now: Date): Html =>
   events.length === 0
     ? html`<p>
         ${
           company === null
             ? "No event was received yet, or none is kept any more."
-            : `None of the last ${count(lookedThrough)} events was about this company.`
+            : `None of the last ${count(searchLimit)} events was about this company.`
         }
       </p>`
     : table(
@@ -262,7 +267,7 @@ const eventTable = (events: ReadonlyArray<EventTold>, company: string | null, no
 
 // --------------------------------------------------------------------------------------------------------- the company
 
-const receivers = ({ receivers: alive, receiverSeenMs }: Status.CompanyStatus, now: Date): Html =>
+const receivers = ({ receivers: alive, receiverSeenMs }: Webhooks.CompanyStatus, now: Date): Html =>
   alive > 0
     ? html`${badge("good", `${alive} alive`)}`
     : html`${badge("bad", "none alive")}
@@ -272,9 +277,9 @@ const receivers = ({ receivers: alive, receiverSeenMs }: Status.CompanyStatus, n
 const companySection = (
   company: ShownCompany,
   index: number,
-  status: Status.CompanyStatus,
-  seen: ReadonlyArray<Seen.Seen>,
-  given: ReadonlyArray<EventTold>,
+  status: Webhooks.CompanyStatus,
+  seen: ReadonlyArray<SubscriptionStore.SubscriptionRow>,
+  given: ReadonlyArray<EventSummary>,
   now: Date
 ): Html => {
   const { name } = company
@@ -293,7 +298,7 @@ const companySection = (
       ["Receivers", receivers(status, now)],
       [
         "Waiting",
-        `${many(inbox.waiting, "event")}${inbox.oldestMs === null ? "" : `, the oldest for ${duration(inbox.oldestMs)}`}`
+        `${plural(inbox.waiting, "event")}${inbox.oldestMs === null ? "" : `, the oldest for ${duration(inbox.oldestMs)}`}`
       ],
       ["Done within a day", count(inbox.done)],
       ["Ignored within a day", count(inbox.ignored)],
@@ -323,11 +328,11 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
   const only = ofQuery(request, "company")
   if (only !== null) yield* companyNamed(request, only)
   const shown = companies.filter(({ name }) => only === null || name === only)
-  const statuses = yield* Status.read
+  const statuses = yield* Webhooks.read
   const sections = yield* Effect.forEach(shown, (company, index) =>
     Effect.gen(function* () {
       const status = statuses.find((one) => one.company === company.name) ?? nothing(company.name)
-      const seen = yield* Seen.read(company.name, company.events)
+      const seen = yield* SubscriptionStore.read(company.name, company.events)
       const given = status.inbox.dead === 0 ? [] : yield* dead(company.name, deadShown)
       return companySection(company, index, status, seen, given, now)
     })
@@ -387,12 +392,12 @@ const logTable = (attempts: ReadonlyArray<Attempt>): Html =>
           one.responseCode === null ? "none" : String(one.responseCode),
           one.durationMs === null ? "" : duration(one.durationMs),
           visible(one.at),
-          beginning(one.responseBody, reasonMax)
+          truncated(one.responseBody, reasonMax)
         ])
       )
 
 /** What a person is told of a request to the source that went wrong. */
-const told = (error: Subscribe.SubscribeProblem | SourceError): string =>
+const told = (error: Subscriptions.SubscriptionError | SourceError): string =>
   `${visible(error.message)}. What to do: ${visible(error.remedy)}.`
 
 const tooLong =
@@ -401,26 +406,26 @@ const tooLong =
 const subscriber = (request: PageRequest, name: string | null) =>
   Effect.map(companyNamed(request, name), (company) => ({
     company,
-    wanted: { url: company.receivesAt, events: company.events } satisfies Subscribe.Wanted
+    wanted: { url: company.receivesAt, events: company.events } satisfies Subscriptions.DesiredSubscription
   }))
 
 type Asked<A> = { readonly answer: A } | { readonly problem: string }
 
 /** Asks the source, and answers a sentence where that fails or takes too long. */
-const asked = <A, R>(work: Effect.Effect<A, Subscribe.SubscribeError, R>) =>
-  urgently(work).pipe(
+const asked = <A, R>(work: Effect.Effect<A, Subscriptions.SubscribeError, R>) =>
+  withPagePriority(work).pipe(
     Effect.map((answer): Asked<A> => ({ answer })),
     Effect.catchTags({
-      SubscribeProblem: (error) => Effect.succeed<Asked<A>>({ problem: told(error) }),
+      SubscriptionError: (error) => Effect.succeed<Asked<A>>({ problem: told(error) }),
       SourceError: (error) => Effect.succeed<Asked<A>>({ problem: told(error) })
     }),
-    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed<Asked<A>>({ problem: tooLong }) })
+    Effect.timeoutOrElse({ duration: withQueryTimeout, orElse: () => Effect.succeed<Asked<A>>({ problem: tooLong }) })
   )
 
 const log = Effect.fn("page.deliveries")(function* (request: PageRequest) {
   const { company, wanted } = yield* subscriber(request, ofPath(request, "company"))
   const id = ofPath(request, "subscription")
-  const result = yield* asked(Subscribe.deliveries(company, wanted, id, { limit: logShown }))
+  const result = yield* asked(Subscriptions.deliveries(company, wanted, id, { limit: logShown }))
   return page({
     title: "Delivery log",
     section: "webhooks",
@@ -474,14 +479,14 @@ const confirmReplay = Effect.fn("page.confirm.replay")(function* (request: PageR
 
 const doReplay = Effect.fn("page.do.replay")(function* (request: PageRequest) {
   const { company, event } = yield* meant(request, ofForm(request, "company"), ofForm(request, "event"))
-  const events = yield* Queue.replay(company.name, {
+  const events = yield* InboxStore.replay(company.name, {
     state: "dead",
     ...(event === null ? {} : { eventIds: [event] })
   })
   return redirect(
     back,
     events > 0
-      ? `${many(events, "event")} of company ${visible(company.name)} ${events === 1 ? "waits" : "wait"} to be acted on again.`
+      ? `${plural(events, "event")} of company ${visible(company.name)} ${events === 1 ? "waits" : "wait"} to be acted on again.`
       : event === null
         ? `Company ${visible(company.name)} has no event that was given up.`
         : "That event is not given up any more, so nothing was changed."
@@ -496,9 +501,9 @@ interface SubscriptionAction {
   /** Does it, and answers a sentence on what came of it. */
   readonly act: (
     company: ShownCompany,
-    wanted: Subscribe.Wanted,
+    wanted: Subscriptions.DesiredSubscription,
     id: string
-  ) => Effect.Effect<string, Subscribe.SubscribeError, Subscribe.ChangeNeeds>
+  ) => Effect.Effect<string, Subscriptions.SubscribeError, Subscriptions.ChangeNeeds>
 }
 
 const subscriptionActions: ReadonlyArray<SubscriptionAction> = [
@@ -511,7 +516,7 @@ const subscriptionActions: ReadonlyArray<SubscriptionAction> = [
     ],
     button: "Pause",
     act: (company, wanted, id) =>
-      Effect.as(Subscribe.pause(company, wanted, id), `Subscription ${visible(id)} is paused.`)
+      Effect.as(Subscriptions.pause(company, wanted, id), `Subscription ${visible(id)} is paused.`)
   },
   {
     what: "subscription-resume",
@@ -523,7 +528,10 @@ const subscriptionActions: ReadonlyArray<SubscriptionAction> = [
     ],
     button: "Resume",
     act: (company, wanted, id) =>
-      Effect.map(Subscribe.resume(company, wanted, id), (one) => `Subscription ${visible(id)} is ${Seen.stateOf(one)}.`)
+      Effect.map(
+        Subscriptions.resume(company, wanted, id),
+        (one) => `Subscription ${visible(id)} is ${SubscriptionStore.stateOf(one)}.`
+      )
   },
   {
     what: "subscription-test",
@@ -534,9 +542,9 @@ const subscriptionActions: ReadonlyArray<SubscriptionAction> = [
     ],
     button: "Send a test",
     act: (company, wanted, id) =>
-      Effect.map(Subscribe.test(company, wanted, id), ({ result }) => {
+      Effect.map(Subscriptions.test(company, wanted, id), ({ result }) => {
         const took = result.durationMs === null ? "" : ` after ${duration(result.durationMs)}`
-        return `The test event was ${result.delivered ? "delivered" : "not delivered"}: ${visible(answerTold(result))}${took}.`
+        return `The test event was ${result.delivered ? "delivered" : "not delivered"}: ${visible(describeAnswer(result))}${took}.`
       })
   }
 ]

@@ -25,7 +25,15 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schedule from "effect/Schedule"
 import { type EmbeddedPostgresError, fail, folderHint, textOf } from "./Failure.ts"
-import { type Place, initPrefix, initialising, own, ownFolder, privateHomeHint, spawnOptions } from "./Place.ts"
+import {
+  type DataDirectory,
+  initPrefix,
+  initialising,
+  own,
+  ownFolder,
+  privateHomeHint,
+  spawnOptions
+} from "./DataDirectory.ts"
 import { gone, isOther, isServerOf, nameOf, pollMs, signal } from "./Process.ts"
 
 export const superuser = "tributary"
@@ -48,10 +56,10 @@ const settings = (durable: boolean): ReadonlyArray<string> => [
   ...(durable ? ["fsync=on", "max_connections=100"] : ["fsync=off", "full_page_writes=off", "max_connections=300"])
 ]
 
-const isInitialised = (place: Place) => existsSync(join(place.dataDir, "PG_VERSION"))
+const isInitialised = (place: DataDirectory) => existsSync(join(place.dataDir, "PG_VERSION"))
 
 /** Into a folder of its own, then one rename: a crash half-way leaves nothing behind but a folder to sweep. */
-export const initialise = (place: Place, durable: boolean): Effect.Effect<void, EmbeddedPostgresError> =>
+export const initialise = (place: DataDirectory, durable: boolean): Effect.Effect<void, EmbeddedPostgresError> =>
   Effect.suspend(() => {
     if (isInitialised(place)) return Effect.void
     const draft = mkdtempSync(join(place.root, `${initPrefix}${nameOf(process.pid)}-`))
@@ -79,7 +87,11 @@ export const initialise = (place: Place, durable: boolean): Effect.Effect<void, 
     )
   })
 
-const runInitdb = (place: Place, target: string, durable: boolean): Effect.Effect<void, EmbeddedPostgresError> =>
+const runInitdb = (
+  place: DataDirectory,
+  target: string,
+  durable: boolean
+): Effect.Effect<void, EmbeddedPostgresError> =>
   Effect.callback((resume) => {
     const hint = () => privateHomeHint(place.identity, target, place.binaries.initdb)
     const here = ownFolder(place, target)
@@ -118,14 +130,14 @@ const runInitdb = (place: Place, target: string, durable: boolean): Effect.Effec
 
 /** Roots that this very process is starting. */
 const starting = new Set<string>()
-const turnFile = (place: Place) => join(place.root, "starting")
+const turnFile = (place: DataDirectory) => join(place.root, "starting")
 
 /**
  * One start at a time: Postgres itself lets only one win, but on a laptop a dozen losers would keep the winner from
  * getting anywhere. A turn of a process that died, or that has taken longer than any start may, is void.
  */
-export const inTurn = <A>(
-  place: Place,
+export const withLock = <A>(
+  place: DataDirectory,
   work: Effect.Effect<A, EmbeddedPostgresError>
 ): Effect.Effect<A, EmbeddedPostgresError> =>
   Effect.acquireUseRelease(
@@ -142,7 +154,7 @@ export const inTurn = <A>(
       })
   )
 
-const takeTurn = (place: Place, now: number): boolean => {
+const takeTurn = (place: DataDirectory, now: number): boolean => {
   const path = turnFile(place)
   if (starting.has(place.root)) return false
   const holder = readText(path)
@@ -180,7 +192,7 @@ export interface Postmaster {
   readonly status: string
 }
 
-export const postmasterFile = (place: Place) => join(place.dataDir, "postmaster.pid")
+export const postmasterFile = (place: DataDirectory) => join(place.dataDir, "postmaster.pid")
 
 export const readPostmaster = (path: string): Postmaster | undefined => {
   try {
@@ -197,11 +209,11 @@ export const readPostmaster = (path: string): Postmaster | undefined => {
 }
 
 /** Whether the process that stands there lives and serves this folder, and no other one has got its id. */
-export const isOurs = (place: Place, { pid, startedAtMs }: Postmaster): boolean =>
+export const isOurs = (place: DataDirectory, { pid, startedAtMs }: Postmaster): boolean =>
   isServerOf(place.dataDir, pid, startedAtMs)
 
 /** The server of this folder, when it runs. */
-export const runningPostmaster = (place: Place): Postmaster | undefined => {
+export const runningPostmaster = (place: DataDirectory): Postmaster | undefined => {
   const found = readPostmaster(postmasterFile(place))
   return found !== undefined && isOurs(place, found) ? found : undefined
 }
@@ -211,7 +223,7 @@ export const runningPostmaster = (place: Place): Postmaster | undefined => {
  * a stranger that got the id after a restart of the machine or container. Where we can tell, the file goes.
  * Moved first and looked at again, because another process may have replaced it in between.
  */
-const removeStaleLock = (place: Place) => {
+const removeStaleLock = (place: DataDirectory) => {
   const path = postmasterFile(place)
   const stale = readPostmaster(path)
   if (process.platform === "win32" || stale === undefined || isOurs(place, stale)) return
@@ -252,7 +264,7 @@ export const freePort = ({ port, waitMs }: WantedPort): Effect.Effect<number, Em
 const lostRace = /lock file|another|bind|Address already in use|pre-existing shared memory/
 
 export const launch = (
-  place: Place,
+  place: DataDirectory,
   wanted: WantedPort,
   durable: boolean
 ): Effect.Effect<Postmaster, EmbeddedPostgresError> =>
@@ -262,7 +274,7 @@ export const launch = (
   )
 
 const launchAt = Effect.fnUntraced(function* (
-  place: Place,
+  place: DataDirectory,
   port: number,
   durable: boolean,
   restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
@@ -314,7 +326,7 @@ const launchAt = Effect.fnUntraced(function* (
 })
 
 /** What this server said. Servers of other processes that lost or won the race write to the same file. */
-const linesOf = (place: Place, offset: number, pid: number | undefined): string => {
+const linesOf = (place: DataDirectory, offset: number, pid: number | undefined): string => {
   const lines = readFileSync(place.logFile).subarray(offset).toString().trim().split("\n")
   const its = lines.filter((line) => line.includes(`[${pid}]`))
   return (its.length > 0 ? its : lines).slice(-5).join(" | ")
@@ -324,7 +336,7 @@ const linesOf = (place: Place, offset: number, pid: number | undefined): string 
  * Keeps the log of a server that may run for months within bounds. It is copied and cut, since the server never opens it
  * anew; it appends, so what it writes next stands at the beginning. A line in between may be lost.
  */
-export const rotateLog = (place: Place): void => {
+export const rotateLog = (place: DataDirectory): void => {
   try {
     if (statSync(place.logFile).size <= logSizeMaxBytes) return
     copyFileSync(place.logFile, `${place.logFile}.1`)
@@ -335,7 +347,7 @@ export const rotateLog = (place: Place): void => {
 }
 
 const spawnPostgres = (
-  place: Place,
+  place: DataDirectory,
   port: number,
   durable: boolean
 ): { readonly child: ChildProcess; readonly offset: number } => {
@@ -364,7 +376,7 @@ const spawnPostgres = (
 }
 
 /** A fast shutdown: sessions are ended, data is written. When that takes too long, an immediate one (the next start recovers). */
-export const stop = (place: Place, pid: number): Effect.Effect<void> =>
+export const stop = (place: DataDirectory, pid: number): Effect.Effect<void> =>
   Effect.gen(function* () {
     if (process.platform === "win32") return yield* pgCtlStop(place)
     signal(pid, "SIGINT")
@@ -374,7 +386,7 @@ export const stop = (place: Place, pid: number): Effect.Effect<void> =>
   })
 
 /** Windows has no signals between processes; pg_ctl speaks to the server by a named pipe. */
-const pgCtlStop = (place: Place): Effect.Effect<void> =>
+const pgCtlStop = (place: DataDirectory): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const seconds = String(stopTimeoutMs / 1000)
     const child = spawn(place.binaries.pg_ctl, ["stop", "-D", place.dataDir, "-m", "fast", "-w", "-t", seconds], {

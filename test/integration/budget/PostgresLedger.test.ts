@@ -7,9 +7,9 @@ import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Budget from "../../../src/budget/Budget.ts"
 import { Budgets, layerPostgres } from "../../../src/budget/Budgets.ts"
-import type { Ledger } from "../../../src/budget/Ledger.ts"
-import * as PostgresLedger from "../../../src/budget/PostgresLedger.ts"
-import * as Rule from "../../../src/budget/Rule.ts"
+import type { PermitStore } from "../../../src/budget/PermitStore.ts"
+import * as PostgresPermitStore from "../../../src/budget/PostgresPermitStore.ts"
+import * as PermitPolicy from "../../../src/budget/PermitPolicy.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import { most } from "../../budget/Servers.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
@@ -17,9 +17,9 @@ import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 let tokens = 0
 /** A token of its own for each test, so that tests share a database and no row. */
 const fingerprint = () =>
-  PostgresLedger.fingerprintOf("https://erp.test", Redacted.make(`token ${(tokens += 1)}`), "token")
+  PostgresPermitStore.fingerprintOf("https://erp.test", Redacted.make(`token ${(tokens += 1)}`), "token")
 
-const as = (kind: Rule.PriorityClass) => Effect.provideService(Budget.Priority, { class: kind, dueAt: 0 })
+const as = (kind: PermitPolicy.PriorityClass) => Effect.provideService(Budget.Priority, { class: kind, dueAt: 0 })
 const nothing = { urgent: 0, live: 0, backfill: 0 }
 
 const draws = (seed: number) => {
@@ -72,8 +72,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
           const draw = draws(seed + 1)
           const name = fingerprint()
           const spanMs = 60_500
-          const ledger = PostgresLedger.make(sql, name, { perMinute, spanMs })
-          let standing = Rule.nothingGiven
+          const ledger = PostgresPermitStore.make(sql, name, { perMinute, spanMs })
+          let standing = PermitPolicy.emptyPermitState
           let now = 1_800_000_000_000
           const ids = new Map<bigint, bigint>()
           const open: Array<{ readonly id: bigint; readonly permits: number; readonly at: number }> = []
@@ -82,14 +82,14 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
             now += draw(3) === 0 ? draw(9_000) : draw(400)
             yield* set(now)
             if (draw(25) === 0) {
-              const asked: Rule.HoldAsk = {
+              const asked: PermitPolicy.PauseRequest = {
                 origin: draw(2) === 0 ? "source" : "intermediary",
                 status: 503,
                 request: `GET /${draw(2)}`,
                 statedMs: [draw(4_000), draw(400_000), 1e23, 3e10][draw(isPatient ? 4 : 1)]!,
                 limited: draw(2) === 0
               }
-              standing = Rule.hold(standing, asked, perMinute, now, spanMs)
+              standing = PermitPolicy.pause(standing, asked, perMinute, now, spanMs)
               const heldMs = yield* ledger.hold(asked)
               assert.closeTo(heldMs, Math.max(0, standing.heldUntil - now), 0.01)
               if (asked.statedMs > 4_000) now += draw(2) === 0 ? draw(60_000) : Math.ceil(heldMs)
@@ -98,7 +98,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
             if (draw(6) === 0) {
               const request = `GET /${draw(2)}`
               const isAnswered = draw(2) === 0
-              standing = Rule.endProbe(standing, request, isAnswered)
+              standing = PermitPolicy.endProbe(standing, request, isAnswered)
               yield* ledger.endProbe(request, isAnswered)
             }
             const last = draw(3) === 0 ? undefined : open.shift()
@@ -110,7 +110,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
             const wish = () => (draw(3) === 0 ? 0 : draw(size))
             const wanted = { urgent: draw(6) === 0 ? wish() : 0, live: wish(), backfill: wish() }
             const validMs = 1_000 + draw(2_000)
-            const [next, expected] = Rule.lease(
+            const [next, expected] = PermitPolicy.leasePermits(
               standing,
               { wanted, validMs, settled },
               perMinute,
@@ -169,13 +169,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
         const now = 1_800_000_000_000
         const old = fingerprint()
         yield* set(now - 40 * 86_400_000)
-        yield* PostgresLedger.make(sql, old, { perMinute: 10 }).lease({
+        yield* PostgresPermitStore.make(sql, old, { perMinute: 10 }).lease({
           wanted: { ...nothing, live: 3 },
           validMs: 1_000,
           settled: null
         })
         yield* set(now)
-        const ledger = PostgresLedger.make(sql, fingerprint(), { perMinute: 10 })
+        const ledger = PostgresPermitStore.make(sql, fingerprint(), { perMinute: 10 })
         const ask = { wanted: { ...nothing, urgent: 10 }, validMs: 1_000, settled: null }
         assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
         assert.deepStrictEqual(
@@ -221,7 +221,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
         yield* Effect.scoped(
           Effect.gen(function* () {
             for (const kind of ["backfill", "live", "backfill", "live", "urgent"] as const) {
-              const budget = yield* Budget.fromLedger(PostgresLedger.make(sql, name, { perMinute, spanMs }))
+              const budget = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute, spanMs }))
               yield* Effect.forkScoped(as(kind)(insatiable(budget, taken, kind === "urgent" ? 400 : 3)))
               yield* Effect.forkScoped(as(kind)(insatiable(budget, taken, 25)))
             }
@@ -244,7 +244,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
         const sql = yield* SqlClient.SqlClient
         for (const perMinute of [600_000, null]) {
           const name = fingerprint()
-          const process = Budget.fromLedger(PostgresLedger.make(sql, name, { perMinute }))
+          const process = Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute }))
           const one = yield* process
           const two = yield* process
           const taken: Array<number> = []
@@ -278,8 +278,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const name = fingerprint()
-        const one = yield* Budget.fromLedger(PostgresLedger.make(sql, name, { perMinute: 600 }))
-        const two = yield* Budget.fromLedger(PostgresLedger.make(sql, name, { perMinute: 600 }))
+        const one = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
+        const two = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
         yield* two.take
         yield* one.hold(500)
         const fiber = yield* Effect.forkChild(two.take)
@@ -298,8 +298,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
           let now = 1_800_000_000_000
           yield* set(now)
           const name = fingerprint()
-          const ledger = PostgresLedger.make(sql, name, { perMinute: 10 })
-          const ask = (urgent: number, settled: Rule.Settled | null = null) =>
+          const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
+          const ask = (urgent: number, settled: PermitPolicy.SettledPermits | null = null) =>
             ledger.lease({ wanted: { ...nothing, urgent }, validMs: 1_000, settled })
           const killed = yield* ask(6)
           assert.strictEqual(killed.granted.urgent, 6)
@@ -322,7 +322,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const name = fingerprint()
-      const ledger = PostgresLedger.make(sql, name, { perMinute: 10 })
+      const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
       yield* Effect.flip(
         sql.withTransaction(
           Effect.andThen(
@@ -358,7 +358,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
       )
       assert.notInclude(text, "canary")
       yield* one.hold(3_600_000)
-      assert.strictEqual((yield* Effect.flip(one.take))._tag, "BudgetHeld")
+      assert.strictEqual((yield* Effect.flip(one.take))._tag, "BudgetPaused")
     }).pipe(Effect.provide(layerPostgres))
   )
 
@@ -366,7 +366,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const name = fingerprint()
-      const ledger = PostgresLedger.make(sql, name, { perMinute: 10 })
+      const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
       const asked = { ...nothing, live: 3 }
       yield* sql.unsafe("select tributary.hold_budget($1, 10, 60500, 1e23, false)", [name])
       const day = 24 * 3_600_000
@@ -383,15 +383,15 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const name = fingerprint()
-      const ledger = () => PostgresLedger.make(sql, name, { perMinute: 10 })
-      const one = yield* Budget.fromLedger(ledger())
-      const impatient = yield* Budget.fromLedger(ledger(), { heldMaxMs: 1_000 })
+      const ledger = () => PostgresPermitStore.make(sql, name, { perMinute: 10 })
+      const one = yield* Budget.fromPermitStore(ledger())
+      const impatient = yield* Budget.fromPermitStore(ledger(), { heldMaxMs: 1_000 })
       yield* one.take
       yield* impatient.take
       yield* one.hold(3_600_000, "fault", { origin: "source", status: 503, request: "GET /orders" })
       const waiting = yield* Effect.forkChild(one.take)
       const held = yield* Effect.flip(impatient.take)
-      assert(held._tag === "BudgetHeld")
+      assert(held._tag === "BudgetPaused")
       assert.deepInclude(held.by, { origin: "source", status: 503, request: "GET /orders" })
       const [row] = yield* sql<{ was: boolean }>`select tributary.release_budget(${name}) as was`
       assert.isTrue(row!.was)
@@ -403,12 +403,12 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
   it.effect("that has gone lets nobody send, and says so in words", () =>
     Effect.gen(function* () {
       const database = yield* Database
-      const ledger: Ledger = PostgresLedger.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
+      const ledger: PermitStore = PostgresPermitStore.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
       const client = yield* database.connect
       const locked = (text: string) => Effect.promise(() => client.query(text))
       yield* locked("alter function tributary.lease_permits rename to lease_permits_gone")
       yield* Effect.addFinalizer(() => locked("alter function tributary.lease_permits_gone rename to lease_permits"))
-      const budget = yield* Budget.fromLedger(ledger, { unavailableMaxMs: 300 })
+      const budget = yield* Budget.fromPermitStore(ledger, { unavailableMaxMs: 300 })
       const error = yield* Effect.flip(budget.take)
       assert.strictEqual(error._tag, "BudgetUnavailable")
       assert.include(error.message, "warehouse")
@@ -421,8 +421,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
       const url = `postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`
       const readOnly = Database.layerUrl(Redacted.make(`${url}?options=-c%20default_transaction_read_only%3Don`))
       const error = yield* Effect.gen(function* () {
-        const ledger = PostgresLedger.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
-        const budget = yield* Budget.fromLedger(ledger, { unavailableMaxMs: 300 })
+        const ledger = PostgresPermitStore.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
+        const budget = yield* Budget.fromPermitStore(ledger, { unavailableMaxMs: 300 })
         return yield* Effect.flip(budget.take)
       }).pipe(Effect.provide(Layer.provideMerge(sqlLayer, readOnly), { local: true }))
       assert.match(error.message, /takes no writes.*default_transaction_read_only.*tributary doctor/)

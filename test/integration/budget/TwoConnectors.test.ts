@@ -15,8 +15,8 @@ import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import * as ServiceClient from "../../../connectors/service-v2/client/ServiceClient.ts"
 import { core } from "../../../connectors/service-v2/reference-server/Core.ts"
 import * as Budget from "../../../src/budget/Budget.ts"
-import type { Ledger } from "../../../src/budget/Ledger.ts"
-import * as PostgresLedger from "../../../src/budget/PostgresLedger.ts"
+import type { PermitStore } from "../../../src/budget/PermitStore.ts"
+import * as PostgresPermitStore from "../../../src/budget/PostgresPermitStore.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 
 const beganAt = Date.parse("2026-03-16T09:00:00Z")
@@ -112,21 +112,21 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("two conn
     )
 
     let asking = 0
-    const name = PostgresLedger.fingerprintOf(base, Redacted.make(token), "token")
-    const shared = PostgresLedger.make(sql, name, { perMinute: options.limit })
+    const name = PostgresPermitStore.fingerprintOf(base, Redacted.make(token), "token")
+    const shared = PostgresPermitStore.make(sql, name, { perMinute: options.limit })
     const counted = <A, E>(effect: Effect.Effect<A, E>) =>
       Effect.acquireUseRelease(
         Effect.sync(() => (asking += 1)),
         () => effect,
         () => Effect.sync(() => (asking -= 1))
       )
-    const ledger: Ledger = {
+    const ledger: PermitStore = {
       ...shared,
       lease: (ask) => counted(shared.lease(ask)),
       hold: (asked) => counted(shared.hold(asked))
     }
     const connector = Effect.gen(function* () {
-      const budget = yield* Budget.fromLedger(ledger)
+      const budget = yield* Budget.fromPermitStore(ledger)
       return yield* ServiceClient.make({ baseUrl: base, token: Redacted.make(token), catalogue: serviceV2 }).pipe(
         Effect.provideService(HttpClient.HttpClient, http),
         Effect.provideService(Budget.Budget, budget)

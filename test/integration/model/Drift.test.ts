@@ -9,11 +9,11 @@ import * as Decode from "../../../connectors/service-v2/client/Decode.ts"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { SourceRecord } from "../../../src/connector/Connector.ts"
-import * as Drift from "../../../src/land/Drift.ts"
-import * as Adoption from "../../../src/model/Adoption.ts"
-import * as Overlay from "../../../src/model/Overlay.ts"
-import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
-import * as TablePlan from "../../../src/model/TablePlan.ts"
+import * as SchemaDrift from "../../../src/land/SchemaDrift.ts"
+import * as Adoption from "../../../src/warehouse/Adoption.ts"
+import * as Overlay from "../../../src/warehouse/Overlay.ts"
+import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { execute } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
@@ -60,7 +60,7 @@ const land = Effect.fnUntraced(function* (resource: Resource, records: ReadonlyA
       [companyId, record.extra, ...record.columns.map((value) => value ?? null)]
     )
   }
-  const drift = Drift.make({ run: runOf(client), table, companyId, runId: 7n })
+  const drift = SchemaDrift.make({ run: runOf(client), table, companyId, runId: 7n })
   const noted = yield* drift.note(
     found.map(({ extra }) => extra),
     true
@@ -101,7 +101,7 @@ const adoptAll = Effect.fnUntraced(function* (base: Catalogue, path: string) {
   const wishes = (yield* Adoption.candidates([resource])).flatMap(({ field, type }) =>
     type === null ? [] : [{ field, type }]
   )
-  const done = yield* Adoption.adopt(resource, wishes, datasetsDefault)
+  const done = yield* Adoption.promote(resource, wishes, datasetsDefault)
   return { ...done, resource: (yield* Overlay.load(base)).resources.get(path)! }
 })
 
@@ -125,10 +125,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
         "x_when"
       ])
       assert.deepStrictEqual(first.misfits, [])
-      assert.include(Drift.told("noted", first), 'new fields, kept in _extra until they have columns: "noted.x_')
+      assert.include(
+        SchemaDrift.describe("noted", first),
+        'new fields, kept in _extra until they have columns: "noted.x_'
+      )
       const again = yield* land(resource, ['{"id":3,"x_flag":1,"x_count":9007199254740993}'])
       assert.deepStrictEqual(again.unknown, ["x_count"])
-      assert.isNull(Drift.told("noted", yield* land(resource, ['{"id":1,"x_flag":false}'])))
+      assert.isNull(SchemaDrift.describe("noted", yield* land(resource, ['{"id":1,"x_flag":false}'])))
       const register = yield* registerOf("noted")
       assert.deepStrictEqual(
         register.map(({ field, times, sample_types }) => [field, times, sample_types]),
@@ -160,10 +163,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
               }
             : Reflect.get(target, name)
       })
-      const drift = Drift.make({ run: runOf(client), table: tableOf(resource), companyId: 1n, runId: 1n })
+      const drift = SchemaDrift.make({ run: runOf(client), table: tableOf(resource), companyId: 1n, runId: 1n })
       assert.deepStrictEqual(yield* drift.note(['{"x":1}', null], false), { unknown: ["x"], misfits: [] })
       for (let page = 0; page < 5; page++) {
-        assert.deepStrictEqual(yield* drift.note([null, '{"x":2}', null], false), Drift.nothingNoted)
+        assert.deepStrictEqual(yield* drift.note([null, '{"x":2}', null], false), SchemaDrift.emptyDriftReport)
       }
       assert.lengthOf(statements, 1)
       yield* drift.note(['{"x":3}'], true)
@@ -275,7 +278,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
       ])
       assert.deepStrictEqual([...noted.misfits].sort(), ["born", "size"])
       assert.deepStrictEqual(noted.unknown, [])
-      assert.include(Drift.told("misfit", noted), "do not fit their learnt column")
+      assert.include(SchemaDrift.describe("misfit", noted), "do not fit their learnt column")
       const rows = yield* sql`select size, born::text, _extra from erp.misfit order by id`
       assert.deepStrictEqual(rows, [
         { size: 5n, born: "2024-01-01", _extra: null },
@@ -405,7 +408,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
         '"٣"'
       ]
       for (const type of types) {
-        const resource = Overlay.withLearnt(things, [{ name: "v", column: "v", type }])
+        const resource = Overlay.withInferred(things, [{ name: "v", column: "v", type }])
         const place = resource.fields.length - 1
         const told = yield* sql.unsafe<{ text: string | null; whole: boolean }>(
           `select case when $2 = 'json' then v::text else tributary.learnt_text(v, $2) end as text,
@@ -501,13 +504,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
       yield* land(yield* resourceNow, [
         '{"id":1,"code":"A","lastchangedate":"2024-01-01T00:00:00Z","size":4,"note":"n"}'
       ])
-      const learnt = yield* Adoption.learn(yield* resourceNow, datasetsDefault)
+      const learnt = yield* Adoption.infer(yield* resourceNow, datasetsDefault)
       assert.deepStrictEqual(learnt.map(({ field, type }) => `${field} ${type}`).sort(), ["note text", "size integer"])
-      assert.deepStrictEqual(yield* Adoption.learn(yield* resourceNow, datasetsDefault), [])
+      assert.deepStrictEqual(yield* Adoption.infer(yield* resourceNow, datasetsDefault), [])
       yield* land(yield* resourceNow, [
         '{"id":2,"code":"B","lastchangedate":"2024-01-02T00:00:00Z","size":5,"new":true}'
       ])
-      assert.lengthOf(yield* Adoption.learn(yield* resourceNow, datasetsDefault), 1)
+      assert.lengthOf(yield* Adoption.infer(yield* resourceNow, datasetsDefault), 1)
       const { name } = tableOf(yield* resourceNow)
       assert.match(name, /^Sales_Work_Orders_[0-9a-f]{8}$/)
       assert.deepStrictEqual(
@@ -518,8 +521,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
         ]
       )
       assert.lengthOf(yield* recordsOf(yield* resourceNow), 2)
-      assert.strictEqual(Overlay.learntCount(yield* resourceNow), 3)
-      assert.deepStrictEqual(yield* sql.unsafe(`select ${Overlay.learntCountSql("$1")} as n`, [path]), [{ n: 3 }])
+      assert.strictEqual(Overlay.inferredCount(yield* resourceNow), 3)
+      assert.deepStrictEqual(yield* sql.unsafe(`select ${Overlay.inferredCountSql("$1")} as n`, [path]), [{ n: 3 }])
       // A second resource whose name differs by case only has a table of its own, whichever is named first.
       const both = yield* Overlay.named({ ...tiny, resources: new Map() }, [
         { path: "sales/work-orders", area: null, modifiedSince: false, cancel: false, key: null },
@@ -544,7 +547,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
       // A field that the connector has come to state keeps the column that was made for it.
       yield* land(base.resources.get("plain")!, ['{"id":1,"later":"x"}'])
       yield* adoptAll(base, "plain")
-      const later = Overlay.withLearnt(things, [{ name: "memo", column: "memo", type: "integer" }])
+      const later = Overlay.withInferred(things, [{ name: "memo", column: "memo", type: "integer" }])
       assert.strictEqual(later.fields.length, things.fields.length)
       assert.strictEqual(tableOf(later).columns.find(({ name }) => name === "memo")!.sqlType, "bigint")
     })

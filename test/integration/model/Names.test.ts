@@ -2,7 +2,7 @@
  * Names of the API in the database: whatever they are, no two share a column, none is cut, and none is one of ours.
  */
 import { assert, describe, it } from "vitest"
-import { identifier, nameFor } from "../../../src/model/Identifier.ts"
+import { identifier, nameFor } from "../../../src/warehouse/Identifier.ts"
 
 /** Gives names in order, each one taken for those after it. */
 const given = (...names: ReadonlyArray<string>): ReadonlyArray<string> => {

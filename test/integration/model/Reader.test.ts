@@ -11,13 +11,13 @@ import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import * as SqlClient from "effect/sql/SqlClient"
 import { type QueryResult, read, readParts } from "../../../src/cli/query.ts"
-import * as Grants from "../../../src/model/Grants.ts"
-import * as Reader from "../../../src/model/Reader.ts"
-import { datasetsDefault } from "../../../src/model/Table.ts"
+import * as Grants from "../../../src/warehouse/Grants.ts"
+import * as Reader from "../../../src/warehouse/Reader.ts"
+import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { connect, query } from "../../../src/postgres/Connection.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
-import * as Select from "../../../src/push/Select.ts"
+import * as QueryInput from "../../../src/outbox/input/QueryInput.ts"
 import { layerSql } from "../../support/postgres.ts"
 
 const root = Effect.acquireRelease(
@@ -124,7 +124,7 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
         assert.isFalse(error.isRetryable, statement)
         assert.isFalse(error.message.includes("\n"), statement)
       }
-      const pushed = yield* Effect.flip(Stream.runCollect(Select.read("select pg_read_file('/etc/passwd') as id")))
+      const pushed = yield* Effect.flip(Stream.runCollect(QueryInput.read("select pg_read_file('/etc/passwd') as id")))
       assert.match(pushed.message, /permission denied/)
       assert.deepStrictEqual(yield* fingerprint, before)
       assert.isFalse(existsSync(marker))
@@ -162,7 +162,7 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
       assert.deepStrictEqual((yield* read("with one as (select 1 as id, 2 as id) select * from one -- end;")).rows, [
         ["1", "2"]
       ])
-      const pushed = yield* Stream.runCollect(Select.read("select id from erp.orders order by id limit 1"))
+      const pushed = yield* Stream.runCollect(QueryInput.read("select id from erp.orders order by id limit 1"))
       assert.deepInclude([...pushed][0]!, { json: '{"id":1}' })
     })
   )

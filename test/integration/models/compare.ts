@@ -5,8 +5,8 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
-import type { Model } from "../../../src/model/Model.ts"
-import { type Datasets, tableOf } from "../../../src/model/Table.ts"
+import type { Model } from "../../../src/warehouse/Model.ts"
+import { type Datasets, tableOf } from "../../../src/warehouse/Table.ts"
 import { type Books, figures, type Json, plain, type Row } from "./figures.ts"
 
 /** A value of a view as the figures tell it. */

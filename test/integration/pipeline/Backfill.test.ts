@@ -9,9 +9,9 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { ServerFault } from "../../../src/connector/SourceError.ts"
-import { tableOf } from "../../../src/model/Table.ts"
-import * as TablePlan from "../../../src/model/TablePlan.ts"
-import { syncResource, type SyncResourceOptions } from "../../../src/pipeline/SyncResource.ts"
+import { tableOf } from "../../../src/warehouse/Table.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
+import { syncResource, type SyncResourceOptions } from "../../../src/sync/SyncResource.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import {
   failing,

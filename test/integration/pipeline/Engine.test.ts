@@ -11,13 +11,13 @@ import { catalogue } from "../../../src/catalogue/Catalogue.ts"
 import { id, integer, lastchangedate, ref, string } from "../../../src/catalogue/Field.ts"
 import { exact, resource } from "../../../src/catalogue/Resource.ts"
 import { Forbidden, PageDrift, ServerFault, type SourceError, Unreachable } from "../../../src/connector/SourceError.ts"
-import type { ConnectorShape, Identity, Page, PageRequest, Reading } from "../../../src/connector/Connector.ts"
-import { tableOf } from "../../../src/model/Table.ts"
-import * as TablePlan from "../../../src/model/TablePlan.ts"
-import { datasetsDefault } from "../../../src/model/Table.ts"
-import { readRecords } from "../../../src/pipeline/ReadRecords.ts"
-import { sync, type SyncOptions } from "../../../src/pipeline/Sync.ts"
-import { engineDefault, syncResource, type SyncResourceOptions } from "../../../src/pipeline/SyncResource.ts"
+import type { ConnectorShape, Identity, Page, PageRequest, FetchedRecord } from "../../../src/connector/Connector.ts"
+import { tableOf } from "../../../src/warehouse/Table.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
+import { datasetsDefault } from "../../../src/warehouse/Table.ts"
+import { fetchRecords } from "../../../src/sync/FetchRecords.ts"
+import { sync, type SyncOptions } from "../../../src/sync/Sync.ts"
+import { engineDefault, syncResource, type SyncResourceOptions } from "../../../src/sync/SyncResource.ts"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
@@ -533,7 +533,7 @@ describe("the engine", () => {
         const connector: ConnectorShape = {
           ...source.connector,
           get: (_resource, number) =>
-            Effect.sync((): Reading => ({
+            Effect.sync((): FetchedRecord => ({
               record: now[number]!,
               rejected: null,
               version: null,
@@ -542,7 +542,7 @@ describe("the engine", () => {
             }))
         }
         const read = (authority: "newer" | "source") =>
-          readRecords({ companyId, connector, table: tables.things, ids: ["1", "2", "3"], authority })
+          fetchRecords({ companyId, connector, table: tables.things, ids: ["1", "2", "3"], authority })
         const careful = yield* read("newer")
         assert.deepStrictEqual(
           [careful.kind, careful.lane, careful.totals.deleted, careful.totals.updated, careful.totals.wentBack],
@@ -578,7 +578,7 @@ describe("the engine", () => {
         }
         const ids = Array.from({ length: 250 }, (_, index) => String(index + 1))
         const reading = yield* Effect.forkChild(
-          readRecords({ companyId, connector, table: tables.things, ids, authority: "source" })
+          fetchRecords({ companyId, connector, table: tables.things, ids, authority: "source" })
         )
         yield* isAsked.await
         // Nobody holds it now, although a read takes its time; meanwhile somebody else does.

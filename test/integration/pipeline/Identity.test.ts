@@ -6,9 +6,9 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Rejected, SourceDescription } from "../../../src/connector/Connector.ts"
-import { type Datasets, tableOf } from "../../../src/model/Table.ts"
-import { readRecords } from "../../../src/pipeline/ReadRecords.ts"
-import { sync } from "../../../src/pipeline/Sync.ts"
+import { type Datasets, tableOf } from "../../../src/warehouse/Table.ts"
+import { fetchRecords } from "../../../src/sync/FetchRecords.ts"
+import { sync } from "../../../src/sync/Sync.ts"
 import { codeOf } from "../../../src/cli/Exit.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { record, scripted, things, tiny } from "../../support/tiny.ts"
@@ -499,7 +499,7 @@ describe("a checkpoint", () => {
         const { failure } = report.companies[0]!.outcomes[0]!
         assert.match(failure!.message, /https:\/\/one\/api.*https:\/\/two\/api/)
         assert.match(failure!.remedy, /--accept-new-source/)
-        const single = yield* readRecords({
+        const single = yield* fetchRecords({
           companyId,
           connector: {
             ...connectorOf({ description: there }),

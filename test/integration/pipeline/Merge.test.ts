@@ -2,9 +2,15 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { answersOldRows, type Authority, mergeSql, planForAll, planForKeys } from "../../../src/land/MergeSql.ts"
-import { type Table, tableOf } from "../../../src/model/Table.ts"
-import * as TablePlan from "../../../src/model/TablePlan.ts"
+import {
+  countStaleAnswers,
+  type ConflictPolicy,
+  mergeSql,
+  planForAll,
+  planForKeys
+} from "../../../src/land/MergeSql.ts"
+import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
@@ -60,14 +66,14 @@ const prepared = (table: Table): ReadonlyArray<string> => {
 describe("merging", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
     for (const [name, table] of Object.entries(tables)) {
-      for (const authority of ["newer", "source"] as const satisfies ReadonlyArray<Authority>) {
+      for (const authority of ["newer", "source"] as const satisfies ReadonlyArray<ConflictPolicy>) {
         it.effect(`${name}, ${authority}: in one statement as in two`, () =>
           Effect.gen(function* () {
             const client = yield* (yield* Database).connect
             const run = <Row extends Record<string, unknown>>(text: string, values?: ReadonlyArray<unknown>) =>
               query<Row>(client, "merge", text, values)
             const [version] = yield* run<{ n: number }>("select current_setting('server_version_num')::int as n")
-            if (version!.n < answersOldRows) return
+            if (version!.n < countStaleAnswers) return
             yield* run(pairs(table))
             const sql = mergeSql(table, authority)
             const parameters = [1, "scan", 7, "2026-01-01T00:00:02Z"]
@@ -123,7 +129,7 @@ describe("merging", () => {
         const run = <Row extends Record<string, unknown>>(text: string, values?: ReadonlyArray<unknown>) =>
           query<Row>(client, "merge", text, values)
         const [version] = yield* run<{ n: number }>("select current_setting('server_version_num')::int as n")
-        if (version!.n < answersOldRows) return
+        if (version!.n < countStaleAnswers) return
         const sql = mergeSql(tables.things)
         yield* run("begin")
         yield* run(

@@ -9,10 +9,16 @@ import { id, integer, lastchangedate, ref } from "../../../src/catalogue/Field.t
 import { exact, resource, type Resource } from "../../../src/catalogue/Resource.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { Forbidden, ServerFault } from "../../../src/connector/SourceError.ts"
-import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
-import * as TablePlan from "../../../src/model/TablePlan.ts"
-import { gallop, plan, type PlannedResource, type PlanOptions, totalsOf } from "../../../src/pipeline/Plan.ts"
-import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
+import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
+import {
+  exponentialSearch,
+  plan,
+  type PlannedResource,
+  type PlanOptions,
+  totalsOf
+} from "../../../src/sync/Estimate.ts"
+import { engineDefault, syncResource } from "../../../src/sync/SyncResource.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, type ScriptedSource, things } from "../../support/tiny.ts"
 
@@ -100,7 +106,7 @@ describe("a gallop", () => {
   for (const highest of [251, 700, 20_000, 1_000_000, 40_000_000]) {
     test.effect(`finds that ids go to ${highest}`, () =>
       Effect.gen(function* () {
-        const found = yield* gallop((one) => Effect.succeed(one <= BigInt(highest)), {
+        const found = yield* exponentialSearch((one) => Effect.succeed(one <= BigInt(highest)), {
           first: 1n,
           last: 250n,
           density: 1
@@ -115,14 +121,14 @@ describe("a gallop", () => {
 
   test.effect("is not deceived by gaps, and ends where there is no end", () =>
     Effect.gen(function* () {
-      const sparse = yield* gallop((one) => Effect.succeed(one <= 9_000n && one % 3n === 0n), {
+      const sparse = yield* exponentialSearch((one) => Effect.succeed(one <= 9_000n && one % 3n === 0n), {
         first: 3n,
         last: 750n,
         density: 1 / 3
       })
       assert.isAtLeast(Number(sparse.highest), 9_000)
       assert.isAtMost(Number(sparse.highest), 9_500)
-      const endless = yield* gallop(() => Effect.succeed(true), { first: 1n, last: 250n, density: 1 })
+      const endless = yield* exponentialSearch(() => Effect.succeed(true), { first: 1n, last: 250n, density: 1 })
       assert.deepStrictEqual([endless.isBounded, endless.requests], [false, 40])
     })
   )

@@ -6,11 +6,11 @@ import * as Scope from "effect/Scope"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Lane } from "../../../src/land/Checkpoint.ts"
-import * as Lander from "../../../src/land/Lander.ts"
-import { tableOf } from "../../../src/model/Table.ts"
-import * as TablePlan from "../../../src/model/TablePlan.ts"
-import { noTotals, type Outcome } from "../../../src/pipeline/Outcome.ts"
-import * as RunLedger from "../../../src/pipeline/RunLedger.ts"
+import * as WriteSession from "../../../src/land/WriteSession.ts"
+import { tableOf } from "../../../src/warehouse/Table.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
+import { noTotals, type Outcome } from "../../../src/sync/Outcome.ts"
+import * as RunStore from "../../../src/sync/RunStore.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { things, tiny } from "../../support/tiny.ts"
 
@@ -20,7 +20,7 @@ const migrated = Layer.effectDiscard(TablePlan.apply([table]))
 /** A run as its process has it while it works: whoever closes the scope lets go of the lock, as a death would. */
 const begin = Effect.fnUntraced(function* (companyId: bigint, lane: Lane) {
   const scope = yield* Scope.make()
-  const { runId } = yield* Lander.open(
+  const { runId } = yield* WriteSession.open(
     {
       table,
       connector: { catalogue: tiny },
@@ -72,11 +72,11 @@ describe("a run whose process is gone", () => {
           const records = yield* begin(companyId, "records")
           const push = yield* begin(companyId, "push")
           const elsewhere = yield* begin(other, "records")
-          assert.strictEqual(yield* RunLedger.endVanished, 0)
+          assert.strictEqual(yield* RunStore.markAbandoned, 0)
           yield* live.vanish
           yield* records.vanish
-          assert.strictEqual(yield* RunLedger.endVanished, 2)
-          assert.strictEqual(yield* RunLedger.endVanished, 0)
+          assert.strictEqual(yield* RunStore.markAbandoned, 2)
+          assert.strictEqual(yield* RunStore.markAbandoned, 0)
           const runs = yield* told(companyId)
           assert.deepStrictEqual(runs.get(live.runId), ["abandoned", "Vanished", true])
           assert.deepStrictEqual(runs.get(records.runId), ["abandoned", "Vanished", true])
@@ -91,16 +91,16 @@ describe("a run whose process is gone", () => {
           const companyId = 3n
           const late = yield* begin(companyId, "records")
           yield* late.vanish
-          yield* RunLedger.endVanished
-          yield* RunLedger.close(late.runId, done(companyId, late.runId))
+          yield* RunStore.markAbandoned
+          yield* RunStore.close(late.runId, done(companyId, late.runId))
           assert.deepStrictEqual((yield* told(companyId)).get(late.runId), ["done", null, true])
-          yield* RunLedger.close(late.runId, { ...done(companyId, late.runId), status: "failed" })
+          yield* RunStore.close(late.runId, { ...done(companyId, late.runId), status: "failed" })
           assert.deepStrictEqual((yield* told(companyId)).get(late.runId), ["done", null, true])
 
           const before = yield* begin(companyId, "records")
           yield* before.vanish
           const after = yield* begin(companyId, "records")
-          yield* RunLedger.close(before.runId, done(companyId, before.runId))
+          yield* RunStore.close(before.runId, done(companyId, before.runId))
           assert.deepStrictEqual((yield* told(companyId)).get(before.runId), ["abandoned", null, true])
           yield* after.vanish
         })
@@ -117,11 +117,11 @@ describe("a run whose process is gone", () => {
             { ...ended, lane: "records" }
           ]
           for (const stranger of strangers) {
-            yield* RunLedger.close(run.runId, stranger)
-            yield* RunLedger.abandon(run.runId, stranger)
+            yield* RunStore.close(run.runId, stranger)
+            yield* RunStore.abandon(run.runId, stranger)
             assert.deepStrictEqual((yield* told(companyId)).get(run.runId), ["running", null, false])
           }
-          yield* RunLedger.abandon(run.runId, ended)
+          yield* RunStore.abandon(run.runId, ended)
           assert.deepStrictEqual((yield* told(companyId)).get(run.runId), ["abandoned", "Stopped", true])
           yield* run.vanish
         })

@@ -3,10 +3,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { NotFound, PageTokenRefused, ServerFault } from "../../../src/connector/SourceError.ts"
-import * as Lander from "../../../src/land/Lander.ts"
-import { tableOf } from "../../../src/model/Table.ts"
-import * as TablePlan from "../../../src/model/TablePlan.ts"
-import { syncResource } from "../../../src/pipeline/SyncResource.ts"
+import * as WriteSession from "../../../src/land/WriteSession.ts"
+import { tableOf } from "../../../src/warehouse/Table.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
+import { syncResource } from "../../../src/sync/SyncResource.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, type ScriptedSource, things, tiny } from "../../support/tiny.ts"
@@ -561,7 +561,7 @@ describe("a run", () => {
         yield* run(source, companyId)
         const push = Effect.scoped(
           Effect.gen(function* () {
-            const lander = yield* Lander.open(
+            const lander = yield* WriteSession.open(
               {
                 table: tables.things,
                 connector: source.connector,
@@ -662,7 +662,7 @@ describe("a run", () => {
     it.effect("shuts out a run that was taken over", () =>
       Effect.gen(function* () {
         const companyId = company()
-        const options: Lander.OpenOptions = {
+        const options: WriteSession.OpenOptions = {
           table: tables.things,
           connector: { catalogue: tiny },
           companyId,
@@ -695,12 +695,12 @@ describe("a run", () => {
         }
         yield* Effect.scoped(
           Effect.gen(function* () {
-            const stale = yield* Lander.open(options, begun)
+            const stale = yield* WriteSession.open(options, begun)
             // As if its lock had been lost with its connection while the process slept.
             const sql = yield* SqlClient.SqlClient
             yield* sql`update tributary.checkpoints set fence = fence + 1 where company_id = ${companyId}`
             const result = yield* Effect.result(stale.land({ pages: [{ page, observedAt: 1 }], scan, complete: true }))
-            assert.strictEqual(result._tag === "Failure" ? result.failure._tag : "landed", "FencedOff")
+            assert.strictEqual(result._tag === "Failure" ? result.failure._tag : "landed", "FenceLost")
           })
         )
         assert.lengthOf(yield* live(companyId), 0)
@@ -747,7 +747,7 @@ describe("a run", () => {
               : source.connector.page(request)
         } as typeof source.connector
         const outcome = yield* run({ ...source, connector }, companyId)
-        assert.strictEqual(outcome.failure?.kind, "FencedOff")
+        assert.strictEqual(outcome.failure?.kind, "FenceLost")
         const asked = source.requests.length
         // At most what fits in memory was read ahead, and nobody goes on reading afterwards.
         assert.isBelow(asked, 300)

@@ -6,7 +6,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { ServerFault, SourceError } from "../../../src/connector/SourceError.ts"
-import type { Item } from "../../../src/connector/Written.ts"
+import type { WriteResult } from "../../../src/connector/WriteResult.ts"
 import { everyoneOnce, makeStand, type OutboxRow, people, stand } from "./stand.ts"
 
 const tally = (rows: ReadonlyArray<OutboxRow>) => {
@@ -238,11 +238,11 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
         const one = yield* makeStand()
         const { connector } = one.company
         let isFirst = true
-        const spoil = (items: ReadonlyArray<Item>): ReadonlyArray<Item> => [
+        const spoil = (items: ReadonlyArray<WriteResult>): ReadonlyArray<WriteResult> => [
           ...items.filter(({ index }) => index !== 2 && index !== 5),
           ...items.filter(({ index }) => index === 3).map((item) => ({ ...item, index: 4 })),
-          { _tag: "Unclear", index: 5, detail: "no idea" },
-          { _tag: "Unclear", index: 99, detail: "no such record" }
+          { _tag: "WriteUncertain", index: 5, detail: "no idea" },
+          { _tag: "WriteUncertain", index: 99, detail: "no such record" }
         ]
         const spoiling: ConnectorShape = {
           ...connector,

@@ -10,10 +10,10 @@ import * as Stream from "effect/Stream"
 import * as SqlClient from "effect/sql/SqlClient"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import { GivenError } from "../../../src/push/Given.ts"
-import { IntakeRefused, take } from "../../../src/push/Intake.ts"
-import type { Operation, Problem } from "../../../src/push/Push.ts"
-import * as Select from "../../../src/push/Select.ts"
+import { InputError } from "../../../src/outbox/input/InputRecord.ts"
+import { EnqueueRejected, enqueue } from "../../../src/outbox/Enqueue.ts"
+import type { Operation, Problem } from "../../../src/outbox/Push.ts"
+import * as QueryInput from "../../../src/outbox/input/QueryInput.ts"
 import { ndJsonStream, resourceOf } from "../../push/support.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
@@ -35,7 +35,7 @@ const world = (company: string) =>
       onProblem
     })
     const give = (records: ReadonlyArray<object>, operation?: Operation) =>
-      take({ ...options(operation), records: ndJsonStream(ndjson(records)) })
+      enqueue({ ...options(operation), records: ndJsonStream(ndjson(records)) })
     const rows = sql<Record<string, unknown>>`
       select externalid, record_id, record::text as record, push_id, line::int as line, state, outcome, checked
       from tributary.outbox where company = ${company} order by id`
@@ -64,7 +64,7 @@ const refusedOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.result(effect), (result) => {
     assert.isTrue(Result.isFailure(result), "it was taken")
     const error = (result as Result.Failure<A, E>).failure
-    assert.instanceOf(error, IntakeRefused)
+    assert.instanceOf(error, EnqueueRejected)
     return error
   })
 
@@ -123,7 +123,7 @@ describe("the intake", () => {
         const { give, options, problems } = yield* world("nothing")
         assert.strictEqual((yield* refusedOf(give([]))).message, "nothing was given")
         const resource = resourceOf("emailtemplates")
-        const error = yield* refusedOf(take({ ...options("cancel"), resource, records: ndJsonStream('{"id":1}') }))
+        const error = yield* refusedOf(enqueue({ ...options("cancel"), resource, records: ndJsonStream('{"id":1}') }))
         assert.match(error.message, /cannot be cancelled through this API/)
         assert.lengthOf(problems, 1)
       })
@@ -353,9 +353,9 @@ describe("the intake", () => {
     it.effect("leaves nothing behind when what is given breaks off", () =>
       Effect.gen(function* () {
         const { options, rows, pushes } = yield* world("broken")
-        const broken = new GivenError({ message: "the disk is gone", remedy: "" })
+        const broken = new InputError({ message: "the disk is gone", remedy: "" })
         const records = Stream.concat(ndJsonStream(ndjson([person("A")])), Stream.fail(broken))
-        assert.strictEqual(yield* Effect.flip(take({ ...options(), records })), broken)
+        assert.strictEqual(yield* Effect.flip(enqueue({ ...options(), records })), broken)
         assert.deepStrictEqual([yield* rows, yield* pushes], [[], []])
       })
     )
@@ -364,7 +364,7 @@ describe("the intake", () => {
 
 describe("a query", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    const read = (statement: string) => Stream.runCollect(Select.read(statement))
+    const read = (statement: string) => Stream.runCollect(QueryInput.read(statement))
 
     it.effect("gives its rows with all their digits; null is not given", () =>
       Effect.gen(function* () {
@@ -405,7 +405,7 @@ describe("a query", () => {
         ]
         for (const [statement, expected] of refused) {
           const error = yield* Effect.flip(read(statement))
-          assert.instanceOf(error, GivenError)
+          assert.instanceOf(error, InputError)
           assert.match(error.message, expected)
         }
         assert.lengthOf(yield* sql`select from pg_tables where schemaname = 'tributary' and tablename = 'outbox'`, 1)

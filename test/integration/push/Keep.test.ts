@@ -2,8 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import * as Keep from "../../../src/push/Keep.ts"
-import { settingsDefault } from "../../../src/push/Pusher.ts"
+import * as OutboxPoller from "../../../src/outbox/OutboxPoller.ts"
+import { settingsDefault } from "../../../src/outbox/OutboxWorker.ts"
 import { makeStand, people, stand, tables } from "./stand.ts"
 
 layer(stand, { timeout: 60_000, excludeTestServices: true })("keep", (it) => {
@@ -25,7 +25,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("keep", (it) => {
       yield* insert("planets", [{ name: "Mars", externalid: "m" }])
       yield* insert("salesmen", people(120))
       const keeper = yield* Effect.forkChild(
-        Keep.keep([{ ...one.company, tables: Effect.succeed(tables) }], settingsDefault)
+        OutboxPoller.poll([{ ...one.company, tables: Effect.succeed(tables) }], settingsDefault)
       )
       const states = Effect.map(
         sql<{ resource: string; state: string; rows: number }>`

@@ -132,7 +132,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("going on", (it) =>
             )
         }
         const pushed = yield* one.push({}, { company: { ...one.company, connector: late } })
-        assert.deepStrictEqual([pushed.status, pushed.failure?.kind], ["stopped", "FencedOff"])
+        assert.deepStrictEqual([pushed.status, pushed.failure?.kind], ["stopped", "FenceLost"])
         assert.isTrue((yield* one.rows).every(({ state }) => state === "sending"))
         assert.strictEqual((yield* one.push()).status, "done")
         yield* everyoneOnce(one, 10)

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as TestClock from "effect/testing/TestClock"
-import * as Figures from "../../../src/schedule/Figures.ts"
+import * as SyncMetrics from "../../../src/status/SyncMetrics.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 const fingerprint = "f".repeat(64)
@@ -20,7 +20,7 @@ const run = (resource: string, kind: string, status: string, minutesAgo: number,
 
 const usage = Effect.succeed({ requests: 5, retries: 2, rateLimited: 1, bytes: 900 })
 
-const told = (figures: Effect.Success<Effect.Success<ReturnType<typeof Figures.make>>>, name: string) => {
+const told = (figures: Effect.Success<Effect.Success<ReturnType<typeof SyncMetrics.make>>>, name: string) => {
   const figure = figures.find((one) => one.name === `tributary_${name}`)
   return Object.fromEntries(
     (figure?.samples ?? []).map(({ labels = {}, value }) => [
@@ -70,7 +70,7 @@ layer(warehouse, { timeout: "30 seconds" })("figures", (it) => {
            values ('a', '{north}', tributary.now(), null), ('b', '{north}', ${minutes(2)}, null), ('c', '{north}', now(), now())`
         ].join(";")
       )
-      const figures = yield* yield* Figures.make({
+      const figures = yield* yield* SyncMetrics.make({
         companies: [{ name: "north", fingerprint, usage }],
         freshnessOf: (resource) => (resource === "fresh" ? 300_000 : 900_000)
       })
@@ -114,7 +114,7 @@ layer(warehouse, { timeout: "30 seconds" })("figures", (it) => {
              $f$ select timestamptz '${at}' $f$`
         )
       yield* clock("2026-05-01T00:00:10Z")
-      const ask = yield* Figures.make({ companies: [{ name: "north", fingerprint, usage }], freshnessOf: () => 1 })
+      const ask = yield* SyncMetrics.make({ companies: [{ name: "north", fingerprint, usage }], freshnessOf: () => 1 })
       const runs = Effect.map(ask, (figures) => told(figures, "runs_ended_total"))
       const nothing = { done: 0, quarantined: 0, failed: 0, abandoned: 0 }
       assert.deepStrictEqual(yield* runs, nothing, "what ended before is not counted")

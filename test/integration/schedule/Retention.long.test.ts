@@ -4,7 +4,7 @@
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as Retention from "../../../src/schedule/Retention.ts"
+import * as Retention from "../../../src/tasks/Retention.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 const dayMs = 86_400_000

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
-import * as Retention from "../../../src/schedule/Retention.ts"
+import * as Retention from "../../../src/tasks/Retention.ts"
 import { attributesOf, collector } from "../../support/collector.ts"
 import { makeWorld } from "../../support/world.ts"
 

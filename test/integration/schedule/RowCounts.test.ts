@@ -5,8 +5,8 @@ import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
-import { datasetsDefault } from "../../../src/model/Table.ts"
-import * as RowCounts from "../../../src/schedule/RowCounts.ts"
+import { datasetsDefault } from "../../../src/warehouse/Table.ts"
+import * as CountRows from "../../../src/tasks/CountRows.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 const ask = (text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text, []))
@@ -27,7 +27,7 @@ const run = (name: string, company: number, inserted: number) =>
   `insert into tributary.runs (company_id, resource, kind, status, fence, began_at, ended_at, inserted)
    values (${company}, '${name}', 'full', 'done', 1, tributary.now(), tributary.now(), ${inserted})`
 
-const told = Effect.map(RowCounts.read, (counts) =>
+const told = Effect.map(CountRows.read, (counts) =>
   [...counts]
     .map(([key, { rows, deleted, isExact }]) => [key, rows, deleted, isExact] as const)
     .toSorted((one, other) => (one[0] < other[0] ? -1 : 1))
@@ -62,20 +62,20 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("row coun
           ["2 still", 0, 0, true],
           ["2 things", 0, 0, true]
         ]
-        const first = yield* Effect.raceFirst(RowCounts.keep(datasetsDefault), until(6))
+        const first = yield* Effect.raceFirst(CountRows.countRows(datasetsDefault), until(6))
         assert.deepStrictEqual<unknown>(first, expected)
-        const before = yield* RowCounts.read
+        const before = yield* CountRows.read
 
         // Who begins later counts only what was changed since.
         yield* tell(rows("things", 1, 101, 110) + ";" + run("things", 1, 10))
-        const next = RowCounts.read.pipe(
+        const next = CountRows.read.pipe(
           Effect.repeat({
             until: (counts) => counts.get("1 things")?.rows === 99,
             schedule: Schedule.spaced("10 millis"),
             times: 1_000
           })
         )
-        const second = yield* Effect.raceFirst(RowCounts.keep(datasetsDefault), next)
+        const second = yield* Effect.raceFirst(CountRows.countRows(datasetsDefault), next)
         assert.strictEqual(second.get("1 things")?.deleted, 11)
         assert.deepStrictEqual(second.get("2 odd/things"), before.get("2 odd/things"), "it was not counted again")
       })
@@ -93,7 +93,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("row coun
           `; analyze erp.many;` +
           run("many", 1, 400_000)
       )
-      const counts = yield* Effect.raceFirst(RowCounts.keep(datasetsDefault, { countMaxMs: 1 }), until(2))
+      const counts = yield* Effect.raceFirst(CountRows.countRows(datasetsDefault, { countMaxMs: 1 }), until(2))
       assert.deepStrictEqual(
         counts.map(([key, , , isExact]) => [key, isExact]),
         [

@@ -5,8 +5,8 @@ import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as PostgresLedger from "../../../src/budget/PostgresLedger.ts"
-import * as Samples from "../../../src/schedule/Samples.ts"
+import * as PostgresPermitStore from "../../../src/budget/PostgresPermitStore.ts"
+import * as SampleBudget from "../../../src/tasks/SampleBudget.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 const mine = "1".repeat(64)
@@ -24,7 +24,7 @@ const setClock = (at: string) =>
   )
 
 const until = (count: number) =>
-  Samples.read(mine, 10 * minuteMs).pipe(
+  SampleBudget.read(mine, 10 * minuteMs).pipe(
     Effect.repeat({ until: (found) => found.length >= count, schedule: Schedule.spaced("10 millis"), times: 1_000 })
   )
 
@@ -33,7 +33,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("samples 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const lease = (fingerprint: string, live: number) =>
-        PostgresLedger.make(sql, fingerprint, { perMinute: 600 }).lease({
+        PostgresPermitStore.make(sql, fingerprint, { perMinute: 600 }).lease({
           wanted: { urgent: 0, live, backfill: 0 },
           validMs: 1_000,
           settled: null
@@ -42,7 +42,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("samples 
       const { granted } = yield* lease(mine, 20)
       assert.isAbove(granted.live, 0)
       yield* lease(other, 5)
-      const keep = Samples.keep([mine])
+      const keep = SampleBudget.sampleBudget([mine])
       const both = Effect.all([keep, keep, keep], { concurrency: "unbounded" })
       const [first] = yield* Effect.raceFirst(both, until(1))
       assert.deepStrictEqual(first, {
@@ -53,11 +53,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("samples 
         refusals: 0,
         held: false
       })
-      assert.deepStrictEqual(yield* Samples.read(other, minuteMs), [], "nobody asked for it")
+      assert.deepStrictEqual(yield* SampleBudget.read(other, minuteMs), [], "nobody asked for it")
 
       // A 429 with Retry-After, told by another process.
       yield* setClock("2026-03-01T10:00:46Z")
-      yield* PostgresLedger.make(sql, mine, { perMinute: 600 }).hold({
+      yield* PostgresPermitStore.make(sql, mine, { perMinute: 600 }).hold({
         origin: "source",
         status: 429,
         request: "GET /orders",
@@ -77,7 +77,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("samples 
       // The permits do not count any more; what is older than asked for is left out.
       yield* setClock("2026-03-01T10:05:00Z")
       yield* Effect.raceFirst(both, until(3))
-      const [last, ...none] = yield* Samples.read(mine, minuteMs)
+      const [last, ...none] = yield* SampleBudget.read(mine, minuteMs)
       assert.deepStrictEqual(none, [])
       assert.deepStrictEqual([last!.at, last!.used, last!.held], [new Date("2026-03-01T10:05:00Z"), 0, false])
     })

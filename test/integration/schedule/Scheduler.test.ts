@@ -10,16 +10,16 @@ import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape, Identity } from "../../../src/connector/Connector.ts"
 import { Forbidden, ServerFault, type SourceError, Unauthorized } from "../../../src/connector/SourceError.ts"
-import { identityOf } from "../../../src/land/Identity.ts"
-import * as Turn from "../../../src/land/Turn.ts"
-import * as Overlay from "../../../src/model/Overlay.ts"
-import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
-import * as TablePlan from "../../../src/model/TablePlan.ts"
-import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
+import { identityOf } from "../../../src/land/CheckpointIdentity.ts"
+import * as ResourceLock from "../../../src/land/ResourceLock.ts"
+import * as Overlay from "../../../src/warehouse/Overlay.ts"
+import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
+import { engineDefault, syncResource } from "../../../src/sync/SyncResource.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Scheduler from "../../../src/schedule/Scheduler.ts"
-import * as Tasks from "../../../src/schedule/Tasks.ts"
-import type { ResourceSchedule } from "../../../src/schedule/Timetable.ts"
+import * as TaskWorker from "../../../src/tasks/TaskWorker.ts"
+import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
+import type { ResourceSchedule } from "../../../src/tasks/Cron.ts"
 import { layerWarehouse, otherProcess } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, things, tiny } from "../../support/tiny.ts"
 
@@ -40,7 +40,7 @@ const makeCompany = (more: Partial<ConnectorShape> = {}) => {
     })(request)
   )
   const connector: ConnectorShape = { ...source.connector, ...more }
-  const company: Scheduler.ScheduledCompany = {
+  const company: TaskWorker.ScheduledCompany = {
     name: `company${companyId}`,
     connector,
     tables: Effect.succeed(tables),
@@ -51,9 +51,9 @@ const makeCompany = (more: Partial<ConnectorShape> = {}) => {
 }
 
 const options = (
-  all: ReadonlyArray<{ readonly company: Scheduler.ScheduledCompany }>,
-  scheduleOf: Scheduler.SchedulerOptions["scheduleOf"] = () => hourly
-): Scheduler.SchedulerOptions => ({
+  all: ReadonlyArray<{ readonly company: TaskWorker.ScheduledCompany }>,
+  scheduleOf: TaskWorker.TaskWorkerOptions["scheduleOf"] = () => hourly
+): TaskWorker.TaskWorkerOptions => ({
   companies: all.map(({ company }) => company),
   scheduleOf,
   freshnessOf: () => 5_400_000,
@@ -62,8 +62,8 @@ const options = (
   models: []
 })
 
-const taskOf = (company: string, resource: string, kind: Tasks.TaskKind = "sync") =>
-  Effect.map(Tasks.read, (all) =>
+const taskOf = (company: string, resource: string, kind: TaskQueue.TaskKind = "sync") =>
+  Effect.map(TaskQueue.read, (all) =>
     all.find((task) => task.company === company && task.resource === resource && task.kind === kind)
   )
 
@@ -90,7 +90,7 @@ const until = <A, E, R>(question: Effect.Effect<A, E, R>, wanted: (answer: A) =>
     )
     return last!
   })
-const becomes = (company: string, resource: string, status: Tasks.TaskStatus, kind: Tasks.TaskKind = "sync") =>
+const becomes = (company: string, resource: string, status: TaskQueue.TaskStatus, kind: TaskQueue.TaskKind = "sync") =>
   Effect.map(
     until(taskOf(company, resource, kind), (task) => task?.status === status && !task.isRunning),
     (task) => task
@@ -147,8 +147,8 @@ describe("a scheduler", () => {
               }
             }
           }))
-        yield* Effect.forkScoped(Scheduler.run(options(of("first"))))
-        yield* Effect.forkScoped(Scheduler.run(options(of("second"))))
+        yield* Effect.forkScoped(TaskWorker.run(options(of("first"))))
+        yield* Effect.forkScoped(TaskWorker.run(options(of("second"))))
         for (const { name } of all) {
           yield* becomes(name, "things", "done")
           yield* becomes(name, "plains", "done")
@@ -162,7 +162,7 @@ describe("a scheduler", () => {
         }
         assert.strictEqual(most, 1)
         assert.strictEqual(by.first + by.second, 8)
-        const ids = yield* Tasks.companyIds
+        const ids = yield* TaskQueue.companyIds
         assert.strictEqual(ids.get(all[0]!.name), all[0]!.companyId)
         const task = yield* taskOf(all[0]!.name, "things")
         assert.approximately(task!.nextAt!.getTime(), task!.beganAt!.getTime() + 3_600_000, 1_000)
@@ -181,7 +181,7 @@ describe("a scheduler", () => {
           batchRecordsMax: 100
         })
         const asked = source.requests.length
-        yield* Effect.forkScoped(Scheduler.run(options([{ company }])))
+        yield* Effect.forkScoped(TaskWorker.run(options([{ company }])))
         assert.strictEqual((yield* becomes(name, "things", "done")).runId, outcome.runId)
         yield* becomes(name, "plains", "done")
         assert.lengthOf(
@@ -189,7 +189,7 @@ describe("a scheduler", () => {
           0
         )
         // Somebody who asks wants a run that begins after the asking.
-        yield* Tasks.ask({ company: name, resource: "things", full: true, by: "Ann" })
+        yield* TaskQueue.requestSync({ company: name, resource: "things", full: true, by: "Ann" })
         yield* until(taskOf(name, "things"), (task) => task?.runId !== outcome.runId && task?.isRunning === false)
         assert.strictEqual((yield* runsOf(companyId)).at(-1)!.kind, "full")
       }).pipe(Effect.scoped)
@@ -204,7 +204,7 @@ describe("a scheduler", () => {
             throw failing(new ServerFault({ status: 500, code: null, retryAfterMs: null }))
           return good(request)
         }
-        yield* Effect.forkScoped(Scheduler.run(options([one])))
+        yield* Effect.forkScoped(TaskWorker.run(options([one])))
         const failed = yield* becomes(one.name, "things", "failed")
         assert.include(failed.error!, "500")
         assert.isNotNull(failed.remedy)
@@ -212,11 +212,11 @@ describe("a scheduler", () => {
         assert.approximately(failed.nextAt!.getTime() - failed.endedAt!.getTime(), 30_000, 2_000)
         yield* becomes(one.name, "plains", "done")
         one.source.script = good
-        yield* Tasks.ask({ company: one.name, resource: "things", full: false, by: "Ann" })
+        yield* TaskQueue.requestSync({ company: one.name, resource: "things", full: false, by: "Ann" })
         assert.deepInclude(yield* becomes(one.name, "things", "done"), { failures: 0, error: null, remedy: null })
 
         const range = { since: "2026-01-01T00:00:00Z", until: "2026-02-01T00:00:00Z" }
-        yield* Tasks.askBackfill({ company: one.name, resource: "things", ...range, by: "Ann" })
+        yield* TaskQueue.requestBackfill({ company: one.name, resource: "things", ...range, by: "Ann" })
         const backfill = yield* becomes(one.name, "things", "done", "backfill")
         assert.isNull(backfill.nextAt)
         assert.deepInclude((yield* runsOf(one.companyId)).at(-1)!, { lane: "backfill", status: "done" })
@@ -236,7 +236,7 @@ describe("a scheduler", () => {
         late.source.script = () => {
           throw failing(new Forbidden({ code: "feature_not_enabled", scope: null, detail: "no" }))
         }
-        yield* Effect.forkScoped(Scheduler.run(options([refused, narrow, late])))
+        yield* Effect.forkScoped(TaskWorker.run(options([refused, narrow, late])))
         const rests = yield* becomes(refused.name, "things", "failed")
         assert.isNotNull(rests.remedy)
         assert.lengthOf(refused.source.requests, 0)
@@ -249,7 +249,7 @@ describe("a scheduler", () => {
         assert.strictEqual((yield* becomes(late.name, "things", "skipped")).failures, 0)
         // Asking has the token looked at again.
         yield* Ref.set(identity, refused.source.connector.identify)
-        yield* Tasks.ask({ company: refused.name, resource: "things", full: false, by: "Ann" })
+        yield* TaskQueue.requestSync({ company: refused.name, resource: "things", full: false, by: "Ann" })
         assert.isNull((yield* becomes(refused.name, "things", "done")).error)
       }).pipe(Effect.scoped)
     )
@@ -268,7 +268,7 @@ describe("a scheduler", () => {
           }
         }
         const scheduler = yield* Effect.forkChild(
-          Scheduler.run(options([held], (path) => (path === "things" ? hourly : off)))
+          TaskWorker.run(options([held], (path) => (path === "things" ? hourly : off)))
         )
         yield* Deferred.await(reading)
         assert.isTrue((yield* taskOf(one.name, "things"))!.isRunning)
@@ -279,7 +279,7 @@ describe("a scheduler", () => {
           status: "abandoned",
           error: "stopped: the process was told to end"
         })
-        yield* Effect.forkScoped(Scheduler.run(options([one])))
+        yield* Effect.forkScoped(TaskWorker.run(options([one])))
         yield* becomes(one.name, "things", "done")
       }).pipe(Effect.scoped)
     )
@@ -291,7 +291,7 @@ describe("a scheduler", () => {
           Effect.gen(function* () {
             // As a process that was stopped in the middle of a landing, with its lease run out.
             const stopped = yield* otherProcess
-            const turn = yield* Turn.take({
+            const turn = yield* ResourceLock.acquire({
               companyId: one.companyId,
               resource: "things",
               lane: "live",
@@ -315,7 +315,7 @@ describe("a scheduler", () => {
               insert into tributary.schedule (company, resource, kind, schedule, next_at, owner, lease_until, fence)
               values (${one.name}, 'things', 'sync', 'every 1 h', tributary.now(), 'stopped',
                       tributary.now() - interval '1 s', 5)`
-            yield* Effect.forkScoped(Scheduler.run(options([one])))
+            yield* Effect.forkScoped(TaskWorker.run(options([one])))
             yield* becomes(one.name, "things", "done")
             yield* goesOn.open
             const said = yield* Effect.exit(Fiber.join(landing))
@@ -340,17 +340,17 @@ describe("a scheduler", () => {
           const values = isKnown ? { id: "1", colour: "red" } : { id: "1" }
           return pages({ records: [record(resource, values, isKnown ? {} : { extra: '{"colour":"red"}' })] })(request)
         }
-        const company: Scheduler.ScheduledCompany = {
+        const company: TaskWorker.ScheduledCompany = {
           ...one.company,
           tables: Overlay.resources(catalogue, [widgets]).pipe(
             Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource)]))),
             Effect.provideService(SqlClient.SqlClient, sql)
           )
         }
-        yield* Effect.forkScoped(Scheduler.run(options([{ company }])))
+        yield* Effect.forkScoped(TaskWorker.run(options([{ company }])))
         const first = yield* becomes(one.name, "widgets", "done")
         assert.deepStrictEqual(yield* sql`select colour from erp.widgets where _extra is null`, [{ colour: "red" }])
-        yield* Tasks.ask({ company: one.name, resource: "widgets", full: true, by: "Ann" })
+        yield* TaskQueue.requestSync({ company: one.name, resource: "widgets", full: true, by: "Ann" })
         yield* until(taskOf(one.name, "widgets"), (task) => task?.runId !== first.runId && task?.isRunning === false)
         assert.deepInclude(yield* becomes(one.name, "widgets", "done"), { failures: 0 })
       }).pipe(Effect.scoped)

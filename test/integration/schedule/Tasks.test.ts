@@ -2,8 +2,8 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as SourceGuard from "../../../src/pipeline/SourceGuard.ts"
-import * as Tasks from "../../../src/schedule/Tasks.ts"
+import * as SourceGuard from "../../../src/sync/SourceGuard.ts"
+import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 let companies = 0
@@ -11,7 +11,11 @@ let companies = 0
 const newCompany = () => `company${(companies += 1)}`
 
 const minute = 60_000
-const plan = (company: string, resource: string, more: Partial<Tasks.Plan> = {}): Tasks.Plan => ({
+const plan = (
+  company: string,
+  resource: string,
+  more: Partial<TaskQueue.TaskSchedule> = {}
+): TaskQueue.TaskSchedule => ({
   company,
   resource,
   schedule: "every 10 min",
@@ -20,15 +24,15 @@ const plan = (company: string, resource: string, more: Partial<Tasks.Plan> = {})
   next: (afterMs, lastBeganMs) => (lastBeganMs === null ? afterMs : afterMs + 10 * minute),
   ...more
 })
-const runnable = (company: string, ...resources: ReadonlyArray<string>): ReadonlyArray<Tasks.Runnable> =>
+const runnable = (company: string, ...resources: ReadonlyArray<string>): ReadonlyArray<TaskQueue.Runnable> =>
   resources.map((resource) => ({ company, resource, parent: null }))
 
 const set = (company: string, resource: string, assignments: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql.unsafe(`update tributary.schedule set ${assignments} where company = $1 and resource = $2`, [company, resource])
   )
-const taskOf = (company: string, resource: string, kind: Tasks.TaskKind = "sync") =>
-  Effect.map(Tasks.read, (tasks) =>
+const taskOf = (company: string, resource: string, kind: TaskQueue.TaskKind = "sync") =>
+  Effect.map(TaskQueue.read, (tasks) =>
     tasks.find((task) => task.company === company && task.resource === resource && task.kind === kind)!
   )
 const nowMs = Effect.flatMap(SqlClient.SqlClient, (sql) =>
@@ -37,30 +41,35 @@ const nowMs = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     (rows) => rows[0]!.ms
   )
 )
-const done: Tasks.Ending = { status: "done", runId: 7n, error: null, remedy: null, failures: 0, nextMs: null }
-const namesOf = (claims: ReadonlyArray<Tasks.Claim>) => claims.map(({ resource, kind }) => `${kind} ${resource}`).sort()
+const done: TaskQueue.TaskResult = { status: "done", runId: 7n, error: null, remedy: null, failures: 0, nextMs: null }
+const namesOf = (claims: ReadonlyArray<TaskQueue.ClaimedTask>) =>
+  claims.map(({ resource, kind }) => `${kind} ${resource}`).sort()
 
 describe("tasks", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("of a schedule", (it) => {
     it.effect("are due at once while nothing was ever synced, and are taken by one process", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* Tasks.adopt([plan(company, "a"), plan(company, "b"), plan(company, "off", { schedule: null })])
-        assert.deepStrictEqual((yield* Tasks.glance([company])).due, [company])
+        yield* TaskQueue.upsertSchedules([
+          plan(company, "a"),
+          plan(company, "b"),
+          plan(company, "off", { schedule: null })
+        ])
+        assert.deepStrictEqual((yield* TaskQueue.pollDue([company])).due, [company])
         const known = runnable(company, "a", "b", "off")
         const [mine, yours] = yield* Effect.all(
-          [Tasks.claim("me", known, 4), Tasks.claim("you", known, 4), Tasks.claim("she", known, 4)],
+          [TaskQueue.claim("me", known, 4), TaskQueue.claim("you", known, 4), TaskQueue.claim("she", known, 4)],
           { concurrency: "unbounded" }
         ).pipe(Effect.map((all) => all.flat()))
         assert.sameMembers([mine!.resource, yours!.resource], ["a", "b"])
-        assert.deepStrictEqual((yield* Tasks.glance([company])).due, [])
+        assert.deepStrictEqual((yield* TaskQueue.pollDue([company])).due, [])
         const running = yield* taskOf(company, "a")
         assert.isTrue(running.isRunning)
         assert.isNotNull(running.beganAt)
-        assert.isTrue(yield* Tasks.finish(mine!, { ...done, nextMs: (yield* nowMs) + minute }))
+        assert.isTrue(yield* TaskQueue.complete(mine!, { ...done, nextMs: (yield* nowMs) + minute }))
         const ended = yield* taskOf(company, mine!.resource)
         assert.deepInclude(ended, { isRunning: false, status: "done", runId: 7n })
-        assert.deepStrictEqual((yield* Tasks.glance([company])).due, [])
+        assert.deepStrictEqual((yield* TaskQueue.pollDue([company])).due, [])
       })
     )
 
@@ -73,7 +82,7 @@ describe("tasks", () => {
         yield* sql`insert into tributary.checkpoints (company_id, resource, lane, fence, cursor, updated_at)
           values (4711, 'synced', 'live', 1, '2026-01-01T00:00:00Z', tributary.now()),
                  (4711, 'touched', 'live', 1, null, tributary.now())`
-        yield* Tasks.adopt([
+        yield* TaskQueue.upsertSchedules([
           plan(company, "synced", later),
           plan(company, "touched", later),
           plan(company, "new", later)
@@ -90,21 +99,21 @@ describe("tasks", () => {
     it.effect("pass to another process when the lease has run out, and the former one no longer has a say", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* Tasks.adopt([plan(company, "a")])
-        const [held] = yield* Tasks.claim("me", runnable(company, "a"), 1)
+        yield* TaskQueue.upsertSchedules([plan(company, "a")])
+        const [held] = yield* TaskQueue.claim("me", runnable(company, "a"), 1)
         assert.isNull(held!.leftAt)
-        assert.lengthOf(yield* Tasks.renew([held!]), 1)
-        assert.lengthOf(yield* Tasks.claim("you", runnable(company, "a"), 1), 0)
+        assert.lengthOf(yield* TaskQueue.renew([held!]), 1)
+        assert.lengthOf(yield* TaskQueue.claim("you", runnable(company, "a"), 1), 0)
         yield* set(company, "a", "lease_until = tributary.now() - interval '1 ms', paused_at = tributary.now()")
-        const [taken] = yield* Tasks.claim("you", runnable(company, "a"), 1)
+        const [taken] = yield* TaskQueue.claim("you", runnable(company, "a"), 1)
         assert.isTrue(taken!.fence > held!.fence)
         assert.isNotNull(taken!.leftAt, "it was left by a process, and is finished also while it is paused")
-        assert.lengthOf(yield* Tasks.renew([held!]), 0)
-        assert.isFalse(yield* Tasks.finish(held!, { ...done, status: "failed" }))
-        assert.isFalse(yield* Tasks.postpone(held!, 0))
-        assert.isFalse(yield* Tasks.release(held!, "stopped"))
+        assert.lengthOf(yield* TaskQueue.renew([held!]), 0)
+        assert.isFalse(yield* TaskQueue.complete(held!, { ...done, status: "failed" }))
+        assert.isFalse(yield* TaskQueue.reschedule(held!, 0))
+        assert.isFalse(yield* TaskQueue.returnTask(held!, "stopped"))
         assert.isTrue((yield* taskOf(company, "a")).isRunning)
-        assert.isTrue(yield* Tasks.finish(taken!, done))
+        assert.isTrue(yield* TaskQueue.complete(taken!, done))
         assert.strictEqual((yield* taskOf(company, "a")).status, "done")
       })
     )
@@ -112,14 +121,14 @@ describe("tasks", () => {
     it.effect("are let go of in the middle, and go on with what was asked for", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* Tasks.adopt([plan(company, "a", { schedule: null })])
-        yield* Tasks.ask({ company, resource: "a", full: true, by: "Ann" })
-        const [held] = yield* Tasks.claim("me", runnable(company, "a"), 1)
+        yield* TaskQueue.upsertSchedules([plan(company, "a", { schedule: null })])
+        yield* TaskQueue.requestSync({ company, resource: "a", full: true, by: "Ann" })
+        const [held] = yield* TaskQueue.claim("me", runnable(company, "a"), 1)
         assert.deepInclude(held!, { full: true })
         assert.isNotNull(held!.askedAt)
-        assert.isTrue(yield* Tasks.release(held!, "stopped: the process was told to end"))
+        assert.isTrue(yield* TaskQueue.returnTask(held!, "stopped: the process was told to end"))
         assert.deepInclude(yield* taskOf(company, "a"), { status: "stopped", isRunning: false, askedBy: "Ann" })
-        const [again] = yield* Tasks.claim("you", runnable(company, "a"), 1)
+        const [again] = yield* TaskQueue.claim("you", runnable(company, "a"), 1)
         assert.deepInclude(again!, { full: true, leftAt: null })
         assert.strictEqual(again!.askedAt?.getTime(), held!.askedAt?.getTime())
       })
@@ -128,19 +137,19 @@ describe("tasks", () => {
     it.effect("run once more when somebody asks while they run, and no more often", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* Tasks.adopt([plan(company, "a", { schedule: null })])
-        assert.lengthOf(yield* Tasks.claim("me", runnable(company, "a"), 1), 0)
-        yield* Tasks.ask({ company, resource: "a", full: false, by: "Ann" })
-        assert.deepStrictEqual((yield* Tasks.glance([company])).asked, [company])
-        const [first] = yield* Tasks.claim("me", runnable(company, "a"), 1)
-        yield* Tasks.ask({ company, resource: "a", full: true, by: "Ben" })
-        yield* Tasks.ask({ company, resource: "a", full: false, by: "Ann" })
-        assert.lengthOf(yield* Tasks.claim("me", runnable(company, "a"), 1), 0)
-        yield* Tasks.finish(first!, done)
-        const [second] = yield* Tasks.claim("me", runnable(company, "a"), 1)
+        yield* TaskQueue.upsertSchedules([plan(company, "a", { schedule: null })])
+        assert.lengthOf(yield* TaskQueue.claim("me", runnable(company, "a"), 1), 0)
+        yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
+        assert.deepStrictEqual((yield* TaskQueue.pollDue([company])).asked, [company])
+        const [first] = yield* TaskQueue.claim("me", runnable(company, "a"), 1)
+        yield* TaskQueue.requestSync({ company, resource: "a", full: true, by: "Ben" })
+        yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
+        assert.lengthOf(yield* TaskQueue.claim("me", runnable(company, "a"), 1), 0)
+        yield* TaskQueue.complete(first!, done)
+        const [second] = yield* TaskQueue.claim("me", runnable(company, "a"), 1)
         assert.isTrue(second!.full, "that Ann asked for less takes nothing from Ben")
-        yield* Tasks.finish(second!, done)
-        assert.lengthOf(yield* Tasks.claim("me", runnable(company, "a"), 1), 0)
+        yield* TaskQueue.complete(second!, done)
+        assert.lengthOf(yield* TaskQueue.claim("me", runnable(company, "a"), 1), 0)
         assert.isFalse((yield* taskOf(company, "a")).askedFull)
       })
     )
@@ -148,18 +157,18 @@ describe("tasks", () => {
     it.effect("rest while they are paused, except when somebody asks", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* Tasks.adopt([plan(company, "a"), plan(company, "b")])
-        assert.strictEqual(yield* Tasks.pause({ company, resource: null, by: "Ann" }), 2)
-        assert.strictEqual(yield* Tasks.pause({ company, resource: "a", by: "Ben" }), 0)
+        yield* TaskQueue.upsertSchedules([plan(company, "a"), plan(company, "b")])
+        assert.strictEqual(yield* TaskQueue.pause({ company, resource: null, by: "Ann" }), 2)
+        assert.strictEqual(yield* TaskQueue.pause({ company, resource: "a", by: "Ben" }), 0)
         assert.strictEqual((yield* taskOf(company, "a")).pausedBy, "Ann")
-        assert.deepStrictEqual((yield* Tasks.glance([company])).due, [])
-        yield* Tasks.ask({ company, resource: "b", full: false, by: "Ann" })
-        const asked = yield* Tasks.claim("me", runnable(company, "a", "b"), 4)
+        assert.deepStrictEqual((yield* TaskQueue.pollDue([company])).due, [])
+        yield* TaskQueue.requestSync({ company, resource: "b", full: false, by: "Ann" })
+        const asked = yield* TaskQueue.claim("me", runnable(company, "a", "b"), 4)
         assert.deepStrictEqual(namesOf(asked), ["sync b"])
-        yield* Tasks.finish(asked[0]!, { ...done, nextMs: yield* nowMs })
-        assert.deepStrictEqual((yield* Tasks.glance([company])).due, [])
-        assert.strictEqual(yield* Tasks.resume({ company, resource: "a", by: "Ann" }), 1)
-        assert.deepStrictEqual(namesOf(yield* Tasks.claim("me", runnable(company, "a", "b"), 4)), ["sync a"])
+        yield* TaskQueue.complete(asked[0]!, { ...done, nextMs: yield* nowMs })
+        assert.deepStrictEqual((yield* TaskQueue.pollDue([company])).due, [])
+        assert.strictEqual(yield* TaskQueue.resume({ company, resource: "a", by: "Ann" }), 1)
+        assert.deepStrictEqual(namesOf(yield* TaskQueue.claim("me", runnable(company, "a", "b"), 4)), ["sync a"])
       })
     )
 
@@ -167,7 +176,7 @@ describe("tasks", () => {
       Effect.gen(function* () {
         const company = newCompany()
         const other = newCompany()
-        yield* Tasks.adopt([
+        yield* TaskQueue.upsertSchedules([
           plan(company, "parent"),
           plan(company, "child"),
           plan(company, "late", { promiseMs: minute }),
@@ -176,27 +185,27 @@ describe("tasks", () => {
         ])
         yield* set(company, "late", "next_at = tributary.now() - interval '10 min'")
         yield* set(company, "later", "next_at = tributary.now() - interval '20 min'")
-        yield* Tasks.ask({ company, resource: "later", full: false, by: "Ann" })
+        yield* TaskQueue.requestSync({ company, resource: "later", full: false, by: "Ann" })
         const known = [
           ...runnable(company, "parent", "late", "later"),
           { company, resource: "child", parent: "parent" },
           ...runnable(other, "one")
         ]
         const order: Array<string> = []
-        const claim = Effect.tap(Tasks.claim("me", known, 2), (claims) =>
+        const claim = Effect.tap(TaskQueue.claim("me", known, 2), (claims) =>
           Effect.sync(() => order.push(...claims.map(({ resource }) => resource).sort()))
         )
         const [later] = (yield* claim).filter(({ company: name }) => name === company)
         yield* claim
         yield* claim
         assert.deepStrictEqual(order, ["later", "one", "late"], "two of the company run, that is all")
-        yield* Tasks.finish(later!, done)
+        yield* TaskQueue.complete(later!, done)
         const [parent] = yield* claim
         assert.strictEqual(parent!.resource, "parent")
         yield* set(company, "late", "owner = null, lease_until = null, next_at = null")
         yield* claim
         assert.deepStrictEqual(order.slice(3), ["parent"], "its parent runs still")
-        yield* Tasks.finish(parent!, done)
+        yield* TaskQueue.complete(parent!, done)
         yield* claim
         assert.deepStrictEqual(order.slice(3), ["parent", "child"])
       })
@@ -205,16 +214,16 @@ describe("tasks", () => {
     it.effect("are taken up to a limit, what is due longest first, over all companies", () =>
       Effect.gen(function* () {
         const companies = [newCompany(), newCompany(), newCompany()]
-        yield* Tasks.adopt(companies.map((company) => plan(company, "a")))
+        yield* TaskQueue.upsertSchedules(companies.map((company) => plan(company, "a")))
         for (const [minutes, company] of companies.entries()) {
           yield* set(company, "a", `next_at = tributary.now() - interval '${minutes + 1} minutes'`)
         }
         const known = companies.flatMap((company) => runnable(company, "a"))
-        const taken = yield* Tasks.claim("me", known, 4, 2)
+        const taken = yield* TaskQueue.claim("me", known, 4, 2)
         assert.deepStrictEqual(taken.map(({ company }) => company).sort(), companies.slice(1).sort())
-        assert.lengthOf(yield* Tasks.claim("me", known, 4, 0), 0)
+        assert.lengthOf(yield* TaskQueue.claim("me", known, 4, 0), 0)
         assert.deepStrictEqual(
-          (yield* Tasks.claim("me", known, 4)).map(({ company }) => company),
+          (yield* TaskQueue.claim("me", known, 4)).map(({ company }) => company),
           companies.slice(0, 1)
         )
       })
@@ -223,20 +232,20 @@ describe("tasks", () => {
     it.effect("backfill one range at a time, beside the syncing", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* Tasks.adopt([plan(company, "a")])
+        yield* TaskQueue.upsertSchedules([plan(company, "a")])
         const range = { company, resource: "a", since: "2026-01-01T00:00:00Z", until: null, by: "Ann" }
-        assert.strictEqual(yield* Tasks.askBackfill(range), "asked")
-        const claims = yield* Tasks.claim("me", runnable(company, "a"), 1)
+        assert.strictEqual(yield* TaskQueue.requestBackfill(range), "asked")
+        const claims = yield* TaskQueue.claim("me", runnable(company, "a"), 1)
         assert.deepStrictEqual(namesOf(claims), ["backfill a", "sync a"])
         const backfill = claims.find(({ kind }) => kind === "backfill")!
         assert.deepInclude(backfill, { since: range.since, until: null })
-        assert.strictEqual(yield* Tasks.askBackfill(range), "asked", "it is under way")
-        assert.strictEqual(yield* Tasks.askBackfill({ ...range, since: null }), "running")
+        assert.strictEqual(yield* TaskQueue.requestBackfill(range), "asked", "it is under way")
+        assert.strictEqual(yield* TaskQueue.requestBackfill({ ...range, since: null }), "running")
         assert.strictEqual((yield* taskOf(company, "a", "backfill")).since, range.since)
-        yield* Tasks.finish(backfill, done)
-        assert.lengthOf(yield* Tasks.claim("me", runnable(company, "a"), 1), 0)
-        assert.strictEqual(yield* Tasks.askBackfill({ ...range, since: null }), "asked")
-        const [another] = yield* Tasks.claim("me", runnable(company, "a"), 1)
+        yield* TaskQueue.complete(backfill, done)
+        assert.lengthOf(yield* TaskQueue.claim("me", runnable(company, "a"), 1), 0)
+        assert.strictEqual(yield* TaskQueue.requestBackfill({ ...range, since: null }), "asked")
+        const [another] = yield* TaskQueue.claim("me", runnable(company, "a"), 1)
         assert.deepInclude(another!, { kind: "backfill", since: null })
       })
     )
@@ -252,7 +261,7 @@ describe("tasks", () => {
           plan(company, "left", { missed: "skip" }),
           plan(company, "future", { missed: "skip" })
         ]
-        yield* Tasks.adopt(plans)
+        yield* TaskQueue.upsertSchedules(plans)
         for (const { resource } of plans) {
           const passed = resource === "late" ? 30 : resource === "future" ? -30 : 90
           yield* set(
@@ -267,7 +276,7 @@ describe("tasks", () => {
           insert into tributary.receivers (instance, companies, began_at, alive_at)
           values (${company}, ${[company]}, tributary.now() - interval '60 min', tributary.now() - interval '20 min')`
         const before = yield* taskOf(company, "future")
-        yield* Tasks.adopt(plans)
+        yield* TaskQueue.upsertSchedules(plans)
         const now = yield* nowMs
         const dueIn = (resource: string) =>
           Effect.map(taskOf(company, resource), ({ nextAt }) => Math.round((nextAt!.getTime() - now) / minute))
@@ -282,28 +291,28 @@ describe("tasks", () => {
     it.effect("follow the configuration: another schedule, another promise, and what is gone goes", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* Tasks.adopt([plan(company, "a"), plan(company, "b"), plan(company, "c")])
-        const [held] = yield* Tasks.claim("me", runnable(company, "b"), 1)
+        yield* TaskQueue.upsertSchedules([plan(company, "a"), plan(company, "b"), plan(company, "c")])
+        const [held] = yield* TaskQueue.claim("me", runnable(company, "b"), 1)
         yield* set(company, "a", "began_at = tributary.now(), next_at = tributary.now() + interval '1 min'")
         const same = yield* taskOf(company, "a")
-        yield* Tasks.adopt([plan(company, "a", { promiseMs: minute })])
+        yield* TaskQueue.upsertSchedules([plan(company, "a", { promiseMs: minute })])
         assert.deepInclude(yield* taskOf(company, "a"), { nextAt: same.nextAt, promiseMs: minute })
-        yield* Tasks.adopt([plan(company, "a", { schedule: "every 1 h" })])
+        yield* TaskQueue.upsertSchedules([plan(company, "a", { schedule: "every 1 h" })])
         assert.isAbove((yield* taskOf(company, "a")).nextAt!.getTime(), same.nextAt!.getTime())
-        yield* Tasks.adopt([plan(company, "a", { schedule: null })])
+        yield* TaskQueue.upsertSchedules([plan(company, "a", { schedule: null })])
         assert.deepInclude(yield* taskOf(company, "a"), { schedule: null, nextAt: null })
         assert.isUndefined(yield* taskOf(company, "c"))
         assert.isTrue((yield* taskOf(company, "b")).isRunning, "what runs stays until it has ended")
-        assert.isTrue(yield* Tasks.finish(held!, done))
+        assert.isTrue(yield* TaskQueue.complete(held!, done))
       })
     )
 
     it.effect("say why their company rests, and count what was asked for as answered", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* Tasks.adopt([plan(company, "a")])
-        yield* Tasks.ask({ company, resource: "a", full: false, by: "Ann" })
-        yield* Tasks.rest(company, "the token was refused", "give it another one")
+        yield* TaskQueue.upsertSchedules([plan(company, "a")])
+        yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
+        yield* TaskQueue.blockCompany(company, "the token was refused", "give it another one")
         assert.deepInclude(yield* taskOf(company, "a"), {
           status: "failed",
           error: "the token was refused",
@@ -312,7 +321,7 @@ describe("tasks", () => {
         })
         yield* SourceGuard.remember(company, 12n)
         yield* SourceGuard.remember(company, 13n)
-        assert.strictEqual((yield* Tasks.companyIds).get(company), 12n, "only a person changes it")
+        assert.strictEqual((yield* TaskQueue.companyIds).get(company), 12n, "only a person changes it")
       })
     )
   })

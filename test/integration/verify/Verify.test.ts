@@ -25,9 +25,9 @@ import {
   text,
   timestamp
 } from "../../../src/catalogue/Field.ts"
-import { withLearnt } from "../../../src/model/Overlay.ts"
-import { tableOf } from "../../../src/model/Table.ts"
-import * as TablePlan from "../../../src/model/TablePlan.ts"
+import { withInferred } from "../../../src/warehouse/Overlay.ts"
+import { tableOf } from "../../../src/warehouse/Table.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { compare } from "../../../src/verify/Compare.ts"
 import { canonical, parse } from "../../../src/json/Json.ts"
 import { chanceOfFinding } from "../../../src/verify/Sample.ts"
@@ -75,7 +75,7 @@ const shop = catalogue({
   errorCodes: [],
   resources: [gauges, labels]
 })
-const learntGauges = withLearnt(gauges, [
+const learntGauges = withInferred(gauges, [
   { name: "colour code", type: "text", column: "colour_code_1" },
   { name: "ratio", type: "number", column: "ratio" },
   { name: "tags", type: "json", column: "tags" }

@@ -9,8 +9,8 @@ import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { SourceError, type SourceReason } from "../../../src/connector/SourceError.ts"
-import { identifier } from "../../../src/model/Identifier.ts"
-import type { Table } from "../../../src/model/Table.ts"
+import { identifier } from "../../../src/warehouse/Identifier.ts"
+import type { Table } from "../../../src/warehouse/Table.ts"
 
 export interface MemorySource {
   readonly connector: ConnectorShape

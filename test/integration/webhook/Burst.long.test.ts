@@ -9,10 +9,10 @@ import * as Redacted from "effect/Redacted"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { isEvent } from "../../../src/connector/Delivery.ts"
-import { tableOf } from "../../../src/model/Table.ts"
+import { tableOf } from "../../../src/warehouse/Table.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { compare } from "../../../src/verify/Compare.ts"
-import * as Inbox from "../../../src/webhook/Inbox.ts"
+import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import { makeGate } from "../../support/gate.ts"
 import { until } from "../../support/until.ts"
 import { makeStand, one, stand } from "./working.ts"
@@ -25,7 +25,7 @@ const besides = 50
 const table = tableOf(serviceV2.resources.get("salesmen")!)
 
 /** An event as the receiver stores it. */
-const accepted = (company: string, companyId: number, number: number, data: object): Inbox.AcceptedEvent => {
+const accepted = (company: string, companyId: number, number: number, data: object): InboxWriter.NewEvent => {
   const body = new TextEncoder().encode(
     JSON.stringify({
       id: `evt_burst_${companyId}_${number}`,
@@ -51,10 +51,10 @@ const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 
 describe("a burst", () => {
   layer(stand, { excludeTestServices: true, timeout: "240 seconds" })("against the source", (it) => {
-    const storeAll = (events: ReadonlyArray<Inbox.AcceptedEvent>) =>
+    const storeAll = (events: ReadonlyArray<InboxWriter.NewEvent>) =>
       Effect.scoped(
         Effect.gen(function* () {
-          const inbox = yield* Inbox.make()
+          const inbox = yield* InboxWriter.make()
           const outcomes = yield* Effect.forEach(events, inbox.store, { concurrency: "unbounded" })
           assert.isTrue(outcomes.every((outcome) => outcome === "stored"))
         })
@@ -120,7 +120,7 @@ describe("a burst", () => {
         const waitingMax = 20_000
         const offered = 25_000
         // However slow this machine is, nobody is told that it took too long.
-        const inbox = yield* Inbox.make({ answerMaxMs: 120_000, waitMaxMs: 120_000 }).pipe(
+        const inbox = yield* InboxWriter.make({ answerMaxMs: 120_000, waitMaxMs: 120_000 }).pipe(
           Effect.provide(Database.layerUrl(gate.url))
         )
         const told = new Map<number, Array<string>>()

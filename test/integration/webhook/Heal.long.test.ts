@@ -5,11 +5,11 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { Subscriptions } from "../../../src/connector/Subscriptions.ts"
-import * as Gaps from "../../../src/webhook/Gaps.ts"
-import * as Heal from "../../../src/webhook/Heal.ts"
-import * as Secrets from "../../../src/webhook/Secrets.ts"
-import * as Seen from "../../../src/webhook/Seen.ts"
-import * as Subscribe from "../../../src/webhook/Subscribe.ts"
+import * as DeliveryGaps from "../../../src/reconcile/DeliveryGaps.ts"
+import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
+import * as SigningSecrets from "../../../src/subscriptions/SigningSecrets.ts"
+import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore.ts"
+import * as Subscribe from "../../../src/subscriptions/Subscriptions.ts"
 import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
 import { customers, endlessLog, events, settled, warehouse, withSubscriptions, world } from "./healing.ts"
 
@@ -55,7 +55,7 @@ describe("healing, seldom", () => {
       Effect.gen(function* () {
         const { check, customer, equal, company, id } = yield* settled()
         const wanted = { url: receiver, events }
-        const secrets = Secrets.layer([])
+        const secrets = SigningSecrets.layer([])
         yield* Effect.provide(Subscribe.pause(company, wanted, id), secrets)
         customer("BETWEEN")
         yield* Effect.provide(Subscribe.resume(company, wanted, id), secrets)
@@ -172,7 +172,13 @@ describe("healing, seldom", () => {
         call("PATCH", `/webhooks/${id}`, { paused: true })
         customer("BETWEEN")
         call("PATCH", `/webhooks/${id}`, { paused: false })
-        yield* Seen.recordSeen(name, yield* connector.subscriptions!.list, receiver, events, yield* Seen.now)
+        yield* SubscriptionStore.saveSnapshot(
+          name,
+          yield* connector.subscriptions!.list,
+          receiver,
+          events,
+          yield* SubscriptionStore.now
+        )
         yield* check
         assert.isTrue(yield* equal("customers"))
         assert.strictEqual((yield* check).opened, 0)
@@ -187,7 +193,13 @@ describe("healing, seldom", () => {
         call("PATCH", `/webhooks/${id}`, { events: ["shipments.created"] })
         customer("UNHEARD")
         item("UNHEARD")
-        yield* Seen.recordSeen(name, yield* connector.subscriptions!.list, receiver, events, yield* Seen.now)
+        yield* SubscriptionStore.saveSnapshot(
+          name,
+          yield* connector.subscriptions!.list,
+          receiver,
+          events,
+          yield* SubscriptionStore.now
+        )
         call("PATCH", `/webhooks/${id}`, { events })
         assert.lengthOf((yield* check).closed, 2)
         assert.isTrue((yield* equal("customers")) && (yield* equal("items")))
@@ -198,7 +210,7 @@ describe("healing, seldom", () => {
     it.effect("takes no other receiver's subscription for ours where nobody said our address", () =>
       Effect.gen(function* () {
         const { company, customer, cycles, call, gaps, name } = yield* settled()
-        const check = Heal.check(company, { url: null })
+        const check = Reconcile.reconcile(company, { url: null })
         customer("FOR ANOTHER")
         yield* cycles(1)
         const none = yield* check
@@ -237,7 +249,7 @@ describe("healing, seldom", () => {
       Effect.gen(function* () {
         const { check, company } = yield* settled()
         const { endless, pages } = endlessLog(company)
-        const result = yield* Heal.check(endless, { url: receiver })
+        const result = yield* Reconcile.reconcile(endless, { url: receiver })
         assert.strictEqual(pages(), 200)
         assert.isTrue(result._tag === "Checked" && result.closed.length === 2)
         assert.strictEqual((yield* check).open, 0)
@@ -248,7 +260,7 @@ describe("healing, seldom", () => {
       Effect.gen(function* () {
         const { gaps, sql, name, companyId, sync } = yield* settled()
         const { runId } = yield* sync("customers")
-        yield* Gaps.open(name, [
+        yield* DeliveryGaps.open(name, [
           {
             subscriptionId: null,
             resource: "customers",
@@ -259,7 +271,7 @@ describe("healing, seldom", () => {
             events: []
           }
         ])
-        assert.deepStrictEqual(yield* Gaps.closeProven(name, companyId, 0), [])
+        assert.deepStrictEqual(yield* DeliveryGaps.closeCovered(name, companyId, 0), [])
         const claims = (columns: string) =>
           sql.unsafe(`update tributary.runs set began_at = tributary.now(), ${columns} where id = $1`, [runId])
         for (const columns of [
@@ -268,12 +280,12 @@ describe("healing, seldom", () => {
           "went_back = 0, status = 'failed'"
         ]) {
           yield* claims(columns)
-          assert.deepStrictEqual(yield* Gaps.closeProven(name, companyId, 0), [], columns)
+          assert.deepStrictEqual(yield* DeliveryGaps.closeCovered(name, companyId, 0), [], columns)
         }
         yield* claims("status = 'done', lane = 'backfill'")
-        assert.deepStrictEqual(yield* Gaps.closeProven(name, companyId, 0), [])
+        assert.deepStrictEqual(yield* DeliveryGaps.closeCovered(name, companyId, 0), [])
         yield* claims("lane = 'live'")
-        assert.lengthOf(yield* Gaps.closeProven(name, companyId, 0), 1)
+        assert.lengthOf(yield* DeliveryGaps.closeCovered(name, companyId, 0), 1)
         assert.deepStrictEqual(yield* gaps, [])
       })
     )
@@ -287,7 +299,7 @@ describe("healing, seldom", () => {
         yield* cycles(1)
         receives()
         const kill = (change: (inner: Subscriptions) => Partial<Subscriptions>) =>
-          Effect.exit(Heal.check(withSubscriptions(company, change), { url: receiver }))
+          Effect.exit(Reconcile.reconcile(withSubscriptions(company, change), { url: receiver }))
         // While the log is read, after the test, and after enabling was answered but not yet written down.
         yield* kill(() => ({ deliveries: () => Effect.interrupt }))
         assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "disabled" && lasts))
@@ -300,7 +312,7 @@ describe("healing, seldom", () => {
         assert.isNull(call("GET", `/webhooks/${id}`).body["disableddate"])
         // While the resource is read.
         yield* Effect.exit(
-          Heal.check(
+          Reconcile.reconcile(
             { ...company, connector: { ...company.connector, page: () => Effect.interrupt } },
             { url: receiver }
           )
@@ -320,7 +332,7 @@ describe("healing, seldom", () => {
         const one = { subscriptionId: null, cause: "lost" as const, detail: "made up", beganAt: null, lasts: false }
         yield* sql`update tributary.checkpoints set cursor_at = null, full_scan_at = null
           where company_id = ${companyId} and resource = 'items'`
-        yield* Gaps.open(name, [
+        yield* DeliveryGaps.open(name, [
           { ...one, resource: "items", events: [] },
           { ...one, resource: "elsewhere", events: [] }
         ])
@@ -331,7 +343,7 @@ describe("healing, seldom", () => {
         assert.lengthOf(others, 0)
         assert.match(left!.reason!, /first sync closes the gap/)
         yield* sync("items")
-        yield* Heal.check(company, { url: receiver })
+        yield* Reconcile.reconcile(company, { url: receiver })
         assert.deepStrictEqual(yield* gaps, [])
       })
     )
@@ -346,7 +358,7 @@ describe("healing, seldom", () => {
             return asked === 1 ? Effect.die("a defect") : inner.list
           })
         }))
-        const fiber = yield* Effect.forkChild(Heal.run(failing, { url: receiver, checkEveryMs: 5 }))
+        const fiber = yield* Effect.forkChild(Reconcile.run(failing, { url: receiver, checkEveryMs: 5 }))
         yield* Effect.repeat(Effect.sleep(5), { until: () => asked >= 3, times: 2_000 })
         yield* Fiber.interrupt(fiber)
         assert.isAtLeast(asked, 3)

@@ -5,8 +5,8 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import * as Gaps from "../../../src/webhook/Gaps.ts"
-import * as Heal from "../../../src/webhook/Heal.ts"
+import * as DeliveryGaps from "../../../src/reconcile/DeliveryGaps.ts"
+import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
 import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
 import { customers, settled, warehouse, withSubscriptions, world } from "./healing.ts"
 
@@ -153,7 +153,7 @@ describe("healing", () => {
           yield* check
           assert.strictEqual(tests(), 2)
           // A receiver that has just begun is a reason to try before the pause is over.
-          yield* Gaps.alive(`receiver of ${name}`, [name])
+          yield* DeliveryGaps.heartbeat(`receiver of ${name}`, [name])
           const back = yield* check
           assert.strictEqual(tests(), 3)
           assert.deepStrictEqual([back.revived, back.open], [[id], 0])
@@ -232,9 +232,9 @@ describe("healing", () => {
         yield* check
         assert.isEmpty(requests.slice(before).filter((request) => request.startsWith("GET /customers")))
         const { runId } = yield* sync("customers")
-        const { result, requests: made } = yield* asked(Heal.check(company, { url: receiver }))
+        const { result, requests: made } = yield* asked(Reconcile.reconcile(company, { url: receiver }))
         assert.isTrue(result._tag === "Checked")
-        assert.deepStrictEqual((result as Heal.Checked).closed, [
+        assert.deepStrictEqual((result as Reconcile.ReconcileReport).closed, [
           { resource: "customers", cause: "abandoned", closedBy: `run ${runId}` }
         ])
         assert.isEmpty(made.filter((request) => /^GET \/(customers|items)/.test(request)))
@@ -253,9 +253,9 @@ describe("healing", () => {
         const waiting = withSubscriptions(company, ({ list }) => ({
           list: Effect.andThen(Effect.andThen(listing.open, goOn.await), list)
         }))
-        const first = yield* Effect.forkChild(Heal.check(waiting, { url: receiver }))
+        const first = yield* Effect.forkChild(Reconcile.reconcile(waiting, { url: receiver }))
         yield* listing.await
-        assert.strictEqual((yield* Heal.check(company, { url: receiver }))._tag, "Busy")
+        assert.strictEqual((yield* Reconcile.reconcile(company, { url: receiver }))._tag, "Busy")
         yield* goOn.open
         assert.strictEqual((yield* Fiber.join(first))._tag, "Checked")
         assert.isTrue(yield* equal("customers"))

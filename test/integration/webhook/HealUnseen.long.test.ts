@@ -5,10 +5,10 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { NotBuilt, SourceError } from "../../../src/connector/SourceError.ts"
-import * as Gaps from "../../../src/webhook/Gaps.ts"
-import * as Heal from "../../../src/webhook/Heal.ts"
-import * as Status from "../../../src/webhook/Status.ts"
+import { NotImplemented, SourceError } from "../../../src/connector/SourceError.ts"
+import * as DeliveryGaps from "../../../src/reconcile/DeliveryGaps.ts"
+import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
+import * as Webhooks from "../../../src/status/Webhooks.ts"
 import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
 import { order } from "../../reference-server/support.ts"
 import { customers, endlessLog, events, settled, warehouse, withSubscriptions, world } from "./healing.ts"
@@ -18,7 +18,7 @@ const reads = (requests: ReadonlyArray<string>, resource: string) =>
 
 /** A source without a delivery log. */
 const noLog = new SourceError({
-  reason: new NotBuilt({ detail: "no such log" }),
+  reason: new NotImplemented({ detail: "no such log" }),
   request: { method: "GET", path: "/webhooks/1/deliveries", requestId: null }
 })
 
@@ -54,11 +54,11 @@ describe("healing what does not show", () => {
       Effect.gen(function* () {
         const { company, gaps, advance, requests, check } = yield* settled()
         const { endless, pages } = endlessLog(company)
-        const overflowing = Heal.check(endless, { url: receiver })
+        const overflowing = Reconcile.reconcile(endless, { url: receiver })
         const first = yield* overflowing
         assert.strictEqual(pages(), 200)
         assert.deepStrictEqual(
-          (first as Heal.Checked).closed.map(({ resource, cause }) => [resource, cause]),
+          (first as Reconcile.ReconcileReport).closed.map(({ resource, cause }) => [resource, cause]),
           [
             ["customers", "overflow"],
             ["items", "overflow"]
@@ -99,9 +99,9 @@ describe("healing what does not show", () => {
         assert.isFalse(yield* equal("orderlines"))
         // Somebody reads what changed, and nobody who reads everything is let in.
         const blind = { ...company, connector: { ...company.connector, page: () => Effect.fail(noLog) } }
-        yield* Heal.check(blind, { url: receiver })
+        yield* Reconcile.reconcile(blind, { url: receiver })
         yield* sync("orderlines")
-        assert.deepStrictEqual(yield* Gaps.closeProven(company.name, companyId, 0), [])
+        assert.deepStrictEqual(yield* DeliveryGaps.closeCovered(company.name, companyId, 0), [])
         assert.lengthOf(yield* gaps, 1)
         yield* advance(120)
         const { result, requests } = yield* asked(check)
@@ -237,7 +237,7 @@ describe("healing what does not show", () => {
       Effect.gen(function* () {
         const { checkOften, company, customer, server, advance, gaps, equal, receives, call, id, name } =
           yield* settled()
-        const standing = Effect.map(Status.read, (all) => all.find((one) => one.company === name)!.subscriptions[0]!)
+        const standing = Effect.map(Webhooks.read, (all) => all.find((one) => one.company === name)!.subscriptions[0]!)
         server.control("POST", "/faults", { rules: [{ path: "/webhooks", kind: "status", status: 401 }] })
         yield* advance(300)
         assert.strictEqual((yield* Effect.exit(checkOften))._tag, "Failure")
@@ -265,7 +265,7 @@ describe("healing what does not show", () => {
 
         // The list can be read, and the log cannot.
         const blind = withSubscriptions(company, () => ({ deliveries: () => Effect.fail(noLog) }))
-        const often = Heal.check(blind, { url: receiver, checkEveryMs: 300_000 })
+        const often = Reconcile.reconcile(blind, { url: receiver, checkEveryMs: 300_000 })
         yield* advance(1_200)
         for (let looks = 0; looks < 2; looks += 1) {
           const told = yield* often
@@ -286,7 +286,7 @@ describe("healing what does not show", () => {
         const identify = Effect.map(company.connector.identify, (identity) => ({ ...identity, scopes }))
         const less = { ...company, connector: { ...company.connector, identify } }
         for (let looks = 0; looks < 2; looks += 1) {
-          const told = yield* Heal.check(less, { url: receiver })
+          const told = yield* Reconcile.reconcile(less, { url: receiver })
           assert.isTrue(told._tag === "Checked" && /lacks the scope \w+:read/.test(told.notes.join()))
           assert.deepStrictEqual(
             (yield* gaps).map(({ resource, cause, lasts }) => [resource, cause, lasts]),
@@ -330,7 +330,7 @@ describe("healing what does not show", () => {
     it.effect("goes on looking, and reading others, while a resource is read again", () =>
       Effect.gen(function* () {
         const { company, name, sql } = yield* settled()
-        yield* Gaps.open(name, [
+        yield* DeliveryGaps.open(name, [
           {
             subscriptionId: null,
             resource: "customers",
@@ -365,14 +365,14 @@ describe("healing what does not show", () => {
             ? connector.page(request)
             : Effect.andThen(Deferred.succeed(reading, undefined), Effect.never)
         const fiber = yield* Effect.forkChild(
-          Heal.run({ ...slow, connector: { ...connector, page } }, { url: receiver, checkEveryMs: 20 })
+          Reconcile.run({ ...slow, connector: { ...connector, page } }, { url: receiver, checkEveryMs: 20 })
         )
         yield* Deferred.await(reading)
         const before = looks
         yield* Effect.repeat(Effect.sleep(5), { until: () => looks >= before + 3, times: 2_000 })
         assert.isAtLeast(looks, before + 3)
         // Another process does not read it as well.
-        const other = yield* Heal.check(company, { url: receiver })
+        const other = yield* Reconcile.reconcile(company, { url: receiver })
         assert.isTrue(
           other._tag === "Busy" ||
             (other._tag === "Checked" && other.repaired.every(({ resource }) => resource === "items"))
@@ -400,33 +400,33 @@ describe("healing what does not show", () => {
           beganAt: null,
           lasts: false
         }
-        yield* Gaps.open(name, [{ ...gap, events: ["a"] }])
+        yield* DeliveryGaps.open(name, [{ ...gap, events: ["a"] }])
         for (let tries = 0; tries < 3; tries += 1) {
           yield* sql`update tributary.gaps set due_at = tributary.now() where company = ${name}`
-          yield* Gaps.notRepaired(name, "items", "the source is away")
+          yield* DeliveryGaps.recordRepairFailure(name, "items", "the source is away")
         }
-        yield* Gaps.open(name, [{ ...gap, events: ["b"] }])
+        yield* DeliveryGaps.open(name, [{ ...gap, events: ["b"] }])
         const [grown] = yield* sql<{ tries: number; due: boolean; events: ReadonlyArray<string> }>`
           select tries, due_at <= tributary.now() as due, events from tributary.gaps where company = ${name} and cause = 'abandoned'`
         assert.deepStrictEqual(grown, { tries: 3, due: false, events: ["a", "b"] })
         // It ends: then it is time.
-        yield* Gaps.open(name, [{ ...gap, resource: "customers", cause: "down", lasts: true, events: [] }])
-        yield* Gaps.open(name, [{ ...gap, resource: "customers", cause: "down", events: [] }])
-        const [over] = (yield* Gaps.unrepaired(name)).filter(({ resource }) => resource === "customers")
+        yield* DeliveryGaps.open(name, [{ ...gap, resource: "customers", cause: "down", lasts: true, events: [] }])
+        yield* DeliveryGaps.open(name, [{ ...gap, resource: "customers", cause: "down", events: [] }])
+        const [over] = (yield* DeliveryGaps.openGaps(name)).filter(({ resource }) => resource === "customers")
         assert.strictEqual(over!.dueInMs, 0)
 
         const { runId } = yield* sync("items")
         yield* sql`update tributary.runs set kind = 'full', began_at = tributary.now() - interval '2 min',
           ended_at = tributary.now() - interval '1 min' where id = ${runId}`
-        const waitMs = yield* Gaps.wholeWaitMs(companyId, "items", 1 / 3, null)
+        const waitMs = yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, null)
         assert.isTrue(waitMs > 55_000 && waitMs <= 60_000, String(waitMs))
         yield* sql`update tributary.runs set requests = 60 where id = ${runId}`
-        const dearer = yield* Gaps.wholeWaitMs(companyId, "items", 1 / 3, 10)
+        const dearer = yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, 10)
         assert.isAbove(dearer, 15 * 60_000)
         // One was under way when the machine went down for a week.
         yield* sql`insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at, ended_at)
           values (${companyId}, 'items', 'live', 'full', 'abandoned', 99, tributary.now() - interval '7 days', tributary.now())`
-        assert.isAtMost(yield* Gaps.wholeWaitMs(companyId, "items", 1 / 3, null), 60_000)
+        assert.isAtMost(yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, null), 60_000)
       })
     )
 
@@ -440,7 +440,7 @@ describe("healing what does not show", () => {
         const unread = withSubscriptions(company, (inner) => ({
           test: (one) => Effect.map(inner.test(one), (result) => ({ ...result, delivered: false, responseCode: null }))
         }))
-        const told = yield* Heal.check(unread, { url: receiver })
+        const told = yield* Reconcile.reconcile(unread, { url: receiver })
         assert.isTrue(told._tag === "Checked" && told.revived.join() === id)
         assert.deepStrictEqual(yield* gaps, [])
         // Where it fails it is left alone for a while.
@@ -448,7 +448,7 @@ describe("healing what does not show", () => {
         const failing = withSubscriptions(company, () => ({ update: () => Effect.fail(noLog) }))
         const tests = () => requests.filter((request) => request.endsWith("/test")).length
         const before = tests()
-        for (let looks = 0; looks < 3; looks += 1) yield* Heal.check(failing, { url: receiver })
+        for (let looks = 0; looks < 3; looks += 1) yield* Reconcile.reconcile(failing, { url: receiver })
         assert.strictEqual(tests(), before + 1)
       })
     )

@@ -2,7 +2,7 @@
 import { assert, describe, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Redacted } from "effect"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Inbox from "../../../src/webhook/Inbox.ts"
+import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import { type Gate, makeGate } from "../../support/gate.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
@@ -18,7 +18,7 @@ const behind = Effect.fnUntraced(function* (company: string) {
   const gate = yield* makeGate(
     Redacted.make(`postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`)
   )
-  const inbox = yield* Inbox.make().pipe(Effect.provide(Database.layerUrl(gate.url)))
+  const inbox = yield* InboxWriter.make().pipe(Effect.provide(Database.layerUrl(gate.url)))
   yield* until(
     "both connections",
     Effect.sync(() => inbox.stats().writersUp),

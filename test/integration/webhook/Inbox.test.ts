@@ -2,7 +2,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Redacted, Schedule } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Inbox from "../../../src/webhook/Inbox.ts"
+import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import { makeGate } from "../../support/gate.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
@@ -10,7 +10,7 @@ let companies = 0
 /** A company of its own for each test, so that tests share a database and no row. */
 const newCompany = () => `company_${(companies += 1)}`
 
-const event = (company: string, eventId: string, more: Partial<Inbox.AcceptedEvent> = {}): Inbox.AcceptedEvent => ({
+const event = (company: string, eventId: string, more: Partial<InboxWriter.NewEvent> = {}): InboxWriter.NewEvent => ({
   company,
   eventId,
   eventType: "orders.updated",
@@ -50,7 +50,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     it.effect("keeps every part of an event, byte for byte", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const inbox = yield* Inbox.make()
+        const inbox = yield* InboxWriter.make()
         const company = newCompany()
         const body = Uint8Array.from({ length: 300 }, (_, index) => index % 256)
         const odd = `Zürich 'quoted' "twice" \\ {1,2} NULL 🚢`
@@ -97,8 +97,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
 
     it.effect("knows an event again, in one batch, across batches, writers and processes, and by company", () =>
       Effect.gen(function* () {
-        const inbox = yield* Inbox.make()
-        const other = yield* Inbox.make()
+        const inbox = yield* InboxWriter.make()
+        const other = yield* InboxWriter.make()
         const [company, second] = [newCompany(), newCompany()]
         const offered = Array.from({ length: 400 }, (_, index) => ({
           inbox: index % 3 === 0 ? other : inbox,
@@ -119,7 +119,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     it.effect("puts everything that waits in one statement, and keeps the order", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const inbox = yield* Inbox.make({ writers: 1 })
+        const inbox = yield* InboxWriter.make({ writers: 1 })
         const company = newCompany()
         yield* inbox.probe
         const before = inbox.stats().batches
@@ -137,7 +137,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
 
     it.effect("opens the latch for what is new, and not for what is known", () =>
       Effect.gen(function* () {
-        const inbox = yield* Inbox.make()
+        const inbox = yield* InboxWriter.make()
         const company = newCompany()
         const woken = yield* Effect.forkChild(inbox.arrived.await)
         yield* inbox.store(event(company, "evt_1"))
@@ -150,7 +150,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
 
     it.effect("refuses an event that Postgres cannot hold alone, and stores those beside it", () =>
       Effect.gen(function* () {
-        const inbox = yield* Inbox.make({ writers: 1 })
+        const inbox = yield* InboxWriter.make({ writers: 1 })
         const company = newCompany()
         const bad = [
           event(company, "a\u0000b"),
@@ -187,7 +187,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
           ["remote_apply", "remote_apply"]
         ] as const) {
           yield* sql.unsafe(`alter database ${name} set synchronous_commit = ${given}`)
-          yield* Effect.scoped(Effect.flatMap(Inbox.make(), (inbox) => inbox.store(event(company, given))))
+          yield* Effect.scoped(Effect.flatMap(InboxWriter.make(), (inbox) => inbox.store(event(company, given))))
           const [row] = yield* sql<{ readonly setting: string }>`select setting from public.seen`
           assert.strictEqual(row?.setting, expected)
           yield* sql`truncate public.seen`
@@ -219,12 +219,12 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
                  tributary.now() - ended * interval '1 day'
             from (values ('ended', 120, 101, 100), ('killed', 119, 99, null), ('last', 98, 97, 97)) as r (instance, began, alive, ended)`
         const keepMs = 30 * 86_400_000
-        const first = yield* Inbox.purge({ keepMs })
+        const first = yield* InboxWriter.purge({ keepMs })
         assert.deepStrictEqual(first, { events: 12_000, dead: 3_000, gaps: 1, receivers: 2 })
-        assert.deepStrictEqual(yield* Inbox.purge({ keepMs }), { events: 0, dead: 0, gaps: 0, receivers: 0 })
-        assert.deepInclude(yield* Inbox.purge({ keepMs, settledMax: 100 }), { events: 5_900, dead: 0 })
+        assert.deepStrictEqual(yield* InboxWriter.purge({ keepMs }), { events: 0, dead: 0, gaps: 0, receivers: 0 })
+        assert.deepInclude(yield* InboxWriter.purge({ keepMs, settledMax: 100 }), { events: 5_900, dead: 0 })
         // The oldest of the dead go first.
-        assert.deepInclude(yield* Inbox.purge({ keepMs, deadMax: 2_500 }), { events: 0, dead: 3_500 })
+        assert.deepInclude(yield* InboxWriter.purge({ keepMs, deadMax: 2_500 }), { events: 0, dead: 3_500 })
         const [oldest] = yield* sql<{ readonly days: number }>`
           select extract(day from tributary.now() - min(settled_at))::int as days from tributary.inbox where state = 'dead'`
         assert.strictEqual(oldest!.days, 1)
@@ -253,7 +253,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
       yield* gate.shut
-      const inbox = yield* Inbox.make().pipe(Effect.provide(database))
+      const inbox = yield* InboxWriter.make().pipe(Effect.provide(database))
       const company = newCompany()
       const early = yield* timed(inbox.store(event(company, "early")))
       assert.strictEqual(early.exit._tag, "Failure")
@@ -292,7 +292,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
   it.effect("replaces a connection that was lost while nobody used it, and nobody notices", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
-      const inbox = yield* Inbox.make().pipe(Effect.provide(database))
+      const inbox = yield* InboxWriter.make().pipe(Effect.provide(database))
       const company = newCompany()
       yield* inbox.store(event(company, "evt_0"))
       yield* until(
@@ -320,7 +320,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
   it.effect("gives a statement up that hangs, tells all who wait, and takes another connection", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
-      const inbox = yield* Inbox.make({ answerMaxMs: 300 }).pipe(Effect.provide(database))
+      const inbox = yield* InboxWriter.make({ answerMaxMs: 300 }).pipe(Effect.provide(database))
       const company = newCompany()
       yield* inbox.store(event(company, "evt_0"))
       yield* gate.hang
@@ -342,7 +342,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
   it.effect("while the warehouse hangs, tells who waits when a connection cannot be made, and the next at once", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
-      const inbox = yield* Inbox.make({ connectMaxMs: 200, answerMaxMs: 300 }).pipe(Effect.provide(database))
+      const inbox = yield* InboxWriter.make({ connectMaxMs: 200, answerMaxMs: 300 }).pipe(Effect.provide(database))
       const company = newCompany()
       yield* inbox.store(event(company, "evt_0"))
       yield* until(
@@ -376,7 +376,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
   it.effect("begins nothing for who has waited for long, neither a first time nor again", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
-      const inbox = yield* Inbox.make({ writers: 1, waitMaxMs: 150 }).pipe(Effect.provide(database))
+      const inbox = yield* InboxWriter.make({ writers: 1, waitMaxMs: 150 }).pipe(Effect.provide(database))
       const company = newCompany()
       yield* inbox.store(event(company, "evt_0"))
       const outcomes: Record<string, string> = {}
@@ -421,7 +421,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
       yield* gate.hang
-      const inbox = yield* Inbox.make({ waitingMax: 2 }).pipe(Effect.provide(database))
+      const inbox = yield* InboxWriter.make({ waitingMax: 2 }).pipe(Effect.provide(database))
       const asking = yield* Effect.forkChild(
         Effect.all(
           Array.from({ length: 50 }, () => inbox.probe),
@@ -442,7 +442,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
   it.effect("waits out a lock no longer than it may, and stores nothing twice when it ends", () =>
     Effect.gen(function* () {
       const { database } = yield* guarded
-      const inbox = yield* Inbox.make({ answerMaxMs: 400 }).pipe(Effect.provide(database))
+      const inbox = yield* InboxWriter.make({ answerMaxMs: 400 }).pipe(Effect.provide(database))
       const company = newCompany()
       yield* inbox.store(event(company, "evt_0"))
       const sql = yield* SqlClient.SqlClient
@@ -462,7 +462,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
   it.effect("bounds what waits, and answers those beyond at once", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
-      const inbox = yield* Inbox.make({ writers: 1, waitingMax: 10, waitingBytesMax: 1_000_000 }).pipe(
+      const inbox = yield* InboxWriter.make({ writers: 1, waitingMax: 10, waitingBytesMax: 1_000_000 }).pipe(
         Effect.provide(database)
       )
       const company = newCompany()
@@ -470,7 +470,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
       yield* gate.hang
       const full: Array<string> = []
       const stored: Array<string> = []
-      const offer = (id: string, more: Partial<Inbox.AcceptedEvent> = {}) =>
+      const offer = (id: string, more: Partial<InboxWriter.NewEvent> = {}) =>
         inbox.put(event(company, id, more), (outcome) => {
           if (typeof outcome === "string") stored.push(id)
           else full.push(outcome.reason)
@@ -509,10 +509,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
       const reasons: Array<string> = []
-      const note = (outcome: Inbox.Outcome) => reasons.push(typeof outcome === "string" ? outcome : outcome.reason)
+      const note = (outcome: InboxWriter.Outcome) =>
+        reasons.push(typeof outcome === "string" ? outcome : outcome.reason)
       const inbox = yield* Effect.scoped(
         Effect.gen(function* () {
-          const one = yield* Inbox.make().pipe(Effect.provide(database))
+          const one = yield* InboxWriter.make().pipe(Effect.provide(database))
           yield* one.probe
           yield* gate.hang
           for (let number = 0; number < 5; number++) one.put(event("x", `evt_${number}`), note)

@@ -10,10 +10,10 @@ import { Effect, Exit, Fiber, Logger, Redacted, Schedule, Scope } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Inbox from "../../../src/webhook/Inbox.ts"
-import * as Listener from "../../../src/webhook/Listener.ts"
-import * as Metrics from "../../../src/webhook/Metrics.ts"
-import * as Receiver from "../../../src/webhook/Receiver.ts"
+import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
+import * as HttpServer from "../../../src/ingest/HttpServer.ts"
+import * as Metrics from "../../../src/status/Metrics.ts"
+import * as Ingest from "../../../src/ingest/Ingest.ts"
 import { certificate } from "../../support/certificate.ts"
 import { bodyOf, forgeries, signatureOf } from "../../support/deliveries.ts"
 import { makeGate } from "../../support/gate.ts"
@@ -47,10 +47,10 @@ const emptyInbox = Effect.gen(function* () {
 })
 
 /** The whole receiver over a real socket, on an inbox of its own behind a gate. */
-const receiving = Effect.fnUntraced(function* (options: Partial<Listener.ListenOptions> = {}) {
+const receiving = Effect.fnUntraced(function* (options: Partial<HttpServer.HttpServerOptions> = {}) {
   const { gate, count, database } = yield* emptyInbox
-  const inbox = yield* Inbox.make().pipe(Effect.provide(database))
-  const receiver = yield* Receiver.make({
+  const inbox = yield* InboxWriter.make().pipe(Effect.provide(database))
+  const receiver = yield* Ingest.make({
     reader: deliveryReader,
     held: {
       of: (company) =>
@@ -61,7 +61,7 @@ const receiving = Effect.fnUntraced(function* (options: Partial<Listener.ListenO
     inbox,
     settings: { toleranceMs: 300_000, aheadMs: 60_000 }
   })
-  const listener = yield* Listener.listen({
+  const listener = yield* HttpServer.listen({
     host: "127.0.0.1",
     port: 0,
     tls: null,
@@ -590,7 +590,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
     it.effect("with the address is said in a sentence", () =>
       Effect.gen(function* () {
         const { listener, receiver, inbox } = yield* receiving()
-        const error = yield* Listener.listen({
+        const error = yield* HttpServer.listen({
           host: "127.0.0.1",
           port: listener.port,
           tls: null,
@@ -613,7 +613,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
         const { listener } = yield* receiving().pipe(
           Effect.flatMap(({ receiver, inbox }) =>
             Effect.map(
-              Listener.listen({
+              HttpServer.listen({
                 host: "127.0.0.1",
                 port: 0,
                 tls: null,

@@ -14,15 +14,15 @@ import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries
 import { ServiceClient } from "../../../connectors/service-v2/client/index.ts"
 import { Budget } from "../../../src/budget/Budget.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
-import { type Table, tableOf } from "../../../src/model/Table.ts"
-import { engineDefault } from "../../../src/pipeline/SyncResource.ts"
+import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
+import { engineDefault } from "../../../src/sync/SyncResource.ts"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import type { Company } from "../../../src/webhook/Company.ts"
-import * as Health from "../../../src/webhook/Health.ts"
-import { type Limits, oneByOne } from "../../../src/webhook/OneByOne.ts"
-import * as Queue from "../../../src/webhook/Queue.ts"
-import * as Worker from "../../../src/webhook/Worker.ts"
+import type { Company } from "../../../src/sync/Company.ts"
+import * as CircuitBreaker from "../../../src/inbox/CircuitBreaker.ts"
+import { type Limits, fetchRecords } from "../../../src/inbox/RecordFetcher.ts"
+import * as InboxStore from "../../../src/inbox/InboxStore.ts"
+import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { layerSource, Source } from "../../support/source.ts"
 
 const path = "salesmen"
@@ -85,7 +85,7 @@ const makeStand = Effect.fnUntraced(function* (
   const inbox = sql<{ state: string; attempts: number; reason: string | null; wait_ms: number }>`
     select state, attempts, reason, (extract(epoch from due_at - tributary.now()) * 1000)::float8 as wait_ms
       from tributary.inbox where company = ${name} order by id`
-  const take = Queue.take({ company: name, resource: path, inHand: [], atMost: 500 })
+  const take = InboxStore.fetchDue({ company: name, resource: path, inHand: [], atMost: 500 })
   const runs = sql<{ status: string; error_kind: string | null }>`
     select status, error_kind from tributary.runs where company_id = ${id} order by id`
   /** Reads what is due, and nothing that comes later; `isOther` says that something else is to be done first. */
@@ -94,12 +94,12 @@ const makeStand = Effect.fnUntraced(function* (
     more: { readonly isOther?: boolean; readonly identifyMaxMs?: number } = {}
   ) {
     const taken = yield* take
-    return yield* oneByOne({
+    return yield* fetchRecords({
       company,
       companyId: BigInt(id),
       tables,
       table,
-      health: yield* Health.make(name, connector, more.identifyMaxMs ?? 5_000),
+      health: yield* CircuitBreaker.make(name, connector, more.identifyMaxMs ?? 5_000),
       first: taken.map((event) => ({ recordId: event.recordId!, events: [event] })),
       more: () => Effect.succeed(more.isOther === true ? null : []),
       lingerMs: 0,
@@ -107,7 +107,7 @@ const makeStand = Effect.fnUntraced(function* (
       told: () => {}
     })
   })
-  const drain = Worker.drain({ company, reader: deliveryReader })
+  const drain = ProcessInbox.drain({ company, reader: deliveryReader })
   return { id, name, sql, control, accept, inbox, take, runs, asked, read, drain }
 })
 
@@ -285,13 +285,13 @@ describe("reading one by one, and its queue", () => {
           ids.toSorted((a, b) => (a < b ? -1 : 1))
         )
         // What is not due keeps its time, unless it is settled.
-        yield* Queue.judge(
+        yield* InboxStore.resolve(
           ids.map((id) => ({ id, state: "waiting", reason: "again", isAttempt: true, pauseMs: 5_000 }))
         )
         const [again] = yield* sql<{ count: bigint }>`
           select count(*) as count from tributary.inbox where company = ${name} and attempts = 1`
         assert.strictEqual(again!.count, 2n)
-        yield* Queue.judge(ids.map((id) => ({ id, state: "done", reason: null })))
+        yield* InboxStore.resolve(ids.map((id) => ({ id, state: "done", reason: null })))
         const [done] = yield* sql<{ count: bigint }>`
           select count(*) as count from tributary.inbox where company = ${name} and state = 'done'`
         assert.strictEqual(done!.count, 102n)
@@ -333,7 +333,7 @@ describe("reading one by one, and its queue", () => {
         }
         for (const stamp of Object.keys(stamps)) yield* accept(1, { stamp })
         const asked = yield* take
-        const compared = yield* Queue.compare(table, BigInt(id), asked)
+        const compared = yield* InboxStore.compareWithRow(table, BigInt(id), asked)
         assert.deepStrictEqual(
           asked.map((event) => [event.stamp, compared.get(event.id)!.satisfied]),
           Object.entries(stamps).map(([stamp, isNewer]) => [
@@ -354,7 +354,7 @@ describe("reading one by one, and its queue", () => {
             yield* sql`delete from erp.salesmen where _company_id = ${id}`
             yield* sql`insert into erp.salesmen (_company_id, id, _origin, _observed_at)
                        values (${id}, 1, 'scan', tributary.now() + ${when}::interval)`
-            return (yield* Queue.compare(table, BigInt(id), asked)).get(asked[0]!.id)!.satisfied
+            return (yield* InboxStore.compareWithRow(table, BigInt(id), asked)).get(asked[0]!.id)!.satisfied
           })
         assert.strictEqual(yield* answered("0 s"), "the record was read after the event had come")
         assert.isNull(yield* answered("1 h"))
@@ -368,7 +368,7 @@ describe("reading one by one, and its queue", () => {
           sql`insert into tributary.inbox (company, event_id, event_type, resource, sent_at, due_at, body)
               values (${name}, ${name} || ${String(resource)} || ${ageSeconds}::int::text, 'x', ${resource}, tributary.now(),
                       tributary.now() - ${ageSeconds}::int * interval '1 second', '')`
-        const due = Effect.map(Queue.due(name, "me"), (all) =>
+        const due = Effect.map(InboxStore.dueResources(name, "me"), (all) =>
           all.map(({ resource, isClaimed }) => `${resource}${isClaimed ? ", claimed" : ""}`)
         )
         assert.deepStrictEqual(yield* due, [])
@@ -378,13 +378,13 @@ describe("reading one by one, and its queue", () => {
         yield* put("a", 40)
         yield* put("b", -60)
         yield* put("c", 30)
-        assert.isTrue((yield* Queue.claim(name, "c", "other")).isOurs)
+        assert.isTrue((yield* InboxStore.claim(name, "c", "other")).isOurs)
         assert.deepStrictEqual(yield* due, ["a", "c, claimed", "null"])
-        assert.deepStrictEqual(yield* Queue.claim(name, "c", "me"), { isOurs: false, wasLeft: false })
+        assert.deepStrictEqual(yield* InboxStore.claim(name, "c", "me"), { isOurs: false, wasLeft: false })
         yield* sql`update tributary.inbox_claims set until = tributary.now() where company = ${name}`
         assert.deepStrictEqual(yield* due, ["a", "c", "null"])
-        assert.deepStrictEqual(yield* Queue.claim(name, "c", "me"), { isOurs: true, wasLeft: true })
-        assert.deepStrictEqual(yield* Queue.claim(name, "c", "me"), { isOurs: true, wasLeft: false })
+        assert.deepStrictEqual(yield* InboxStore.claim(name, "c", "me"), { isOurs: true, wasLeft: true })
+        assert.deepStrictEqual(yield* InboxStore.claim(name, "c", "me"), { isOurs: true, wasLeft: false })
       })
     )
   })

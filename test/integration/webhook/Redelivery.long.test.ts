@@ -3,8 +3,8 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
-import * as Inbox from "../../../src/webhook/Inbox.ts"
-import * as Receiver from "../../../src/webhook/Receiver.ts"
+import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
+import * as Ingest from "../../../src/ingest/Ingest.ts"
 import { bodyOf, signatureOf } from "../../support/deliveries.ts"
 import { makeStand, one, stand, states } from "./working.ts"
 
@@ -16,8 +16,8 @@ describe("a delivery", () => {
     it.effect("is stored and acted on again, and changes nothing", () =>
       Effect.gen(function* () {
         const { id, name, sql, put, drain, inbox, requests } = yield* makeStand(["salesmen"])
-        const store = yield* Inbox.make()
-        const receiver = yield* Receiver.make({
+        const store = yield* InboxWriter.make()
+        const receiver = yield* Ingest.make({
           reader: deliveryReader,
           held: { of: () => [Redacted.make(secret)], most: () => 1, refresh: Effect.succeed(true) },
           inbox: store,
@@ -55,7 +55,7 @@ describe("a delivery", () => {
         assert.deepInclude(store.stats(), { stored: 2, known: 1 })
 
         yield* sql`update tributary.inbox set settled_at = settled_at - interval '31 days' where company = ${name}`
-        assert.strictEqual((yield* Inbox.purge({ keepMs: 30 * 86_400_000 })).events, 2)
+        assert.strictEqual((yield* InboxWriter.purge({ keepMs: 30 * 86_400_000 })).events, 2)
         yield* requests
         assert.strictEqual(yield* deliver(body), 204)
         assert.deepInclude(store.stats(), { stored: 3, known: 1 })

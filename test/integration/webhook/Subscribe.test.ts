@@ -10,9 +10,9 @@ import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
-import * as Secrets from "../../../src/webhook/Secrets.ts"
-import * as Seen from "../../../src/webhook/Seen.ts"
-import * as Subscribe from "../../../src/webhook/Subscribe.ts"
+import * as Secrets from "../../../src/subscriptions/SigningSecrets.ts"
+import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore.ts"
+import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import { did, stand, type Trouble, warehouse } from "./subscribing.ts"
 
 describe("subscriptions", () => {
@@ -41,7 +41,7 @@ describe("subscriptions", () => {
         Effect.gen(function* () {
           const at = yield* stand()
           const { id } = (yield* at.ensure()).subscription
-          const sound = (yield* Seen.read(at.name, at.wanted.events))[0]!.soundAt
+          const sound = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!.soundAt
           at.call("PATCH", `/webhooks/${id}`, { paused: true, events: ["salesmen.created", "areas.created"] })
           at.call("PATCH", `/webhooks/${id}`, { enabled: false })
 
@@ -61,11 +61,11 @@ describe("subscriptions", () => {
             [seen.state, seen.unsound, seen.soundAt, seen.lacks],
             ["active", "disabled", sound, []]
           )
-          assert.isTrue(Seen.isSound(seen))
+          assert.isTrue(SubscriptionStore.isHealthy(seen))
 
           // Only whoever has written the gap down says that it is over.
-          yield* Seen.mend(at.name, id, seen.checkedAt)
-          const after = (yield* Seen.read(at.name, at.wanted.events))[0]!
+          yield* SubscriptionStore.markHealthy(at.name, id, seen.checkedAt)
+          const after = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
           assert.deepStrictEqual([after.unsound, after.soundAt], [null, seen.checkedAt])
           assert.deepStrictEqual((yield* at.ensure()).deeds, [])
         })
@@ -108,7 +108,7 @@ describe("subscriptions", () => {
           )
           assert.deepStrictEqual(yield* at.deliver(), [true])
           assert.deepStrictEqual((yield* at.ensure()).deeds, [])
-          const states = (yield* Seen.read(at.name, events)).map(({ id, state }) => [id, state] as const)
+          const states = (yield* SubscriptionStore.read(at.name, events)).map(({ id, state }) => [id, state] as const)
           assert.deepStrictEqual(
             new Map(states),
             new Map([
@@ -137,7 +137,7 @@ describe("subscriptions", () => {
           [[null, []]]
         )
         const none = yield* Effect.flip(at.ensure({ events: ["nothings.created"] }))
-        assert.strictEqual(none._tag === "SubscribeProblem" ? none.kind : none._tag, "events")
+        assert.strictEqual(none._tag === "SubscriptionError" ? none.kind : none._tag, "events")
       })
     )
 
@@ -183,7 +183,7 @@ describe("subscriptions", () => {
         at.call("POST", "/webhooks", { url: at.url, events: at.wanted.events })
         assert.deepStrictEqual((yield* at.ensure()).deeds, [])
         assert.deepStrictEqual(yield* at.rows, [])
-        const [listing] = yield* at.act(Subscribe.list(at.company, at.wanted))
+        const [listing] = yield* at.act(Subscriptions.list(at.company, at.wanted))
         assert.strictEqual(listing?.secret, "configured")
       })
     )
@@ -196,11 +196,14 @@ describe("subscriptions", () => {
           yield* at.ensure()
           const token = at.running.token({ scopes: ["*"] })
           const keys = [{ name: at.name, token: Redacted.make(token), configured: [] }]
-          const secrets = yield* Effect.map(Secrets.Secrets, (one) => one).pipe(Effect.provide(Secrets.layer(keys)))
-          assert.deepStrictEqual(secrets.held.of(at.name), [])
-          const made = yield* Subscribe.ensure({ name: at.name, connector: yield* at.connect(token) }, at.wanted).pipe(
-            Effect.provideService(Secrets.Secrets, secrets)
+          const secrets = yield* Effect.map(Secrets.SigningSecrets, (one) => one).pipe(
+            Effect.provide(Secrets.layer(keys))
           )
+          assert.deepStrictEqual(secrets.held.of(at.name), [])
+          const made = yield* Subscriptions.ensure(
+            { name: at.name, connector: yield* at.connect(token) },
+            at.wanted
+          ).pipe(Effect.provideService(Secrets.SigningSecrets, secrets))
           assert.deepStrictEqual(did(made), ["created"])
           assert.lengthOf(secrets.held.of(at.name), 1)
           assert.deepStrictEqual(
@@ -230,7 +233,7 @@ describe("subscriptions", () => {
             // A delivery at the worst moment too: when the source is about to be told, and when it just was.
             at.state.before = Effect.asVoid(at.deliver())
             for (let round = 0; round < 2; round += 1) {
-              yield* at.act(Subscribe.rotate(at.company, at.wanted, null))
+              yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))
               yield* at.deliver()
             }
             at.state.before = Effect.void
@@ -264,7 +267,9 @@ describe("subscriptions", () => {
             at.running.control("PUT", "/limits", { rotationHours: 0 })
             const { id } = (yield* at.ensure()).subscription
             at.state.trouble = (request) => (request === `PATCH /webhooks/${id}` ? trouble : undefined)
-            const rotation = yield* Effect.forkChild(Effect.exit(at.act(Subscribe.rotate(at.company, at.wanted, null))))
+            const rotation = yield* Effect.forkChild(
+              Effect.exit(at.act(Subscriptions.rotate(at.company, at.wanted, null)))
+            )
             yield* Deferred.await(at.troubled)
             // With its connections gone at once, as if the process had been killed.
             if (trouble === "never") yield* Fiber.interrupt(rotation)
@@ -288,7 +293,7 @@ describe("subscriptions", () => {
         const at = yield* stand()
         yield* at.ensure()
         const short = Redacted.make("too short")
-        const failed = yield* Effect.flip(at.act(Subscribe.rotate(at.company, at.wanted, null, short)))
+        const failed = yield* Effect.flip(at.act(Subscriptions.rotate(at.company, at.wanted, null, short)))
         assert.strictEqual(failed._tag, "SourceError")
         assert.notInclude(failed.message, "too short")
         assert.deepStrictEqual(
@@ -306,7 +311,7 @@ describe("subscriptions", () => {
           const at = yield* stand()
           const { id } = (yield* at.ensure()).subscription
           const sql = yield* SqlClient.SqlClient
-          for (let round = 0; round < 3; round += 1) yield* at.act(Subscribe.rotate(at.company, at.wanted, id))
+          for (let round = 0; round < 3; round += 1) yield* at.act(Subscriptions.rotate(at.company, at.wanted, id))
           assert.lengthOf(at.secrets.held.of(at.name), 4)
           const [oldest] = yield* at.rows
           yield* sql`update tributary.webhook_secrets set accepted_until = tributary.now() where id = ${oldest!.id}::bigint`
@@ -315,7 +320,7 @@ describe("subscriptions", () => {
           for (let round = 0; round < 16; round += 1) {
             yield* at.secrets.store(at.name, id, yield* at.secrets.draw, "current")
           }
-          yield* at.act(Subscribe.rotate(at.company, at.wanted, id))
+          yield* at.act(Subscriptions.rotate(at.company, at.wanted, id))
           assert.isFalse((yield* at.rows).some((row) => row.id === oldest!.id))
           assert.lengthOf(at.secrets.held.of(at.name), 16)
           assert.deepStrictEqual(yield* at.deliver(), [true])
@@ -355,46 +360,48 @@ describe("subscriptions", () => {
       Effect.gen(function* () {
         const at = yield* stand()
         const { id } = (yield* at.ensure()).subscription
-        const before = (yield* Seen.read(at.name, at.wanted.events))[0]!
-        assert.isTrue((yield* at.act(Subscribe.pause(at.company, at.wanted, null))).paused)
-        const paused = (yield* Seen.read(at.name, at.wanted.events))[0]!
+        const before = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
+        assert.isTrue((yield* at.act(Subscriptions.pause(at.company, at.wanted, null))).paused)
+        const paused = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
         assert.deepStrictEqual([paused.state, paused.unsound], ["paused", "paused"])
         assert.deepStrictEqual(yield* at.deliver(), [])
-        const { result } = yield* Subscribe.test(at.company, at.wanted, null)
+        const { result } = yield* Subscriptions.test(at.company, at.wanted, null)
         assert.deepStrictEqual([result.responseCode, result.delivered], [204, true])
-        assert.isFalse((yield* at.act(Subscribe.resume(at.company, at.wanted, id))).paused)
-        const resumed = (yield* Seen.read(at.name, at.wanted.events))[0]!
+        assert.isFalse((yield* at.act(Subscriptions.resume(at.company, at.wanted, id))).paused)
+        const resumed = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
         assert.deepStrictEqual([resumed.state, resumed.unsound], ["active", "paused"])
         // The look that began the pause was the last one that proved anything.
         assert.isTrue(resumed.soundAt! >= before.soundAt! && resumed.soundAt! < paused.checkedAt)
 
-        const [listing] = yield* at.act(Subscribe.list(at.company, at.wanted))
+        const [listing] = yield* at.act(Subscriptions.list(at.company, at.wanted))
         assert.deepStrictEqual(
           [listing?.subscription.id, listing?.state, listing?.ours, listing?.secret],
           [id, "active", true, "held"]
         )
         const exists = yield* Effect.flip(
-          at.act(Subscribe.create(at.company, at.wanted, { url: at.url, events: at.wanted.events, description: "" }))
+          at.act(
+            Subscriptions.create(at.company, at.wanted, { url: at.url, events: at.wanted.events, description: "" })
+          )
         )
-        assert.strictEqual(exists._tag === "SubscribeProblem" ? exists.kind : exists._tag, "exists")
+        assert.strictEqual(exists._tag === "SubscriptionError" ? exists.kind : exists._tag, "exists")
 
         // One that delivers elsewhere: nothing that its receiver knows is accepted here.
         const there = { url: "https://elsewhere.example.com/x", events: at.wanted.events, description: "" }
-        const { subscription: foreign } = yield* at.act(Subscribe.create(at.company, at.wanted, there))
+        const { subscription: foreign } = yield* at.act(Subscriptions.create(at.company, at.wanted, there))
         const shared = Redacted.make("a secret that two receivers know")
-        yield* at.act(Subscribe.rotate(at.company, at.wanted, foreign.id, shared))
-        const unknowing = yield* Effect.flip(at.act(Subscribe.rotate(at.company, at.wanted, foreign.id)))
-        assert.strictEqual(unknowing._tag === "SubscribeProblem" ? unknowing.kind : unknowing._tag, "foreign")
+        yield* at.act(Subscriptions.rotate(at.company, at.wanted, foreign.id, shared))
+        const unknowing = yield* Effect.flip(at.act(Subscriptions.rotate(at.company, at.wanted, foreign.id)))
+        assert.strictEqual(unknowing._tag === "SubscriptionError" ? unknowing.kind : unknowing._tag, "foreign")
         assert.lengthOf(at.secrets.held.of(at.name), 1)
 
-        assert.isTrue((yield* at.act(Subscribe.remove(at.company, at.wanted, id))).cancelled)
+        assert.isTrue((yield* at.act(Subscriptions.remove(at.company, at.wanted, id))).cancelled)
         assert.deepStrictEqual(yield* at.rows, [])
         assert.deepStrictEqual(
-          (yield* Seen.read(at.name, at.wanted.events)).map(({ state }) => state),
+          (yield* SubscriptionStore.read(at.name, at.wanted.events)).map(({ state }) => state),
           ["gone"]
         )
-        const unknown = yield* Effect.flip(at.act(Subscribe.pause(at.company, at.wanted, id)))
-        assert.strictEqual(unknown._tag === "SubscribeProblem" ? unknown.kind : unknown._tag, "unknown")
+        const unknown = yield* Effect.flip(at.act(Subscriptions.pause(at.company, at.wanted, id)))
+        assert.strictEqual(unknown._tag === "SubscriptionError" ? unknown.kind : unknown._tag, "unknown")
       })
     )
 
@@ -407,8 +414,8 @@ describe("subscriptions", () => {
         for (let cycle = 0; cycle < 4; cycle += 1) yield* at.deliver()
         at.state.isDown = false
         yield* at.deliver()
-        const log = (wish: Omit<Subscribe.LogWish, "limit">, limit = 100) =>
-          Effect.map(Subscribe.deliveries(at.company, at.wanted, null, { ...wish, limit }), ({ attempts }) =>
+        const log = (wish: Omit<Subscriptions.LogFilter, "limit">, limit = 100) =>
+          Effect.map(Subscriptions.deliveries(at.company, at.wanted, null, { ...wish, limit }), ({ attempts }) =>
             attempts.map((one) => `${one.attempts}${one.delivered ? "+" : one.abandoned ? "x" : "?"}`)
           )
         const all = yield* log({})

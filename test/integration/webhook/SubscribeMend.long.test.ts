@@ -6,9 +6,9 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as Secrets from "../../../src/webhook/Secrets.ts"
-import * as Seen from "../../../src/webhook/Seen.ts"
-import * as Subscribe from "../../../src/webhook/Subscribe.ts"
+import * as SigningSecrets from "../../../src/subscriptions/SigningSecrets.ts"
+import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore.ts"
+import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import { did, kindOf, refusal, stand, warehouse } from "./subscribing.ts"
 
 /** Puts back what the warehouse held of a company's secrets. */
@@ -34,16 +34,16 @@ describe("subscriptions", () => {
         const wanted = { ...at.wanted, url: null }
         const post = (url: string) => String(at.call("POST", "/webhooks", { url, events: wanted.events }).body["id"])
         const foreign = post("https://elsewhere.example.com/in")
-        assert.strictEqual(yield* kindOf(at.act(Subscribe.rotate(at.company, wanted, null))), "unknown")
-        assert.strictEqual(yield* kindOf(at.act(Subscribe.pause(at.company, wanted, null))), "unknown")
-        assert.strictEqual(yield* kindOf(at.act(Subscribe.rotate(at.company, wanted, foreign))), "foreign")
+        assert.strictEqual(yield* kindOf(at.act(Subscriptions.rotate(at.company, wanted, null))), "unknown")
+        assert.strictEqual(yield* kindOf(at.act(Subscriptions.pause(at.company, wanted, null))), "unknown")
+        assert.strictEqual(yield* kindOf(at.act(Subscriptions.rotate(at.company, wanted, foreign))), "foreign")
         assert.deepStrictEqual(yield* at.rows, [])
-        assert.deepStrictEqual(yield* Seen.read(at.name, wanted.events), [])
-        assert.isFalse((yield* at.act(Subscribe.list(at.company, wanted)))[0]!.ours)
+        assert.deepStrictEqual(yield* SubscriptionStore.read(at.name, wanted.events), [])
+        assert.isFalse((yield* at.act(Subscriptions.list(at.company, wanted)))[0]!.ours)
 
         // One that ends as ours do is ours.
         const ours = post(at.url)
-        assert.strictEqual((yield* at.act(Subscribe.rotate(at.company, wanted, null))).subscription.id, ours)
+        assert.strictEqual((yield* at.act(Subscriptions.rotate(at.company, wanted, null))).subscription.id, ours)
         assert.deepStrictEqual(yield* at.deliver(), [true])
       })
     )
@@ -56,7 +56,7 @@ describe("subscriptions", () => {
         const failing = Effect.fnUntraced(function* (times: number, status: number, code: string) {
           at.state.instead = (request) => (request.startsWith("PATCH") ? refusal(status, code) : undefined)
           for (let round = 0; round < times; round += 1) {
-            assert.strictEqual(yield* kindOf(at.act(Subscribe.rotate(at.company, at.wanted, null))), "SourceError")
+            assert.strictEqual(yield* kindOf(at.act(Subscriptions.rotate(at.company, at.wanted, null))), "SourceError")
           }
         })
         yield* failing(17, 403, "insufficient_scope")
@@ -66,7 +66,7 @@ describe("subscriptions", () => {
         // Secrets of one's own that fail are kept one by one; the one in use comes first all the same.
         for (let round = 0; round < 17; round += 1) {
           const own = Redacted.make(`a secret of one's own, number ${round}`)
-          yield* kindOf(at.act(Subscribe.rotate(at.company, at.wanted, null, own)))
+          yield* kindOf(at.act(Subscriptions.rotate(at.company, at.wanted, null, own)))
         }
         assert.lengthOf(at.secrets.held.of(at.name), 16)
         at.state.instead = () => undefined
@@ -80,7 +80,7 @@ describe("subscriptions", () => {
         at.running.control("PUT", "/limits", { rotationHours: 0 })
         yield* at.ensure()
         const restore = yield* backUp(at.name)
-        yield* at.act(Subscribe.rotate(at.company, at.wanted, null))
+        yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))
         yield* restore
         at.state.isPatient = false
         yield* at.secrets.held.refresh
@@ -130,7 +130,7 @@ describe("subscriptions", () => {
         at.running.control("PUT", "/limits", { rotationHours: 0 })
         const { id } = (yield* at.ensure()).subscription
         at.state.trouble = (request) => (request === `PATCH /webhooks/${id}` ? "after" : undefined)
-        yield* Effect.flip(at.act(Subscribe.rotate(at.company, at.wanted, null)))
+        yield* Effect.flip(at.act(Subscriptions.rotate(at.company, at.wanted, null)))
         at.state.trouble = () => undefined
         let refusals = 1
         at.state.instead = (request) =>
@@ -141,7 +141,7 @@ describe("subscriptions", () => {
         assert.deepStrictEqual(yield* at.deliver(), [true])
         // Another one ends it.
         refusals = 1
-        yield* at.act(Subscribe.rotate(at.company, at.wanted, null))
+        yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))
         assert.deepStrictEqual(
           (yield* at.rows).map(({ state }) => state),
           ["previous", "previous", "current"]
@@ -165,9 +165,9 @@ describe("subscriptions", () => {
         at.requests.length = 0
         assert.deepStrictEqual((yield* at.ensure()).deeds, [])
         assert.isFalse(at.requests.some((request) => request.startsWith("PATCH")))
-        const { subscription } = yield* at.act(Subscribe.rotate(at.company, at.wanted, null))
+        const { subscription } = yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))
         assert.strictEqual(subscription.id, id)
-        assert.strictEqual((yield* Subscribe.test(at.company, at.wanted, null)).subscription.id, id)
+        assert.strictEqual((yield* Subscriptions.test(at.company, at.wanted, null)).subscription.id, id)
       })
     )
 
@@ -202,7 +202,7 @@ describe("subscriptions", () => {
         assert.deepStrictEqual([did(moved), moved.subscription.id], [["rotated"], other])
         assert.include(moved.warnings.join(), `webhooks delete ${id} --company ${at.name}`)
         assert.strictEqual(at.listed().find((one) => String(one["id"]) === id)!["url"], at.url)
-        yield* at.act(Subscribe.remove(at.company, { ...at.wanted, url }, id))
+        yield* at.act(Subscriptions.remove(at.company, { ...at.wanted, url }, id))
         assert.deepStrictEqual((yield* at.ensure({ url })).warnings, [])
       })
     )
@@ -213,10 +213,10 @@ describe("subscriptions", () => {
         const { id } = (yield* at.ensure()).subscription
         const name = `${at.name}-renamed`
         const keys = [{ name, token: Redacted.make(at.token), configured: [] }]
-        const made = yield* Subscribe.ensure(
+        const made = yield* Subscriptions.ensure(
           { name, connector: at.company.connector },
           { ...at.wanted, url: `https://hooks.example.com/hooks/${name}` }
-        ).pipe(Effect.provide(Secrets.layer(keys)))
+        ).pipe(Effect.provide(SigningSecrets.layer(keys)))
         assert.deepStrictEqual(did(made), ["created"])
         assert.match(made.warnings.join(), new RegExp(`${at.name}, sends.*webhooks delete ${id} --company ${name}`))
       })
@@ -229,7 +229,7 @@ describe("subscriptions", () => {
         const token = at.running.token({ scopes: ["*"] })
         const company = { name: at.name, connector: yield* at.connect(token) }
         const keys = [{ name: at.name, token: Redacted.make(token), configured: [] }]
-        yield* Effect.provide(Subscribe.ensure(company, at.wanted), Secrets.layer(keys))
+        yield* Effect.provide(Subscriptions.ensure(company, at.wanted), SigningSecrets.layer(keys))
         assert.deepStrictEqual(
           (yield* at.rows).map(({ state, hours }) => [state, hours]),
           [
@@ -237,7 +237,7 @@ describe("subscriptions", () => {
             ["current", null]
           ]
         )
-        const held = yield* Secrets.held([{ name: at.name, token: Redacted.make(at.token), configured: [] }])
+        const held = yield* SigningSecrets.keyring([{ name: at.name, token: Redacted.make(at.token), configured: [] }])
         assert.lengthOf(held.of(at.name), 1)
       })
     )
@@ -250,8 +250,8 @@ describe("subscriptions", () => {
           request.startsWith("PATCH")
             ? refusal(400, "unknown_parameter", { field: "secret", message: "valid are: signing_secret" })
             : undefined
-        const problem = yield* Effect.flip(at.act(Subscribe.rotate(at.company, at.wanted, null)))
-        assert(problem instanceof Subscribe.SubscribeProblem)
+        const problem = yield* Effect.flip(at.act(Subscriptions.rotate(at.company, at.wanted, null)))
+        assert(problem instanceof Subscriptions.SubscriptionError)
         assert.strictEqual(problem.kind, "field")
         assert.include(problem.message, "signing_secret")
         assert.include(problem.remedy, "webhooks.rotate_field")
@@ -268,16 +268,16 @@ describe("subscriptions", () => {
           return isDone && request === "GET /webhooks" ? "before" : undefined
         }
         assert.deepStrictEqual(did(yield* at.ensure()), ["created"])
-        for (const act of [Subscribe.pause, Subscribe.resume]) {
+        for (const act of [Subscriptions.pause, Subscriptions.resume]) {
           isDone = false
           yield* at.act(act(at.company, at.wanted, null))
           assert.isTrue(isDone)
         }
         isDone = false
-        assert.isTrue((yield* at.act(Subscribe.rotate(at.company, at.wanted, null))).ours)
+        assert.isTrue((yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))).ours)
         const there = { url: "https://elsewhere.example.com/x", events: ["areas.created"], description: "" }
         isDone = false
-        assert.isFalse((yield* at.act(Subscribe.create(at.company, at.wanted, there))).ours)
+        assert.isFalse((yield* at.act(Subscriptions.create(at.company, at.wanted, there))).ours)
         assert.deepStrictEqual(yield* at.deliver(), [true])
       })
     )
@@ -298,7 +298,7 @@ describe("subscriptions", () => {
         yield* failing(1)
         at.requests.length = 0
         const wish = { delivered: false, limit: 100 }
-        const { attempts, isWhole } = yield* Subscribe.deliveries(at.company, at.wanted, null, wish)
+        const { attempts, isWhole } = yield* Subscriptions.deliveries(at.company, at.wanted, null, wish)
         assert.isTrue(isWhole)
         assert.deepStrictEqual(
           attempts.map((one) => [one.attempts, one.abandoned]),

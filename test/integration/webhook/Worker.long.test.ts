@@ -5,9 +5,9 @@ import * as Fiber from "effect/Fiber"
 import * as Logger from "effect/Logger"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
-import { tableOf } from "../../../src/model/Table.ts"
-import * as Queue from "../../../src/webhook/Queue.ts"
-import * as Worker from "../../../src/webhook/Worker.ts"
+import { tableOf } from "../../../src/warehouse/Table.ts"
+import * as InboxStore from "../../../src/inbox/InboxStore.ts"
+import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { makeStand, one, placed, stand, until } from "./working.ts"
 
 const numbersOf = (length: number, from = 1) => Array.from({ length }, (_, at) => at + from)
@@ -35,7 +35,7 @@ describe("the worker, for some time", () => {
             )
           )
         )
-        const worker = yield* Effect.forkChild(Worker.run(options))
+        const worker = yield* Effect.forkChild(ProcessInbox.run(options))
         const doneOf = (resources: ReadonlyArray<string>) =>
           sql<{ resource: string }>`
             select distinct resource from tributary.inbox
@@ -56,7 +56,7 @@ describe("the worker, for some time", () => {
         yield* sync("vendors")
         yield* sync("vendororderfroms")
         yield* put("vendororderfroms", [{ ...placed(1, "a"), vendorid: 2 }])
-        const worker = yield* Effect.forkChild(Worker.run(options))
+        const worker = yield* Effect.forkChild(ProcessInbox.run(options))
         yield* until(options.company.connector.usage, ({ requests: made }) => made > 2)
         yield* put("vendors", [one(2, "changed")])
         yield* sync("vendors")
@@ -84,7 +84,7 @@ describe("the worker, for some time", () => {
         const ask = Effect.forEach(children.slice(0, 60), (child) => accept("vendororderfroms.updated", child))
         // Before anybody looks: of a few at a time each would be asked for by its parent.
         yield* ask
-        const worker = yield* Effect.forkChild(Worker.run(options))
+        const worker = yield* Effect.forkChild(ProcessInbox.run(options))
         yield* until(inbox, (events) => events.every(({ state }) => state === "done"))
         yield* ask
         // Each is given up by a look at the inbox: then the others have been looked at too.
@@ -114,7 +114,7 @@ describe("the worker, for some time", () => {
         yield* sync("salesmen")
         for (const number of numbers) yield* accept("salesmen.updated", one(number, "x"))
         yield* sql`update tributary.inbox set state = 'done', settled_at = tributary.now() where company = ${name}`
-        assert.strictEqual(yield* Queue.replay(name, { state: "done" }), 700)
+        assert.strictEqual(yield* InboxStore.replay(name, { state: "done" }), 700)
         yield* requests
         assert.strictEqual((yield* drain).done, 700)
         const asked = yield* requests
@@ -135,7 +135,7 @@ describe("the worker, for some time", () => {
         yield* sync("salesmen")
         // One request, of which 20 in a minute may be made, a third of them for this: nine seconds until the next.
         const company = { ...options.company, requestsPerMinute: 20 }
-        const worker = yield* Effect.forkChild(Worker.run({ ...options, company }))
+        const worker = yield* Effect.forkChild(ProcessInbox.run({ ...options, company }))
         yield* accept("salesmen.merged", { something: 1 })
         yield* until(inbox, ([first]) => first!.state === "done")
         yield* accept("salesmen.merged", { something: 2 })
@@ -176,7 +176,9 @@ describe("the worker, for some time", () => {
         ])
         yield* accept("jobs.updated", { id: 1 })
         const company = { ...options.company, tables: Effect.succeed(own) }
-        const worker = yield* Effect.forkChild(Effect.provide(Worker.run({ ...options, company, reader }), logged))
+        const worker = yield* Effect.forkChild(
+          Effect.provide(ProcessInbox.run({ ...options, company, reader }), logged)
+        )
         yield* until(
           Effect.sync(() => looks),
           (seen) => seen >= 2

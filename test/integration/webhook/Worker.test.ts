@@ -9,8 +9,8 @@ import * as Latch from "effect/Latch"
 import { Priority } from "../../../src/budget/Budget.ts"
 import { execute } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as Queue from "../../../src/webhook/Queue.ts"
-import * as Worker from "../../../src/webhook/Worker.ts"
+import * as InboxStore from "../../../src/inbox/InboxStore.ts"
+import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { makeStand, one, placed, stand, states, until } from "./working.ts"
 
 describe("the worker", () => {
@@ -73,10 +73,10 @@ describe("the worker", () => {
         yield* accept("salesmen.updated", old)
         yield* drain
         yield* requests
-        assert.strictEqual(yield* Queue.replay(name, { state: "dead" }), 0)
-        assert.strictEqual(yield* Queue.replay(name, { state: "done", resource: "vendors" }), 0)
-        assert.strictEqual(yield* Queue.replay(name, { state: "done", since: "2999-01-01T00:00:00Z" }), 0)
-        assert.strictEqual(yield* Queue.replay(name, { state: "done", eventIds: [event, "evt_none"] }), 1)
+        assert.strictEqual(yield* InboxStore.replay(name, { state: "dead" }), 0)
+        assert.strictEqual(yield* InboxStore.replay(name, { state: "done", resource: "vendors" }), 0)
+        assert.strictEqual(yield* InboxStore.replay(name, { state: "done", since: "2999-01-01T00:00:00Z" }), 0)
+        assert.strictEqual(yield* InboxStore.replay(name, { state: "done", eventIds: [event, "evt_none"] }), 1)
         assert.deepStrictEqual(states(yield* inbox), ["waiting", "done"])
         yield* drain
         assert.deepStrictEqual(yield* requests, ["/salesmen/1"])
@@ -159,7 +159,7 @@ describe("the worker", () => {
             asked.push(`${what} ${priority.class}`)
           })
         const { connector } = company
-        const drain = Worker.drain({
+        const drain = ProcessInbox.drain({
           ...options,
           company: {
             ...company,
@@ -234,7 +234,7 @@ describe("the worker", () => {
         /** How long after an event one that comes while the scan for it is under way is settled, in milliseconds. */
         const apart = Effect.fnUntraced(function* (requestsPerMinute: number | null, first: number) {
           const company = { ...options.company, requestsPerMinute }
-          const worker = yield* Effect.forkChild(Worker.run({ ...options, company }))
+          const worker = yield* Effect.forkChild(ProcessInbox.run({ ...options, company }))
           const delay = { path: "/orderdeposits", kind: "delay", ms: 200, times: 1 }
           yield* control("POST", "/faults", { rules: [delay] })
           yield* accept("orderdeposits.created", (yield* put("orderdeposits", [{ id: first, checkid: "b" }]))[0]!)
@@ -267,14 +267,14 @@ describe("the worker", () => {
         yield* put("assetcategories", [one(2, "b")])
         yield* requests
         yield* accept("assetcategories.created", one(2, "x"))
-        const worker = yield* Effect.forkChild(Worker.run(options))
+        const worker = yield* Effect.forkChild(ProcessInbox.run(options))
         // It lets the event wait, and what somebody else reads meanwhile answers it.
         yield* sync("assetcategories")
         yield* until(inbox, ([first]) => first!.state === "done")
         yield* Fiber.interrupt(worker)
         assert.lengthOf(yield* requests, 1)
         // A person who drains does not wait.
-        yield* Queue.replay(options.company.name, { state: "done" })
+        yield* InboxStore.replay(options.company.name, { state: "done" })
         yield* accept("assetcategories.updated", one(1, "x"))
         yield* drain
         assert.lengthOf(yield* requests, 1)
@@ -409,7 +409,7 @@ describe("the worker", () => {
         yield* control("POST", "/faults", { rules: [{ path: "/salesmen/1", kind: "delay", ms: 4_000 }] })
         yield* accept("salesmen.updated", one(1, "x"))
         yield* accept("salesmen.updated", one(2, "x"))
-        const worker = yield* Effect.forkChild(Worker.run(options))
+        const worker = yield* Effect.forkChild(ProcessInbox.run(options))
         yield* until(inbox, (events) => events[1]!.state === "done")
         yield* accept("salesmen.updated", one(3, "x"))
         yield* until(inbox, (events) => events[2]!.state === "done")
@@ -447,7 +447,7 @@ describe("the worker", () => {
         assert.include(events[1]!.reason!, "the service failed (500")
         assert.deepStrictEqual(pauses, [10, 60, 300, 1800, 7200])
         assert.lengthOf(yield* rows("salesmen"), 2)
-        assert.strictEqual(yield* Queue.replay(name, { state: "dead" }), 1)
+        assert.strictEqual(yield* InboxStore.replay(name, { state: "dead" }), 1)
         yield* drain
         assert.lengthOf(yield* rows("salesmen"), 3)
       })
@@ -514,7 +514,7 @@ describe("the worker", () => {
         assert.isTrue(events.every(({ state, attempts }) => state === "dead" && attempts === 0))
         assert.include(events[0]!.reason!, "give the token the scope")
         assert.isAtMost((yield* requests).length, 16, "nothing more is asked once it is known")
-        assert.strictEqual(yield* Queue.replay(name, { state: "dead", eventIds: [events[0]!.event_id] }), 1)
+        assert.strictEqual(yield* InboxStore.replay(name, { state: "dead", eventIds: [events[0]!.event_id] }), 1)
         assert.strictEqual((yield* drain).done, 1)
       })
     )
@@ -609,7 +609,7 @@ describe("the worker", () => {
               }
             }
           }
-          return { got, arrived, run: Worker.run({ ...options, company, inbox: { arrived } }) }
+          return { got, arrived, run: ProcessInbox.run({ ...options, company, inbox: { arrived } }) }
         }
         const [first, second] = [makeWorker(), makeWorker()]
         const acceptAll = Effect.fnUntraced(function* (some: ReadonlyArray<number>) {

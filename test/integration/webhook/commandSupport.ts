@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { open } from "../../../src/webhook/Secrets.ts"
+import { decrypt } from "../../../src/subscriptions/SigningSecrets.ts"
 import { certificate } from "../../support/certificate.ts"
 import { makeWorld } from "../../support/world.ts"
 
@@ -74,7 +74,7 @@ export const hooked = Effect.gen(function* () {
       "select encode(sealed, 'base64') as sealed from tributary.webhook_secrets order by id"
     ),
     (rows) =>
-      rows.map(({ sealed }) => Redacted.value(open("main", Redacted.make(token), Buffer.from(sealed, "base64"))!))
+      rows.map(({ sealed }) => Redacted.value(decrypt("main", Redacted.make(token), Buffer.from(sealed, "base64"))!))
   )
   return {
     world,

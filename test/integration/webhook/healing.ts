@@ -15,14 +15,14 @@ import * as ServiceClient from "../../../connectors/service-v2/client/ServiceCli
 import { Budget } from "../../../src/budget/Budget.ts"
 import { isEvent } from "../../../src/connector/Delivery.ts"
 import type { Subscriptions } from "../../../src/connector/Subscriptions.ts"
-import { tableOf } from "../../../src/model/Table.ts"
-import * as TablePlan from "../../../src/model/TablePlan.ts"
-import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
+import { tableOf } from "../../../src/warehouse/Table.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
+import { engineDefault, syncResource } from "../../../src/sync/SyncResource.ts"
 import { compare } from "../../../src/verify/Compare.ts"
-import type { Company } from "../../../src/webhook/Company.ts"
-import type * as Gaps from "../../../src/webhook/Gaps.ts"
-import * as Heal from "../../../src/webhook/Heal.ts"
-import * as Inbox from "../../../src/webhook/Inbox.ts"
+import type { Company } from "../../../src/sync/Company.ts"
+import type * as DeliveryGaps from "../../../src/reconcile/DeliveryGaps.ts"
+import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
+import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import { eventServer, receiver, type Reply, subscribe } from "../../reference-server/eventsSupport.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 
@@ -49,7 +49,7 @@ let companies = 0
 
 interface OpenGap {
   readonly resource: string
-  readonly cause: Gaps.Cause
+  readonly cause: DeliveryGaps.Cause
   readonly lasts: boolean
   readonly reason: string | null
 }
@@ -66,7 +66,7 @@ export interface WorldOptions {
 export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
   const tables = new Map((options.resources ?? ["customers", "items"]).map((path) => [path, everyTable.get(path)!]))
   const sql = yield* SqlClient.SqlClient
-  const inbox = yield* Inbox.make()
+  const inbox = yield* InboxWriter.make()
   const server = eventServer()
   const companyNumber = (companies += 1)
   const companyId = BigInt(companyNumber)
@@ -132,10 +132,10 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
       batchRecordsMax: 1000
     })
   /** One who looks each five minutes. */
-  const checkOften = Effect.flatMap(Heal.check(company, { url: receiver, checkEveryMs: 300_000 }), (result) =>
+  const checkOften = Effect.flatMap(Reconcile.reconcile(company, { url: receiver, checkEveryMs: 300_000 }), (result) =>
     result._tag === "Checked" ? Effect.succeed(result) : Effect.die(result._tag)
   )
-  const check = Effect.flatMap(Heal.check(company, { url: receiver }), (result) =>
+  const check = Effect.flatMap(Reconcile.reconcile(company, { url: receiver }), (result) =>
     result._tag === "Checked" ? Effect.succeed(result) : Effect.die(result._tag)
   )
   const gaps = sql<OpenGap>`

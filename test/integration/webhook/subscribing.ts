@@ -15,9 +15,9 @@ import * as ServiceClient from "../../../connectors/service-v2/client/ServiceCli
 import * as Signature from "../../../connectors/service-v2/client/Signature.ts"
 import type { Outgoing } from "../../../connectors/service-v2/reference-server/events/Network.ts"
 import * as Budget from "../../../src/budget/Budget.ts"
-import type { Held } from "../../../src/webhook/Held.ts"
-import * as Secrets from "../../../src/webhook/Secrets.ts"
-import * as Subscribe from "../../../src/webhook/Subscribe.ts"
+import type { SecretKeyring } from "../../../src/subscriptions/SecretKeyring.ts"
+import * as Secrets from "../../../src/subscriptions/SigningSecrets.ts"
+import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import { server } from "../../reference-server/support.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 
@@ -52,7 +52,7 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
   const name = `company-${(companies += 1)}`
   const url = `https://hooks.example.com/hooks/${name}`
   const judged: Array<{ readonly accepted: boolean; readonly signatures: number }> = []
-  let held: Held = { of: () => [], most: () => 0, refresh: Effect.succeed(false) }
+  let held: SecretKeyring = { of: () => [], most: () => 0, refresh: Effect.succeed(false) }
   const judge = async ({ url: to, headers, body }: Outgoing) => {
     const signature = headers["Svc-Signature"]
     const isGenuine = () =>
@@ -134,9 +134,9 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
     }).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.provide(Budget.Budget.layerUnlimited))
   })
   const keys = [{ name, token: Redacted.make(token), configured }]
-  const secrets = yield* Effect.map(Secrets.Secrets, (one) => one).pipe(Effect.provide(Secrets.layer(keys)))
-  held = apart ? yield* Secrets.held(keys) : secrets.held
-  const wanted: Subscribe.Wanted = { url, events: ["salesmen.created", "salesmen.updated"] }
+  const secrets = yield* Effect.map(Secrets.SigningSecrets, (one) => one).pipe(Effect.provide(Secrets.layer(keys)))
+  held = apart ? yield* Secrets.keyring(keys) : secrets.held
+  const wanted: Subscriptions.DesiredSubscription = { url, events: ["salesmen.created", "salesmen.updated"] }
   const company = { name, connector: yield* connect(token) }
   const call = running.caller(token)
   return {
@@ -155,10 +155,10 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
     connect,
     held: () => held,
     /** With the secrets of this process. */
-    act: <A, E, R>(effect: Effect.Effect<A, E, R | Secrets.Secrets>) =>
-      Effect.provideService(effect, Secrets.Secrets, secrets),
-    ensure: (more: Partial<Subscribe.Wanted> = {}) =>
-      Effect.provideService(Subscribe.ensure(company, { ...wanted, ...more }), Secrets.Secrets, secrets),
+    act: <A, E, R>(effect: Effect.Effect<A, E, R | Secrets.SigningSecrets>) =>
+      Effect.provideService(effect, Secrets.SigningSecrets, secrets),
+    ensure: (more: Partial<Subscriptions.DesiredSubscription> = {}) =>
+      Effect.provideService(Subscriptions.ensure(company, { ...wanted, ...more }), Secrets.SigningSecrets, secrets),
     /** Those at the source that are not cancelled. */
     listed: () => call("GET", "/webhooks").body["data"] as ReadonlyArray<Record<string, unknown>>,
     /** Fires an event and has it delivered; answers whether each attempt was accepted. */
@@ -182,7 +182,7 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
 /** What kind of problem it was. */
 export const kindOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(effect), (error): string =>
-    error instanceof Subscribe.SubscribeProblem ? error.kind : error._tag
+    error instanceof Subscriptions.SubscriptionError ? error.kind : error._tag
   )
 
-export const did = ({ deeds }: Subscribe.Ensured) => deeds.map((deed) => deed.did)
+export const did = ({ deeds }: Subscriptions.EnsureReport) => deeds.map((deed) => deed.did)

@@ -10,10 +10,10 @@ import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { ServiceClient } from "../../../connectors/service-v2/client/index.ts"
 import { isEvent } from "../../../src/connector/Delivery.ts"
-import { type Table, tableOf } from "../../../src/model/Table.ts"
-import { engineDefault, syncResource } from "../../../src/pipeline/SyncResource.ts"
-import { childrenOf, type Company } from "../../../src/webhook/Company.ts"
-import * as Worker from "../../../src/webhook/Worker.ts"
+import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
+import { engineDefault, syncResource } from "../../../src/sync/SyncResource.ts"
+import { childrenOf, type Company } from "../../../src/sync/Company.ts"
+import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { layerSource, Source } from "../../support/source.ts"
 
 const paths = [
@@ -135,7 +135,7 @@ export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<stri
   /** Every record of the source, as lines of JSON. */
   const truth = (path: string) => Effect.promise(() => source.lines(`/state?company=${id}&resource=${path}`))
   const options = { company, reader: deliveryReader }
-  const drain = Worker.drain(options)
+  const drain = ProcessInbox.drain(options)
   const makeDue = sql`update tributary.inbox set due_at = tributary.now() where company = ${name} and state = 'waiting'`
   return { id, name, sql, company, options, control, put, sync, accept, inbox, requests, rows, truth, drain, makeDue }
 })

@@ -33,13 +33,13 @@ export const client: ReadonlyArray<Mutant> = [
     story: "whoever answers knows best how long to wait",
     changes: [
       {
-        file: "src/budget/PostgresLedger.ts",
+        file: "src/budget/PostgresPermitStore.ts",
         find: "select * from tributary.lease_budget(",
         replace:
           "select *, false as is_probe, 0::bigint as release_count, null::text as by_origin from tributary.lease_permits("
       },
       {
-        file: "src/budget/PostgresLedger.ts",
+        file: "src/budget/PostgresPermitStore.ts",
         find: "select tributary.report_hold($1, $2, $3::float8, $4::float8, $5, $6, $7, $8) as held",
         replace:
           "update tributary.budgets set held_until = tributary.now() + make_interval(secs => least($4::float8, 3e12) / 1000) " +

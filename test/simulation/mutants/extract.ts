@@ -3,7 +3,7 @@ import { noneLater } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
 const scan = "src/extract/Scan.ts"
-const lander = "src/land/Lander.ts"
+const lander = "src/land/WriteSession.ts"
 
 /** The cursor a microsecond later, which makes an inclusive source exclusive. */
 const later =

@@ -2,10 +2,10 @@
 import { noneLater } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
-const identity = "src/land/Identity.ts"
-const lander = "src/land/Lander.ts"
+const identity = "src/land/CheckpointIdentity.ts"
+const lander = "src/land/WriteSession.ts"
 const merge = "src/land/MergeSql.ts"
-const turn = "src/land/Turn.ts"
+const turn = "src/land/ResourceLock.ts"
 
 export const land: ReadonlyArray<Mutant> = [
   {
@@ -135,8 +135,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: turn,
-        find: "affected === 1 ? Effect.void : Effect.fail(new FencedOff({ resource, fence }))",
-        replace: "affected >= 0 ? Effect.void : Effect.fail(new FencedOff({ resource, fence }))"
+        find: "affected === 1 ? Effect.void : Effect.fail(new FenceLost({ resource, fence }))",
+        replace: "affected >= 0 ? Effect.void : Effect.fail(new FenceLost({ resource, fence }))"
       },
       {
         file: lander,
@@ -223,7 +223,7 @@ export const land: ReadonlyArray<Mutant> = [
     story: "children change by themselves",
     changes: [
       {
-        file: "src/land/Load.ts",
+        file: "src/land/BatchLoader.ts",
         find: "if (written > 0 && children.length > 0) {",
         replace: "if (written < 0 && children.length > 0) {"
       }
@@ -276,8 +276,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: turn,
-        find: "stored.table_identity === null ? null : Identity.tableDifference(",
-        replace: "stored.table_identity !== undefined ? null : Identity.tableDifference("
+        find: "stored.table_identity === null\n      ? null\n      : CheckpointIdentity.tableDifference(",
+        replace: "stored.table_identity !== undefined ? null : CheckpointIdentity.tableDifference("
       }
     ],
     wish: { only: ["T1"], on: ["T1"], overrides: { resources: ["worktypes"] } }
@@ -434,7 +434,7 @@ export const land: ReadonlyArray<Mutant> = [
     story: "the next runs read what the source has now",
     changes: [
       {
-        file: "src/pipeline/SyncResource.ts",
+        file: "src/sync/SyncResource.ts",
         find: "full: options.full || options.acceptRestored === true",
         replace: "full: options.full"
       }
@@ -447,7 +447,7 @@ export const land: ReadonlyArray<Mutant> = [
     story: "a setting holds from now on",
     changes: [
       {
-        file: "src/land/Identity.ts",
+        file: "src/land/CheckpointIdentity.ts",
         find: 'resource.ignoredFields.length === 0 ? "none" : [...resource.ignoredFields].sort().join(",")',
         replace: 'resource.ignoredFields.length < 0 ? "none" : ""'
       }
@@ -486,7 +486,7 @@ export const land: ReadonlyArray<Mutant> = [
     story: "a new field is filled as records change",
     changes: [
       {
-        file: "src/land/Identity.ts",
+        file: "src/land/CheckpointIdentity.ts",
         find: "catalogue: String(generation),\n    fields: fieldsHash(resource),",
         replace: "catalogue: String(generation > 0 ? 1 : 1),\n    fields: fieldsHash(resource).slice(99),"
       }
@@ -541,7 +541,7 @@ export const land: ReadonlyArray<Mutant> = [
     story: "what cannot be loaded is set aside",
     changes: [
       {
-        file: "src/land/Load.ts",
+        file: "src/land/BatchLoader.ts",
         find: '(code?.startsWith("22") === true || code === "54000")',
         replace: '(code?.startsWith("22") === true || code?.startsWith("53") === true || code === "54000")'
       }

@@ -2,16 +2,16 @@
 import type { FaultClass, Plan, Pushes } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
-const call = "src/push/Call.ts"
-const creates = "src/push/Creates.ts"
-const changes = "src/push/Changes.ts"
-const known = "src/push/Known.ts"
-const lane = "src/push/Lane.ts"
-const outbox = "src/push/Outbox.ts"
-const sending = "src/push/Sending.ts"
+const call = "src/outbox/RequestStore.ts"
+const creates = "src/outbox/ResolveCreate.ts"
+const changes = "src/outbox/ResolveUpdate.ts"
+const known = "src/outbox/Deduplicate.ts"
+const lane = "src/outbox/PushSession.ts"
+const outbox = "src/outbox/OutboxStore.ts"
+const sending = "src/outbox/Send.ts"
 const serviceClient = "connectors/service-v2/client/ServiceClient.ts"
 const answer = "connectors/service-v2/client/Answer.ts"
-const turn = "src/land/Turn.ts"
+const turn = "src/land/ResourceLock.ts"
 
 const pushed = (on: ReadonlyArray<FaultClass>, off: ReadonlyArray<FaultClass> = [], pushes: Pushes = "only") => {
   const overrides: Partial<Plan> = { pushes }
@@ -107,7 +107,7 @@ export const push: ReadonlyArray<Mutant> = [
         file: creates,
         find: "(row) => lookUp(lane, row, { wasSent: true, absent: again(row, complaint, isFault && isAlone) }),",
         replace:
-          "(row) => Effect.succeed<Found>({ row, verdict: again(row, complaint, isFault && isAlone), readings: [] }),"
+          "(row) => Effect.succeed<ExistingRecord>({ row, verdict: again(row, complaint, isFault && isAlone), readings: [] }),"
       }
     ],
     wish: pushed(["U8"])
@@ -139,10 +139,10 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: creates,
-        find: '    case "Written": {\n      if (item.record === null',
+        find: '    case "WriteSucceeded": {\n      if (item.record === null',
         replace:
           '    case undefined:\n      return { row, verdict: { state: "done", outcome: "created", recordId: null, differences: [] }, readings: [] }\n' +
-          '    case "Written": {\n      if (item.record === null'
+          '    case "WriteSucceeded": {\n      if (item.record === null'
       }
     ],
     wish: pushed(["U10"])

@@ -3,17 +3,17 @@ import { noneLater, type Plan, undisturbed } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
 const signature = "connectors/service-v2/client/Signature.ts"
-const receiver = "src/webhook/Receiver.ts"
-const inbox = "src/webhook/Inbox.ts"
-const secrets = "src/webhook/Secrets.ts"
-const queue = "src/webhook/Queue.ts"
-const oneByOne = "src/webhook/OneByOne.ts"
-const health = "src/webhook/Health.ts"
-const gaps = "src/webhook/Gaps.ts"
-const heal = "src/webhook/Heal.ts"
-const seen = "src/webhook/Seen.ts"
-const subscribe = "src/webhook/Subscribe.ts"
-const worker = "src/webhook/Worker.ts"
+const receiver = "src/ingest/Ingest.ts"
+const inbox = "src/inbox/InboxWriter.ts"
+const secrets = "src/subscriptions/SigningSecrets.ts"
+const queue = "src/inbox/InboxStore.ts"
+const oneByOne = "src/inbox/RecordFetcher.ts"
+const health = "src/inbox/CircuitBreaker.ts"
+const gaps = "src/reconcile/DeliveryGaps.ts"
+const heal = "src/reconcile/Reconcile.ts"
+const seen = "src/subscriptions/SubscriptionStore.ts"
+const subscribe = "src/subscriptions/Subscriptions.ts"
+const worker = "src/inbox/ProcessInbox.ts"
 const subscriptions = "connectors/service-v2/client/Subscriptions.ts"
 
 /** A small world in which much is delivered. */
@@ -143,7 +143,7 @@ export const webhook: ReadonlyArray<Mutant> = [
       {
         file: oneByOne,
         find: "    const landed = yield* lander.land({\n",
-        replace: "    yield* Queue.judge(verdicts)\n    const landed = yield* lander.land({\n"
+        replace: "    yield* InboxStore.resolve(verdicts)\n    const landed = yield* lander.land({\n"
       }
     ],
     wish: { overrides: alone }
@@ -177,7 +177,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: oneByOne,
-        find: 'if (blame === "one") give(failed(event, reason))',
+        find: 'if (blame === "one") give(retryOrDeadLetter(event, reason))',
         replace: 'if (blame === "one") return yield* Effect.die(new Error(reason))'
       }
     ],
@@ -356,7 +356,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "older-version-is-read",
     origin: "stale read",
     story: "what was read after the event had come is newer than it",
-    changes: [{ file: oneByOne, find: "!Queue.isBefore(shown(reading.record!), stamp)", replace: "true" }],
+    changes: [{ file: oneByOne, find: "!InboxStore.isBefore(shown(reading.record!), stamp)", replace: "true" }],
     wish: { on: ["W5"], only: ["W5"], overrides: { ...alone, writes: 60, rewriteShare: 0.6 } }
   },
   {
@@ -379,7 +379,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     story: "what was left running can be called abandoned",
     changes: [
       {
-        file: "src/pipeline/RunLedger.ts",
+        file: "src/sync/RunStore.ts",
         find: "where r.status = 'running' and not ${LaneLock.isHeldSql(\"r\")}",
         replace: "where r.status = 'running'"
       }

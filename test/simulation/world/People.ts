@@ -5,7 +5,7 @@
  * told from the source alone; what others did, and when, is written down for the checkers.
  */
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
-import type { Operation } from "../../../src/push/Push.ts"
+import type { Operation } from "../../../src/outbox/Push.ts"
 import type { Chance } from "../kernel/Chance.ts"
 import type { Kernel } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"

@@ -9,7 +9,7 @@ import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import type { Field } from "../../../src/catalogue/Field.ts"
 import { type Resource, withFields } from "../../../src/catalogue/Resource.ts"
-import { generationDefault } from "../../../src/land/Identity.ts"
+import { generationDefault } from "../../../src/land/CheckpointIdentity.ts"
 import { family, type Period, type Plan } from "../Plan.ts"
 
 /** What a process runs as. */

@@ -8,13 +8,13 @@
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
-import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
-import type { SyncReport } from "../../../src/pipeline/Sync.ts"
-import { from } from "../../../src/push/From.ts"
-import * as Intake from "../../../src/push/Intake.ts"
-import * as Keep from "../../../src/push/Keep.ts"
-import type { Problem } from "../../../src/push/Push.ts"
-import * as Pusher from "../../../src/push/Pusher.ts"
+import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import type { SyncReport } from "../../../src/sync/Sync.ts"
+import { openInput } from "../../../src/outbox/input/Input.ts"
+import * as Enqueue from "../../../src/outbox/Enqueue.ts"
+import * as OutboxPoller from "../../../src/outbox/OutboxPoller.ts"
+import type { Problem } from "../../../src/outbox/Push.ts"
+import * as OutboxWorker from "../../../src/outbox/OutboxWorker.ts"
 import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
@@ -26,7 +26,7 @@ import { companyName } from "./Sender.ts"
 
 const tableFor = (path: string) => tableOf(serviceV2.resources.get(path)!, datasetsDefault)
 
-const settingsOf = ({ batchRecordsMax, concurrency, pushing }: PushPlan): Pusher.PushSettings => ({
+const settingsOf = ({ batchRecordsMax, concurrency, pushing }: PushPlan): OutboxWorker.PushSettings => ({
   batchRecordsMax,
   useBatch: pushing.useBatch,
   keyAgeMaxMs: pushing.keyAgeMax / 1000,
@@ -40,7 +40,7 @@ const optionsOf = Effect.fnUntraced(function* (
   life: number,
   company: number,
   resource: string,
-  scope: Pusher.Scope
+  scope: OutboxWorker.Scope
 ) {
   const made = (yield* companiesOf(machine, owner, life, currentOf(machine.drawn))).find(
     ({ name }) => name === companyName(company)
@@ -71,9 +71,9 @@ const pushFile = Effect.fnUntraced(function* (
   const bytes = async function* () {
     yield Buffer.from(text)
   }
-  const { records } = yield* from("-", { stdin: bytes })
+  const { records } = yield* openInput("-", { stdin: bytes })
   const problems: Array<Problem> = []
-  const taken = yield* Intake.take({
+  const taken = yield* Enqueue.enqueue({
     company: companyName(company),
     resource: serviceV2.resources.get(resource)!,
     operation: "create",
@@ -82,13 +82,13 @@ const pushFile = Effect.fnUntraced(function* (
     onProblem: (problem) => Effect.sync(() => void problems.push(problem))
   }).pipe(
     Effect.tapError((error) =>
-      error._tag === "IntakeRefused"
+      error._tag === "EnqueueRejected"
         ? Effect.die(new Error(`${name} is refused: ${problems.map(({ message }) => message).join("; ")}`))
         : Effect.void
     )
   )
   const scope = { push: taken.pushId }
-  const pushed = yield* Pusher.push(yield* optionsOf(machine, plan, owner, life, company, resource, scope))
+  const pushed = yield* OutboxWorker.push(yield* optionsOf(machine, plan, owner, life, company, resource, scope))
   return { ...pushed, push: String(taken.pushId) }
 })
 
@@ -100,7 +100,7 @@ const pushOutbox = Effect.fnUntraced(function* (
   company: number,
   resource: string
 ) {
-  return yield* Pusher.push(yield* optionsOf(machine, plan, owner, life, company, resource, "outbox"))
+  return yield* OutboxWorker.push(yield* optionsOf(machine, plan, owner, life, company, resource, "outbox"))
 })
 
 const keepAll = Effect.fnUntraced(function* (machine: Machine, plan: PushPlan, owner: Owner, life: number) {
@@ -112,7 +112,7 @@ const keepAll = Effect.fnUntraced(function* (machine: Machine, plan: PushPlan, o
     batchRecordsMax: plan.batchRecordsMax,
     tables: Effect.succeed(tables)
   }))
-  return yield* Keep.keep(companies, settingsOf(plan))
+  return yield* OutboxPoller.poll(companies, settingsOf(plan))
 })
 
 /** What a process does. */
@@ -163,7 +163,7 @@ export class Pushing {
   /** Everything went to sleep; `until` is when it wakes. */
   slept: (until: number) => void = () => {}
   /** What pushes of files said that came to their end. */
-  readonly said: Array<{ readonly push: string; readonly counts: Pusher.Counts }> = []
+  readonly said: Array<{ readonly push: string; readonly counts: OutboxWorker.Counts }> = []
 
   constructor(machine: Machine, plan: PushPlan, trace: Trace, fired: (what: string) => void) {
     this.machine = machine
@@ -287,7 +287,7 @@ export class Pushing {
         this.trace.event(kernel.now, owner.name, `ends: ${text}`)
         ended(isDone)
       })
-    const pushed = ({ status, counts, failure }: Pusher.Pushed): [boolean, string] => [
+    const pushed = ({ status, counts, failure }: OutboxWorker.PushReport): [boolean, string] => [
       status === "done",
       `${status} ${JSON.stringify(counts)}${failure === null ? "" : ` ${failure.kind}: ${failure.message}`}`
     ]

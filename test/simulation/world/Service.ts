@@ -1,7 +1,7 @@
 /**
  * The webhook side of `tributary serve` in a simulated process, and what people do with subscriptions at a command line.
  *
- * Promise: the parts are those of `src/webhook/Service.ts` and are put together as there, but for the listener: what
+ * Promise: the parts are those of `src/serve/Serve.ts` and are put together as there, but for the listener: what
  * arrives is handed to the receiver by {@link Ports}.
  */
 import * as Effect from "effect/Effect"
@@ -9,18 +9,18 @@ import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Latch from "effect/Latch"
 import * as Random from "effect/Random"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
-import { datasetsDefault, tableOf } from "../../../src/model/Table.ts"
-import * as RunLedger from "../../../src/pipeline/RunLedger.ts"
-import type { Company } from "../../../src/webhook/Company.ts"
-import * as Gaps from "../../../src/webhook/Gaps.ts"
-import * as Heal from "../../../src/webhook/Heal.ts"
-import * as Inbox from "../../../src/webhook/Inbox.ts"
-import * as Queue from "../../../src/webhook/Queue.ts"
-import * as Receiver from "../../../src/webhook/Receiver.ts"
-import * as Secrets from "../../../src/webhook/Secrets.ts"
-import * as Subscribe from "../../../src/webhook/Subscribe.ts"
-import * as Supervisor from "../../../src/webhook/Supervisor.ts"
-import * as Worker from "../../../src/webhook/Worker.ts"
+import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import * as RunStore from "../../../src/sync/RunStore.ts"
+import type { Company } from "../../../src/sync/Company.ts"
+import * as DeliveryGaps from "../../../src/reconcile/DeliveryGaps.ts"
+import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
+import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
+import * as InboxStore from "../../../src/inbox/InboxStore.ts"
+import * as Ingest from "../../../src/ingest/Ingest.ts"
+import * as Secrets from "../../../src/subscriptions/SigningSecrets.ts"
+import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
+import * as Supervisor from "../../../src/serve/Supervisor.ts"
+import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import type { Owner } from "../kernel/Kernel.ts"
 import type { Plan } from "../Plan.ts"
 import { companiesOf, engineOf, type Machine } from "./Engine.ts"
@@ -66,8 +66,8 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
   const { drawn, ports } = machine
   const { companies, secrets } = yield* known(machine, owner, life)
   const { held } = secrets
-  const inbox = yield* Inbox.make()
-  const receiver = yield* Receiver.make({
+  const inbox = yield* InboxWriter.make()
+  const receiver = yield* Ingest.make({
     reader: deliveryReader,
     held,
     inbox,
@@ -86,35 +86,41 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
   const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
   return yield* Effect.all(
     [
-      Supervisor.keep("the signing secrets", Effect.forever(Effect.delay(held.refresh, secretsEveryMs))),
-      Supervisor.keep(
+      Supervisor.runForever("the signing secrets", Effect.forever(Effect.delay(held.refresh, secretsEveryMs))),
+      Supervisor.runForever(
         "the sign of life",
         Effect.forever(
-          Effect.andThen(Effect.andThen(inbox.probe, Gaps.alive(owner.name, names)), Effect.sleep(aliveEveryMs))
+          Effect.andThen(
+            Effect.andThen(inbox.probe, DeliveryGaps.heartbeat(owner.name, names)),
+            Effect.sleep(aliveEveryMs)
+          )
         )
       ),
-      Supervisor.keep(
+      Supervisor.runForever(
         "the removal of old events",
         Effect.forever(
           Effect.andThen(
-            Inbox.purge({ keepMs: keep / 1000 }),
+            InboxWriter.purge({ keepMs: keep / 1000 }),
             Effect.sleep(Math.max(5_000, Math.min(keep / 2000, 60_000)))
           )
         )
       ),
-      Supervisor.keep(
+      Supervisor.runForever(
         "the passing on of news",
-        Worker.passOn(
+        ProcessInbox.fanOut(
           inbox.arrived,
           workers.map(({ arrived }) => arrived)
         )
       ),
-      Supervisor.keep("the end of runs whose process is gone", RunLedger.keep),
+      Supervisor.runForever("the end of runs whose process is gone", RunStore.watchAbandoned),
       ...workers.flatMap(({ company, arrived }) => [
-        Supervisor.keep("acting on events", Worker.run({ company, inbox: { arrived }, reader: deliveryReader })),
-        Supervisor.keep(
+        Supervisor.runForever(
+          "acting on events",
+          ProcessInbox.run({ company, inbox: { arrived }, reader: deliveryReader })
+        ),
+        Supervisor.runForever(
           "looking for missed events",
-          Heal.run(company, { url: addressOf(company.name), checkEveryMs: checkEvery / 1000 })
+          Reconcile.run(company, { url: addressOf(company.name), checkEveryMs: checkEvery / 1000 })
         )
       ])
     ],
@@ -131,11 +137,11 @@ export const command = Effect.fnUntraced(function* (machine: Machine, owner: Own
     companies,
     (company) => {
       const wanted = { url: addressOf(company.name), events: company.events }
-      if (what === "replay") return Effect.asVoid(Queue.replay(company.name, { state: "dead" }))
+      if (what === "replay") return Effect.asVoid(InboxStore.replay(company.name, { state: "dead" }))
       return what === "ensure"
-        ? Effect.asVoid(Subscribe.ensure(company, wanted))
-        : Effect.asVoid(Subscribe.rotate(company, wanted, null))
+        ? Effect.asVoid(Subscriptions.ensure(company, wanted))
+        : Effect.asVoid(Subscriptions.rotate(company, wanted, null))
     },
     { discard: true }
-  ).pipe(Effect.provideService(Secrets.Secrets, secrets))
+  ).pipe(Effect.provideService(Secrets.SigningSecrets, secrets))
 })

@@ -7,7 +7,7 @@
  */
 import type * as Fiber from "effect/Fiber"
 import type { Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
-import type { SyncReport } from "../../../src/pipeline/Sync.ts"
+import type { SyncReport } from "../../../src/sync/Sync.ts"
 import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"

@@ -1,0 +1,60 @@
+/** What the warehouse knows of the request budgets at this moment, for people. Nothing is asked of the source. */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { PauseReport } from "./PermitPolicy.ts"
+import { spanMsDefault } from "./PermitStore.ts"
+
+/** How a token's budget stands. */
+export interface BudgetState {
+  readonly fingerprint: string
+  /** Requests that count now: those of the last minute, and those that processes hold permits for. */
+  readonly used: number
+  /** What is used at most at present: less than configured for a while after a 429. Null without a limit. */
+  readonly allowed: number | null
+  readonly configured: number | null
+  /** Until when requests pause; null where they do not. */
+  readonly heldUntil: Date | null
+  /** The answer that requested the pause; null without one, or where nothing is known of it. */
+  readonly heldBy: PauseReport | null
+  /** A pause ended before its Retry-After: one request is sent, the probe, and the others wait for its answer. */
+  readonly isProbing: boolean
+  /** How often the source answered 429. */
+  readonly refusals: number
+  readonly lastRefusalAt: Date | null
+  /** Whether a request waits for a permit, by its priority. */
+  readonly urgentWaits: boolean
+  readonly liveWaits: boolean
+  readonly backfillWaits: boolean
+  /** When a permit was last asked for. */
+  readonly askedAt: Date
+}
+
+export const read = (
+  fingerprints: ReadonlyArray<string>
+): Effect.Effect<ReadonlyArray<BudgetState>, SqlError, SqlClient.SqlClient> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.unsafe<BudgetState>(
+      `select b.fingerprint, l.used, b.requests_per_minute as configured,
+              case when b.requests_per_minute is not null then
+                greatest(1, floor(tributary.budget_effective(b.requests_per_minute, b.lowered_to,
+                  tributary.budget_ms(b.lowered_at), tributary.budget_ms(n.now), $2::float8) + 1e-9)) end as allowed,
+              case when b.held_until > n.now then b.held_until end as "heldUntil",
+              case when b.held_until > n.now and b.held_origin is not null then jsonb_build_object(
+                'origin', b.held_origin, 'status', b.held_status, 'request', b.held_request,
+                'statedMs', b.held_stated_ms,
+                'agoMs', greatest(0, tributary.budget_ms(n.now) - tributary.budget_ms(b.held_at))) end as "heldBy",
+              b.cut_holds > 0 and b.held_until <= n.now as "isProbing",
+              b.refusals::float8 as refusals, b.last_429_at as "lastRefusalAt", b.updated_at as "askedAt",
+              coalesce(b.urgent_waits_until > n.now, false) as "urgentWaits",
+              coalesce(b.live_waits_until > n.now, false) as "liveWaits",
+              coalesce(b.backfill_waits_until > n.now, false) as "backfillWaits"
+         from tributary.budgets b
+         cross join (select tributary.now() as now) n
+         cross join lateral (
+           select coalesce(sum(permits), 0)::int as used from tributary.budget_leases o
+            where o.fingerprint = b.fingerprint and o.counted_until > n.now) l
+        where b.fingerprint in (select jsonb_array_elements_text($1::text::jsonb))`,
+      [JSON.stringify(fingerprints), spanMsDefault]
+    )
+  )

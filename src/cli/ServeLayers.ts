@@ -1,0 +1,189 @@
+/**
+ * What `serve` runs, as the configuration wants it: what receives events and what pushes rows of the outbox, for it and for
+ * whoever shows that at work; and {@link backgroundServices} for `serve` alone what syncs by schedule, counts, removes what is old
+ * and shows pages.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { Resource } from "../catalogue/Resource.ts"
+import type { CompanyConfiguration, Configuration, ConfigurationError } from "../configuration/Configuration.ts"
+import type { DeliveryReader } from "../connector/Delivery.ts"
+import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
+import type { Dashboard } from "../dashboard/Dashboard.ts"
+import * as Overlay from "../warehouse/Overlay.ts"
+import { type Table, tableOf } from "../warehouse/Table.ts"
+import type { Database } from "../postgres/Database.ts"
+import * as OutboxMetrics from "../status/OutboxMetrics.ts"
+import * as OutboxPoller from "../outbox/OutboxPoller.ts"
+import * as SyncMetrics from "../status/SyncMetrics.ts"
+import * as Retention from "../tasks/Retention.ts"
+import * as CountRows from "../tasks/CountRows.ts"
+import * as SampleBudget from "../tasks/SampleBudget.ts"
+import * as TaskWorker from "../tasks/TaskWorker.ts"
+import type { Company } from "../sync/Company.ts"
+import type { SecretsCompany } from "../subscriptions/SigningSecrets.ts"
+import { hookUrl, type ServiceOptions } from "../serve/Serve.ts"
+import { catalogueOf } from "./Effective.ts"
+import { Source } from "./Source.ts"
+import * as Sync from "./sync.ts"
+import type { WarehouseError } from "./Warehouse.ts"
+
+/** The events that a company subscribes to: its own, else those of all companies, else the source's. */
+export const eventsOf = (
+  { webhookEvents }: CompanyConfiguration,
+  { webhooks }: Configuration,
+  { eventsDefault }: DeliveryReader
+): ReadonlyArray<string> => webhookEvents ?? webhooks.events ?? eventsDefault
+
+/** What opens a company's secrets. */
+export const secretsOf = ({ name, token, webhookSecrets }: CompanyConfiguration): SecretsCompany => ({
+  name,
+  token,
+  configured: webhookSecrets
+})
+
+/** A column that was learnt since then is met as TableChanged, and the run is tried again. */
+const tablesSharedMs = 500
+
+/** The companies of these names (all of them when there are none), connected. Nothing is asked of the source yet. */
+export const companies = Effect.fnUntraced(function* (settings: Configuration, names: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  const source = yield* Source
+  const reader = yield* source.deliveries
+  const catalogue = yield* catalogueOf(settings)
+  const targets = yield* Sync.targets(settings, {
+    resources: [],
+    companies: names,
+    full: false,
+    acceptDeletions: false
+  })
+  const configured = new Map(settings.companies.map((company) => [company.name, company]))
+  const clock = yield* Clock.Clock
+  const nowMs = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  /** Companies with the same resources have the same tables: of hundreds, one asks the warehouse. */
+  const read = new Map<string, { readonly tables: ReadonlyMap<string, Table>; readonly atMs: number }>()
+  const tablesOf = (resources: ReadonlyArray<Resource>) => {
+    const key = resources.map(({ path }) => path).join(" ")
+    const anew = Overlay.resources(catalogue, resources).pipe(
+      Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource, settings.datasets)]))),
+      Effect.tap((tables) => Effect.sync(() => read.set(key, { tables, atMs: nowMs() }))),
+      Effect.provideService(SqlClient.SqlClient, sql)
+    )
+    return Effect.suspend((): typeof anew | Effect.Effect<ReadonlyMap<string, Table>> => {
+      const last = read.get(key)
+      return last !== undefined && nowMs() - last.atMs < tablesSharedMs ? Effect.succeed(last.tables) : anew
+    })
+  }
+  return targets.map(({ name, connector, resources }): Company => ({
+    name,
+    connector,
+    tables: tablesOf(resources),
+    engine: settings.engine,
+    batchRecordsMax: settings.batchRecordsMax,
+    requestsPerMinute: settings.requestsPerMinute,
+    events: eventsOf(configured.get(name)!, settings, reader)
+  }))
+})
+
+/** What waiting may help against: a warehouse that is away. */
+const isPassing = (error: ConfigurationError | WarehouseError): boolean =>
+  error._tag === "DatabaseError" && error.isRetryable
+
+type Service = ServiceOptions<ConfigurationError | WarehouseError>
+
+/** What runs beside receiving and pushing. */
+export interface BackgroundServices {
+  readonly parts: NonNullable<Service["parts"]>
+  readonly figures: NonNullable<Service["figures"]>
+}
+
+/** All that `serve` does besides receiving and pushing; `dashboard` is null where no page is shown. */
+export const backgroundServices = Effect.fnUntraced(function* (
+  settings: Configuration,
+  dashboard: Dashboard | null
+): Effect.fn.Return<BackgroundServices, never, Source> {
+  const source = yield* Source
+  const models = yield* source.models
+  const { datasets, scheduleOf, freshnessOf, concurrency, retention, budgetScope } = settings
+  const fingerprints = new Map(
+    settings.companies.map(({ name, url, token }) => [name, fingerprintOf(url, token, budgetScope)])
+  )
+  const shown = (companies: ReadonlyArray<Company>) =>
+    companies.map((company) => ({
+      ...company,
+      fingerprint: fingerprints.get(company.name)!,
+      receivesAt: hookUrl(settings.webhooks.publicUrl, company.name)
+    }))
+  return {
+    parts: (companies) => [
+      {
+        what: "syncing by schedule",
+        run: TaskWorker.run({ companies, scheduleOf, freshnessOf, concurrency, datasets, models })
+      },
+      { what: "counting rows", run: CountRows.countRows(datasets) },
+      {
+        what: "sampling the budgets",
+        run: SampleBudget.sampleBudget([...new Set(shown(companies).map(({ fingerprint }) => fingerprint))])
+      },
+      {
+        what: "the removal of what is old",
+        run: Retention.runRetention(retention, { dataset: datasets.history, historyMs: retention.historyMs })
+      },
+      ...(dashboard === null ? [] : [{ what: "the page", run: dashboard.within(shown(companies)), isEarly: true }])
+    ],
+    figures: (companies) =>
+      SyncMetrics.make({
+        companies: shown(companies).map(({ name, fingerprint, connector }) => ({
+          name,
+          fingerprint,
+          usage: connector.usage
+        })),
+        freshnessOf
+      })
+  }
+})
+
+/** The service for the companies of these names (all of them when there are none). */
+export const service = Effect.fnUntraced(function* (
+  settings: Configuration,
+  names: ReadonlyArray<string>,
+  warehouse: Layer.Layer<Database | SqlClient.SqlClient, WarehouseError>,
+  more?: BackgroundServices
+): Effect.fn.Return<Service, never, Source> {
+  const source = yield* Source
+  const { webhooks, monitoring } = settings
+  return {
+    reader: yield* source.deliveries,
+    listen: {
+      host: webhooks.host,
+      port: webhooks.port,
+      tls: webhooks.tls,
+      bodyBytesMax: webhooks.bodyBytesMax,
+      connectionsPerAddressMax: webhooks.connectionsPerAddressMax,
+      monitoring: monitoring.listen,
+      metricsToken: monitoring.token
+    },
+    window: { toleranceMs: webhooks.toleranceMs, aheadMs: webhooks.aheadMs },
+    publicUrl: webhooks.publicUrl,
+    keepMs: webhooks.keepMs,
+    checkEveryMs: webhooks.checkEveryMs,
+    secrets: settings.companies
+      .filter(({ name }) => names.length === 0 || names.includes(name))
+      .map((company) => secretsOf(company)),
+    companies: Effect.provideService(companies(settings, names), Source, source),
+    parts: (all) => [
+      { what: "pushing what stands in the outbox", run: OutboxPoller.poll(all, settings.push) },
+      ...(more?.parts(all) ?? [])
+    ],
+    figures: (all) =>
+      Effect.gen(function* () {
+        const pushed = yield* OutboxMetrics.make(all.map(({ name }) => name))
+        const figures = more === undefined ? Effect.succeed([]) : yield* more.figures(all)
+        return Effect.map(Effect.all([pushed, figures]), (both) => both.flat())
+      }),
+    warehouse,
+    isPassing
+  }
+})

@@ -1,0 +1,215 @@
+/**
+ * Progress for people: bars on a terminal, plain lines elsewhere, nothing with `--json`.
+ *
+ * Promise: progress goes to standard error only, and the terminal is left as it was found.
+ */
+import type { SingleBar } from "cli-progress"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { Outcome, RunTotals } from "../sync/Outcome.ts"
+import { Progress, type ProgressShape } from "../sync/Progress.ts"
+import * as Output from "./Output.ts"
+
+export type ProgressStyle = "bars" | "lines" | "none"
+
+/** Bars need a terminal that a person looks at. */
+export const styleOf = (options: { readonly json: boolean }): ProgressStyle =>
+  options.json ? "none" : process.stderr.isTTY && process.env["CI"] === undefined ? "bars" : "lines"
+
+/** What a run is expected to read, as far as somebody knows; either may be null. */
+export interface Expected {
+  readonly records: number | null
+  readonly requests: number | null
+}
+
+/** Asked again for every line, so that what is learnt meanwhile shows. */
+export type Expectations = (run: { readonly companyId: bigint; readonly resource: string }) => Expected | null
+
+/** Sooner than this a rate says nothing. */
+const rateAfterMs = 1_000
+/** A run at work has a line this often where there are no bars. */
+const lineEveryMs = 10_000
+
+/** A time left, as roughly as it is known. */
+export const roundedCount = (milliseconds: number): string => {
+  const seconds = milliseconds / 1000
+  if (seconds < 10) return "a few seconds"
+  if (seconds < 90) return `${Math.ceil(seconds / 10) * 10} s`
+  const minutes = Math.ceil(seconds / 60)
+  return minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`
+}
+
+/**
+ * How fast a run is and how long it will take: `4,100 records/s, 480 requests/min, about 12 min left`. Of the time left
+ * nothing is said when nobody knows how much there is, or when there was more than expected.
+ */
+export const pace = (
+  totals: Pick<RunTotals, "records" | "requests">,
+  elapsedMs: number,
+  expected: Expected | null
+): string => {
+  if (elapsedMs < rateAfterMs) return ""
+  const perSecond = (totals.records * 1000) / elapsedMs
+  const rates = [
+    `${Output.count(perSecond < 10 ? Math.round(perSecond * 10) / 10 : Math.round(perSecond))} records/s`,
+    `${Output.count(Math.round((totals.requests * 60_000) / elapsedMs))} requests/min`
+  ]
+  // Requests are what the budget counts; records only stand in for them.
+  const by = ([["requests", 2] as const, ["records", 1] as const] as const).find(
+    ([what, least]) => (expected?.[what] ?? 0) > totals[what] && totals[what] >= least
+  )
+  if (by === undefined) return rates.join(", ")
+  const left = expected![by[0]]! - totals[by[0]]
+  return [...rates, `about ${roundedCount((left * elapsedMs) / totals[by[0]])} left`].join(", ")
+}
+
+const keyOf = (run: { readonly companyId: bigint; readonly resource: string }) => `${run.companyId} ${run.resource}`
+
+/** How a run ended, in one line. */
+export const outcomeLine = (outcome: Outcome): string => {
+  const { totals } = outcome
+  const changes = [
+    totals.inserted > 0 ? `${Output.count(totals.inserted)} new` : "",
+    totals.updated > 0 ? `${Output.count(totals.updated)} changed` : "",
+    totals.deleted > 0 ? `${Output.count(totals.deleted)} deleted` : "",
+    totals.quarantined > 0 ? `${Output.count(totals.quarantined)} in quarantine` : ""
+  ].filter((part) => part !== "")
+  const told =
+    outcome.failure === null
+      ? `${changes.length === 0 ? "nothing new" : changes.join(", ")} (${Output.duration(outcome.durationMs)})`
+      : outcome.status === "skipped"
+        ? "skipped: the company's token is not accepted"
+        : `failed: ${outcome.failure.message}. What to do: ${outcome.failure.remedy}`
+  const doubted =
+    outcome.disbelieved === null
+      ? ""
+      : `; ${outcome.disbelieved.gone} of ${outcome.disbelieved.live} rows were missing at the source, which is not believed: if it is right, run again with --full --accept-deletions`
+  return `${outcome.resource}: ${told}${doubted}`
+}
+
+/** A resource in which nothing happened is not worth a line; the summary counts it. */
+const isQuiet = ({ status, totals }: Outcome) =>
+  status === "skipped" || (status === "done" && totals.inserted + totals.updated + totals.deleted === 0)
+
+/** When runs began, on the monotonic clock. */
+const stopwatch = Effect.map(Clock.Clock, (clock) => {
+  const began = new Map<string, number>()
+  const nowMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  return {
+    nowMs,
+    start: (key: string) => began.set(key, nowMs()),
+    elapsedMs: (key: string) => nowMs() - (began.get(key) ?? nowMs()),
+    end: (key: string) => began.delete(key)
+  }
+})
+
+const makeLines = (expectations: Expectations) =>
+  Effect.map(stopwatch, (watch): ProgressShape => {
+    const toldAt = new Map<string, number>()
+    return {
+      began: (run) =>
+        Effect.sync(() => {
+          watch.start(keyOf(run))
+          toldAt.set(keyOf(run), watch.nowMs())
+        }),
+      landed: (run, totals) =>
+        Effect.suspend(() => {
+          const key = keyOf(run)
+          if (watch.nowMs() - (toldAt.get(key) ?? watch.nowMs()) < lineEveryMs) return Effect.void
+          toldAt.set(key, watch.nowMs())
+          const expected = expectations(run)
+          const records = expected?.records ?? null
+          const of = records === null ? "" : ` of about ${Output.count(records)}`
+          const told = pace(totals, watch.elapsedMs(key), expected)
+          return Output.note(
+            `  company ${run.companyId} ${run.resource}: ${Output.count(totals.records)}${of} records so far, ${told}`
+          )
+        }),
+      ended: (outcome) =>
+        Effect.suspend(() => {
+          watch.end(keyOf(outcome))
+          toldAt.delete(keyOf(outcome))
+          return isQuiet(outcome) ? Effect.void : Output.note(`  company ${outcome.companyId} ${outcomeLine(outcome)}`)
+        }),
+      note: (text) => Output.note(`  ${text}`)
+    }
+  })
+
+/** A bar for each run at work; a run that has ended becomes a line above them, so that any terminal is tall enough. */
+const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
+  const watch = yield* stopwatch
+  const { default: cliProgress } = yield* Effect.promise(() => import("cli-progress"))
+  const drawn = yield* Effect.acquireRelease(
+    Effect.sync(
+      () =>
+        new cliProgress.MultiBar(
+          {
+            format: "  {name} {bar} {records} records  {told}",
+            barsize: 18,
+            barCompleteChar: "█",
+            barIncompleteChar: "░",
+            hideCursor: true,
+            clearOnComplete: true,
+            gracefulExit: false,
+            stream: process.stderr,
+            forceRedraw: true,
+            linewrap: false,
+            fps: 12
+          },
+          cliProgress.Presets.shades_classic
+        )
+    ),
+    (bars) =>
+      Effect.sync(() => {
+        bars.update()
+        bars.stop()
+      })
+  )
+  const known = new Map<string, SingleBar>()
+  const line = (text: string) => Effect.sync(() => drawn.log(`  ${text}\n`))
+  return {
+    began: (run) =>
+      Effect.sync(() => {
+        watch.start(keyOf(run))
+        const name = `company ${run.companyId} ${run.resource}`.padEnd(34)
+        const told = run.resumed ? "going on" : ""
+        const bar = known.get(keyOf(run)) ?? drawn.create(1, 0, { name, records: "0".padStart(9), told })
+        known.set(keyOf(run), bar)
+      }),
+    // Where nobody knows how many records are to come, the bar nears its end and reaches it with the last page.
+    landed: (run, totals) =>
+      Effect.sync(() => {
+        const expected = expectations(run)
+        const records = expected?.records ?? 0
+        const share = records <= 0 ? 1 - 1 / (1 + totals.pages) : Math.min(0.99, totals.records / records)
+        known.get(keyOf(run))?.update(share, {
+          records: Output.count(totals.records).padStart(9),
+          told: pace(totals, watch.elapsedMs(keyOf(run)), expected) || (run.resumed ? "going on" : "")
+        })
+      }),
+    ended: (outcome) =>
+      Effect.suspend(() => {
+        const bar = known.get(keyOf(outcome))
+        known.delete(keyOf(outcome))
+        watch.end(keyOf(outcome))
+        const removed = bar === undefined ? Effect.void : Effect.sync(() => drawn.remove(bar))
+        return isQuiet(outcome)
+          ? removed
+          : Effect.andThen(line(`company ${outcome.companyId} ${outcomeLine(outcome)}`), removed)
+      }),
+    note: line
+  } satisfies ProgressShape
+})
+
+/** Progress in a style, for as long as the scope. Time left is told of runs of which something is expected. */
+export const layer = (style: ProgressStyle, expectations: Expectations = () => null): Layer.Layer<never> => {
+  switch (style) {
+    case "bars":
+      return Layer.effect(Progress, makeBars(expectations))
+    case "lines":
+      return Layer.effect(Progress, makeLines(expectations))
+    case "none":
+      return Layer.empty
+  }
+}

@@ -1,0 +1,310 @@
+/** What comes in: webhooks and their subscriptions, and the page for people. */
+import { X509Certificate, createPrivateKey } from "node:crypto"
+import { readFileSync } from "node:fs"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { CompanyConfiguration, Configuration } from "../../configuration/Configuration.ts"
+import type { ConnectorShape } from "../../connector/Connector.ts"
+import { describeAnswer, type Subscription, type Subscriptions } from "../../connector/Subscriptions.ts"
+import * as HookUrl from "../../subscriptions/HookUrl.ts"
+import { decrypt } from "../../subscriptions/SigningSecrets.ts"
+import { stateOf } from "../../subscriptions/SubscriptionStore.ts"
+import * as Output from "../Output.ts"
+import { kindOf } from "./Companies.ts"
+import { about, counted, type Finding } from "./Finding.ts"
+import * as Web from "./Web.ts"
+
+const dayMs = 24 * 60 * 60 * 1000
+/** A certificate that ends sooner is told of. */
+export const certificateDaysMin = 21
+
+/** How long a certificate is good for. */
+export const validity = (
+  check: string,
+  subject: string | null,
+  validTo: number,
+  nowMs: number,
+  by: string
+): Finding => {
+  const { ok, warning, failed } = about(check, subject)
+  const days = Math.floor((validTo - nowMs) / dayMs)
+  const until = new Date(validTo).toISOString().slice(0, 10)
+  const remedy = "renew it, and see why that does not happen by itself"
+  if (days < 0) return failed("configuration", `the certificate ended on ${until}`, remedy)
+  const told = `the certificate is good for ${Output.count(days)} more ${days === 1 ? "day" : "days"} (${until}${by === "" ? "" : `, by ${by}`})`
+  return days < certificateDaysMin ? warning(told, remedy) : ok(told)
+}
+
+/** A certificate and its key in files, as a listener of ours would use them. */
+export const files = Effect.fnUntraced(function* (
+  check: string,
+  tls: { readonly certificate: string; readonly key: string } | null
+) {
+  if (tls === null) return []
+  const { failed } = about(check)
+  const wrong = (told: string, remedy: string) => [failed("configuration", told, remedy)]
+  const nowMs = yield* Clock.currentTimeMillis
+  return yield* Effect.try({
+    try: () => {
+      const certificate = new X509Certificate(readFileSync(tls.certificate))
+      if (!certificate.checkPrivateKey(createPrivateKey(readFileSync(tls.key)))) {
+        return wrong(`${tls.key} is not the key of ${tls.certificate}`, "name the two files of one certificate")
+      }
+      return [validity(check, tls.certificate, Date.parse(certificate.validTo), nowMs, "")]
+    },
+    catch: (error) => (error instanceof Error ? error.message : String(error))
+  }).pipe(
+    Effect.catch((message) =>
+      Effect.succeed(
+        wrong(`certificate or key cannot be read (${message})`, "name files in PEM form that this user may read")
+      )
+    )
+  )
+})
+
+// ------------------------------------------------------------------------------------------------------------ webhooks
+
+/** Whether what delivers to the public address would find `serve`. */
+export const publicAddress = Effect.fnUntraced(function* (publicUrl: string, company: string) {
+  const { ok, warning, failed } = about("webhook address", publicUrl)
+  const reached = yield* Effect.result(Web.reach(`${publicUrl}/hooks/${encodeURIComponent(company)}`))
+  if (reached._tag === "Failure") {
+    const { reason, detail, remedy } = reached.failure
+    return [
+      reason === "certificate" || reason === "name"
+        ? failed("unreachable", detail, remedy)
+        : // A router may not let its own network in by the outer address.
+          warning(`${detail}; from outside it may be another matter`, remedy)
+    ]
+  }
+  const { status, certificate } = reached.success
+  const nowMs = yield* Clock.currentTimeMillis
+  const certified =
+    certificate === null ? [] : [validity("webhook address", publicUrl, certificate.validTo, nowMs, certificate.issuer)]
+  // What listens takes nothing but POST.
+  if (status === 405) return [ok("tributary serve answers there"), ...certified]
+  return [
+    warning(
+      status >= 500
+        ? `a proxy answers ${status} there: tributary serve does not stand behind it`
+        : `${status} is answered there, which is not tributary serve`,
+      "start tributary serve, and have the proxy pass /hooks/ on to where it listens, bodies as they are"
+    ),
+    ...certified
+  ]
+})
+
+const subscriptionFinding = (
+  name: string,
+  address: string,
+  wanted: ReadonlyArray<string>,
+  subscribed: Subscription
+): Finding => {
+  const { id, events, failCount, disabledAt, lastDeliveryAt } = subscribed
+  const { ok, warning } = about("subscription", name)
+  const remedy = `npx tributary webhooks ensure --company ${name}`
+  const state = stateOf(subscribed)
+  if (state !== "active") {
+    return warning(
+      `${id} to ${address} is ${state}${disabledAt === null ? "" : ` since ${disabledAt}`}: what happens meanwhile is not delivered`,
+      remedy
+    )
+  }
+  const lacks = wanted.filter((event) => !events.includes(event))
+  if (lacks.length > 0) return warning(`${id} does not deliver ${lacks.join(", ")}`, remedy)
+  if (failCount !== null && failCount > 0) {
+    return warning(
+      `${id}: the last ${failCount} ${failCount === 1 ? "delivery" : "deliveries"} failed`,
+      `npx tributary webhooks deliveries --company ${name} says what was answered`
+    )
+  }
+  return ok(
+    `${id} delivers ${counted(events.length, "kind of event", "kinds of events")}${lastDeliveryAt === null ? ", none so far" : `, the last at ${lastDeliveryAt}`}`
+  )
+}
+
+const testFinding = Effect.fnUntraced(function* (name: string, source: Subscriptions, id: string) {
+  const { ok, warning, failed } = about("test delivery", name)
+  const sent = yield* Effect.result(source.test(id))
+  if (sent._tag === "Failure") return failed(kindOf(sent.failure), sent.failure.message, sent.failure.remedy)
+  const { delivered, responseCode, responseBody, isSilent } = sent.success
+  if (delivered) return ok(`arrived${responseCode === null ? "" : `, answered ${responseCode}`}`)
+  return warning(
+    isSilent
+      ? "the service got no answer"
+      : responseCode === null
+        ? `it did not arrive: ${Output.shown(describeAnswer(sent.success))}`
+        : `it was answered ${responseCode}: ${Output.shown((responseBody ?? "").slice(0, 200))}`,
+    responseCode === 401
+      ? `the secret does not fit, or a clock is wrong; npx tributary webhooks rotate --company ${name} makes a new one`
+      : "see that tributary serve runs, and that the proxy passes /hooks/ on to it"
+  )
+})
+
+/** Events that `webhooks ensure` asked for and the source does not know: no subscription can deliver them. */
+export const refused = (name: string) =>
+  Effect.map(
+    Effect.flatMap(
+      SqlClient.SqlClient,
+      (sql) =>
+        sql<{ event: string }>`
+        select distinct unnest(refused) as event from tributary.subscriptions
+         where company = ${name} and state <> 'gone'`
+    ),
+    (rows) => rows.map(({ event }) => event)
+  )
+
+/** The company's subscription at the source, and whether its deliveries could be checked. */
+export const subscription = Effect.fnUntraced(function* (
+  company: CompanyConfiguration,
+  connector: ConnectorShape,
+  address: string,
+  wanted: ReadonlyArray<string>,
+  sendTest: boolean
+): Effect.fn.Return<ReadonlyArray<Finding>> {
+  const { warning, failed, skipped } = about("subscription", company.name)
+  const source = connector.subscriptions
+  if (source === undefined) return [skipped("this source has no webhooks")]
+  const listed = yield* Effect.result(source.list)
+  if (listed._tag === "Failure") {
+    return [failed(kindOf(listed.failure), listed.failure.message, listed.failure.remedy)]
+  }
+  const ours = listed.success.filter(({ url, cancelled }) => HookUrl.isSame(url, address) && !cancelled)
+  const [one] = ours
+  if (one === undefined) {
+    return [warning(`there is none for ${address}`, `npx tributary webhooks ensure --company ${company.name}`)]
+  }
+  return [
+    ours.length > 1
+      ? warning(
+          `${ours.length} subscriptions deliver to ${address}: ${ours.map(({ id }) => id).join(", ")}`,
+          `cancel all but one: npx tributary webhooks delete <number> --company ${company.name}`
+        )
+      : subscriptionFinding(company.name, address, wanted, one),
+    ...(sendTest ? [yield* testFinding(company.name, source, one.id)] : [])
+  ]
+})
+
+/** Whether the stored signing secrets can be opened with the company's token. */
+export const secrets = Effect.fnUntraced(function* (company: CompanyConfiguration) {
+  const sql = yield* SqlClient.SqlClient
+  const { ok, warning, failed } = about("signing secrets", company.name)
+  const rows = yield* sql.unsafe<{ sealed: string }>(
+    `select encode(sealed, 'base64') as sealed from tributary.webhook_secrets
+      where company = $1 and state in ('current', 'next')`,
+    [company.name]
+  )
+  const shut = rows.filter(({ sealed }) => decrypt(company.name, company.token, Buffer.from(sealed, "base64")) === null)
+  const remedy = `npx tributary webhooks ensure --company ${company.name}`
+  if (shut.length > 0) {
+    return [
+      failed(
+        "configuration",
+        `${shut.length} of ${rows.length} cannot be opened with this token, so that deliveries are refused`,
+        `${remedy} makes another; or configure the token that made them`
+      )
+    ]
+  }
+  const named = company.webhookSecrets.length
+  if (rows.length + named === 0) return [warning("there is none, so that every delivery is refused", remedy)]
+  return [
+    ok(
+      [
+        ...(rows.length === 0 ? [] : [`${rows.length} can be opened`]),
+        ...(named === 0 ? [] : [`${named} are configured`])
+      ].join(", ")
+    )
+  ]
+})
+
+/** What events may have been missed of and was not read again yet; nothing where that is nothing. */
+export const gaps = Effect.fnUntraced(function* (company: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql.unsafe<{ resource: string; reason: string | null; agoms: number }>(
+    `select resource, (array_agg(reason) filter (where reason is not null))[1] as reason,
+            (extract(epoch from tributary.now() - min(found_at)) * 1000)::float8 as agoms
+       from tributary.gaps where company = $1 and closed_at is null group by resource order by min(found_at), resource`,
+    [company]
+  )
+  const [first] = rows
+  if (first === undefined) return []
+  const { warning } = about("gaps", company)
+  return [
+    warning(
+      `events of ${counted(rows.length, "resource", "resources")} may have been missed, of ${first.resource} for ${Output.elapsed(first.agoms)}` +
+        (first.reason === null ? "" : `: ${first.reason}`),
+      "tributary serve reads them again by itself; npx tributary status says what each waits for"
+    )
+  ]
+})
+
+/** Which `serve` processes are alive, and what they have trouble with. */
+export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  const { ok, warning } = about("serve")
+  const rows = yield* sql.unsafe<{ company: string; alive: boolean; agoms: number }>(
+    `select company, bool_or(ended_at is null and alive_at > tributary.now() - interval '1 minute') as alive,
+            (extract(epoch from tributary.now() - max(alive_at)) * 1000)::float8 as agoms
+       from tributary.receivers, unnest(companies) as company group by company`
+  )
+  const alive = companies.filter((name) => rows.some((row) => row.company === name && row.alive))
+  const silent = companies.filter((name) => !alive.includes(name))
+  const findings: Array<Finding> = []
+  if (silent.length > 0) {
+    const lastMs = rows.filter(({ company }) => silent.includes(company)).map(({ agoms }) => agoms)
+    findings.push(
+      warning(
+        `no tributary serve runs for ${silent.join(", ")}` +
+          (lastMs.length === 0 ? "" : ` (the last was seen ${Output.elapsed(Math.min(...lastMs))} ago)`),
+        "npx tributary serve; or run npx tributary sync by cron or systemd"
+      )
+    )
+  } else findings.push(ok(`runs for ${alive.join(", ")}`))
+  const tasks = yield* sql.unsafe<{
+    company: string
+    resource: string
+    paused: boolean
+    failures: number
+    error: string | null
+    remedy: string | null
+  }>(
+    `select company, resource, paused_at is not null as paused, failures, error, remedy
+       from tributary.schedule where company in (select jsonb_array_elements_text($1::jsonb))
+        and (paused_at is not null or failures > 0)
+      order by company, resource, kind`,
+    [JSON.stringify(companies)]
+  )
+  const paused = tasks.filter((task) => task.paused)
+  if (paused.length > 0) {
+    findings.push(
+      about("schedule").warning(
+        `${counted(paused.length, "task is", "tasks are")} paused: ${paused
+          .slice(0, 5)
+          .map((task) => `${task.company} ${task.resource}`)
+          .join(", ")}${paused.length > 5 ? " and more" : ""}`,
+        "resume them on the page that tributary serve shows"
+      )
+    )
+  }
+  const failing = tasks.filter((task) => task.failures > 0)
+  const [first] = failing
+  if (first !== undefined) {
+    findings.push(
+      about("schedule").warning(
+        `${counted(failing.length, "task", "tasks")} failed, ${first.company} ${first.resource} ${first.failures} times in a row: ${first.error ?? "no reason is known"}`,
+        first.remedy ?? "npx tributary status says why"
+      )
+    )
+  }
+  return findings
+})
+
+/** The page for people. */
+export const page = ({ dashboard }: Configuration): Finding => {
+  const { ok, skipped } = about("page")
+  if (dashboard === null) return skipped("dashboard.listen is off")
+  const { host, port, tls, password, publicUrl } = dashboard
+  const at = publicUrl ?? `${tls === null ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${port}`
+  return ok(`${at}, ${password === null ? "without a password, for this machine only" : "with a password"}`)
+}

@@ -1,0 +1,42 @@
+/**
+ * What the answer to a write says of each record that it carried.
+ *
+ * Promise: an outcome is told only where the answer says it plainly. Whatever is unclear is answered as
+ * {@link WriteUncertain}: its record may have been written or not, and must be looked up, never assumed.
+ */
+import type { Problem } from "./SourceError.ts"
+import type { Rejected, SourceRecord } from "./SourceRecord.ts"
+
+/** The record was written. */
+export interface WriteSucceeded {
+  readonly _tag: "WriteSucceeded"
+  /** Place of the record in what was sent, from 0. */
+  readonly index: number
+  /** The record's number; null when the answer does not tell. */
+  readonly id: string | null
+  /** The record as it stands now; null when the answer does not carry the whole of it, or it does not fit the catalogue. */
+  readonly record: SourceRecord | null
+  readonly rejected: Rejected | null
+}
+
+/** The source refused this record; sending it again as it is changes nothing, unless `isRetryable`. */
+export interface WriteRejected {
+  readonly _tag: "WriteRejected"
+  readonly index: number
+  readonly status: number | null
+  readonly code: string
+  readonly field: string | null
+  readonly detail: string
+  readonly problems: ReadonlyArray<Problem>
+  /** It failed for a reason that may pass (429, 5xx, still in progress). */
+  readonly isRetryable: boolean
+}
+
+/** The answer does not say what became of the record. */
+export interface WriteUncertain {
+  readonly _tag: "WriteUncertain"
+  readonly index: number
+  readonly detail: string
+}
+
+export type WriteResult = WriteSucceeded | WriteRejected | WriteUncertain

@@ -1,0 +1,42 @@
+/**
+ * Text that others have written, and addresses within the page.
+ *
+ * Promise: characters that cannot be seen, or that change the order in which others are read, are shown as escapes; an
+ * address made here stays within the page whatever its parts hold.
+ */
+
+const escaped = (character: string): string => {
+  const code = character.codePointAt(0)!
+  return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`
+}
+
+/** One line of text. */
+export const visible = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, escaped)
+
+/** Text of several lines, which stay lines. */
+export const visibleLines = (text: string): string => text.split("\n").map(visible).join("\n")
+
+/** The beginning of a text that may be long, on one line. */
+export const truncated = (text: string, charactersMax: number): string =>
+  text.length <= charactersMax
+    ? visible(text)
+    : `${visible(text.slice(0, charactersMax))}… (${text.length.toLocaleString("en-US")} characters)`
+
+/** `1 record`, `2 records`. */
+export const plural = (count: number, one: string, several = `${one}s`): string =>
+  `${count.toLocaleString("en-US")} ${count === 1 ? one : several}`
+
+/** A path with a query; what is null or empty is left out. */
+export const address = (path: string, query: Readonly<Record<string, string | null>>): string => {
+  const given = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== null && value !== "") given.set(name, value)
+  return given.size === 0 ? path : `${path}?${given.toString()}`
+}
+
+export const recordAddress = (company: string, resource: string, id: string): string =>
+  address("/records", { company, resource, id })
+
+export const resourceAddress = (company: string, resource: string): string =>
+  `/companies/${encodeURIComponent(company)}/${encodeURIComponent(resource)}`
+
+export const runAddress = (id: bigint): string => `/runs/${id}`

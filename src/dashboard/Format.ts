@@ -1,0 +1,139 @@
+/** How states, runs and figures are shown, wherever they are. */
+import { html, type Html } from "./Page.ts"
+import { ago, badge, count, duration, type Tone } from "./Components.ts"
+import type { Health, ResourceState, RunStatus, HealthState } from "../status/Resources.ts"
+import { address, runAddress, visible } from "./Escape.ts"
+
+const runTones: Readonly<Record<RunStatus, Tone>> = {
+  running: "busy",
+  done: "good",
+  quarantined: "warn",
+  failed: "bad",
+  abandoned: "warn"
+}
+
+export const runBadge = (status: RunStatus): Html => badge(runTones[status], status)
+
+const standingWords: Readonly<Record<HealthState, readonly [Tone, string]>> = {
+  failing: ["bad", "failing"],
+  late: ["warn", "late"],
+  unread: ["quiet", "not read yet"],
+  quarantine: ["warn", "quarantine"],
+  barred: ["quiet", "not allowed"],
+  paused: ["quiet", "paused"],
+  fresh: ["good", "fresh"]
+}
+
+/** How it stands, in as many badges as it takes. */
+export const standingBadges = ({ standing, isLate, isPaused, isRunning }: Health): Html => {
+  const [tone, word] = standingWords[standing]
+  return html`${badge(tone, word)}${isLate && standing !== "late" ? html` ${badge("warn", "late")}` : ""}${
+    isPaused && standing !== "paused" ? html` ${badge("quiet", "paused")}` : ""
+  }${isRunning ? html` ${badge("busy", "running")}` : ""}`
+}
+
+/** How old it is against what was promised, in words. */
+export const freshness = ({ freshAt, judged: { ageMs, promiseMs, isBarred } }: ResourceState, now: Date): Html => {
+  const promised = promiseMs === null || isBarred ? null : duration(promiseMs)
+  const lateBy = promiseMs !== null && ageMs !== null && ageMs > promiseMs ? duration(ageMs - promiseMs) : null
+  return html`${ago(freshAt, now)}${
+    promised === null
+      ? ""
+      : html`<span class="detail"
+          >${lateBy === null ? "" : html`<span class="whole">late by ${lateBy},</span> `}<span class="whole"
+            >promised ${promised}</span
+          ></span
+        >`
+  }`
+}
+
+/** When it runs next, or why not. */
+export const next = ({ task, judged: { isRunning } }: ResourceState, now: Date): Html => {
+  if (isRunning) return html`running now${task === null || task.askedAt === null ? "" : ", and asked for once more"}`
+  if (task === null) return html`<span class="none">no schedule</span>`
+  if (task.askedAt !== null) return html`asked for ${ago(task.askedAt, now)}`
+  if (task.pausedAt !== null) return html`<span class="none">paused</span>`
+  if (task.nextAt === null) return html`<span class="none">${task.schedule === null ? "if asked" : "off"}</span>`
+  return task.nextAt.getTime() <= now.getTime() ? html`due` : ago(task.nextAt, now)
+}
+
+/** Rows that there are, and how that is known. */
+export const rows = ({ rows: counted }: ResourceState): Html =>
+  counted === null
+    ? html`<span class="none whole">not counted</span>`
+    : html`${counted.isExact ? "" : "about "}${count(counted.rows)}`
+
+export const lastRun = ({ lastRun: run }: ResourceState, now: Date): Html =>
+  run === null
+    ? html`<span class="none">none</span>`
+    : html`<a href="${runAddress(run.id)}">${runBadge(run.status)}</a>
+        <span class="detail">${ago(run.beganAt, now)}</span>`
+
+/** A cursor; an instant without its T, so that it can be broken into two lines. */
+export const cursor = (text: string | null): Html =>
+  text === null
+    ? html`<span class="none">none</span>`
+    : html`<span class="cursor"
+        >${visible(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text) ? text.replace("T", " ").replace(/(\.\d+)?Z$/, "") : text)}</span
+      >`
+
+/** A link that leads to a page that asks first; `about` is for who hears the link alone. */
+export const actionLink = (
+  what: string,
+  query: Readonly<Record<string, string | null>>,
+  text: string,
+  about: string
+): Html =>
+  html`<a class="button" href="${address(`/confirm/${what}`, query)}"
+    >${text}<span class="visually-hidden"> ${about}</span></a
+  >`
+
+/** Terms and what they are. */
+export const facts = (pairs: ReadonlyArray<readonly [term: string, fact: Html | string]>): Html =>
+  html`<dl class="facts">
+    ${pairs.map(
+      ([term, fact]) =>
+        html`<div>
+          <dt>${term}</dt>
+          <dd>${fact}</dd>
+        </div>`
+    )}
+  </dl>`
+
+/** What went wrong and what to do about it. */
+export const problem = (error: string, remedy: string | null): Html =>
+  html`<div class="problem">
+    <p>${visible(error)}</p>
+    ${remedy === null ? "" : html`<p><strong>What to do:</strong> ${visible(remedy)}</p>`}
+  </div>`
+
+const units = ["bytes", "KB", "MB", "GB", "TB"] as const
+
+/** `12.3 MB`. */
+export const bytes = (value: number): string => {
+  const index = value < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(value) / 3))
+  return index === 0 ? `${count(value)} bytes` : `${(value / 1000 ** index).toFixed(1)} ${units[index]}`
+}
+
+/** Why it fails or is late, as far as that is known; null where nothing is wrong. */
+export const problemOf = ({
+  task,
+  lastRun: run,
+  judged: { isFailing, isBarred, isLate }
+}: ResourceState): { readonly error: string; readonly remedy: string | null } | null => {
+  if (isFailing || isBarred) {
+    if (run !== null && run.status === "failed" && run.error !== null) return { error: run.error, remedy: run.remedy }
+    if (task !== null && task.error !== null) return { error: task.error, remedy: task.remedy }
+    return { error: "The last run failed; nothing is known of why.", remedy: null }
+  }
+  if (!isLate) return null
+  if (run !== null && run.status === "quarantined") {
+    return {
+      error: "The last run left records in quarantine, so that not everything is as fresh as promised.",
+      remedy: "look at its quarantine; it is fresh again as soon as a run ends without"
+    }
+  }
+  return task !== null && task.nextAt === null
+    ? { error: "No schedule runs it.", remedy: "sync it now, or give it a schedule in the configuration" }
+    : null
+}

@@ -1,0 +1,45 @@
+/** What a page is asked for, as far as it makes sense; a sentence where it does not. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { Priority } from "../budget/Budget.ts"
+import { PageError, type PageRequest, type ShownCompany } from "./Page.ts"
+import { visible } from "./Escape.ts"
+
+/** Requests of somebody who waits for them go first. */
+export const withPagePriority = Effect.provideService(Priority, { class: "urgent", dueAt: 0 })
+
+/** How long somebody waits for the source before a page answers without it. */
+export const withQueryTimeout = Duration.seconds(10)
+
+/** A parameter of the path. */
+export const ofPath = ({ path }: PageRequest, name: string): string => path[name] ?? ""
+
+/** A parameter of the query; null when it is absent or empty. */
+export const ofQuery = ({ query }: PageRequest, name: string): string | null => {
+  const value = query.get(name)?.trim() ?? ""
+  return value === "" ? null : value
+}
+
+/** A field of the form; null when it is absent or empty. */
+export const ofForm = ({ form }: PageRequest, name: string): string | null => {
+  const value = form.get(name) ?? ""
+  return value === "" ? null : value
+}
+
+/** The configured company of this name. */
+export const companyNamed = (
+  { companies }: PageRequest,
+  name: string | null
+): Effect.Effect<ShownCompany, PageError> => {
+  const found = companies.find((one) => one.name === name)
+  if (found !== undefined) return Effect.succeed(found)
+  const named = name === null ? "No company was named" : `No company ${visible(name)} is configured here`
+  const there = companies.map((one) => visible(one.name)).join(", ")
+  return Effect.fail(new PageError({ status: 404, message: `${named}; there is ${there === "" ? "none" : there}.` }))
+}
+
+/** The number of something that the warehouse numbers. */
+export const numberOf = (text: string | null, what: string): Effect.Effect<bigint, PageError> =>
+  text !== null && /^\d{1,18}$/.test(text)
+    ? Effect.succeed(BigInt(text))
+    : Effect.fail(new PageError({ status: 400, message: `That is no number of ${what}.` }))

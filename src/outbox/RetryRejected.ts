@@ -1,0 +1,44 @@
+/**
+ * Refused records once more: after a person has mended at the source what they were refused for.
+ *
+ * Promise: they are checked and looked up again, as if they had never been sent; everything else stays as it is.
+ */
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { transaction } from "../postgres/Transaction.ts"
+import { type Rows, whereOf } from "./Push.ts"
+
+/** The same was given again meanwhile, and that push is not finished. */
+export class PushSuperseded extends Data.TaggedError("PushSuperseded")<{ readonly push: bigint; readonly by: bigint }> {
+  override get message(): string {
+    return `what push ${this.push} was given is at work in push ${this.by}: go on with that one first`
+  }
+}
+
+/** Answers how many. A push that was finished is not any more. */
+export const retryRejected = Effect.fn("push.putBack")(function* (rows: Rows) {
+  const sql = yield* SqlClient.SqlClient
+  const [where, parameters] = whereOf(rows)
+  return yield* transaction(
+    Effect.gen(function* () {
+      const [put] = yield* sql.unsafe<{ rows: number }>(
+        `with put as (
+           update tributary.outbox
+              set state = 'waiting', checked = false, looked_up_at = null, call_id = null, position = null, attempts = 0,
+                  merges = 0, base = null, code = null, field = null, reason = null, problems = null, settled_at = null
+            where state = 'refused' and ${where} returning 1)
+         select count(*)::float8 as rows from put`,
+        parameters
+      )
+      if (put!.rows === 0 || !("push" in rows)) return put!.rows
+      const [again] = yield* sql<{ id: bigint }>`
+        select o.id from tributary.pushes p
+          join tributary.pushes o using (company, resource, operation, digest)
+         where p.id = ${rows.push} and o.id <> p.id and o.finished_at is null`
+      if (again !== undefined) return yield* new PushSuperseded({ push: rows.push, by: again.id })
+      yield* sql`update tributary.pushes set finished_at = null where id = ${rows.push}`
+      return put!.rows
+    })
+  )
+})

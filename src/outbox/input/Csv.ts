@@ -1,0 +1,152 @@
+/**
+ * Records from a CSV file with a header.
+ *
+ * Promise: the line told is the one in the file where the record begins, also when cells before it hold line breaks. A
+ * row with too few or too many cells is told alone; where the quotes do not fit, reading ends there, and that is told.
+ * UTF-8, with or without a byte order mark. Memory does not grow with the file.
+ */
+import { isUtf8 } from "node:buffer"
+import { CsvError, type InfoRecord, parse } from "csv-parse"
+import type { InputRecord } from "./InputRecord.ts"
+import { recordBytesMax } from "./InputRecord.ts"
+
+export type Delimiter = "," | ";" | "\t"
+
+const explain = (error: unknown): string => {
+  if (!(error instanceof CsvError)) throw error
+  switch (error.code) {
+    case "CSV_QUOTE_NOT_CLOSED":
+      return "has a quote that is never closed"
+    case "CSV_INVALID_CLOSING_QUOTE":
+      return "has text behind a closing quote; a quote inside a quoted cell is written twice"
+    case "INVALID_OPENING_QUOTE":
+      return "has a quote inside a cell that is not quoted; quote the cell and write its quotes twice"
+    case "CSV_MAX_RECORD_SIZE":
+      return `is longer than ${recordBytesMax} bytes; no record is, perhaps a quote is never closed`
+    default:
+      return `cannot be read as CSV (${error.message})`
+  }
+}
+
+const breaksIn = (cells: ReadonlyArray<string>): number => {
+  let breaks = 0
+  for (const cell of cells) {
+    for (let at = cell.indexOf("\n"); at >= 0; at = cell.indexOf("\n", at + 1)) breaks++
+  }
+  return breaks
+}
+
+/** How many bytes at the end begin a character that the next piece may complete. */
+const incomplete = (buffer: Buffer): number => {
+  for (let back = 1; back <= Math.min(3, buffer.length); back++) {
+    const byte = buffer[buffer.length - back]!
+    if (byte >= 0xc0) return back < (byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2) ? back : 0
+    if (byte < 0x80) return 0
+  }
+  return 0
+}
+
+/** What the rows of the bytes hold, in pieces of about the size that the bytes come in. */
+export const read = async function* (
+  bytes: AsyncIterable<Uint8Array>,
+  delimiter: Delimiter = ","
+): AsyncGenerator<ReadonlyArray<InputRecord>> {
+  let piece: Array<InputRecord> = []
+  let names: ReadonlyArray<string> | null = null
+  /** Places of line breaks behind the last record, and how many there are up to it. */
+  let breaks: Array<number> = []
+  let passed = 0
+
+  const row = (cells: ReadonlyArray<string>, { bytes: end }: Pick<InfoRecord, "bytes">): null => {
+    let at = 0
+    while (at < breaks.length && breaks[at]! < end) at++
+    const endsWithBreak = at > 0 && breaks[at - 1] === end - 1
+    passed += at
+    breaks = at === breaks.length ? [] : breaks.slice(at)
+    const line = 1 + passed - (endsWithBreak ? 1 : 0) - breaksIn(cells)
+    if (names === null) {
+      names = cells.map((name) => name.trim())
+      piece.push({ _tag: "Header", line, names })
+    } else if (cells.length === names.length) piece.push({ _tag: "Cells", line, cells })
+    else {
+      const message = `has ${cells.length} cells where the header names ${names.length} columns`
+      piece.push({ _tag: "Unreadable", line, message })
+    }
+    return null
+  }
+
+  const parser = parse({
+    delimiter,
+    record_delimiter: ["\r\n", "\n"],
+    skip_empty_lines: true,
+    relax_column_count: true,
+    max_record_size: recordBytesMax,
+    // Nothing is handed to the stream, where an error would throw away what came before it.
+    on_record: row
+  })
+  parser.resume()
+  let failure: unknown = null
+  parser.on("error", (error) => (failure ??= error))
+
+  /** The bytes that were handed to the parser, which may hold some of them back, and the line breaks in them. */
+  let fed = 0
+  let fedBreaks = 0
+  const feed = (buffer: Buffer): Promise<void> => {
+    for (let at = buffer.indexOf(10); at >= 0; at = buffer.indexOf(10, at + 1)) {
+      breaks.push(fed + at)
+      fedBreaks++
+    }
+    fed += buffer.length
+    return new Promise((resolve) => parser.write(buffer, () => resolve()))
+  }
+  const stop = (line: number, message: string): ReadonlyArray<InputRecord> => [
+    ...piece,
+    { _tag: "Unreadable", line, message: `${message}; nothing behind it was read` }
+  ]
+  const notText = () => stop(fedBreaks + 1, "is not UTF-8")
+  const notCsv = () => stop(passed + 1, explain(failure))
+
+  let begun = false
+  let rest = Buffer.alloc(0)
+  try {
+    for await (const chunk of bytes) {
+      let buffer = Buffer.concat([rest, chunk])
+      if (!begun && buffer.length < 3) {
+        rest = buffer
+        continue
+      }
+      if (!begun && buffer[0] === 0xef && buffer[1] === 0xbb && buffer[2] === 0xbf) buffer = buffer.subarray(3)
+      begun = true
+      const cut = buffer.length - incomplete(buffer)
+      rest = buffer.subarray(cut)
+      const whole = buffer.subarray(0, cut)
+      const isText = isUtf8(whole)
+      await feed(isText ? whole : upToBadLine(whole))
+      if (failure !== null) return yield notCsv()
+      if (!isText) return yield notText()
+      yield piece
+      piece = []
+    }
+    if (rest.length > 0) {
+      if (!isUtf8(rest)) return yield notText()
+      await feed(rest)
+    }
+    await new Promise<void>((resolve) => {
+      parser.once("close", () => resolve())
+      parser.end()
+    })
+    yield failure === null ? piece : notCsv()
+  } finally {
+    parser.destroy()
+  }
+}
+
+/** The lines before the first one that is not UTF-8. */
+const upToBadLine = (buffer: Buffer): Buffer => {
+  let from = 0
+  for (;;) {
+    const end = buffer.indexOf(10, from)
+    if (end < 0 || !isUtf8(buffer.subarray(from, end))) return buffer.subarray(0, from)
+    from = end + 1
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * What `--from` names: a file, the standard input, or a query of the warehouse.
+ *
+ * Promise: how the records are written is known before the first of them is read, or told to be unknown.
+ */
+import { createReadStream } from "node:fs"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { Database } from "../../postgres/Database.ts"
+import type { DatabaseError } from "../../postgres/DatabaseError.ts"
+import * as Csv from "./Csv.ts"
+import type { InputRecord } from "./InputRecord.ts"
+import { InputError } from "./InputRecord.ts"
+import * as NdJson from "./NdJson.ts"
+import * as QueryInput from "./QueryInput.ts"
+
+export type Format = "ndjson" | "csv"
+
+export interface InputOptions {
+  /** Null takes it from the name of the file; the standard input is NDJSON. */
+  readonly format?: Format | null
+  /** What separates cells; null is a comma, or a tab in a `.tsv` file. */
+  readonly delimiter?: Csv.Delimiter | null
+  /** What `-` reads. */
+  readonly stdin: () => AsyncIterable<Uint8Array>
+}
+
+/** Records with the name that people know them by. A query needs the warehouse, and a file does not. */
+export type Input =
+  | { readonly _tag: "File"; readonly source: string; readonly records: Stream.Stream<InputRecord, InputError> }
+  | {
+      readonly _tag: "Query"
+      readonly source: string
+      readonly records: Stream.Stream<InputRecord, InputError | DatabaseError, Database>
+    }
+
+const extensions: Readonly<Record<string, readonly [Format, Csv.Delimiter]>> = {
+  ndjson: ["ndjson", ","],
+  jsonl: ["ndjson", ","],
+  csv: ["csv", ","],
+  tsv: ["csv", "\t"]
+}
+
+const unreadable = (name: string) => (error: unknown) => {
+  const { code, message } =
+    error instanceof Error ? (error as NodeJS.ErrnoException) : { code: "", message: String(error) }
+  const why =
+    code === "ENOENT"
+      ? "there is no such file"
+      : code === "EISDIR"
+        ? "it is a folder"
+        : code === "EACCES"
+          ? "access is denied"
+          : message
+  return new InputError({ message: `${name} cannot be read: ${why}`, remedy: "check the path after --from" })
+}
+
+/** Opens nothing yet: the file is read when the records are. */
+export const openInput = (text: string, options: InputOptions): Effect.Effect<Input, InputError> => {
+  if (QueryInput.isQuery(text)) {
+    return Effect.succeed({ _tag: "Query", source: text.trim(), records: QueryInput.read(text) })
+  }
+  const isStdin = text === "-"
+  const extension = /\.([^./\\]+)$/.exec(text)?.[1]?.toLowerCase() ?? ""
+  const known = isStdin
+    ? extensions["ndjson"]
+    : Object.hasOwn(extensions, extension)
+      ? extensions[extension]
+      : undefined
+  const format = options.format ?? known?.[0]
+  if (format === undefined) {
+    return Effect.fail(
+      new InputError({
+        message: `${text} does not say how its records are written`,
+        remedy:
+          'name it .ndjson, .jsonl, .csv or .tsv, say --format ndjson or csv, or give a query: --from "select ..."'
+      })
+    )
+  }
+  const source = isStdin ? "standard input" : text
+  const records = Stream.suspend(() => {
+    const bytes = isStdin ? options.stdin() : createReadStream(text)
+    const pieces = format === "ndjson" ? NdJson.read(bytes) : Csv.read(bytes, options.delimiter ?? known?.[1] ?? ",")
+    return Stream.fromAsyncIterable(pieces, unreadable(source)).pipe(Stream.flattenIterable)
+  })
+  return Effect.succeed({ _tag: "File", source, records })
+}

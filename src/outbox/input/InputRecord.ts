@@ -1,0 +1,47 @@
+/**
+ * Records as they were given, before anybody looked at what they say.
+ *
+ * Promise: everything that was given comes by with the place where it stands, also what could not be read.
+ */
+import * as Data from "effect/Data"
+
+/** A record as JSON text. */
+export interface JsonRecord {
+  readonly _tag: "Json"
+  readonly line: number
+  readonly json: string
+  /** Whether null says that nothing was given, as in the row of a query. */
+  readonly nullIsAbsent: boolean
+}
+
+/** The names of the columns, once and before the first {@link CsvRow}. */
+export interface CsvHeader {
+  readonly _tag: "Header"
+  readonly line: number
+  readonly names: ReadonlyArray<string>
+}
+
+/** A record as cells of text, as many as the header has names; an empty one was not given. */
+export interface CsvRow {
+  readonly _tag: "Cells"
+  readonly line: number
+  readonly cells: ReadonlyArray<string>
+}
+
+/** Something stands here that is no record. */
+export interface InvalidInput {
+  readonly _tag: "Unreadable"
+  readonly line: number
+  readonly message: string
+}
+
+export type InputRecord = JsonRecord | CsvHeader | CsvRow | InvalidInput
+
+/** What was given cannot be read at all, or not to its end. */
+export class InputError extends Data.TaggedError("InputError")<{
+  readonly message: string
+  readonly remedy: string
+}> {}
+
+/** A longer record is refused: no write is as long. */
+export const recordBytesMax = 1024 * 1024

@@ -1,0 +1,72 @@
+/**
+ * Records from a query of the warehouse.
+ *
+ * Promise: the query is one statement that only reads; Postgres sees to both. Every value comes as Postgres writes it
+ * in JSON, numbers with all their digits; null says that nothing was given. The rows are read through a cursor on a
+ * connection of its own: memory does not grow with them.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import type pg from "pg"
+import * as Reader from "../../warehouse/Reader.ts"
+import { query } from "../../postgres/Connection.ts"
+import type { Database } from "../../postgres/Database.ts"
+import { DatabaseError } from "../../postgres/DatabaseError.ts"
+import type { InputRecord } from "./InputRecord.ts"
+import { InputError } from "./InputRecord.ts"
+
+/** Whether the text is meant as a query. */
+export const isQuery = (text: string): boolean => /^\s*(?:select|with)\s/i.test(text)
+
+const rowsPerFetch = 1000
+
+const refused = (error: DatabaseError): DatabaseError | InputError =>
+  error.isRetryable
+    ? error
+    : new InputError({
+        message: `the query failed: ${error.message}${error.code === undefined ? "" : ` (${error.code})`}`,
+        remedy: "correct it; it must be one statement that only reads: try it with tributary query first"
+      })
+
+/** With a name it is prepared, and what is prepared is one statement. */
+const declare = (client: pg.Client, statement: string) => {
+  const text = statement.trim().replace(/;\s*$/, "")
+  return Effect.tryPromise({
+    try: () =>
+      client.query({
+        name: "given",
+        text: `declare given no scroll cursor for select row_to_json(q)::text as record from (${text}\n) q`
+      }),
+    catch: DatabaseError.from("read what is to be pushed")
+  })
+}
+
+/** The rows in order; the place of a record is the number of its row. */
+export const read = (statement: string): Stream.Stream<InputRecord, InputError | DatabaseError, Database> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const client = yield* Reader.connect
+      yield* Effect.mapError(declare(client, statement), refused)
+      return Stream.paginate(0, (row) =>
+        Effect.andThen(
+          Reader.limitTime(client),
+          query<{ record: string }>(client, "read", `fetch ${rowsPerFetch} from given`)
+        ).pipe(
+          Effect.map(
+            (rows) =>
+              [
+                rows.map(({ record }, index): InputRecord => ({
+                  _tag: "Json",
+                  line: row + index + 1,
+                  json: record,
+                  nullIsAbsent: true
+                })),
+                rows.length < rowsPerFetch ? Option.none() : Option.some(row + rows.length)
+              ] as const
+          ),
+          Effect.mapError(refused)
+        )
+      )
+    })
+  )

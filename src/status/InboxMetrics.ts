@@ -1,0 +1,66 @@
+/**
+ * What the warehouse knows of events and gaps, for `/metrics`.
+ *
+ * Promise: cheap whatever the inbox holds: only what waits, is dead, open or of the last minute is looked at, each by an
+ * index.
+ */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { cached } from "./CachedMetrics.ts"
+import type { Metric } from "./Metrics.ts"
+
+interface Row {
+  readonly company: string
+  readonly waiting: number
+  readonly oldest: number
+  readonly dead: number
+  readonly done: number
+  readonly gaps: number
+}
+
+const read = (companies: ReadonlyArray<string>) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.unsafe<Row>(
+      `select c.company, w.waiting, w.oldest, d.dead, s.done, g.gaps
+         from jsonb_array_elements_text($1::jsonb) as c(company)
+         cross join lateral (
+           select count(*)::float8 as waiting,
+                  coalesce(extract(epoch from tributary.now() - min(received_at)), 0)::float8 as oldest
+             from tributary.inbox i where i.company = c.company and i.state = 'waiting') w
+         cross join lateral (
+           select count(*)::float8 as dead from tributary.inbox i where i.company = c.company and i.state = 'dead') d
+         cross join lateral (
+           select count(*)::float8 as done from tributary.inbox i
+            where i.company = c.company and i.state in ('done', 'ignored')
+              and i.settled_at > tributary.now() - interval '1 minute') s
+         cross join lateral (
+           select count(*)::float8 as gaps from tributary.gaps o where o.company = c.company and o.closed_at is null) g`,
+      [JSON.stringify(companies)]
+    )
+  )
+
+const metricsOf = (rows: ReadonlyArray<Row>): ReadonlyArray<Metric> => {
+  const gauge = (name: string, help: string, of: (row: Row) => number): Metric => ({
+    name: `tributary_webhook_${name}`,
+    help,
+    type: "gauge",
+    samples: rows.map((row) => ({ labels: { company: row.company }, value: of(row) }))
+  })
+  return [
+    gauge("events_waiting", "Events accepted and not yet acted on.", ({ waiting }) => waiting),
+    gauge("events_oldest_seconds", "How long the oldest of them has waited.", ({ oldest }) => oldest),
+    gauge("events_done_last_minute", "Events acted on within the last minute.", ({ done }) => done),
+    gauge("events_dead", "Events given up, to be replayed by a person.", ({ dead }) => dead),
+    gauge(
+      "gaps_open",
+      "Resources of which events may have been dropped and that were not yet read again.",
+      ({ gaps }) => gaps
+    )
+  ]
+}
+
+/** Of these companies. */
+export const make = (
+  companies: ReadonlyArray<string>
+): Effect.Effect<Effect.Effect<ReadonlyArray<Metric>>, never, SqlClient.SqlClient> =>
+  cached(Effect.map(read(companies), metricsOf))

@@ -1,0 +1,250 @@
+/**
+ * How every resource stands: what the schedule, the ledger and the checkpoints say of it, and what that comes to.
+ *
+ * Promise: one question for all resources, each answered by an index, whatever the length of the ledger. How fresh a
+ * resource is, is told by the same rule as `tributary status`: since when a run began that ended well and could see every
+ * change.
+ */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { learnedOverlap } from "../warehouse/Overlap.ts"
+import * as CountRows from "../tasks/CountRows.ts"
+import * as TaskQueue from "../tasks/TaskQueue.ts"
+import type { Company } from "../sync/Company.ts"
+
+export type RunStatus = "running" | "done" | "quarantined" | "failed" | "abandoned"
+
+export interface LastRun {
+  readonly id: bigint
+  readonly status: RunStatus
+  readonly kind: string
+  readonly beganAt: Date
+  readonly endedAt: Date | null
+  readonly error: string | null
+  readonly remedy: string | null
+  readonly note: string | null
+}
+
+export interface Checkpoint {
+  readonly cursor: string | null
+  readonly overlapMs: number
+  readonly lateMs: number
+  readonly fullScanAt: Date | null
+  /** Why the next run reads every record; null when it need not. */
+  readonly fullWanted: string | null
+  /** Of a scan that goes on where it was interrupted. */
+  readonly scanKind: string | null
+  readonly scanPages: number | null
+}
+
+export interface ResourceState {
+  readonly company: string
+  /** Null as long as nobody asked the source which number it gives the company. */
+  readonly companyId: bigint | null
+  readonly resource: string
+  /** Null where nothing says when it runs. */
+  readonly task: TaskQueue.Task | null
+  readonly backfill: TaskQueue.Task | null
+  readonly checkpoint: Checkpoint | null
+  readonly lastRun: LastRun | null
+  /** When the last run began that ended well. */
+  readonly freshAt: Date | null
+  readonly rows: CountRows.RowCount | null
+  readonly quarantined: number
+  readonly judged: Health
+}
+
+/** A company as the page needs it, beside what the warehouse knows. */
+export interface ShownCompany extends Company {
+  /** By what its token's budget is kept (`tributary.budgets`). */
+  readonly fingerprint: string
+  /** The address that the source delivers events to; null when nobody said which it is (`webhooks.public_url`). */
+  readonly receivesAt: string | null
+}
+
+/** Worst first. */
+export const healthStates = ["failing", "late", "unread", "quarantine", "barred", "paused", "fresh"] as const
+/**
+ * In one word: `unread` was never read and nothing was promised, or it is being read now; `barred` is what the token may
+ * not read.
+ */
+export type HealthState = (typeof healthStates)[number]
+
+export interface Health {
+  readonly standing: HealthState
+  readonly isFailing: boolean
+  /** Older than promised, and nobody paused it. */
+  readonly isLate: boolean
+  readonly isPaused: boolean
+  readonly isRunning: boolean
+  readonly isBarred: boolean
+  /** Since the last run that ended well; null when there was none. */
+  readonly ageMs: number | null
+  readonly promiseMs: number | null
+}
+
+/** What the facts come to. */
+export const healthOf = (
+  state: Pick<ResourceState, "task" | "lastRun" | "freshAt" | "quarantined">,
+  now: Date
+): Health => {
+  const { task, lastRun, freshAt, quarantined } = state
+  const ageMs = freshAt === null ? null : Math.max(0, now.getTime() - freshAt.getTime())
+  const promiseMs = task?.promiseMs ?? null
+  const isPaused = task !== null && task.pausedAt !== null
+  const isBarred = task?.status === "skipped"
+  // A run by command may have ended well after the one of the schedule that failed.
+  const isTaskLast =
+    task !== null && task.endedAt !== null && (freshAt === null || task.endedAt.getTime() > freshAt.getTime())
+  const isFailing = !isBarred && (lastRun?.status === "failed" || (isTaskLast && task.status === "failed"))
+  const isRunning = task?.isRunning === true || lastRun?.status === "running"
+  const isOld = promiseMs !== null && (ageMs === null ? !isRunning : ageMs > promiseMs)
+  const isLate = isOld && !isPaused && !isBarred
+  const standing: HealthState = isFailing
+    ? "failing"
+    : isLate
+      ? "late"
+      : isBarred
+        ? "barred"
+        : isPaused
+          ? "paused"
+          : freshAt === null
+            ? "unread"
+            : quarantined > 0
+              ? "quarantine"
+              : "fresh"
+  return { standing, isFailing, isLate, isPaused, isRunning, isBarred, ageMs, promiseMs }
+}
+
+interface Row {
+  readonly company: string
+  readonly companyId: bigint | null
+  readonly resource: string
+  readonly hasCheckpoint: boolean
+  readonly cursor: string | null
+  readonly overlapMs: number | null
+  readonly lateMs: number | null
+  readonly fullScanAt: Date | null
+  readonly fullWanted: string | null
+  readonly scanKind: string | null
+  readonly scanPages: number | null
+  readonly runId: bigint | null
+  readonly status: RunStatus | null
+  readonly kind: string | null
+  readonly beganAt: Date | null
+  readonly endedAt: Date | null
+  readonly error: string | null
+  readonly remedy: string | null
+  readonly note: string | null
+  readonly freshAt: Date | null
+  readonly quarantined: number
+}
+
+// What a parent's change brought in says nothing of the other records, so that its run makes nothing fresh.
+const question = `
+  with company as (
+    select name as company, c.company_id
+      from jsonb_array_elements_text($1::jsonb) as name left join tributary.companies c on c.company = name
+  ), known as (
+    select company, company_id, s.resource from company join tributary.schedule s using (company) where s.kind = 'sync'
+    union
+    select company, company_id, k.resource from company join tributary.checkpoints k using (company_id) where k.lane = 'live'
+  ), refused as (
+    select company_id, resource, count(*)::float8 as records
+      from tributary.quarantine where resolved_at is null group by 1, 2
+  )
+  select known.company, known.company_id as "companyId", known.resource, k.company_id is not null as "hasCheckpoint",
+         k.cursor, ${learnedOverlap("k")}::float8 as "overlapMs", k.late_ms::float8 as "lateMs", k.full_scan_at as "fullScanAt",
+         k.full_wanted as "fullWanted", k.scan_kind as "scanKind", k.scan_pages::float8 as "scanPages",
+         r.id as "runId", r.status, r.kind, r.began_at as "beganAt", r.ended_at as "endedAt", r.error, r.remedy, r.note,
+         ok.began_at as "freshAt", coalesce(refused.records, 0) as quarantined
+    from known
+    left join tributary.checkpoints k
+      on k.company_id = known.company_id and k.resource = known.resource and k.lane = 'live'
+    left join lateral (
+      select id, status, kind, began_at, ended_at, error, remedy, note from tributary.runs
+       where company_id = known.company_id and resource = known.resource and lane = 'live'
+       order by id desc limit 1) r on true
+    left join lateral (
+      select began_at from tributary.runs
+       where company_id = known.company_id and resource = known.resource and lane = 'live'
+         and status = 'done' and kind in ('full', 'incremental')
+       order by id desc limit 1) ok on true
+    left join refused on refused.company_id = known.company_id and refused.resource = known.resource
+   where $2::text is null or known.resource = $2
+   order by known.company, known.resource`
+
+const checkpointOf = (row: Row): Checkpoint | null =>
+  row.hasCheckpoint
+    ? {
+        cursor: row.cursor,
+        overlapMs: row.overlapMs ?? 0,
+        lateMs: row.lateMs ?? 0,
+        fullScanAt: row.fullScanAt,
+        fullWanted: row.fullWanted,
+        scanKind: row.scanKind,
+        scanPages: row.scanPages
+      }
+    : null
+
+const lastRunOf = ({ runId, status, kind, beganAt, endedAt, error, remedy, note }: Row): LastRun | null =>
+  runId === null || status === null || kind === null || beganAt === null
+    ? null
+    : { id: runId, status, kind, beganAt, endedAt, error, remedy, note }
+
+/** All resources of these companies, or one of them, by company and name. */
+export const read = Effect.fn("dashboard.Resources.read")(function* (
+  companies: ReadonlyArray<ShownCompany>,
+  now: Date,
+  resource: string | null = null
+) {
+  const sql = yield* SqlClient.SqlClient
+  const names = companies.map(({ name }) => name)
+  const rows = yield* sql.unsafe<Row>(question, [JSON.stringify(names), resource])
+  const tasks = new Map(
+    (yield* TaskQueue.read).map((task) => [`${task.kind} ${task.company} ${task.resource}`, task] as const)
+  )
+  const counts = yield* CountRows.read
+  return rows.map((row): ResourceState => {
+    const state = {
+      company: row.company,
+      companyId: row.companyId,
+      resource: row.resource,
+      task: tasks.get(`sync ${row.company} ${row.resource}`) ?? null,
+      backfill: tasks.get(`backfill ${row.company} ${row.resource}`) ?? null,
+      checkpoint: checkpointOf(row),
+      lastRun: lastRunOf(row),
+      freshAt: row.freshAt,
+      rows: row.companyId === null ? null : (counts.get(`${row.companyId} ${row.resource}`) ?? null),
+      quarantined: row.quarantined
+    }
+    return { ...state, judged: healthOf(state, now) }
+  })
+})
+
+/** What is wrong with a company beside its resources. */
+export interface Beside {
+  readonly company: string
+  /** Events that could not be acted on. */
+  readonly dead: number
+  readonly gaps: number
+  /** Records that the source refused. */
+  readonly refused: number
+  /** Processes that said within the last minute that they can store events. */
+  readonly receivers: number
+}
+
+/** Each answered by an index on what is open. */
+export const beside = Effect.fn("dashboard.Resources.beside")(function* (companies: ReadonlyArray<ShownCompany>) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql.unsafe<Beside>(
+    `select name as company,
+            (select count(*) from tributary.inbox i where i.company = name and i.state = 'dead')::float8 as dead,
+            (select count(*) from tributary.gaps g where g.company = name and g.closed_at is null)::float8 as gaps,
+            (select count(*) from tributary.outbox o where o.company = name and o.state = 'refused')::float8 as refused,
+            (select count(*) from tributary.receivers r where name = any(r.companies) and r.ended_at is null
+                and r.alive_at > tributary.now() - interval '1 minute')::float8 as receivers
+       from jsonb_array_elements_text($1::jsonb) as name`,
+    [JSON.stringify(companies.map(({ name }) => name))]
+  )
+})

@@ -1,0 +1,32 @@
+/** How syncing by schedule stands, for people and programs. */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { read as readTasks, type Task } from "../tasks/TaskQueue.ts"
+
+export interface ScheduleStatus {
+  /** Processes of `tributary serve` that are alive. */
+  readonly processes: number
+  readonly tasks: ReadonlyArray<TaskStanding>
+}
+
+export interface TaskStanding extends Task {
+  /** How far its next time lies ahead, by the warehouse's clock; negative when it has passed. */
+  readonly nextInMs: number | null
+}
+
+export const read: Effect.Effect<ScheduleStatus, SqlError, SqlClient.SqlClient> = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const tasks = yield* readTasks
+  const [now] = yield* sql<{ processes: number; ms: number }>`
+    select (extract(epoch from tributary.now()) * 1000)::float8 as ms,
+           (select count(*) from tributary.receivers
+             where ended_at is null and alive_at > tributary.now() - interval '1 minute')::int as processes`
+  return {
+    processes: now!.processes,
+    tasks: tasks.map((task) => ({
+      ...task,
+      nextInMs: task.nextAt === null ? null : task.nextAt.getTime() - now!.ms
+    }))
+  }
+})

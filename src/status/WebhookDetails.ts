@@ -1,0 +1,57 @@
+/** Events that were accepted and receivers that accept them, one by one, for people. */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+
+export type EventState = "waiting" | "done" | "dead" | "ignored"
+
+export interface EventSummary {
+  readonly company: string
+  readonly eventId: string
+  readonly eventType: string
+  readonly resource: string | null
+  readonly recordId: string | null
+  readonly state: EventState
+  readonly attempts: number
+  /** By the source's clock. */
+  readonly occurredAt: Date | null
+  readonly receivedAt: Date
+  /** When it is tried next; null unless it waits. */
+  readonly dueAt: Date | null
+  /** From its being accepted to its being settled; null while it waits. */
+  readonly settledMs: number | null
+  readonly runId: bigint | null
+  readonly reason: string | null
+}
+
+/** Of how many events, the newest, those of a company are sought. */
+export const searchLimit = 2_000
+
+const columns = `company, event_id as "eventId", event_type as "eventType", resource, record_id as "recordId", state, attempts,
+  occurred_at as "occurredAt", received_at as "receivedAt", case when state = 'waiting' then due_at end as "dueAt",
+  (extract(epoch from settled_at - received_at) * 1000)::float8 as "settledMs", run_id as "runId", reason`
+
+/** The newest events of a company, or of all, among the last {@link searchLimit} that were accepted. */
+export const newest = (
+  company: string | null,
+  atMost: number
+): Effect.Effect<ReadonlyArray<EventSummary>, SqlError, SqlClient.SqlClient> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.unsafe<EventSummary>(
+      `select ${columns} from (select * from tributary.inbox order by id desc limit ${searchLimit}) e
+        where $1::text is null or company = $1 order by id desc limit $2::int`,
+      [company, atMost]
+    )
+  )
+
+/** The newest events of a company that were given up. */
+export const dead = (
+  company: string,
+  atMost: number
+): Effect.Effect<ReadonlyArray<EventSummary>, SqlError, SqlClient.SqlClient> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.unsafe<EventSummary>(
+      `select ${columns} from tributary.inbox where company = $1 and state = 'dead' order by id desc limit $2::int`,
+      [company, atMost]
+    )
+  )

@@ -1,0 +1,153 @@
+/**
+ * How things stand with events, for people: subscriptions, inbox, gaps and receivers, as the warehouse knows them.
+ *
+ * Promise: nothing is asked of the source, so that it can be told while the source is down; every age is by the
+ * warehouse's clock, and how long ago the source was asked is told with what it said.
+ */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Cause } from "../reconcile/DeliveryGaps.ts"
+import type { SubscriptionState } from "../subscriptions/SubscriptionStore.ts"
+
+/** One that is gone is told of only where there is no other: then nothing is delivered. */
+export interface SubscriptionStatus {
+  readonly id: string
+  readonly url: string
+  readonly state: SubscriptionState
+  /** Also where the source has disabled it as well. */
+  readonly paused: boolean
+  readonly failCount: number | null
+  /** By the source's clock. */
+  readonly lastDeliveryAt: string | null
+  readonly disabledAt: string | null
+  /** When the source was last asked. */
+  readonly checkedMs: number
+  /** When its delivery log was last read; null when it never was. */
+  readonly logReadMs: number | null
+  /** Why the last look at it or at its delivery log failed, and what to do; null while looks succeed. */
+  readonly problem: string | null
+  readonly remedy: string | null
+}
+
+export interface InboxStatus {
+  readonly waiting: number
+  readonly oldestMs: number | null
+  /** Within 24 hours. */
+  readonly done: number
+  readonly ignored: number
+  readonly dead: number
+  /** Why the newest of the dead are dead. */
+  readonly deadReasons: ReadonlyArray<string>
+}
+
+export interface GapStatus {
+  readonly resource: string
+  readonly cause: Cause
+  readonly detail: string
+  readonly beganAt: string | null
+  /** Null while it lasts. */
+  readonly endedAt: string | null
+  readonly foundMs: number
+  /** Why it is still open, where something was tried. */
+  readonly reason: string | null
+}
+
+export interface ClosedStatus {
+  readonly resource: string
+  readonly cause: Cause
+  readonly closedBy: string
+  readonly closedMs: number
+}
+
+export interface CompanyStatus {
+  readonly company: string
+  readonly subscriptions: ReadonlyArray<SubscriptionStatus>
+  readonly inbox: InboxStatus
+  readonly gaps: ReadonlyArray<GapStatus>
+  /** Gaps closed within 24 hours. */
+  readonly closed: ReadonlyArray<ClosedStatus>
+  /** Receivers that said within the last minute that they can store its deliveries. */
+  readonly receivers: number
+  /** When the last of them said so, alive or not; null when there never was one. */
+  readonly receiverSeenMs: number | null
+}
+
+/** A receiver says so every 20 s or so. */
+const aliveSeconds = 60
+const deadReasonsMax = 3
+
+const ms = (column: string) => `(extract(epoch from tributary.now() - ${column}) * 1000)::float8`
+
+type Of<A> = A & { readonly company: string }
+
+const without = <A>(row: Of<A>): Omit<Of<A>, "company"> => {
+  const { company: _company, ...rest } = row
+  return rest
+}
+
+/** The companies of which anything is known, by name. */
+export const read: Effect.Effect<ReadonlyArray<CompanyStatus>, SqlError, SqlClient.SqlClient> = Effect.gen(
+  function* () {
+    const sql = yield* SqlClient.SqlClient
+    const subscriptions = yield* sql.unsafe<Of<SubscriptionStatus>>(
+      `select company, subscription_id as id, url, state, paused, problem, remedy, failcount::float8 as "failCount",
+            to_json(last_delivery_at) #>> '{}' as "lastDeliveryAt", to_json(disabled_at) #>> '{}' as "disabledAt",
+            ${ms("checked_at")} as "checkedMs", ${ms("log_read_at")} as "logReadMs"
+       from tributary.subscriptions s
+      where state <> 'gone' or (
+        not exists (select 1 from tributary.subscriptions o where o.company = s.company and o.state <> 'gone')
+        and checked_at = (select max(checked_at) from tributary.subscriptions o where o.company = s.company))
+      order by company, first_seen_at, subscription_id`
+    )
+    const inboxes = yield* sql.unsafe<Of<InboxStatus>>(
+      `select company, (count(*) filter (where state = 'waiting'))::int as waiting,
+            max(${ms("received_at")}) filter (where state = 'waiting') as "oldestMs",
+            (count(*) filter (where state = 'done'))::int as done,
+            (count(*) filter (where state = 'ignored'))::int as ignored,
+            (count(*) filter (where state = 'dead'))::int as dead,
+            array(select reason from tributary.inbox d
+                   where d.company = i.company and d.state = 'dead' and d.reason is not null
+                   group by reason order by max(id) desc limit ${deadReasonsMax}) as "deadReasons"
+       from (select company, state, received_at from tributary.inbox where state = 'waiting'
+             union all select company, state, received_at from tributary.inbox where state = 'dead'
+             union all select company, state, received_at from tributary.inbox
+              where state in ('done', 'ignored') and settled_at > (select tributary.now() - interval '1 day')) i
+      group by company`
+    )
+    const gaps = yield* sql.unsafe<Of<GapStatus>>(
+      `select company, resource, cause, detail, to_json(began_at) #>> '{}' as "beganAt",
+            to_json(ended_at) #>> '{}' as "endedAt", ${ms("found_at")} as "foundMs", reason
+       from tributary.gaps where closed_at is null order by company, resource, id`
+    )
+    const closed = yield* sql.unsafe<Of<ClosedStatus>>(
+      `select company, resource, cause, closed_by as "closedBy", ${ms("closed_at")} as "closedMs"
+       from tributary.gaps where closed_at > tributary.now() - interval '1 day' order by company, closed_at, id`
+    )
+    const receivers = yield* sql.unsafe<{ company: string; receivers: number; receiverSeenMs: number }>(
+      `select company, min(${ms("alive_at")}) as "receiverSeenMs",
+            (count(*) filter (where ended_at is null
+              and alive_at > tributary.now() - make_interval(secs => ${aliveSeconds})))::int as receivers
+       from tributary.receivers, unnest(companies) as company group by company`
+    )
+    const names = [...subscriptions, ...inboxes, ...gaps, ...closed, ...receivers].map(({ company }) => company)
+    return [...new Set(names)].sort().map((company): CompanyStatus => {
+      const of = <A extends { readonly company: string }>(rows: ReadonlyArray<A>) =>
+        rows.filter((row) => row.company === company)
+      const [inbox] = of(inboxes)
+      const [receiving] = of(receivers)
+      return {
+        company,
+        subscriptions: of(subscriptions).map(without),
+        inbox:
+          inbox === undefined
+            ? { waiting: 0, oldestMs: null, done: 0, ignored: 0, dead: 0, deadReasons: [] }
+            : without(inbox),
+        gaps: of(gaps).map(without),
+        closed: of(closed).map(without),
+        receivers: receiving?.receivers ?? 0,
+        receiverSeenMs: receiving?.receiverSeenMs ?? null
+      }
+    })
+  }
+)

@@ -1,0 +1,174 @@
+/**
+ * Reading single records by their numbers: what was found to differ, or what an event named.
+ *
+ * Promise: exactly these records are read and merged, under the rules of every landing; one that the source does not
+ * have becomes a tombstone. The resource is held only while records land, a run for each hundred of them: however long
+ * the source or the request budget takes, nobody else waits for it. A resource whose records cannot be asked for one by
+ * one is scanned instead, and the outcome says so by its kind.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { ConnectorShape, Page, FetchedRecord } from "../connector/Connector.ts"
+import * as WriteSession from "../land/WriteSession.ts"
+import type { ConflictPolicy } from "../land/MergeSql.ts"
+import type { Table } from "../warehouse/Table.ts"
+import type { Database } from "../postgres/Database.ts"
+import { type failureOf, type Outcome, sum } from "./Outcome.ts"
+import { Progress } from "./Progress.ts"
+import * as RunStore from "./RunStore.ts"
+import {
+  batchRecordsMaxDefault,
+  addTotals,
+  engineDefault,
+  newState,
+  outcomeOf,
+  retryFromCheckpoint,
+  type RunState,
+  syncResource
+} from "./SyncResource.ts"
+
+export interface FetchRecordsOptions {
+  readonly companyId: bigint
+  readonly connector: ConnectorShape
+  readonly table: Table
+  /** Numbers of records, as text. */
+  readonly ids: ReadonlyArray<string>
+  /** `source`: what the source says now wins even over a newer stamp. */
+  readonly authority: ConflictPolicy
+  /** What is written into `_origin`; default scan. */
+  readonly origin?: "scan" | "webhook" | "push"
+  readonly children?: ReadonlyArray<{ readonly resource: string; readonly field: string }>
+}
+
+/** Records read and landed together. */
+const recordsPerLanding = 100
+const concurrency = 4
+/** Whoever has begun waits so often, some seconds each time, for somebody else who reads records of the resource. */
+const turnsWaitedFor = 12
+
+/** A record that was read alone, as a page of one, so that it lands like any other. */
+export const pageOf = (reading: FetchedRecord): Page => ({
+  records: reading.record === null ? [] : [reading.record],
+  rejected: reading.rejected === null ? [] : [reading.rejected],
+  next: null,
+  syncedThrough: null,
+  beganAt: reading.beganAt,
+  source: reading.source,
+  bytes: 0,
+  attempts: 1
+})
+
+/** Reads some records, and lands them together. */
+const readAndLand = Effect.fnUntraced(function* (
+  options: FetchRecordsOptions,
+  ids: ReadonlyArray<string>,
+  isPatient: boolean,
+  state: RunState
+) {
+  const { companyId, connector, table, authority } = options
+  const progress = yield* Progress
+  const readings = yield* Effect.forEach(
+    ids,
+    (id) => Effect.map(connector.get(table.resource, id), (reading) => ({ id, reading })),
+    { concurrency }
+  )
+  const land = Effect.gen(function* () {
+    const lander = yield* WriteSession.open(
+      {
+        table,
+        connector,
+        companyId,
+        lane: "records",
+        origin: options.origin ?? "scan",
+        authority,
+        acceptDeletions: true,
+        deletionsShareMax: engineDefault.deletionsShareMax,
+        children: options.children ?? []
+      },
+      () => Effect.succeed({ kind: "records", resumed: false, cursorFrom: null, lateness: null } as const)
+    )
+    state.runId = lander.runId
+    state.began = { companyId, resource: table.resource.path, kind: "records", resumed: false }
+    yield* progress.began(state.began)
+    const pages = readings.map(({ reading }) => ({ page: pageOf(reading), observedAt: lander.timeOf(reading.beganAt) }))
+    const absent = readings
+      .filter(({ reading }) => reading.record === null && reading.rejected === null)
+      .map(({ id, reading }) => ({ id, observedAt: lander.timeOf(reading.beganAt), source: reading.source }))
+    const landed = yield* lander.land({ pages, scan: null, complete: false, absent })
+    yield* addTotals(state, landed, pages)
+  }).pipe(Effect.scoped)
+  yield* isPatient
+    ? Effect.retry(land, { while: ({ _tag }) => _tag === "AlreadyRunning", times: turnsWaitedFor - 1 })
+    : land
+})
+
+/**
+ * Brings a run of the lane to its end, again and again while it is the database that fails, and closes it in the ledger.
+ * Answers how it went.
+ */
+export const runToCompletion = Effect.fnUntraced(function* (
+  { companyId, table }: Pick<FetchRecordsOptions, "companyId" | "table">,
+  work: (state: RunState) => Effect.Effect<void, Parameters<typeof failureOf>[0], Database | SqlClient.SqlClient>
+): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
+  const clock = yield* Clock.Clock
+  const beganAt = clock.monotonicTimeNanosUnsafe()
+  const state = newState()
+  const working = Effect.gen(function* () {
+    const again = Effect.suspend(() => work(state))
+    const result = yield* Effect.result(retryFromCheckpoint(table.resource.path, again))
+    const error = Result.isSuccess(result) ? null : result.failure
+    const durationMs = Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n)
+    const ended: Outcome = { ...outcomeOf({ companyId, table }, state, error, false, durationMs), lane: "records" }
+    if (ended.runId !== null) yield* RunStore.close(ended.runId, ended)
+    return ended
+  })
+  const ended = yield* Effect.onInterrupt(working, () =>
+    Effect.suspend(() =>
+      state.runId === null
+        ? Effect.void
+        : RunStore.abandon(state.runId, { companyId, resource: table.resource.path, lane: "records" })
+    )
+  )
+  yield* (yield* Progress).ended(ended)
+  return ended
+})
+
+/** Two runs in a row, told as one. */
+const both = (before: Outcome, after: Outcome): Outcome => ({
+  ...after,
+  status: after.status === "done" ? before.status : after.status,
+  kind: after.kind ?? before.kind,
+  runId: after.runId ?? before.runId,
+  durationMs: before.durationMs + after.durationMs,
+  totals: sum(before.totals, after.totals),
+  notes: [...new Set([...before.notes, ...after.notes])]
+})
+
+/** Reads records again. Never fails: how it went is in the outcome. */
+export const fetchRecords = Effect.fn("readRecords")(function* (
+  options: FetchRecordsOptions
+): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
+  const { companyId, connector, table, authority } = options
+  if (!table.resource.operations.includes("R")) {
+    return yield* syncResource({
+      companyId,
+      connector,
+      table,
+      full: true,
+      acceptDeletions: false,
+      acceptRestored: authority === "source",
+      batchRecordsMax: batchRecordsMaxDefault,
+      ...(options.children === undefined ? {} : { children: options.children })
+    })
+  }
+  const ids = [...new Set(options.ids)]
+  const read = (some: ReadonlyArray<string>, isPatient: boolean) =>
+    runToCompletion(options, (state) => readAndLand(options, some, isPatient, state))
+  let outcome = yield* read(ids.slice(0, recordsPerLanding), false)
+  for (let at = recordsPerLanding; at < ids.length && outcome.failure === null; at += recordsPerLanding) {
+    outcome = both(outcome, yield* read(ids.slice(at, at + recordsPerLanding), true))
+  }
+  return outcome
+})

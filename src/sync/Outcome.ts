@@ -1,0 +1,188 @@
+/**
+ * How a run ended, in terms that a person and a program can act on.
+ *
+ * Promise: `done` is said only when every record of the scan was landed; anything less has its own status and says
+ * what to do.
+ */
+import { SourceError } from "../connector/SourceError.ts"
+import type { SourceClockRegressed } from "../extract/Scan.ts"
+import {
+  type MassDeleteBlocked,
+  FenceLost,
+  AlreadyRunning,
+  WarehouseClockRegressed,
+  type LandingResult,
+  type LandingError,
+  NewerCatalogue,
+  type OpenError,
+  TableChanged,
+  TableReplaced
+} from "../land/WriteSession.ts"
+import type { Lane, RunKind } from "../land/Checkpoint.ts"
+import { damageRemedy } from "../postgres/DatabaseError.ts"
+
+/** Why a run failed, and what to do next. */
+export interface Failure {
+  readonly kind: string
+  readonly message: string
+  readonly remedy: string
+  /** How much must stop. */
+  readonly stops: "resource" | "company"
+  /** Whether the source said no (a token, a scope, a licence), so that only a person can help. */
+  readonly refused: boolean
+  /** Whether nothing was wrong with the source and a person has to change how the program is run. */
+  readonly isConfiguration?: boolean
+  /** Requests that were sent and brought nothing to land. */
+  readonly requests?: number
+}
+
+export interface RunTotals extends Omit<LandingResult, "disbelieved" | "drift"> {
+  readonly pages: number
+  readonly requests: number
+  readonly bytes: number
+}
+
+export const noTotals: RunTotals = {
+  pages: 0,
+  requests: 0,
+  bytes: 0,
+  records: 0,
+  inserted: 0,
+  updated: 0,
+  unchanged: 0,
+  deleted: 0,
+  quarantined: 0,
+  late: 0,
+  lateMs: 0,
+  wentBack: 0
+}
+
+/** The work of both. */
+export const sum = (one: RunTotals, other: RunTotals): RunTotals => ({
+  pages: one.pages + other.pages,
+  requests: one.requests + other.requests,
+  bytes: one.bytes + other.bytes,
+  records: one.records + other.records,
+  inserted: one.inserted + other.inserted,
+  updated: one.updated + other.updated,
+  unchanged: one.unchanged + other.unchanged,
+  deleted: one.deleted + other.deleted,
+  quarantined: one.quarantined + other.quarantined,
+  late: one.late + other.late,
+  lateMs: Math.max(one.lateMs, other.lateMs),
+  wentBack: one.wentBack + other.wentBack
+})
+
+export interface Outcome {
+  readonly companyId: bigint
+  readonly resource: string
+  readonly status: "done" | "quarantined" | "failed" | "skipped"
+  readonly lane: Lane
+  readonly kind: RunKind | null
+  readonly resumed: boolean
+  readonly runId: bigint | null
+  readonly cursor: string | null
+  readonly durationMs: number
+  readonly totals: RunTotals
+  /** Deletions that a full scan found and that were not believed. */
+  readonly disbelieved: MassDeleteBlocked | null
+  /** What a person should know although the run went well. */
+  readonly notes: ReadonlyArray<string>
+  readonly failure: Failure | null
+}
+
+/** What a trace says of the run, for whoever exports traces. */
+export const attributesOf = (outcome: Outcome): Readonly<Record<string, unknown>> => {
+  const { companyId, resource, lane, kind, status, runId, totals, failure } = outcome
+  return {
+    "tributary.company_id": companyId,
+    "tributary.resource": resource,
+    "tributary.lane": lane,
+    "tributary.kind": kind ?? "none",
+    "tributary.status": status,
+    ...(runId === null ? {} : { "tributary.run_id": runId }),
+    "tributary.requests": totals.requests,
+    "tributary.records": totals.records,
+    "tributary.inserted": totals.inserted,
+    "tributary.updated": totals.updated,
+    "tributary.unchanged": totals.unchanged,
+    "tributary.deleted": totals.deleted,
+    "tributary.quarantined": totals.quarantined,
+    ...(failure === null ? {} : { "error.type": failure.kind })
+  }
+}
+
+/** Puts any failure of a run into words. */
+export const failureOf = (error: SourceError | SourceClockRegressed | LandingError | OpenError): Failure => {
+  if (error instanceof SourceError) {
+    const tag = error.reason._tag
+    return {
+      kind: tag,
+      message: error.message,
+      remedy: error.remedy,
+      stops: error.stops === "company" ? "company" : "resource",
+      refused: tag === "Unauthorized" || tag === "Forbidden",
+      ...(tag === "SourceChanged" ? { isConfiguration: true } : {}),
+      requests: error.request.attempts ?? 0
+    }
+  }
+  if (error instanceof NewerCatalogue) {
+    return {
+      kind: error._tag,
+      message: error.message,
+      remedy: `upgrade this program; to go back to the older catalogue on purpose, run npx tributary sync ${error.resource} --full`,
+      stops: "resource",
+      refused: false,
+      isConfiguration: true
+    }
+  }
+  if (error instanceof TableReplaced || error instanceof WarehouseClockRegressed) {
+    return {
+      kind: error._tag,
+      message: error.message,
+      remedy: "run again: the next run reads every record",
+      stops: "resource",
+      refused: false
+    }
+  }
+  if (error instanceof TableChanged) {
+    return {
+      kind: error._tag,
+      message: error.message,
+      remedy: "run again: the next run knows them",
+      stops: "resource",
+      refused: false
+    }
+  }
+  if (error instanceof FenceLost || error instanceof AlreadyRunning) {
+    return {
+      kind: error._tag,
+      message: error.message,
+      remedy: "nothing is lost: the other run carries on",
+      stops: "resource",
+      refused: false
+    }
+  }
+  if (error._tag === "SourceClockRegressed") {
+    return {
+      kind: error._tag,
+      message: error.message,
+      remedy: "the next run reads every record; if the source was restored, run sync --accept-restored",
+      stops: "resource",
+      refused: false
+    }
+  }
+  const damaged = damageRemedy(error)
+  return {
+    kind: error._tag,
+    message: error.message,
+    remedy:
+      damaged ??
+      (error.isRetryable
+        ? "check the database; the next run goes on where this one stopped"
+        : "undo what refuses it (a constraint, a trigger, a missing right) and run again; nothing of the page was written"),
+    stops: "resource",
+    refused: false,
+    ...(damaged === null ? {} : { isConfiguration: true })
+  }
+}

@@ -1,0 +1,32 @@
+/**
+ * What a run tells while it works, so that faces can show it. Nothing depends on anybody listening.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type { RunKind } from "../land/Checkpoint.ts"
+import type { Outcome, RunTotals } from "./Outcome.ts"
+
+export interface RunBegan {
+  readonly companyId: bigint
+  readonly resource: string
+  readonly kind: RunKind
+  /** Whether it goes on with a scan that an earlier run began. */
+  readonly resumed: boolean
+}
+
+export interface ProgressShape {
+  readonly began: (run: RunBegan) => Effect.Effect<void>
+  readonly landed: (run: RunBegan, totals: RunTotals) => Effect.Effect<void>
+  readonly ended: (outcome: Outcome) => Effect.Effect<void>
+  /** Something worth a line: a retry, a restart. */
+  readonly note: (text: string) => Effect.Effect<void>
+}
+
+export const Progress = Context.Reference<ProgressShape>("tributary/sync/Progress", {
+  defaultValue: () => ({
+    began: () => Effect.void,
+    landed: () => Effect.void,
+    ended: () => Effect.void,
+    note: () => Effect.void
+  })
+})

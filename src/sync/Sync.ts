@@ -1,0 +1,252 @@
+/**
+ * The pipeline in order: who are we, which tables, then every resource by its best way.
+ *
+ * Promise: resources are synced side by side and independently, what is promised to be freshest first, and children
+ * after their parents; what stops one stops no other, except a token that is no longer good, which stops its company and
+ * nothing else. The report names every resource that was asked for, also those that the token may not read.
+ */
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { Priority } from "../budget/Budget.ts"
+import type { Resource } from "../catalogue/Resource.ts"
+import type { ConnectorShape, Identity } from "../connector/Connector.ts"
+import type { Lane } from "../land/Checkpoint.ts"
+import * as Adoption from "../warehouse/Adoption.ts"
+import { type Datasets, tableOf } from "../warehouse/Table.ts"
+import { type Model, modelsDatasetDefault } from "../warehouse/Model.ts"
+import * as TablePlan from "../warehouse/TablePlan.ts"
+import * as Views from "../warehouse/Views.ts"
+import type { Database } from "../postgres/Database.ts"
+import { retryTransient } from "../postgres/Transaction.ts"
+import { type Failure, failureOf, noTotals, type Outcome } from "./Outcome.ts"
+import { Progress } from "./Progress.ts"
+import * as RunStore from "./RunStore.ts"
+import * as SourceGuard from "./SourceGuard.ts"
+import { engineDefault, type EngineSettings, syncResource } from "./SyncResource.ts"
+
+/** A company to sync: one token of one source. */
+export interface SyncCompany {
+  /** What people call it. */
+  readonly name: string
+  readonly connector: ConnectorShape
+  readonly resources: ReadonlyArray<Resource>
+  /** Whether a person named the resources; then one that may not be read is a failure, else it is skipped. */
+  readonly named?: boolean
+}
+
+export interface SyncOptions {
+  readonly companies: ReadonlyArray<SyncCompany>
+  readonly datasets: Datasets
+  readonly full: boolean
+  readonly acceptDeletions: boolean
+  /** The source was restored: what it says now wins over newer versions. */
+  readonly acceptRestored?: boolean
+  /** Rows that a newer catalogue has written are read again under this program's older one. */
+  readonly acceptsOlderCatalogue?: boolean
+  /** Forgets the overlap that late rows asked for. */
+  readonly resetOverlap?: boolean
+  /** Resources of one company that are read at the same time. */
+  readonly concurrency: number
+  readonly batchRecordsMax: number
+  readonly engine?: EngineSettings
+  /** How old a resource may be at most, in milliseconds. */
+  readonly freshnessOf?: (resource: string) => number
+  /** Views for people, kept up to date beside the tables. */
+  readonly models?: ReadonlyArray<Model>
+  /** Reads this range beside live syncing instead of following the source; RFC 3339 in UTC. */
+  readonly backfill?: { readonly since: string | null; readonly until: string | null }
+}
+
+/** The promise where the configuration makes none. */
+export const freshnessDefaultMs = 15 * 60 * 1000
+
+export interface CompanyReport {
+  readonly name: string
+  readonly companyId: bigint | null
+  readonly outcomes: ReadonlyArray<Outcome>
+  /** Why nothing of the company could be read. */
+  readonly failure: Failure | null
+}
+
+export interface SyncReport {
+  readonly companies: ReadonlyArray<CompanyReport>
+  readonly durationMs: number
+}
+
+const skipped = (companyId: bigint, resource: Resource, lane: Lane, failure: Failure): Outcome => ({
+  companyId,
+  resource: resource.path,
+  status: "skipped",
+  lane,
+  kind: null,
+  resumed: false,
+  runId: null,
+  cursor: null,
+  durationMs: 0,
+  totals: noTotals,
+  disbelieved: null,
+  notes: [],
+  failure
+})
+
+/** Why the token may not read a resource, and what would change that. */
+export interface AccessBlock {
+  readonly kind: "NotInScope" | "NotLicensed"
+  readonly reason: string
+  readonly remedy: string
+}
+
+/** What speaks against reading a resource, as far as the source told beforehand; null when nothing does. */
+export const accessBlockOf = (resource: Resource, { scopes, features }: Identity): AccessBlock | null => {
+  const scope = `${resource.area}:read`
+  if (scopes !== null && resource.area !== "" && !scopes.includes(scope) && !scopes.includes("*")) {
+    return {
+      kind: "NotInScope",
+      reason: `the token lacks the scope ${scope}`,
+      remedy: `give the token the scope ${scope} to have it`
+    }
+  }
+  if (features !== null && resource.feature !== null && !features.includes(resource.feature)) {
+    return {
+      kind: "NotLicensed",
+      reason: `the module ${resource.feature} is not licensed`,
+      remedy: "nothing to do, unless you license it"
+    }
+  }
+  return null
+}
+
+/** A refusal that shows only when the resource is asked for means the same. */
+export const isAccessBlock = ({ failure }: Outcome): boolean =>
+  failure?.kind === "Forbidden" && failure.stops === "resource"
+
+/** When each resource was last brought up to date, in milliseconds since 1970. */
+const lastSynced = Effect.fnUntraced(function* (companyId: bigint) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ resource: string; cursor_at: Date | null; full_scan_at: Date | null }>`
+    select resource, cursor_at, full_scan_at from tributary.checkpoints where company_id = ${companyId} and lane = 'live'`
+  return new Map(
+    rows.map((row) => [row.resource, Math.max(row.cursor_at?.getTime() ?? 0, row.full_scan_at?.getTime() ?? 0)])
+  )
+})
+
+const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, company: SyncCompany) {
+  const progress = yield* Progress
+  const lane: Lane = options.backfill === undefined ? "live" : "backfill"
+  const identified = yield* Effect.result(company.connector.identify)
+  if (identified._tag === "Failure") {
+    const failure = failureOf(identified.failure)
+    yield* progress.note(`${company.name}: ${failure.message}; ${failure.remedy}`)
+    return { name: company.name, companyId: null, outcomes: [], failure } satisfies CompanyReport
+  }
+  const identity = identified.success
+  const { companyId } = identity
+  yield* retryTransient(SourceGuard.remember(company.name, companyId))
+  const synced = yield* retryTransient(lastSynced(companyId))
+  const freshnessOf = options.freshnessOf ?? (() => freshnessDefaultMs)
+  const dueAt = ({ path }: Resource) => (synced.get(path) ?? 0) + freshnessOf(path)
+  const paths = new Set(company.resources.map(({ path }) => path))
+  const parentOf = ({ parent }: Resource) => (parent !== null && paths.has(parent.resource) ? parent.resource : null)
+  /** Children begin after their parents, so that a place is never held by one that waits for what has not begun. */
+  const inOrder = [...company.resources].sort((a, b) => dueAt(a) - dueAt(b))
+  const resources = [
+    ...inOrder.filter((resource) => parentOf(resource) === null),
+    ...inOrder.filter((resource) => parentOf(resource) !== null)
+  ]
+  const ended = new Map<string, Deferred.Deferred<void>>()
+  for (const { path } of resources) ended.set(path, yield* Deferred.make<void>())
+
+  /** Set once by whichever resource learns that the token is no longer good. */
+  let stopped: Failure | null = null
+  const one = Effect.fnUntraced(function* (resource: Resource) {
+    if (stopped !== null) return skipped(companyId, resource, lane, stopped)
+    const barrier = company.named === true ? null : accessBlockOf(resource, identity)
+    if (barrier !== null) {
+      const { kind, reason, remedy } = barrier
+      const message = `${resource.path}: ${reason}`
+      return skipped(companyId, resource, lane, { kind, message, remedy, stops: "resource", refused: true })
+    }
+    const outcome = yield* syncResource({
+      companyId,
+      connector: company.connector,
+      table: tableOf(resource, options.datasets),
+      full: options.full,
+      acceptDeletions: options.acceptDeletions,
+      acceptRestored: options.acceptRestored ?? false,
+      acceptsOlderCatalogue: options.acceptsOlderCatalogue ?? false,
+      resetOverlap: options.resetOverlap ?? false,
+      batchRecordsMax: options.batchRecordsMax,
+      engine: options.engine ?? engineDefault,
+      children: company.resources.flatMap(({ path, parent, modifiedSince }) =>
+        parent !== null && parent.resource === resource.path && !modifiedSince
+          ? [{ resource: path, field: parent.field }]
+          : []
+      ),
+      ...(options.backfill === undefined ? {} : { backfill: options.backfill })
+    }).pipe(
+      Effect.provideService(Priority, {
+        class: options.backfill === undefined ? "live" : "backfill",
+        dueAt: dueAt(resource)
+      })
+    )
+    if (outcome.failure?.stops === "company") stopped ??= outcome.failure
+    return company.named !== true && isAccessBlock(outcome) ? { ...outcome, status: "skipped" as const } : outcome
+  })
+  const outcomes = yield* Effect.forEach(
+    resources,
+    Effect.fnUntraced(function* (resource) {
+      const parent = parentOf(resource)
+      const settled = ended.get(parent ?? "")
+      if (settled !== undefined) yield* Deferred.await(settled)
+      return yield* Effect.ensuring(one(resource), Deferred.succeed(ended.get(resource.path)!, undefined))
+    }),
+    { concurrency: options.concurrency }
+  )
+  const order = new Map(company.resources.map(({ path }, index) => [path, index]))
+  return {
+    name: company.name,
+    companyId,
+    outcomes: outcomes.sort((a, b) => order.get(a.resource)! - order.get(b.resource)!),
+    failure: stopped
+  } satisfies CompanyReport
+})
+
+/** Brings the views up to date. What cannot be done is told and holds nothing up: the records are what a sync is for. */
+export const applyViews = Effect.fnUntraced(function* ({ models, datasets }: Pick<SyncOptions, "models" | "datasets">) {
+  if (models === undefined || models.length === 0) return
+  const progress = yield* Progress
+  yield* Views.apply(models, { current: datasets.current, models: modelsDatasetDefault }).pipe(
+    Effect.flatMap(({ refused }) =>
+      Effect.forEach(refused, ({ name, reason, remedy }) =>
+        progress.note(`${modelsDatasetDefault}.${name} was left as it is: ${reason}; ${remedy}`)
+      )
+    ),
+    Effect.catch((error) => progress.note(`the views were left as they are: ${error.message}`))
+  )
+})
+
+/** Syncs everything that was asked for. Fails only when the warehouse itself cannot be prepared. */
+export const sync = Effect.fn("sync")(function* (
+  options: SyncOptions
+): Effect.fn.Return<SyncReport, TablePlan.TableConflict | SqlError, Database | SqlClient.SqlClient> {
+  const clock = yield* Clock.Clock
+  const beganAt = clock.monotonicTimeNanosUnsafe()
+  const resources = new Map(options.companies.flatMap(({ resources }) => resources.map((one) => [one.path, one])))
+  yield* retryTransient(TablePlan.apply([...resources.values()].map((resource) => tableOf(resource, options.datasets))))
+  yield* Effect.ignore(RunStore.markAbandoned)
+  const [companies] = yield* Effect.all(
+    [
+      Effect.forEach(options.companies, (company) => syncCompany(options, company), { concurrency: "unbounded" }),
+      applyViews(options)
+    ],
+    { concurrency: "unbounded" }
+  )
+  // Not before all have ended: no run may go on with a table as it was before it learnt.
+  const learnt = yield* Adoption.inferAll([...resources.values()], options.datasets)
+  const progress = yield* Progress
+  for (const sentence of learnt) yield* progress.note(sentence)
+  return { companies, durationMs: Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n) }
+})

@@ -1,0 +1,263 @@
+/**
+ * Removing what has been dealt with.
+ *
+ * Promise: nothing goes that anybody still needs. Of the ledger stay the newest runs of each resource and lane, the last
+ * runs that read it well, runs that go on, and those that quarantined a record which is still open; open quarantine stays;
+ * of what was pushed stay refused records with the whole push they came in, and pushes that are not finished; nothing of a
+ * push goes before the source has forgotten its keys (F-04). The current version of a row stays always. It goes in small batches, each a transaction of its own, so
+ * that nobody waits for it, and several processes may do it at once.
+ *
+ * A record whose row has gone and that is given again is a new one to the outbox. Then the source is looked at before
+ * anything is sent (src/outbox/Deduplicate.ts), as with a warehouse that was lost: the record is adopted, never created twice.
+ */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { identifier, supersededSuffix } from "../warehouse/Identifier.ts"
+
+/** How long what has been dealt with is kept. */
+export interface RetentionSettings {
+  readonly runsMs: number
+  readonly quarantineMs: number
+  readonly outboxMs: number
+}
+
+/** How many rows went. */
+export interface RetentionResult {
+  readonly runs: number
+  readonly quarantine: number
+  readonly outbox: number
+  readonly pushes: number
+  readonly calls: number
+  readonly samples: number
+  readonly tasks: number
+}
+
+const everyMs = 60 * 60_000
+const batchRows = 5_000
+/** So many runs of a resource and lane stay, however old they are. */
+const runsKept = 20
+/** Longer than any source knows a key. */
+const keysKnownMs = 2 * 24 * 60 * 60_000
+const samplesKeptMs = 25 * 60 * 60_000
+
+type Sql<A> = Effect.Effect<A, SqlError, SqlClient.SqlClient>
+
+const ask = <Row extends object>(text: string, values: ReadonlyArray<unknown>): Sql<ReadonlyArray<Row>> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, [...values]))
+
+/** The warehouse's time so long ago, to the microsecond. */
+const cutoff = (ms: number): Sql<string> =>
+  Effect.map(
+    ask<{ at: string }>("select (tributary.now() - make_interval(secs => $1::float8))::text as at", [ms / 1000]),
+    (rows) => rows[0]!.at
+  )
+
+/** Repeats a statement that removes a batch until it finds nothing more; answers how many rows went. */
+const batches = Effect.fnUntraced(function* (text: string, values: ReadonlyArray<unknown>) {
+  let all = 0
+  for (;;) {
+    const removed = (yield* ask(text, values)).length
+    all += removed
+    if (removed < batchRows) return all
+  }
+})
+
+/** A run that read the whole of what it was to read. */
+const readWell = (run: string) => `${run}.lane = 'live' and ${run}.kind in ('full', 'incremental')`
+
+/**
+ * Of each resource and lane: which runs may go at all, by the number that they are below. Runs that begin meanwhile only
+ * raise these, so that they hold for a whole pass: looked up for each run, they would be as slow as Postgres guesses wrong.
+ */
+const runsNeeded = `
+  select company_id::text as company_id, resource, lane,
+         max(id) filter (where place = ${runsKept})::text as newest,
+         max(id) filter (where ${readWell("r")} and status = 'done')::text as read_well,
+         max(id) filter (where ${readWell("r")} and kind = 'full' and status in ('done', 'quarantined'))::text as read_whole
+    from (select *, row_number() over (partition by company_id, resource, lane order by id desc) as place
+            from tributary.runs) r
+   group by company_id, resource, lane`
+
+/** Looks at a batch of old runs, from the oldest on, and removes those that nobody needs. */
+const removeRuns = `
+  with old as materialized (
+    select r.id, r.ended_at from tributary.runs r
+     where r.ended_at < $1::timestamptz and (r.ended_at, r.id) > ($2::timestamptz, $3::bigint)
+     order by r.ended_at, r.id limit ${batchRows}),
+  gone as (
+    delete from tributary.runs r using old,
+           jsonb_to_recordset($4::text::jsonb) as needed(
+             company_id bigint, resource text, lane text, newest bigint, read_well bigint, read_whole bigint)
+     where r.id = old.id and r.status <> 'running'
+       and needed.company_id = r.company_id and needed.resource = r.resource and needed.lane = r.lane
+       and r.id < needed.newest
+       and (not (${readWell("r")} and r.status = 'done') or r.id < needed.read_well)
+       and (not (${readWell("r")} and r.kind = 'full' and r.status in ('done', 'quarantined')) or r.id < needed.read_whole)
+       and not exists (select from tributary.quarantine q where q.run_id = r.id and q.resolved_at is null)
+    returning 1)
+  select count(*)::float8 as seen, (select count(*) from gone)::float8 as gone,
+         max(ended_at)::text as at, (array_agg(id order by ended_at desc, id desc))[1]::text as id
+    from old`
+
+const runs = Effect.fnUntraced(function* (settings: RetentionSettings) {
+  const before = yield* cutoff(settings.runsMs)
+  const needed = JSON.stringify(yield* ask(runsNeeded, []))
+  let at = "-infinity"
+  let id = "0"
+  let all = 0
+  for (;;) {
+    const [batch] = yield* ask<{ seen: number; gone: number; at: string | null; id: string | null }>(removeRuns, [
+      before,
+      at,
+      id,
+      needed
+    ])
+    all += batch!.gone
+    if (batch!.seen < batchRows || batch!.at === null || batch!.id === null) return all
+    at = batch!.at
+    id = batch!.id
+  }
+})
+
+const removeQuarantine = `
+  delete from tributary.quarantine where id = any(array(
+    select id from tributary.quarantine where resolved_at < $1::timestamptz
+     order by resolved_at limit ${batchRows} for update skip locked)) returning 1`
+
+/** Pushes that are done with, all of whose records are done. */
+const oldPushes = `
+  select p.id::text as id from tributary.pushes p
+   where p.finished_at < $1::timestamptz
+     and not exists (select from tributary.outbox o where o.push_id = p.id
+                        and o.state in ('waiting', 'sending', 'refused')) order by p.id`
+
+const removePushed = `
+  delete from tributary.outbox where id = any(array(
+    select o.id from tributary.outbox o join tributary.pushes p on p.id = o.push_id
+     where o.push_id = $2::bigint and o.state = 'done' and o.settled_at < $1::timestamptz
+       and p.finished_at < $1::timestamptz
+     limit ${batchRows} for update of o skip locked)) returning 1`
+
+const removePush = `
+  delete from tributary.pushes p where p.id = $2::bigint and p.finished_at < $1::timestamptz
+     and not exists (select from tributary.outbox o where o.push_id = p.id) returning 1`
+
+const removeFree = `
+  delete from tributary.outbox where id = any(array(
+    select id from tributary.outbox where push_id is null and state = 'done' and settled_at < $1::timestamptz
+     order by settled_at limit ${batchRows} for update skip locked)) returning 1`
+
+/** Calls of refused records stay with them: they tell how it was asked. */
+const removeCalls = `
+  delete from tributary.push_calls where id = any(array(
+    select c.id from tributary.push_calls c
+     where c.state <> 'open' and c.settled_at < $1::timestamptz
+       and not exists (select from tributary.outbox o where o.call_id = c.id and o.state = 'refused')
+     order by c.settled_at limit ${batchRows} for update skip locked)) returning 1`
+
+const pushed = Effect.fnUntraced(function* (settings: RetentionSettings) {
+  const before = yield* cutoff(Math.max(settings.outboxMs, keysKnownMs))
+  let outbox = yield* batches(removeFree, [before])
+  let pushes = 0
+  for (const { id } of yield* ask<{ id: string }>(oldPushes, [before])) {
+    outbox += yield* batches(removePushed, [before, id])
+    pushes += (yield* ask(removePush, [before, id])).length
+  }
+  return { outbox, pushes, calls: yield* batches(removeCalls, [before]) }
+})
+
+const removeSamples = `
+  delete from tributary.budget_samples s using (
+    select o.fingerprint, o.at from tributary.budgets b cross join lateral (
+      select fingerprint, at from tributary.budget_samples
+       where fingerprint = b.fingerprint and at < $1::timestamptz order by at limit ${batchRows}) o
+     limit ${batchRows}) old
+   where s.fingerprint = old.fingerprint and s.at = old.at returning 1`
+
+/** A backfill that ended and that nobody asked for again. */
+const removeTasks = `
+  delete from tributary.schedule
+   where kind = 'backfill' and ended_at < $1::timestamptz and next_at is null and asked_at is null and paused_at is null
+     and (lease_until is null or lease_until < tributary.now()) returning 1`
+
+/** Removes everything that is old enough, once. */
+export const pass = Effect.fnUntraced(function* (
+  settings: RetentionSettings
+): Effect.fn.Return<RetentionResult, SqlError, SqlClient.SqlClient> {
+  const quarantine = yield* batches(removeQuarantine, [yield* cutoff(settings.quarantineMs)])
+  const ended = yield* runs(settings)
+  const { outbox, pushes, calls } = yield* pushed(settings)
+  const samples = yield* batches(removeSamples, [yield* cutoff(samplesKeptMs)])
+  const tasks = (yield* ask(removeTasks, [yield* cutoff(settings.runsMs)])).length
+  return { runs: ended, quarantine, outbox, pushes, calls, samples, tasks }
+})
+
+/** Earlier versions of rows. */
+export interface HistorySettings {
+  /** The dataset of all versions. */
+  readonly dataset: string
+  /** How long a version is kept after it was replaced; null for ever. */
+  readonly historyMs: number | null
+}
+
+/** Looks at a batch of versions in the order of their key, and removes those that were replaced long ago. */
+const removeVersions = (table: string) => `
+  with batch as materialized (
+    select "_company_id" as company, "id", "_version" as version, "_valid_to" as ended from ${table}
+     where ("_company_id", "id", "_version") > ($2::bigint, $3::bigint, $4::bigint)
+     order by "_company_id", "id", "_version" limit ${batchRows}),
+  gone as (
+    delete from ${table} t using batch b
+     where t."_company_id" = b.company and t."id" = b."id" and t."_version" = b.version and b.ended < $1::timestamptz
+    returning 1)
+  select count(*)::float8 as seen, (select count(*) from gone)::float8 as gone,
+         (array_agg(concat_ws(' ', company, "id", version) order by company desc, "id" desc, version desc))[1] as last
+    from batch`
+
+/**
+ * Removes versions that were replaced before the time allowed, of every resource. The current version of a row is in
+ * another table and stays, however old it is. Questions about a time before that find nothing, or a later version.
+ */
+export const passHistory = Effect.fnUntraced(function* ({
+  dataset,
+  historyMs
+}: HistorySettings): Effect.fn.Return<number, SqlError, SqlClient.SqlClient> {
+  if (historyMs === null) return 0
+  const before = yield* cutoff(historyMs)
+  const tables = yield* ask<{ name: string }>(
+    `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = $1 and c.relkind = 'r' and right(c.relname, length($2)) = $2 order by 1`,
+    [dataset, supersededSuffix]
+  )
+  let all = 0
+  for (const { name } of tables) {
+    const statement = removeVersions(`${identifier(dataset)}.${identifier(name)}`)
+    const least = "-9223372036854775808"
+    let after: ReadonlyArray<string> = [least, least, least]
+    for (;;) {
+      const [batch] = yield* ask<{ seen: number; gone: number; last: string | null }>(statement, [before, ...after])
+      all += batch!.gone
+      if (batch!.seen < batchRows || batch!.last === null) break
+      after = batch!.last.split(" ")
+    }
+  }
+  return all
+})
+
+/** The history is looked at once in so many passes: it is read as a whole for that. */
+const historyEvery = 24
+
+/** Removes what is old enough at once, then every hour, for ever; of the history once a day. */
+export const runRetention = Effect.fnUntraced(function* (
+  settings: RetentionSettings,
+  history: HistorySettings
+): Effect.fn.Return<never, SqlError, SqlClient.SqlClient> {
+  for (let round = 0; ; round += 1) {
+    const { samples: _, ...removed } = yield* pass(settings)
+    const told = { ...removed, versions: round % historyEvery === 0 ? yield* passHistory(history) : 0 }
+    const words = Object.entries(told).flatMap(([what, count]) => (count === 0 ? [] : [`${count} ${what}`]))
+    if (words.length > 0) yield* Effect.logInfo(`removed what was old: ${words.join(", ")}`)
+    yield* Effect.sleep(everyMs)
+  }
+})

@@ -1,0 +1,174 @@
+/**
+ * The warehouse's side of a comparison: what SQL answers, column by column.
+ *
+ * Promise: values come as text that does not depend on the session (dates and instants through JSON), a column or table
+ * that does not exist is empty, and only as many rows are held as were asked for.
+ */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { identifier, literal } from "../warehouse/Identifier.ts"
+import type { Column, Table } from "../warehouse/Table.ts"
+
+/** A row of the current records, deleted or not. */
+export interface Row {
+  readonly id: string
+  readonly isDeleted: boolean
+  /** One per column of the table. */
+  readonly columns: ReadonlyArray<string | null>
+  /** JSON text. */
+  readonly customFields: string | null
+  /** JSON text. */
+  readonly extra: string | null
+}
+
+/** A row drawn for a sample. */
+export interface SampledRows {
+  readonly id: string
+  /** Values of the columns that were asked for. */
+  readonly values: ReadonlyArray<string | null>
+}
+
+export interface WarehouseRows {
+  readonly byIds: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Row>, SqlError>
+  /** Numbers of the rows that exist, in order, after a number (null begins). An empty answer is the end. */
+  readonly liveIds: (after: bigint | null) => Effect.Effect<ReadonlyArray<bigint>, SqlError>
+  /** Numbers of the rows that exist and hold the value in a field's column. */
+  readonly liveIdsWhere: (place: number, value: string) => Effect.Effect<ReadonlyArray<string>, SqlError>
+  /** Counts by whether the record exists, and the range of numbers. */
+  readonly extent: Effect.Effect<
+    { readonly live: number; readonly deleted: number; readonly min: bigint; readonly max: bigint },
+    SqlError
+  >
+  /** How many different values the columns hold. */
+  readonly distinct: (places: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<number>, SqlError>
+  /** Rows drawn by a seed, deleted ones among them; the same for the same rows and seed. */
+  readonly draw: (
+    count: number,
+    seed: number,
+    places: ReadonlyArray<number>
+  ) => Effect.Effect<ReadonlyArray<SampledRows>, SqlError>
+}
+
+/** Rows of one question for {@link WarehouseRows.liveIds}. */
+const idsPerQuestion = 50_000
+
+const empty = {
+  byIds: () => Effect.succeed(new Map<string, Row>()),
+  liveIds: () => Effect.succeed([]),
+  liveIdsWhere: () => Effect.succeed([]),
+  extent: Effect.succeed({ live: 0, deleted: 0, min: 0n, max: 0n }),
+  distinct: (places: ReadonlyArray<number>) => Effect.succeed(places.map(() => 0)),
+  draw: () => Effect.succeed([])
+} satisfies WarehouseRows
+
+const textOf = (column: Column): string => {
+  const value = `t.${column.sql}`
+  switch (column.kind) {
+    case "string":
+      return value
+    case "date":
+    case "timestamp":
+      // The one form that no setting of the session changes.
+      return `to_json(${value}) #>> '{}'`
+    default:
+      return `${value}::text`
+  }
+}
+
+/** Every column is asked for as text. */
+const text = (value: unknown): string | null => (typeof value === "string" ? value : null)
+
+/** The rows of one company. */
+export const make = Effect.fn("Rows.make")(function* (
+  table: Table,
+  companyId: bigint
+): Effect.fn.Return<WarehouseRows, SqlError, SqlClient.SqlClient> {
+  const sql = yield* SqlClient.SqlClient
+  const present = new Set(
+    (yield* sql.unsafe<{ name: string }>(
+      `select attname as name from pg_attribute where attrelid = to_regclass(${literal(table.current)}) and attnum > 0 and not attisdropped`
+    )).map(({ name }) => `"${name}"`)
+  )
+  if (present.size === 0) return empty
+  const own = `from ${table.current} t where t."_company_id" = $1`
+  const live = `${own} and t."_deleted_at" is null`
+  const shown = (column: Column): string => (present.has(column.sql) ? textOf(column) : "null::text")
+  const meta = (name: string): string => (present.has(identifier(name)) ? `t.${identifier(name)}::text` : "null::text")
+  const selectRows =
+    `select t."id"::text, t."_deleted_at" is not null, ${meta("custom_fields")}, ${meta("_extra")}, ` +
+    `${table.columns.map(shown).join(", ")} ${own} and t."id" = any(string_to_array($2::text, ',')::bigint[])`
+  const at = (place: number): Column => {
+    const column = table.columns[place]
+    if (column === undefined) throw new Error(`${table.current} has no column at ${place}`)
+    return column
+  }
+
+  return {
+    byIds: Effect.fnUntraced(function* (ids) {
+      const rows = new Map<string, Row>()
+      if (ids.length === 0) return rows
+      for (const values of yield* sql.unsafe(selectRows, [companyId, ids.join(",")]).values) {
+        const [key, isDeleted, customFields, extra, ...columns] = values
+        const id = text(key) ?? ""
+        rows.set(id, {
+          id,
+          isDeleted: isDeleted === true,
+          columns: columns.map(text),
+          customFields: text(customFields),
+          extra: text(extra)
+        })
+      }
+      return rows
+    }),
+    liveIds: (after) =>
+      Effect.map(
+        sql.unsafe<{ id: bigint }>(
+          `select t."id" as id ${live} and ($2::bigint is null or t."id" > $2::bigint) order by t."id" limit ${idsPerQuestion}`,
+          [companyId, after]
+        ),
+        (rows) => rows.map(({ id }) => id)
+      ),
+    liveIdsWhere: (place, value) =>
+      Effect.map(
+        sql.unsafe<{ id: string }>(
+          `select t."id"::text as id ${live} and ${shown(at(place))} = $2::text order by t."id"`,
+          [companyId, value]
+        ),
+        (rows) => rows.map(({ id }) => id)
+      ),
+    extent: Effect.map(
+      sql.unsafe<{ live: string; deleted: string; min: string; max: string }>(
+        `select (count(*) filter (where t."_deleted_at" is null))::text as live, ` +
+          `(count(*) filter (where t."_deleted_at" is not null))::text as deleted, ` +
+          `coalesce(min(t."id"), 0)::text as min, coalesce(max(t."id"), 0)::text as max ${own}`,
+        [companyId]
+      ),
+      ([row]) => ({
+        live: Number(row?.live ?? 0),
+        deleted: Number(row?.deleted ?? 0),
+        min: BigInt(row?.min ?? 0),
+        max: BigInt(row?.max ?? 0)
+      })
+    ),
+    distinct: (places) =>
+      places.length === 0
+        ? Effect.succeed([])
+        : Effect.map(
+            sql.unsafe(
+              `select ${places.map((place) => `count(distinct ${shown(at(place))})::text`).join(", ")} ${live}`,
+              [companyId]
+            ).values,
+            ([counts]) => (counts ?? []).map(Number)
+          ),
+    draw: (count, seed, places) =>
+      Effect.map(
+        sql.unsafe(
+          `select t."id"::text${places.map((place) => `, ${shown(at(place))}`).join("")} ${own} ` +
+            `order by md5($2::text || ':' || t."id"::text), t."id" limit $3::bigint`,
+          [companyId, String(seed), count]
+        ).values,
+        (rows) => rows.map(([id, ...values]) => ({ id: text(id) ?? "", values: values.map(text) }))
+      )
+  }
+})

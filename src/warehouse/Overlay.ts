@@ -1,0 +1,195 @@
+/**
+ * The catalogue of one warehouse: what the connector states, the resources that only the configuration names, and the
+ * fields that were learnt from records.
+ *
+ * Promise: what the overlay adds behaves like the rest: a resource has a table, a learnt field a column, and whoever
+ * reads by the catalogue reads them. What the connector states is never changed by it. Loading it is one small query.
+ */
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Catalogue } from "../catalogue/Catalogue.ts"
+import {
+  boolean,
+  type Field,
+  id,
+  lastchangedate,
+  type Inferred,
+  inferredField,
+  type InferredType,
+  text
+} from "../catalogue/Field.ts"
+import { type Resource, resource, withFields } from "../catalogue/Resource.ts"
+import { bytesMax, nameFor, supersededSuffix } from "./Identifier.ts"
+
+/** A resource that only the configuration names. Its fields are learnt from its records. */
+export interface ConfiguredResource {
+  /** Where its list is, below the base address. */
+  readonly path: string
+  /** The area of its scope; null when that is not known, so that only asking shows whether the token may read it. */
+  readonly area: string | null
+  /** Whether its list offers `modifiedsince` and its records carry `lastchangedate`. */
+  readonly modifiedSince: boolean
+  /** Whether its records carry the flag `cancel` and its list takes `cancel=any`. */
+  readonly cancel: boolean
+  /** The text field that identifies a record to people. */
+  readonly key: string | null
+  /** Fields whose change alone makes no new version of a row; the only setting for a resource of the catalogue. */
+  readonly ignoreFields?: ReadonlyArray<string>
+}
+
+/** The configuration names a resource that the connector knows, or one that no table can be made for. */
+export class ResourceConflict extends Data.TaggedError("ResourceConflict")<{
+  readonly problems: ReadonlyArray<string>
+}> {
+  override get message(): string {
+    return this.problems.join("\n")
+  }
+}
+
+const configured = (one: ConfiguredResource): Resource => {
+  const keyed = one.key === null || ["id", "lastchangedate", "cancel"].includes(one.key) ? [] : [text(one.key)]
+  return resource({
+    path: one.path,
+    area: one.area ?? "",
+    purpose: `${one.path}, named by the configuration`,
+    basis: "configured",
+    operations: "L R",
+    fields: [
+      id(),
+      ...keyed,
+      ...(one.cancel ? [boolean("cancel", { note: "true when cancelled" })] : []),
+      ...(one.modifiedSince ? [lastchangedate()] : [])
+    ],
+    modifiedSince: one.modifiedSince,
+    ...(one.key === null ? {} : { key: { field: one.key } })
+  })
+}
+
+/** Whether the configuration says more of it than which fields are ignored. */
+const states = ({ area, cancel, key, modifiedSince }: ConfiguredResource): boolean =>
+  area !== null || cancel || key !== null || modifiedSince
+
+const neverIgnored: ReadonlySet<string> = new Set(["id", "lastchangedate", "cancel", "externalid"])
+
+/** Adds the resources that the configuration names. Nothing is asked of the warehouse: no field is learnt yet. */
+export const named = (
+  base: Catalogue,
+  extra: ReadonlyArray<ConfiguredResource>
+): Effect.Effect<Catalogue, ResourceConflict> => {
+  if (extra.length === 0) return Effect.succeed(base)
+  const problems = extra.flatMap((one) => [
+    ...(base.resources.has(one.path) && ((one.ignoreFields ?? []).length === 0 || states(one))
+      ? [`resources.${one.path}: the catalogue knows this resource already; only ignore_fields can be set for it`]
+      : []),
+    ...(one.ignoreFields ?? [])
+      .filter((field) => neverIgnored.has(field))
+      .map((field) => `resources.${one.path}.ignore_fields: ${field} cannot be ignored, since versions are told by it`)
+  ])
+  if (problems.length > 0) return Effect.fail(new ResourceConflict({ problems }))
+  const made = (one: ConfiguredResource) => ({
+    ...(base.resources.get(one.path) ?? configured(one)),
+    ignoredFields: one.ignoreFields ?? []
+  })
+  return Effect.succeed({
+    ...base,
+    resources: new Map([...base.resources, ...extra.map((one) => [one.path, made(one)] as const)])
+  })
+}
+
+/** A field that was learnt, as the warehouse keeps it. */
+export interface InferredColumn extends Inferred {
+  readonly name: string
+}
+
+/**
+ * The resource with learnt fields behind its own. A field that the connector has come to state since keeps the column
+ * that was made for it, and its type.
+ */
+export const withInferred = (base: Resource, learnt: ReadonlyArray<InferredColumn>): Resource => {
+  if (learnt.length === 0) return base
+  const known = new Map(learnt.map((one) => [one.name, one]))
+  const made = (one: InferredColumn): Field => inferredField(one.name, { type: one.type, column: one.column })
+  return withFields(base, [
+    ...base.fields.map((field) => {
+      const one = known.get(field.name)
+      return one === undefined ? field : { ...field, type: made(one).type, learnt: made(one).learnt }
+    }),
+    ...learnt.filter(({ name }) => !base.field.has(name)).map(made)
+  ])
+}
+
+interface Kept {
+  readonly scope: string
+  readonly name: string
+  readonly column: string
+  readonly type: InferredType | null
+  readonly position: bigint
+}
+
+/** Names in lower case that a new column of the resource cannot have. */
+const columnsOf = (of: Resource): ReadonlySet<string> =>
+  new Set(of.fields.map(({ name, learnt }) => (learnt?.column ?? name).toLowerCase()))
+
+/** Whether a field needs another name for its column than the one it has. */
+export const columnName = (of: Resource, given: ReadonlySet<string>, field: string): string =>
+  nameFor(field, new Set([...columnsOf(of), ...[...given].map((name) => name.toLowerCase())]))
+
+/**
+ * Adds what the warehouse has learnt to resources of a catalogue. What nothing was learnt of is answered as it is. To be
+ * loaded anew before every sync: other programs learn too.
+ */
+export const resources = Effect.fn("Overlay.resources")(function* (
+  base: Pick<Catalogue, "resources">,
+  wanted: ReadonlyArray<Resource>
+): Effect.fn.Return<ReadonlyArray<Resource>, SqlError, SqlClient.SqlClient> {
+  const sql = yield* SqlClient.SqlClient
+  const kept = yield* sql<Kept>`
+    select l.resource as scope, l.field as name, n.sql_name as column, l.type, l.position
+      from tributary.learnt_fields l join tributary.names n on n.scope = l.resource and n.api_name = l.field
+     union all
+    select scope, api_name, sql_name, null, 0 from tributary.names where scope = ''
+     order by 1, 5`
+  const learnt = Map.groupBy(
+    kept.flatMap(({ scope, name, column, type }) => (type === null ? [] : [{ scope, name, column, type }])),
+    ({ scope }) => scope
+  )
+  const tables = new Map(kept.filter(({ type }) => type === null).map(({ name, column }) => [name, column]))
+  const taken = new Set(
+    [...base.resources.values()].flatMap(({ path, basis }) => (basis === "configured" ? [] : [path.toLowerCase()]))
+  )
+  for (const table of tables.values()) taken.add(table.toLowerCase())
+  const tableName = (path: string): string => {
+    const given = tables.get(path) ?? nameFor(path, taken, bytesMax - supersededSuffix.length)
+    taken.add(given.toLowerCase())
+    return given
+  }
+  // In the order of the configuration, so that the names of tables that are still to be made do not depend on the wish.
+  const names = new Map(
+    [...base.resources.values()].flatMap(({ path, basis }) =>
+      basis === "configured" ? [[path, tableName(path)] as const] : []
+    )
+  )
+  return wanted.map((one) => {
+    const whole = withInferred(one, learnt.get(one.path) ?? [])
+    return one.basis === "configured" ? { ...whole, table: names.get(one.path) ?? tableName(one.path) } : whole
+  })
+})
+
+/** The whole catalogue with what the warehouse has learnt. */
+export const load = (base: Catalogue): Effect.Effect<Catalogue, SqlError, SqlClient.SqlClient> =>
+  Effect.map(resources(base, [...base.resources.values()]), (all) => ({
+    ...base,
+    resources: new Map(all.map((one) => [one.path, one]))
+  }))
+
+/** How many fields of the resource were learnt, as {@link inferredCountSql} counts them. */
+export const inferredCount = (of: Resource): number => of.fields.filter(({ learnt }) => learnt !== null).length
+
+/**
+ * The number of fields that the warehouse has learnt for the resource in parameter `$n`. Whoever has taken a resource
+ * over and finds another number than {@link inferredCount} works with an old overlay, and must load it anew.
+ */
+export const inferredCountSql = (parameter: string): string =>
+  `(select count(*)::int from tributary.learnt_fields where resource = ${parameter})`

@@ -1,0 +1,380 @@
+/**
+ * Read-only sessions: for SQL that a person wrote (`tributary query`, `tributary push --from "select …"`) and for the
+ * dashboard ({@link pages}).
+ *
+ * Promise: the session reads and changes nothing. It runs one statement of the extended protocol, as a cursor, in a
+ * read-only transaction with a statement timeout. The login is `DATABASE_READER_URL` if that is set. Otherwise an
+ * embedded server, or a server that DATABASE_URL reaches as a superuser, gets the role `tributary_reader` with a login of
+ * its own, whose password is derived from the superuser's: a statement cannot win back rights that its login never had.
+ * An owner that is no superuser reads as itself, with `set role` where it may. A statement can undo that role; the
+ * transaction is read-only all the same. An owner that can become a superuser, or may read files of
+ * the server, is refused.
+ *
+ * The reader sees the records, their history, the models, and the control plane without its secrets
+ * ({@link Grants.secretTables}). A crash leaves at most a role without some of its grants; the next session adds them.
+ *
+ * The dashboard's statements are fixed. Where no reader can log in, or it may not read the control plane, the dashboard
+ * reads as the owner in a read-only transaction, and `tributary doctor` says so.
+ */
+import { createHmac } from "node:crypto"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as SqlClient from "effect/sql/SqlClient"
+import type pg from "pg"
+import { connect as connectTo, query, type Server } from "../postgres/Connection.ts"
+import { Database, poolLayer } from "../postgres/Database.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import { parseUrl } from "../postgres/DatabaseUrl.ts"
+import * as Grants from "./Grants.ts"
+import { identifier, literal } from "./Identifier.ts"
+import { modelsDatasetDefault } from "./Model.ts"
+import { datasetsDefault, type Datasets } from "./Table.ts"
+
+export interface ReaderOptions {
+  /** DATABASE_READER_URL; null where it is not set. */
+  readonly url: Redacted.Redacted | null
+  readonly datasets: Datasets
+}
+
+export const ReaderOptions = Context.Reference<ReaderOptions>("tributary/warehouse/ReaderOptions", {
+  defaultValue: () => ({ url: null, datasets: datasetsDefault })
+})
+
+/** How a session becomes the reader. */
+export type Login =
+  | { readonly _tag: "Url"; readonly url: Redacted.Redacted }
+  /** The role that this program makes, by the rights of a superuser. */
+  | { readonly _tag: "Own" }
+  /** The owner, which lays its rights down with `set role`. */
+  | { readonly _tag: "Role" }
+  /** The owner itself: there is no reader. */
+  | { readonly _tag: "Owner"; readonly remedy: string }
+  /** The owner may do what no read-only transaction prevents, such as reading files of the server. */
+  | { readonly _tag: "Refused"; readonly message: string; readonly remedy: string }
+
+export const statementTimeout = "60s"
+/** A push may take its time between two fetches. */
+const idleTimeout = "10min"
+const lockTimeout = "5s"
+const connectionsMax = 20
+const role = Grants.roleNamesDefault.reader
+const mark = "Made by tributary for its own read-only sessions."
+
+const makeReader =
+  "run npx tributary schema grants | psql as an administrator, give the role a password, and set " +
+  "DATABASE_READER_URL to log in as it"
+
+/**
+ * Roles that no read-only transaction holds back: superusers, and roles that reach files and programs of the server. A
+ * session is refused if a statement can take one of them with `set_config('role', …)`, or is one. Null: there is none.
+ */
+const powersSql = `select string_agg(rolname::text, ', ' order by rolname) from pg_roles
+  where (rolsuper or rolname in ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program'))
+    and pg_has_role(session_user, oid, 'member')`
+
+/** Which login a session would take. Changes nothing. */
+export const loginOf: Effect.Effect<Login, DatabaseError, Database> = Effect.gen(function* (): Effect.fn.Return<
+  Login,
+  DatabaseError,
+  Database | Scope.Scope
+> {
+  const { url } = yield* ReaderOptions
+  if (url !== null) return { _tag: "Url", url }
+  const database = yield* Database
+  const client = yield* database.connect
+  const [row] = yield* query<{
+    readonly superuser: boolean
+    readonly reader: string | null
+    readonly ours: boolean
+    readonly member: boolean
+    readonly powers: string | null
+  }>(
+    client,
+    "look for the reader",
+    `select (select rolsuper from pg_roles where rolname = current_user) as superuser,
+            (select rolname::text from pg_roles where rolname = $1) as reader,
+            coalesce((select shobj_description(oid, 'pg_authid') = $2 from pg_roles where rolname = $1), false) as ours,
+            coalesce((select pg_has_role(current_user, oid, 'member') from pg_roles where rolname = $1), false) as member,
+            (${powersSql}) as powers`,
+    [role, mark]
+  )
+  if (row === undefined) return { _tag: "Owner", remedy: makeReader }
+  const { user, password } = database.endpoint
+  if (row.superuser) {
+    if (database.embedded) return { _tag: "Own" }
+    if (row.reader !== null && !row.ours) {
+      return {
+        _tag: "Refused",
+        message: `${user} is a superuser, and the role ${role} was made by somebody else`,
+        remedy: `give ${role} a password, and set DATABASE_READER_URL to log in as it`
+      }
+    }
+    if (Redacted.value(password) === "") {
+      return { _tag: "Refused", message: `${user} is a superuser without a password`, remedy: makeReader }
+    }
+    return { _tag: "Own" }
+  }
+  if (row.powers !== null) {
+    return { _tag: "Refused", message: `${user} can take the rights of ${row.powers}`, remedy: makeReader }
+  }
+  return row.member ? { _tag: "Role" } : { _tag: "Owner", remedy: makeReader }
+}).pipe(Effect.scoped)
+
+/** A read-only transaction of the reader; it ends with the scope, and is rolled back. */
+export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.Scope> = Effect.gen(function* () {
+  const database = yield* Database
+  const login = yield* loginOf
+  const client = yield* Effect.gen(function* () {
+    switch (login._tag) {
+      case "Refused":
+        return yield* new DatabaseError({
+          operation: "read as the reader",
+          code: undefined,
+          message: `SQL is not run as this user of the database: ${login.message}; ${login.remedy}`,
+          isRetryable: false
+        })
+      case "Url": {
+        const endpoint = yield* parseUrl(login.url, "DATABASE_READER_URL")
+        const reader = yield* connectTo({ endpoint, describe: "the reader's database", embedded: false })
+        yield* refusePower(reader)
+        return reader
+      }
+      case "Own":
+        return yield* asOwnReader(database)
+      case "Role":
+      case "Owner":
+        return yield* database.connect
+    }
+  })
+  const settings = {
+    default_transaction_read_only: "on",
+    statement_timeout: statementTimeout,
+    idle_in_transaction_session_timeout: idleTimeout,
+    lock_timeout: lockTimeout
+  }
+  yield* query(
+    client,
+    "begin to read",
+    "select count(set_config(key, value, false)) from jsonb_each_text($1::text::jsonb)",
+    [JSON.stringify(settings)]
+  )
+  if (login._tag === "Role") yield* query(client, "begin to read", `set role ${identifier(role)}`)
+  yield* query(client, "begin to read", "begin transaction read only")
+  return client
+})
+
+// ------------------------------------------------------------------------------------------------------ the dashboard
+
+/** How the dashboard reads. */
+export interface Pages {
+  readonly sql: SqlClient.SqlClient
+  /** The role that each transaction takes with `set local role`; null where the login is enough. */
+  readonly role: string | null
+  /** Grants the reader what was made since; does nothing where this program does not grant. */
+  readonly grant: Effect.Effect<void, DatabaseError>
+  /** Why it is the owner that reads; null where it is the reader. */
+  readonly asOwner: SkippedPages | null
+}
+
+/** Why the reader cannot read for the dashboard. */
+export interface SkippedPages {
+  readonly reason: string
+  readonly remedy: string
+}
+
+const grantAgain = "run npx tributary schema grants | psql as the owner of the tables"
+
+/** What of the control plane the session may not read; null where it may read all that is no secret. */
+const unreadable = Effect.fnUntraced(function* (client: pg.Client) {
+  const [row] = yield* query<{ readonly names: string | null }>(
+    client,
+    "look at the rights of the reader",
+    `select string_agg(distinct relname, ', ' order by relname) as names from (${Grants.controlSelect(
+      Grants.controlDataset,
+      "not has_table_privilege(c.oid, 'select')",
+      "not has_column_privilege(c.oid, a.attnum, 'select')"
+    )}) lacking`
+  )
+  return row?.names ?? null
+})
+
+/** Why the reader of this login cannot read for the dashboard; null where it can. Logs in as it. */
+export const skippedPages = (login: Login): Effect.Effect<SkippedPages | null, DatabaseError, Database> => {
+  if (login._tag === "Owner") return Effect.succeed({ reason: "there is no reader", remedy: login.remedy })
+  if (login._tag === "Refused") return Effect.succeed({ reason: login.message, remedy: login.remedy })
+  return connect.pipe(
+    Effect.flatMap(unreadable),
+    Effect.scoped,
+    Effect.map((names) => (names === null ? null : { reason: `the reader may not read ${names}`, remedy: grantAgain })),
+    Effect.catchIf(
+      ({ isRetryable }) => !isRetryable,
+      ({ message }) => Effect.succeed({ reason: message, remedy: makeReader })
+    )
+  )
+}
+
+/** The dashboard's own pool, as the reader where that is possible; ends with the scope. */
+export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.SqlClient | Scope.Scope> = Effect.gen(
+  function* () {
+    const database = yield* Database
+    const login = yield* loginOf
+    const options = yield* ReaderOptions
+    const owner = { sql: yield* SqlClient.SqlClient, role: null, grant: Effect.void }
+    const asOwner = yield* skippedPages(login)
+    if (asOwner !== null) return { ...owner, asOwner }
+    if (login._tag === "Role") return { ...owner, role, asOwner }
+    const reader =
+      login._tag === "Url"
+        ? {
+            endpoint: yield* parseUrl(login.url, "DATABASE_READER_URL"),
+            describe: "the reader's database",
+            embedded: false
+          }
+        : ownReader(database)
+    const pool = yield* Layer.build(poolLayer(reader, (yield* database.budget).pages))
+    return {
+      sql: Context.get(pool, SqlClient.SqlClient),
+      role: null,
+      grant: login._tag === "Own" ? Effect.provideService(grantIn(database), ReaderOptions, options) : Effect.void,
+      asOwner
+    }
+  }
+)
+
+/** To be run before each fetch of a cursor: a statement can change the limit for those that follow. */
+export const limitTime = (client: pg.Client): Effect.Effect<unknown, DatabaseError> =>
+  query(client, "limit the time", `set local statement_timeout = '${statementTimeout}'`)
+
+const refusePower = Effect.fnUntraced(function* (client: pg.Client) {
+  const [row] = yield* query<{ readonly powers: string | null }>(
+    client,
+    "begin to read",
+    `select (${powersSql}) as powers`
+  )
+  if (row !== undefined && row.powers !== null) {
+    return yield* new DatabaseError({
+      operation: "read as the reader",
+      code: undefined,
+      message: `DATABASE_READER_URL names a role that can take the rights of ${row.powers}; name one that may only read: ${makeReader}`,
+      isRetryable: false
+    })
+  }
+})
+
+// --------------------------------------------------------------------------------------------------- the role we make
+
+/** Two processes may make or grant the same at once; the loser looks again. XX000: a catalogue row was just updated. */
+const collided = (error: DatabaseError): boolean => ["42710", "23505", "XX000"].includes(error.code ?? "")
+
+type DatabaseShape = Context.Service.Shape<typeof Database>
+
+const ownReader = ({ endpoint, embedded, describe }: Server): Server => {
+  const password = createHmac("sha256", Redacted.value(endpoint.password))
+    .update("tributary reader 1")
+    .digest("base64url")
+  return { endpoint: { ...endpoint, user: role, password: Redacted.make(password) }, describe, embedded }
+}
+
+const grantIn = (database: DatabaseShape) =>
+  Effect.scoped(Effect.flatMap(database.connect, (owner) => grant(owner, database.embedded))).pipe(
+    Effect.retry({ times: 5, while: collided })
+  )
+
+const asOwnReader = Effect.fnUntraced(function* (database: DatabaseShape) {
+  const server = ownReader(database)
+  const password = Redacted.value(server.endpoint.password)
+  const reader = connectTo(server)
+  yield* grantIn(database)
+  return yield* reader.pipe(
+    // Made just now without a password, or the superuser's has changed since.
+    Effect.catchIf(
+      (error) => error.code === "28P01" || error.code === "28000",
+      () =>
+        Effect.scoped(Effect.flatMap(database.connect, (owner) => setPassword(owner, password))).pipe(
+          Effect.retry({ times: 5, while: collided }),
+          Effect.andThen(reader)
+        )
+    )
+  )
+})
+
+/** The server's log must not hold the password. */
+const setPassword = (owner: pg.Client, password: string) =>
+  query(
+    owner,
+    "give the reader its password",
+    `begin;
+     set local log_statement = 'none'; set local log_min_duration_statement = -1; set local log_min_error_statement = 'panic';
+     alter role ${identifier(role)} password ${literal(password)};
+     commit`
+  )
+
+/** Makes the role, and grants what it lacks; a warehouse without news costs one look at its catalogue. */
+const grant = Effect.fnUntraced(function* (owner: pg.Client, embedded: boolean) {
+  const { datasets } = yield* ReaderOptions
+  const name = identifier(role)
+  const names = (texts: ReadonlyArray<string>) =>
+    `array[${texts.map((text) => literal(identifierText(text))).join(", ")}]`
+  const recordDatasets = [datasets.current, datasets.history, modelsDatasetDefault]
+  const records = names(recordDatasets)
+  const schemas = names([...recordDatasets, Grants.controlDataset])
+  const body = `
+    declare lacking record;
+    begin
+      perform pg_advisory_xact_lock(${grantLock});
+      if not exists (select from pg_roles where rolname = ${literal(role)}) then
+        create role ${name} login nosuperuser nocreatedb nocreaterole noinherit noreplication
+          connection limit ${connectionsMax};
+        comment on role ${name} is ${literal(mark)};
+      end if;
+      if not exists (select from pg_roles where rolname = ${literal(role)}
+                      and 'default_transaction_read_only=on' = any (rolconfig)) then
+        alter role ${name} set default_transaction_read_only = on;
+        alter role ${name} set statement_timeout = ${literal(statementTimeout)};
+      end if;
+      for lacking in
+        select nspname from pg_namespace
+         where nspname = any (${schemas}) and not has_schema_privilege(${literal(role)}, oid, 'usage')
+      loop
+        execute format('grant usage on schema %I to ${name}', lacking.nspname);
+      end loop;
+      for lacking in
+        select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+         where n.nspname = any (${records}) and c.relkind in ('r', 'p', 'v', 'm')
+           and not has_table_privilege(${literal(role)}, c.oid, 'select')
+      loop
+        execute format('grant select on %I.%I to ${name}', lacking.nspname, lacking.relname);
+      end loop;
+      for lacking in ${Grants.controlSelect(
+        Grants.controlDataset,
+        `not has_table_privilege(${literal(role)}, c.oid, 'select')`,
+        `not has_column_privilege(${literal(role)}, c.oid, a.attnum, 'select')`
+      )}
+      loop
+        ${Grants.grantControlRow(Grants.controlDataset, role, "lacking")}
+      end loop;
+      ${embedded ? closeAdvisoryLocks : ""}
+    end`
+  yield* query(owner, "grant the reader its rights", `do ${literal(body)}`)
+})
+
+const identifierText = (name: string): string => {
+  identifier(name)
+  return name
+}
+
+/** Any constant will do. */
+const grantLock = "7305881479"
+
+/** By its locks a session could hold up a sync. Nobody but the superuser uses them on the embedded server. */
+const closeAdvisoryLocks = `
+      for lacking in
+        select p.oid::regprocedure as signature from pg_proc p
+         where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ '^pg_(try_)?advisory_'
+           and has_function_privilege(${literal(role)}, p.oid, 'execute')
+      loop
+        execute format('revoke execute on function %s from public', lacking.signature);
+      end loop;`

@@ -1,0 +1,229 @@
+/**
+ * The tables that a resource becomes: the current records, the superseded versions, and the view of all versions.
+ *
+ * Promise: names and types follow from the catalogue alone (the contract is section 5.4 of the design), so that two
+ * installations with the same catalogue have the same warehouse.
+ */
+import type { Field, FieldType, InferredType } from "../catalogue/Field.ts"
+import type { Resource } from "../catalogue/Resource.ts"
+import { identifier, literal, supersededSuffix } from "./Identifier.ts"
+
+/** Postgres namespaces of the warehouse. */
+export interface Datasets {
+  readonly current: string
+  readonly history: string
+}
+
+export const datasetsDefault: Datasets = { current: "erp", history: "erp_history" }
+
+export interface Column {
+  /** In the database. */
+  readonly name: string
+  /** In the API, which is what a record's JSON says. */
+  readonly field: string
+  /** Quoted. */
+  readonly sql: string
+  readonly sqlType: string
+  readonly kind: FieldType["_tag"] | "json"
+  readonly comment: string
+}
+
+export interface Table {
+  readonly resource: Resource
+  readonly datasets: Datasets
+  /** Name of the table of current records and of the view of all versions, unquoted. */
+  readonly name: string
+  /** Quoted and qualified names. */
+  readonly current: string
+  readonly superseded: string
+  readonly view: string
+  /** Name of the table of superseded versions, unquoted. */
+  readonly supersededName: string
+  /** One per field of the resource, in its order. */
+  readonly columns: ReadonlyArray<Column>
+  /** Columns after the fields that every table has. */
+  readonly meta: ReadonlyArray<Column>
+}
+
+const sqlTypeOf = (type: FieldType): string => {
+  switch (type._tag) {
+    case "integer":
+      return "bigint"
+    case "decimal":
+      return `numeric(20,${type.scale})`
+    case "boolean":
+      return "boolean"
+    case "string":
+      return "text"
+    case "date":
+      return "date"
+    case "timestamp":
+      return "timestamptz"
+    case "list":
+      return "jsonb"
+  }
+}
+
+/** Learnt decimals have as many digits as they were sent with. */
+const learntSqlType: Readonly<Record<InferredType, string>> = {
+  integer: "bigint",
+  number: "numeric",
+  decimal: "numeric",
+  boolean: "boolean",
+  text: "text",
+  date: "date",
+  timestamp: "timestamptz",
+  json: "jsonb"
+}
+
+const columnTypeOf = ({ name, type, learnt }: Field): string =>
+  name === "id" ? "bigint not null" : learnt === null ? sqlTypeOf(type) : learntSqlType[learnt.type]
+
+const wireTypeOf = (type: FieldType): string => {
+  switch (type._tag) {
+    case "decimal":
+      return `${type.kind} with ${type.scale} decimals`
+    case "string":
+      return type.maxLength === null ? "text" : `string of at most ${type.maxLength} characters`
+    case "list":
+      return "lines"
+    default:
+      return type._tag
+  }
+}
+
+const commentOf = (field: Field): string => {
+  const reference =
+    field.reference === null
+      ? ""
+      : field.reference.half === "id"
+        ? `id of ${field.reference.resource}`
+        : `${field.reference.by} of ${field.reference.resource}`
+  const allowed =
+    field.values === null ? "" : field.values.map(({ value, meaning }) => `${value} ${meaning}`.trim()).join(", ")
+  const { learnt } = field
+  const renamed = learnt === null || learnt.column === field.name ? "" : `the field ${JSON.stringify(field.name)}`
+  const wireType = learnt === null ? wireTypeOf(field.type) : learnt.type
+  return [field.note, renamed, reference, allowed, field.readOnly ? "read-only" : "", `(${wireType})`]
+    .filter((part) => part !== "")
+    .join("; ")
+}
+
+const meta = (name: string, sqlType: string, comment: string, kind: Column["kind"] = "string"): Column => ({
+  name,
+  field: name,
+  sql: identifier(name),
+  sqlType,
+  kind,
+  comment
+})
+
+const columnOf = (field: Field): Column => {
+  const name = field.learnt?.column ?? field.name
+  return {
+    name,
+    field: field.name,
+    sql: identifier(name),
+    sqlType: columnTypeOf(field),
+    // A learnt number was sent as a number, and is shown as one.
+    kind: field.learnt?.type === "number" ? "integer" : field.type._tag,
+    comment: commentOf(field)
+  }
+}
+
+/** Meta columns, in the order in which they stand in every table. */
+const metaColumns: ReadonlyArray<Column> = [
+  meta("custom_fields", "jsonb", "the install's own fields of the record", "json"),
+  meta("_extra", "jsonb", "fields that the catalogue does not know, and digits that a column cannot hold", "json"),
+  meta("_version", "bigint not null default 1", "counts the versions of the row, from 1", "integer"),
+  meta("_op", "text not null default 'insert'", "what made this version: insert, update or delete"),
+  meta("_origin", "text not null", "what brought this version: scan, webhook or push"),
+  meta("_run_id", "bigint", "the run that landed this version (tributary.runs)", "integer"),
+  meta("_source", "text", "the request or event that brought this version"),
+  meta("_observed_at", "timestamptz not null", "when the read that brought this version began", "timestamp"),
+  meta("_deleted_at", "timestamptz", "when the record was found to be gone; null while it exists", "timestamp")
+]
+
+/** The tables of a resource. */
+export const tableOf = (resource: Resource, datasets: Datasets = datasetsDefault): Table => {
+  const name = resource.table ?? resource.path
+  const supersededName = `${name}${supersededSuffix}`
+  return {
+    resource,
+    datasets,
+    name,
+    current: `${identifier(datasets.current)}.${identifier(name)}`,
+    superseded: `${identifier(datasets.history)}.${identifier(supersededName)}`,
+    view: `${identifier(datasets.history)}.${identifier(name)}`,
+    supersededName,
+    columns: resource.fields.map(columnOf),
+    meta: metaColumns
+  }
+}
+
+const currentKey = 'primary key ("_company_id", "id")'
+const supersededKey = 'primary key ("_company_id", "id", "_version")'
+
+/** `create table` for the current records. */
+const createCurrent = (table: Table): string =>
+  `create table ${table.current} (\n  "_company_id" bigint not null,\n${[...table.columns, ...table.meta]
+    .map((column) => `  ${column.sql} ${column.sqlType},`)
+    .join("\n")}\n  ${currentKey}\n)`
+
+const createSuperseded = (table: Table): string =>
+  `create table ${table.superseded} (\n  "_company_id" bigint not null,\n${[...table.columns, ...table.meta]
+    .map((column) => `  ${column.sql} ${column.sqlType},`)
+    .join("\n")}\n  "_valid_to" timestamptz not null,\n  ${supersededKey}\n)`
+
+/** Postgres takes at most 100 arguments to a function. */
+const pairsMax = 45
+
+/** The record as the source sends it, as JSON: decimals as strings, instants in UTC. */
+export const recordJson = (table: Table, alias: string): string => {
+  const pairs = table.columns.map((column) => {
+    const value = `${alias}.${column.sql}`
+    const shown =
+      column.kind === "decimal"
+        ? `${value}::text`
+        : column.kind === "date"
+          ? `to_char(${value}, 'YYYY-MM-DD')`
+          : column.kind === "timestamp"
+            ? `to_char(${value} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+            : value
+    return `${literal(column.field)}, ${shown}`
+  })
+  const chunks: Array<string> = []
+  for (let at = 0; at < pairs.length; at += pairsMax) {
+    chunks.push(`jsonb_build_object(${pairs.slice(at, at + pairsMax).join(", ")})`)
+  }
+  chunks.push(
+    `case when ${alias}."custom_fields" is null then '{}' else jsonb_build_object('custom_fields', ${alias}."custom_fields") end`
+  )
+  chunks.push(`coalesce(${alias}."_extra", '{}')`)
+  return chunks.join(" || ")
+}
+
+/** Every version a row had: the superseded ones and the current one. */
+const createView = (table: Table): string => {
+  const columns = (alias: string, validTo: string) =>
+    `${alias}."_company_id", ${alias}."id", ${alias}."_version", ${alias}."_observed_at" as "_valid_from", ${validTo} as "_valid_to", ` +
+    `${alias}."_op", ${alias}."_origin", ${alias}."_run_id", ${alias}."_source", ${recordJson(table, alias)} as "record"`
+  return (
+    `create or replace view ${table.view} as\n` +
+    `select ${columns("s", `s."_valid_to"`)} from ${table.superseded} s\nunion all\n` +
+    `select ${columns("c", "null::timestamptz")} from ${table.current} c`
+  )
+}
+
+export const statements = { createCurrent, createSuperseded, createView, currentKey, supersededKey }
+
+/** Whose records are read again when a row of the resource changes. */
+export const childrenOf = (
+  tables: ReadonlyMap<string, Table>,
+  path: string
+): ReadonlyArray<{ readonly resource: string; readonly field: string }> =>
+  [...tables.values()].flatMap(({ resource }) =>
+    resource.parent !== null && resource.parent.resource === path && !resource.modifiedSince
+      ? [{ resource: resource.path, field: resource.parent.field }]
+      : []
+  )

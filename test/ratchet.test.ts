@@ -1,0 +1,110 @@
+/**
+ * What is to become less: long files, long functions, files that import each other in a circle, and words that
+ * `src/GLOSSARY.md` replaces.
+ *
+ * `ratchet.json` holds the counts of each file. A count may fall and never rise; `npm run ratchet` writes the
+ * counts that were reached.
+ */
+import { execFileSync } from "node:child_process"
+import { readFileSync, writeFileSync } from "node:fs"
+import { dirname, join, normalize } from "node:path/posix"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "vitest"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+const recordFile = fileURLToPath(new URL("ratchet.json", import.meta.url))
+
+type Counts = Readonly<Record<string, number>>
+type Ratchet = Readonly<Record<"longFiles" | "longFunctions" | "circles" | "words", Counts>>
+
+const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "src", "connectors"], {
+  cwd: root,
+  encoding: "utf8"
+})
+  .split("\n")
+  .filter((path) => path.endsWith(".ts"))
+const texts = new Map<string, string>()
+for (const path of files) {
+  try {
+    texts.set(path, readFileSync(join(root, path), "utf8"))
+  } catch {
+    // It was deleted, and the deletion is not staged.
+  }
+}
+
+const sorted = (counts: Counts): Counts =>
+  Object.fromEntries(Object.entries(counts).sort(([a], [b]) => (a < b ? -1 : 1)))
+
+/** Lines of files that have more than 400, and of functions that have more than 100, summed up for each file. */
+const tooLong = (rule: string): Counts => {
+  const oxlint = join(root, "node_modules/.bin/oxlint")
+  const args = ["--config", "config/oxlint.ratchet.json", "-f", "json", "src", "connectors"]
+  let report: string
+  try {
+    report = execFileSync(oxlint, args, { cwd: root, encoding: "utf8", maxBuffer: 1e8 })
+  } catch (error) {
+    report = (error as { readonly stdout: string }).stdout
+  }
+  const { diagnostics } = JSON.parse(report) as {
+    readonly diagnostics: ReadonlyArray<{ readonly code: string; readonly filename: string; readonly message: string }>
+  }
+  const counts: Record<string, number> = {}
+  for (const { code, filename, message } of diagnostics)
+    if (code === `eslint(${rule})`) counts[filename] = (counts[filename] ?? 0) + Number(/\((\d+)\)/.exec(message)![1])
+  return sorted(counts)
+}
+
+/** Files from which one comes back to them by imports, those of types too; a module loaded on demand is no import. */
+const inCircles = (): Counts => {
+  const targets = new Map(
+    [...texts].map(([path, text]) => [
+      path,
+      [...text.matchAll(/^(?:import|export)[^"]*? from "(\.[^"]+)"/gm)]
+        .map(([, specifier]) => normalize(join(dirname(path), specifier!)))
+        .filter((target) => texts.has(target))
+    ])
+  )
+  const reaches = (from: string): boolean => {
+    const open = [...targets.get(from)!]
+    const seen = new Set<string>()
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      if (next === from) return true
+      if (seen.has(next)) continue
+      seen.add(next)
+      open.push(...targets.get(next)!)
+    }
+    return false
+  }
+  return sorted(Object.fromEntries([...texts.keys()].filter(reaches).map((path) => [path, 1])))
+}
+
+/** The words of the glossary's last table, with how often `src` and the client use each. */
+const replacedWords = (): Counts => {
+  const glossary = readFileSync(join(root, "src/GLOSSARY.md"), "utf8")
+  const words = [...glossary.slice(glossary.indexOf("## Words that are replaced")).matchAll(/^\| ([a-z][a-z ]*?) \|/gm)]
+  const text = [...texts].flatMap(([path, one]) => (path.includes("/reference-server/") ? [] : [one])).join("\n")
+  return Object.fromEntries(
+    words
+      .map(([, word]) => [word!, text.match(new RegExp(`\\b${word}\\b`, "gi"))?.length ?? 0] as const)
+      .filter(([word]) => word !== "word")
+  )
+}
+
+const actual: Ratchet = {
+  longFiles: tooLong("max-lines"),
+  longFunctions: tooLong("max-lines-per-function"),
+  circles: inCircles(),
+  words: replacedWords()
+}
+
+if (process.env["RATCHET"] === "write") writeFileSync(recordFile, `${JSON.stringify(actual, null, 2)}\n`)
+
+const recorded = JSON.parse(readFileSync(recordFile, "utf8")) as Ratchet
+
+describe("what is to become less", () => {
+  for (const kind of ["longFiles", "longFunctions", "circles", "words"] as const)
+    it(`does not become more: ${kind}`, () => {
+      const grown = Object.entries(actual[kind]).filter(([name, count]) => count > (recorded[kind][name] ?? 0))
+      assert.deepStrictEqual(grown, [], "split it, or use the words of src/GLOSSARY.md")
+    })
+})
