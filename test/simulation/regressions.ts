@@ -128,6 +128,12 @@ export const regressions: ReadonlyArray<Regression> = [
     cause: "a checker took a newer backfill for confirmed while an older landing still held the live checkpoint",
     later: ["S2h", "S16", "T1", "S14", "G2"]
   },
+  {
+    kind: "syncs",
+    seed: 94602097,
+    cause: "a cached answer of another page size was older than a removal that had been landed",
+    later: ["S4m", "S8p", "N9", "G1", "K3"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" },

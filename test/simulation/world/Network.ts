@@ -112,6 +112,8 @@ export class Network {
   private readonly emptied = new Set<string>()
   /** Answers to lists as they were given, by company and path. */
   private readonly given = new Map<string, Sent>()
+  /** The page size of the latest answer to each list. */
+  private readonly limits = new Map<string, string>()
   /** Rows that the warehouse holds alive, by company and resource, as last seen. */
   readonly live = new Map<string, number>()
   /** Microseconds between first byte out and first byte in, about. */
@@ -310,6 +312,13 @@ export class Network {
       this.trace.event(kernel.now, owner.name, `! ${what} for ${path}`)
     }
     const key = `${company} ${path}`
+    const limit = /[?&]limit=(\d+)/.exec(path)?.[1] ?? ""
+    if (limit !== this.limits.get(`${company} ${list}`)) {
+      // An answer of another page size may be older than a removal that was landed since: it would bring the record back
+      // until the full scan that follows an answer from before.
+      this.limits.set(`${company} ${list}`, limit)
+      for (const one of this.given.keys()) if (one.startsWith(`${company} /${list}?`)) this.given.delete(one)
+    }
     const before = this.given.get(key)
     this.given.set(key, sent)
     const isStale = rates.replicaRate + rates.cacheRate > 0 && before !== undefined
