@@ -11,7 +11,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { generate } from "selfsigned"
 import type { Finding } from "../../src/cli/doctor/Finding.ts"
-import { hooked } from "../integration/webhook/commandSupport.ts"
+import { hooked } from "../integration/subscriptions/commandSupport.ts"
 import { makeWorld, type World } from "../support/world.ts"
 
 interface Examined {

@@ -1,6 +1,6 @@
 /**
  * `tributary push` as anybody runs it: what it says, what it writes, and the code it ends with. How it keeps its promises
- * when things go wrong is tried in `test/integration/push` and `test/simulation`.
+ * when things go wrong is tried in `test/integration/outbox` and `test/simulation`.
  */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"

@@ -40,12 +40,13 @@ const versions: Readonly<Record<string, string>> = {
 /** Landing, merge, history, views, migrations, models, verify, grants, and a whole sync. */
 const usual = [
   "test/integration/endtoend/OddValues.test.ts",
-  "test/integration/model",
+  "test/integration/land/Merge.test.ts",
+  "test/integration/land/SchemaDrift.test.ts",
+  "test/integration/warehouse",
   "test/integration/models/Views.test.ts",
   "test/integration/models/Roles.test.ts",
-  "test/integration/pipeline/Engine.test.ts",
-  "test/integration/pipeline/Merge.test.ts",
-  "test/integration/pipeline/SyncResource.test.ts",
+  "test/integration/sync/Engine.test.ts",
+  "test/integration/sync/SyncResource.test.ts",
   "test/integration/postgres/Copy.test.ts",
   "test/integration/postgres/LockWait.test.ts",
   "test/integration/postgres/Migrations.test.ts",

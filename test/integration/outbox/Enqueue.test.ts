@@ -14,7 +14,7 @@ import { InputError } from "../../../src/outbox/input/InputRecord.ts"
 import { EnqueueRejected, enqueue } from "../../../src/outbox/Enqueue.ts"
 import type { Operation, Problem } from "../../../src/outbox/Push.ts"
 import * as QueryInput from "../../../src/outbox/input/QueryInput.ts"
-import { ndJsonStream, resourceOf } from "../../push/support.ts"
+import { ndJsonStream, resourceOf } from "../../outbox/support.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 const person = (externalid: string, name = externalid) => ({ externalid, name })
