@@ -5,7 +5,8 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { type Configuration, ConfigurationError } from "../configuration/Configuration.ts"
-import { explain, type Explanation, find, known, type RunSummary, type Version } from "../verify/Explain.ts"
+import { explain, findHistory, listHistories } from "../verify/Explain.ts"
+import type { Explanation, RunSummary, Version } from "../verify/Explanation.ts"
 import { config, configuration, demoWarehouse, json, reported } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -124,9 +125,9 @@ export const command = Command.make(
         const company = yield* companyOf(settings, Option.getOrUndefined(flags.company))
         return yield* Warehouse.provide(
           Effect.gen(function* () {
-            const resource = yield* find(settings.datasets, flags.resource)
+            const resource = yield* findHistory(settings.datasets, flags.resource)
             if (resource === null) {
-              const names = yield* known(settings.datasets)
+              const names = yield* listHistories(settings.datasets)
               return yield* new CommandFailed({
                 code: exitCode.usage,
                 message:

@@ -1,10 +1,10 @@
 /**
- * Comparing what the warehouse holds with what the source holds.
+ * Comparison of records of the source with rows of the warehouse.
  *
- * Promise: every record and every value is compared, both ways, and nothing of the loading is trusted: the source's
- * side is its own JSON text, the warehouse's side is what SQL answers column by column. Decimals are compared as
- * decimals, instants to the microsecond, JSON as `jsonb` keeps it, everything else as it stands. A field that the
- * source did not send is equal only to an empty one; a record that the source shows twice is compared twice.
+ * Promise: every record and every value is compared, both ways. Nothing of the loading is trusted: the source's side is
+ * its own JSON text, the warehouse's side is what SQL answers column by column. Decimals are compared as decimals,
+ * instants to the microsecond, JSON as `jsonb` keeps it, everything else as it stands. A field that the source did not
+ * send is equal only to an empty one. A record that the source shows twice is compared twice.
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -36,19 +36,19 @@ export interface FieldDifference {
   readonly warehouse: string | null
 }
 
-/** How one record of the source stands in the warehouse. */
-export interface Verdict {
+/** A record of the source, compared with its row. */
+export interface RecordComparison {
   /** Null when the record has no number that a row could have. */
   readonly id: string | null
   readonly kind: "equal" | "missing" | "different"
-  /** Missing, because the warehouse holds it as deleted. */
+  /** Missing, because the warehouse has it as a tombstone. */
   readonly isDeleted: boolean
   readonly fields: ReadonlyArray<FieldDifference>
   readonly changedAt: string | null
 }
 
 /** A value of a row as the JSON text that a source would send. */
-const shownRow = (field: Field, text: string | null): string => {
+const jsonOfRow = (field: Field, text: string | null): string => {
   if (text === null) return "null"
   const { _tag } = field.type
   if (_tag === "timestamp") return JSON.stringify(Expected.canonicalOfRow(field, text))
@@ -58,26 +58,26 @@ const shownRow = (field: Field, text: string | null): string => {
 const noMembers: JsonObject = new Map()
 
 /**
- * Whether a value of a learnt field stands in its column or, as it was sent, in `_extra` under its name; a column beside
- * the latter may be empty or hold what can be read of it, and nothing else.
+ * Whether a value of an inferred column stands in its column or, as it was sent, in `_extra` under its name.
+ * In the second case the column may be empty or hold what can be read of the value, and nothing else.
  */
-const isHeld = (
+const isStored = (
   type: InferredType,
   value: Json | undefined,
   text: string | null,
-  beside: Json | undefined
+  inExtra: Json | undefined
 ): boolean => {
-  if (value === undefined) return text === null && beside === undefined
-  if (beside === undefined)
+  if (value === undefined) return text === null && inExtra === undefined
+  if (inExtra === undefined)
     return Expected.inferredCanonical(type, value) === Expected.inferredCanonicalOfRow(type, text)
-  if (canonical(beside) !== canonical(value)) return false
+  if (canonical(inExtra) !== canonical(value)) return false
   return text === null || text === (typeof value === "string" ? value : print(value))
 }
 
-/** The fields in which the row is not what is expected; ignored ones may be older. */
+/** The fields in which the row is not what is expected. Fields that the catalogue ignores may be older. */
 export const differingFields = (
   table: Table,
-  expected: Expected.Expected,
+  expected: Expected.ExpectedRow,
   row: Rows.Row
 ): ReadonlyArray<FieldDifference> => {
   const { ignoredFields } = table.resource
@@ -85,21 +85,21 @@ export const differingFields = (
   return ignoredFields.length === 0 ? all : all.filter(({ field }) => !ignoredFields.includes(field))
 }
 
-const allDiffering = (table: Table, expected: Expected.Expected, row: Rows.Row): ReadonlyArray<FieldDifference> => {
+const allDiffering = (table: Table, expected: Expected.ExpectedRow, row: Rows.Row): ReadonlyArray<FieldDifference> => {
   const found: Array<FieldDifference> = []
   const { fields } = table.resource
   const parsed = row.extra === null ? noMembers : parse(row.extra)
   const extra = isObject(parsed) ? parsed : noMembers
-  const learnt = new Set<string>()
-  for (let place = 0; place < fields.length; place++) {
-    const field = fields[place]!
-    const text = row.columns[place] ?? null
-    const sent = expected.columns[place]
+  const inferred = new Set<string>()
+  for (let position = 0; position < fields.length; position++) {
+    const field = fields[position]!
+    const text = row.columns[position] ?? null
+    const sent = expected.columns[position]
     if (field.learnt !== null) {
-      learnt.add(field.name)
-      const beside = extra.get(field.name)
-      if (!isHeld(field.learnt.type, sent, text, beside)) {
-        const warehouse = beside === undefined ? shownRow(field, text) : print(beside)
+      inferred.add(field.name)
+      const inExtra = extra.get(field.name)
+      if (!isStored(field.learnt.type, sent, text, inExtra)) {
+        const warehouse = inExtra === undefined ? jsonOfRow(field, text) : print(inExtra)
         found.push({ field: field.name, source: sent === undefined ? null : print(sent), warehouse })
       }
       continue
@@ -108,7 +108,7 @@ const allDiffering = (table: Table, expected: Expected.Expected, row: Rows.Row):
     found.push({
       field: field.name,
       source: sent === undefined ? null : print(sent),
-      warehouse: shownRow(field, text)
+      warehouse: jsonOfRow(field, text)
     })
   }
   const compareJson = (field: string, source: Json | undefined, warehouse: Json | undefined) => {
@@ -128,13 +128,16 @@ const allDiffering = (table: Table, expected: Expected.Expected, row: Rows.Row):
   if (!isObject(parsed)) compareJson("_extra", expected.extra, parsed)
   if (expected.extra.size + extra.size === 0) return found
   for (const name of new Set([...expected.extra.keys(), ...extra.keys()])) {
-    if (!learnt.has(name)) compareJson(name, expected.extra.get(name), extra.get(name))
+    if (!inferred.has(name)) compareJson(name, expected.extra.get(name), extra.get(name))
   }
   return found
 }
 
-/** How a record stands in the warehouse. */
-export const judge = (table: Table, expected: Expected.Expected, row: Rows.Row | undefined): Verdict => {
+export const compareRecord = (
+  table: Table,
+  expected: Expected.ExpectedRow,
+  row: Rows.Row | undefined
+): RecordComparison => {
   const { id, changedAt } = expected
   if (id === null || row === undefined) return { id, kind: "missing", isDeleted: false, fields: [], changedAt }
   if (row.isDeleted) return { id, kind: "missing", isDeleted: true, fields: [], changedAt }
@@ -142,18 +145,18 @@ export const judge = (table: Table, expected: Expected.Expected, row: Rows.Row |
   return { id, kind: fields.length === 0 ? "equal" : "different", isDeleted: false, fields, changedAt }
 }
 
-/** Compares records with their rows; one verdict per record, in the order given. */
-export const judgeAll = Effect.fnUntraced(function* (
+/** Compares records with their rows; one comparison per record, in the order given. */
+export const compareRecords = Effect.fnUntraced(function* (
   table: Table,
   rows: Rows.WarehouseRows,
-  expected: ReadonlyArray<Expected.Expected>
-): Effect.fn.Return<ReadonlyArray<Verdict>, SqlError> {
-  const held = yield* rows.byIds(expected.flatMap(({ id }) => (id === null ? [] : [id])))
-  return expected.map((one) => judge(table, one, one.id === null ? undefined : held.get(one.id)))
+  expected: ReadonlyArray<Expected.ExpectedRow>
+): Effect.fn.Return<ReadonlyArray<RecordComparison>, SqlError> {
+  const stored = yield* rows.byIds(expected.flatMap(({ id }) => (id === null ? [] : [id])))
+  return expected.map((one) => compareRecord(table, one, one.id === null ? undefined : stored.get(one.id)))
 })
 
-/** The numbers that were met at the source: eight bytes each, so that a million of them are nothing. */
-export class MetIds {
+/** Numbers of records at eight bytes each, so that a million of them are nothing. */
+export class IdSet {
   private ids = new BigInt64Array(1024)
   private count = 0
   private isSorted = true
@@ -176,7 +179,7 @@ export class MetIds {
     return this.ids.subarray(0, this.count)
   }
 
-  /** How many different ones were met, and how many were met once more. */
+  /** How many different numbers were added, and how many were added once more. */
   counts(): { readonly distinct: number; readonly repeated: number } {
     const ids = this.sorted()
     let distinct = 0
@@ -197,10 +200,10 @@ export class MetIds {
   }
 }
 
-/** Looks at every live row; calls `surplus` for those that were not met at the source. Answers the number of rows. */
+/** Reads every live row, and calls `surplus` for those that were not seen at the source. Answers the number of rows. */
 export const eachSurplus = Effect.fnUntraced(function* (
   rows: Rows.WarehouseRows,
-  met: MetIds,
+  seen: IdSet,
   surplus: (id: string) => void
 ): Effect.fn.Return<number, SqlError> {
   let count = 0
@@ -208,7 +211,7 @@ export const eachSurplus = Effect.fnUntraced(function* (
     const ids: ReadonlyArray<bigint> = yield* rows.liveIds(after)
     if (ids.length === 0) return count
     count += ids.length
-    for (const id of ids) if (!met.has(id)) surplus(id.toString())
+    for (const id of ids) if (!seen.has(id)) surplus(id.toString())
     after = ids[ids.length - 1]!
   }
 })
@@ -224,28 +227,28 @@ export const compare = Effect.fn("compare")(function* (
 ): Effect.fn.Return<Comparison, SqlError, SqlClient.SqlClient> {
   const rows = yield* Rows.make(table, companyId)
   const reader = Expected.reader(table)
-  const met = new MetIds()
+  const seen = new IdSet()
   const differences = new Map<string, Difference>()
   let unreadable = 0
-  const judgeBatch = Effect.fnUntraced(function* (batch: ReadonlyArray<Expected.Expected>) {
-    for (const verdict of yield* judgeAll(table, rows, batch)) {
-      if (verdict.id === null) unreadable++
-      else met.add(verdict.id)
-      if (verdict.kind === "equal") continue
-      const { id, kind, fields } = verdict
+  const compareBatch = Effect.fnUntraced(function* (batch: ReadonlyArray<Expected.ExpectedRow>) {
+    for (const comparison of yield* compareRecords(table, rows, batch)) {
+      if (comparison.id === null) unreadable++
+      else seen.add(comparison.id)
+      if (comparison.kind === "equal") continue
+      const { id, kind, fields } = comparison
       const before = id === null ? undefined : differences.get(id)
       const names = new Set([...(before?.fields ?? []), ...fields.map(({ field }) => field)])
       differences.set(id ?? `\0${unreadable}`, { id: id ?? "", kind, fields: [...names] })
     }
   })
-  let batch: Array<Expected.Expected> = []
+  let batch: Array<Expected.ExpectedRow> = []
   for (const text of source) {
     batch.push(reader.raw(text))
     if (batch.length < batchMax) continue
-    yield* judgeBatch(batch)
+    yield* compareBatch(batch)
     batch = []
   }
-  yield* judgeBatch(batch)
-  const warehouse = yield* eachSurplus(rows, met, (id) => differences.set(id, { id, kind: "surplus", fields: [] }))
-  return { source: met.counts().distinct + unreadable, warehouse, differences: [...differences.values()] }
+  yield* compareBatch(batch)
+  const warehouse = yield* eachSurplus(rows, seen, (id) => differences.set(id, { id, kind: "surplus", fields: [] }))
+  return { source: seen.counts().distinct + unreadable, warehouse, differences: [...differences.values()] }
 })

@@ -1,9 +1,8 @@
 /**
- * What the warehouse must hold of a record, told from what the source sent.
+ * The row that the warehouse must hold, from the record that the source sent.
  *
- * Promise: written a second time, apart from the client and the landing, from the contract of the warehouse alone
- * (section 5.4 of the design); a value that no column of its type can hold is expected all the same, so that it can
- * never be called equal.
+ * Promise: this is written a second time, from the contract of the warehouse alone, and shares no code with the client
+ * or the landing. A value that no column of its type can hold is expected all the same, so that it never counts as equal.
  */
 import type { Field, InferredType } from "../catalogue/Field.ts"
 import type { SourceRecord } from "../connector/Connector.ts"
@@ -25,7 +24,7 @@ export const customFieldsName = "custom_fields"
 /** A value in a form in which equal values are equal texts; null is empty. */
 export type Canonical = string | null
 
-export interface Expected {
+export interface ExpectedRow {
   /** The record's number; null when it has none that a row could have. */
   readonly id: string | null
   /** What was sent for each column of the table; undefined where the record did not carry the field. */
@@ -39,7 +38,7 @@ export interface Expected {
 }
 
 /** Marks what cannot stand in the column: no canonical form of a row begins like this. */
-const unfit = (value: Json): string => `\0${print(value)}`
+const unstorable = (value: Json): string => `\0${print(value)}`
 
 const integerShape = /^(-?)0*(\d+)$/
 
@@ -103,25 +102,25 @@ export const canonicalOf = (field: Field, value: Json): Canonical => {
   switch (field.type._tag) {
     case "integer":
       if (typeof value === "boolean" && !field.typed) return value ? "1" : "0"
-      return (text === null ? null : plainInteger(text)) ?? unfit(value)
+      return (text === null ? null : plainInteger(text)) ?? unstorable(value)
     case "decimal":
-      return (text === null ? null : plainDecimal(text)) ?? unfit(value)
+      return (text === null ? null : plainDecimal(text)) ?? unstorable(value)
     case "boolean":
-      return truth.get(text ?? print(value)) ?? unfit(value)
+      return truth.get(text ?? print(value)) ?? unstorable(value)
     case "string":
       if (typeof value === "boolean" && !field.typed) return String(value)
-      return text ?? unfit(value)
+      return text ?? unstorable(value)
     case "date":
-      return (typeof value === "string" ? instantOf(value)?.text.slice(0, 10) : undefined) ?? unfit(value)
+      return (typeof value === "string" ? instantOf(value)?.text.slice(0, 10) : undefined) ?? unstorable(value)
     case "timestamp":
-      return (typeof value === "string" ? instantOf(value)?.text : undefined) ?? unfit(value)
+      return (typeof value === "string" ? instantOf(value)?.text : undefined) ?? unstorable(value)
     case "list":
       return canonical(value)
   }
 }
 
 /**
- * What a learnt column holds of a value when it holds all of it; undefined when the value must stand in `_extra`. The
+ * What an inferred column holds of a value when it holds all of it; undefined when the value must stand in `_extra`. The
  * type of such a column is a guess, so that both places are right as long as nothing is lost.
  */
 export const inferredCanonical = (type: InferredType, value: Json): Canonical | undefined => {
@@ -141,15 +140,15 @@ export const inferredCanonical = (type: InferredType, value: Json): Canonical | 
   }
 }
 
-/** What SQL answered for a learnt column, in the same form. */
+/** What SQL answered for an inferred column, in the same form. */
 export const inferredCanonicalOfRow = (type: InferredType, text: string | null): Canonical => {
   if (text === null) return null
   if (type === "json") return canonical(parse(text))
   return type === "timestamp" ? (instantOf(text)?.text ?? text) : text
 }
 
-/** The value that a connector read into a learnt column. */
-const learntValue = (type: InferredType, text: string): Json => {
+/** The value that a connector read into an inferred column. */
+const inferredValue = (type: InferredType, text: string): Json => {
   switch (type) {
     case "json":
       return parse(text)
@@ -167,7 +166,7 @@ const learntValue = (type: InferredType, text: string): Json => {
 const plainInstantLength = 27
 
 /** Whether a column of the field cannot say all that the value says, so that it must stand in `_extra` as well. */
-const isBeyond = (field: Field, value: Json): boolean => {
+const exceedsColumn = (field: Field, value: Json): boolean => {
   if (typeof value !== "string") return false
   // The usual form, which is as long as it says something.
   if (value.length <= (field.type._tag === "date" ? 10 : plainInstantLength) && value.length !== 0) {
@@ -217,9 +216,9 @@ const changedAtOf = (value: Json | undefined): string | null =>
 /** A compiled reading of one table's records. */
 export interface Reader {
   /** From the record's JSON text. */
-  readonly raw: (text: string) => Expected
+  readonly raw: (text: string) => ExpectedRow
   /** From a record that a connector has read. */
-  readonly record: (record: SourceRecord) => Expected
+  readonly record: (record: SourceRecord) => ExpectedRow
 }
 
 const nothing: JsonObject = new Map()
@@ -228,7 +227,7 @@ export const reader = (table: Table): Reader => {
   const { fields } = table.resource
   const names = new Set(fields.map((field) => field.name))
   const stamp = table.resource.field.has("lastchangedate") ? "lastchangedate" : null
-  const unreadable: Expected = {
+  const unreadable: ExpectedRow = {
     id: null,
     columns: fields.map(() => undefined),
     customFields: undefined,
@@ -236,12 +235,12 @@ export const reader = (table: Table): Reader => {
     changedAt: null
   }
 
-  const fromMembers = (members: JsonObject): Expected => {
+  const fromMembers = (members: JsonObject): ExpectedRow => {
     const extra = new Map<string, Json>()
     const columns = fields.map((field): Json | undefined => {
       const value = members.get(field.name)
       if (value === undefined) return undefined
-      if (field.learnt === null && isBeyond(field, value)) extra.set(field.name, value)
+      if (field.learnt === null && exceedsColumn(field, value)) extra.set(field.name, value)
       return value
     })
     for (const [name, value] of members) {
@@ -270,24 +269,24 @@ export const reader = (table: Table): Reader => {
       const parsed = record.extra === null ? nothing : parse(record.extra)
       const extra = new Map(isObject(parsed) ? parsed : nothing)
       const texts = record.columns
-      const columns = fields.map((field, place): Json | undefined => {
-        const text = texts[place]
+      const columns = fields.map((field, position): Json | undefined => {
+        const text = texts[position]
         if (text === undefined) return undefined
         const { learnt } = field
         if (learnt !== null) {
-          const value = extra.get(field.name) ?? (text === null ? null : learntValue(learnt.type, text))
+          const value = extra.get(field.name) ?? (text === null ? null : inferredValue(learnt.type, text))
           extra.delete(field.name)
           return value
         }
         return text === null ? null : field.type._tag === "list" ? parse(text) : text
       })
-      const stampPlace = fields.findIndex((field) => field.name === stamp)
+      const stampPosition = fields.findIndex((field) => field.name === stamp)
       return {
         id: rowId(record.id),
         columns,
         customFields: record.customFields === null ? undefined : parse(record.customFields),
         extra,
-        changedAt: stampPlace < 0 ? null : changedAtOf(texts[stampPlace] ?? undefined)
+        changedAt: stampPosition < 0 ? null : changedAtOf(texts[stampPosition] ?? undefined)
       }
     }
   }

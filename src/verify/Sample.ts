@@ -1,23 +1,23 @@
 /**
- * Drawing what a sample looks at.
+ * The draw of a sample.
  *
  * Promise: the same seed and the same rows draw the same numbers; every row has the same chance. How likely a sample is
- * to meet a fault follows from its size alone: {@link chanceOfFinding}.
+ * to find a fault follows from its size alone: {@link chanceOfFinding}.
  */
 import { createHash } from "node:crypto"
 
-/** A number from 0 up to below `range` that only the seed and the place decide. */
-const drawn = (seed: number, place: number, range: bigint): bigint =>
-  BigInt(`0x${createHash("sha256").update(`${seed}:${place}`).digest("hex").slice(0, 32)}`) % range
+/** A number from 0 up to below `range` that only the seed and the index decide. */
+const drawNumber = (seed: number, index: number, range: bigint): bigint =>
+  BigInt(`0x${createHash("sha256").update(`${seed}:${index}`).digest("hex").slice(0, 32)}`) % range
 
-/** Different numbers from `min` to `max`; fewer than asked for where there are no more. */
+/** Different numbers from `min` to `max`; fewer than requested where there are no more. */
 export const numbersBetween = (seed: number, count: number, min: bigint, max: bigint): ReadonlyArray<string> => {
   const range = max - min + 1n
   const wanted = range < BigInt(count) ? Number(range) : count
   const found = new Set<string>()
   // Some are drawn twice; a small range may not be exhausted, which a sample need not do.
-  for (let place = 0; found.size < wanted && place < count * 4; place++) {
-    found.add((min + drawn(seed, place, range)).toString())
+  for (let index = 0; found.size < wanted && index < count * 4; index++) {
+    found.add((min + drawNumber(seed, index, range)).toString())
   }
   return [...found]
 }

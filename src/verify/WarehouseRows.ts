@@ -1,8 +1,8 @@
 /**
- * The warehouse's side of a comparison: what SQL answers, column by column.
+ * The warehouse's side of a comparison: rows as SQL answers them, column by column.
  *
  * Promise: values come as text that does not depend on the session (dates and instants through JSON), a column or table
- * that does not exist is empty, and only as many rows are held as were asked for.
+ * that does not exist is empty, and memory holds only as many rows as were requested.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -23,9 +23,9 @@ export interface Row {
 }
 
 /** A row drawn for a sample. */
-export interface SampledRows {
+export interface SampledRow {
   readonly id: string
-  /** Values of the columns that were asked for. */
+  /** Values of the requested columns. */
   readonly values: ReadonlyArray<string | null>
 }
 
@@ -34,31 +34,31 @@ export interface WarehouseRows {
   /** Numbers of the rows that exist, in order, after a number (null begins). An empty answer is the end. */
   readonly liveIds: (after: bigint | null) => Effect.Effect<ReadonlyArray<bigint>, SqlError>
   /** Numbers of the rows that exist and hold the value in a field's column. */
-  readonly liveIdsWhere: (place: number, value: string) => Effect.Effect<ReadonlyArray<string>, SqlError>
+  readonly liveIdsWhere: (position: number, value: string) => Effect.Effect<ReadonlyArray<string>, SqlError>
   /** Counts by whether the record exists, and the range of numbers. */
   readonly extent: Effect.Effect<
     { readonly live: number; readonly deleted: number; readonly min: bigint; readonly max: bigint },
     SqlError
   >
   /** How many different values the columns hold. */
-  readonly distinct: (places: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<number>, SqlError>
+  readonly distinct: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<number>, SqlError>
   /** Rows drawn by a seed, deleted ones among them; the same for the same rows and seed. */
   readonly draw: (
     count: number,
     seed: number,
-    places: ReadonlyArray<number>
-  ) => Effect.Effect<ReadonlyArray<SampledRows>, SqlError>
+    positions: ReadonlyArray<number>
+  ) => Effect.Effect<ReadonlyArray<SampledRow>, SqlError>
 }
 
-/** Rows of one question for {@link WarehouseRows.liveIds}. */
-const idsPerQuestion = 50_000
+/** Rows of one query for {@link WarehouseRows.liveIds}. */
+const idsPerQuery = 50_000
 
 const empty = {
   byIds: () => Effect.succeed(new Map<string, Row>()),
   liveIds: () => Effect.succeed([]),
   liveIdsWhere: () => Effect.succeed([]),
   extent: Effect.succeed({ live: 0, deleted: 0, min: 0n, max: 0n }),
-  distinct: (places: ReadonlyArray<number>) => Effect.succeed(places.map(() => 0)),
+  distinct: (positions: ReadonlyArray<number>) => Effect.succeed(positions.map(() => 0)),
   draw: () => Effect.succeed([])
 } satisfies WarehouseRows
 
@@ -76,11 +76,11 @@ const textOf = (column: Column): string => {
   }
 }
 
-/** Every column is asked for as text. */
+/** Every column is selected as text. */
 const text = (value: unknown): string | null => (typeof value === "string" ? value : null)
 
 /** The rows of one company. */
-export const make = Effect.fn("Rows.make")(function* (
+export const make = Effect.fn("WarehouseRows.make")(function* (
   table: Table,
   companyId: bigint
 ): Effect.fn.Return<WarehouseRows, SqlError, SqlClient.SqlClient> {
@@ -98,9 +98,9 @@ export const make = Effect.fn("Rows.make")(function* (
   const selectRows =
     `select t."id"::text, t."_deleted_at" is not null, ${meta("custom_fields")}, ${meta("_extra")}, ` +
     `${table.columns.map(shown).join(", ")} ${own} and t."id" = any(string_to_array($2::text, ',')::bigint[])`
-  const at = (place: number): Column => {
-    const column = table.columns[place]
-    if (column === undefined) throw new Error(`${table.current} has no column at ${place}`)
+  const at = (position: number): Column => {
+    const column = table.columns[position]
+    if (column === undefined) throw new Error(`${table.current} has no column at ${position}`)
     return column
   }
 
@@ -124,15 +124,15 @@ export const make = Effect.fn("Rows.make")(function* (
     liveIds: (after) =>
       Effect.map(
         sql.unsafe<{ id: bigint }>(
-          `select t."id" as id ${live} and ($2::bigint is null or t."id" > $2::bigint) order by t."id" limit ${idsPerQuestion}`,
+          `select t."id" as id ${live} and ($2::bigint is null or t."id" > $2::bigint) order by t."id" limit ${idsPerQuery}`,
           [companyId, after]
         ),
         (rows) => rows.map(({ id }) => id)
       ),
-    liveIdsWhere: (place, value) =>
+    liveIdsWhere: (position, value) =>
       Effect.map(
         sql.unsafe<{ id: string }>(
-          `select t."id"::text as id ${live} and ${shown(at(place))} = $2::text order by t."id"`,
+          `select t."id"::text as id ${live} and ${shown(at(position))} = $2::text order by t."id"`,
           [companyId, value]
         ),
         (rows) => rows.map(({ id }) => id)
@@ -151,20 +151,20 @@ export const make = Effect.fn("Rows.make")(function* (
         max: BigInt(row?.max ?? 0)
       })
     ),
-    distinct: (places) =>
-      places.length === 0
+    distinct: (positions) =>
+      positions.length === 0
         ? Effect.succeed([])
         : Effect.map(
             sql.unsafe(
-              `select ${places.map((place) => `count(distinct ${shown(at(place))})::text`).join(", ")} ${live}`,
+              `select ${positions.map((position) => `count(distinct ${shown(at(position))})::text`).join(", ")} ${live}`,
               [companyId]
             ).values,
             ([counts]) => (counts ?? []).map(Number)
           ),
-    draw: (count, seed, places) =>
+    draw: (count, seed, positions) =>
       Effect.map(
         sql.unsafe(
-          `select t."id"::text${places.map((place) => `, ${shown(at(place))}`).join("")} ${own} ` +
+          `select t."id"::text${positions.map((position) => `, ${shown(at(position))}`).join("")} ${own} ` +
             `order by md5($2::text || ':' || t."id"::text), t."id" limit $3::bigint`,
           [companyId, String(seed), count]
         ).values,

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { canonical, canonicalNumber, NotJson, NumberToken, parse, print } from "../../src/json/Json.ts"
-import { MetIds } from "../../src/verify/Compare.ts"
+import { IdSet } from "../../src/verify/Compare.ts"
 import { instantOf, plainDecimal } from "../../src/verify/Expected.ts"
 import { chanceOfFinding, numbersBetween } from "../../src/verify/Sample.ts"
 
@@ -66,7 +66,7 @@ describe("values for comparing", () => {
   })
 
   it("remembers the numbers that were met", () => {
-    const met = new MetIds()
+    const met = new IdSet()
     for (let id = 5_000; id > 0; id--) met.add(String(id * 2))
     met.add("9223372036854775807")
     met.add("2")
@@ -74,7 +74,7 @@ describe("values for comparing", () => {
     assert.deepStrictEqual(met.counts(), { distinct: 5_002, repeated: 1 })
     assert.isTrue([2n, 10_000n, -3n, 9223372036854775807n].every((id) => met.has(id)))
     assert.isFalse([1n, 9_999n, 10_002n, -4n].some((id) => met.has(id)))
-    assert.isFalse(new MetIds().has(1n))
+    assert.isFalse(new IdSet().has(1n))
   })
 })
 

@@ -1,15 +1,8 @@
 /** `/records`: the history of one record, and what brought each version of it. */
 import * as Effect from "effect/Effect"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
-import {
-  type Change,
-  type Explanation,
-  explain,
-  find,
-  known,
-  type RunSummary,
-  type Version
-} from "../../verify/Explain.ts"
+import { explain, findHistory, listHistories } from "../../verify/Explain.ts"
+import type { Explanation, FieldChange, RunSummary, Version } from "../../verify/Explanation.ts"
 import { ofQuery } from "../Params.ts"
 import { pretty } from "../PrettyJson.ts"
 import { html, type Html, page, type PageRequest, type Route } from "../Page.ts"
@@ -91,7 +84,7 @@ const brought = ({ run, runId, origin, source }: Version): Html => html`
 const valueOf = (value: string | null): Html =>
   value === null ? html`<span class="none">none</span>` : html`<code>${truncated(value, valueMax)}</code>`
 
-const changes = (all: ReadonlyArray<Change>, version: bigint): Html =>
+const changes = (all: ReadonlyArray<FieldChange>, version: bigint): Html =>
   table(
     `What version ${version} changed`,
     [{ heading: "Field" }, { heading: "Before" }, { heading: "After" }],
@@ -255,7 +248,7 @@ const look = Effect.fnUntraced(function* (
         : `No company “${truncated(company ?? "", 40)}” is known.`
     )
   }
-  const named = yield* find(request.datasets, resource)
+  const named = yield* findHistory(request.datasets, resource)
   if (named === null) {
     return problem(
       `The warehouse has no history of “${truncated(resource, 60)}”.` +
@@ -286,7 +279,7 @@ export const routes: ReadonlyArray<Route> = [
         id: ofQuery(request, "id")
       }
       const choices: Choices = {
-        resources: yield* known(request.datasets),
+        resources: yield* listHistories(request.datasets),
         companies: request.companies.map(({ name }) => name)
       }
       return page({

@@ -15,7 +15,7 @@ import * as Verify from "../../../src/cli/verify.ts"
 import * as ExplainLines from "../../../src/cli/explain.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import { sync } from "../../../src/sync/Sync.ts"
-import { explain, find } from "../../../src/verify/Explain.ts"
+import { explain, findHistory } from "../../../src/verify/Explain.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { differingIds } from "./support.ts"
 
@@ -222,7 +222,7 @@ describe("verify over the whole catalogue", () => {
           /^Equal: .* A sample with the seed 9, not a proof: .* chance of at least [\d.]+ %\.$/
         )
 
-        const named = yield* find(datasetsDefault, "invoices")
+        const named = yield* findHistory(datasetsDefault, "invoices")
         const [told] = yield* explain(datasetsDefault, named!, id, null)
         assert.deepInclude(told!, { companyId: 1n, state: "exists", quarantine: [], rereads: [] })
         assert.deepStrictEqual(
@@ -270,8 +270,8 @@ describe("verify over the whole catalogue", () => {
         assert.deepInclude(deleted!.quarantine[0]!, { field: "notes", resolvedAt: deleted!.quarantine[0]!.resolvedAt })
         assert.deepStrictEqual(yield* explain(datasetsDefault, named!, "999999999", null), [])
         assert.deepStrictEqual(yield* explain(datasetsDefault, named!, "1; drop table x", null), [])
-        assert.isNull(yield* find(datasetsDefault, "nonsense"))
-        assert.isNull(yield* find(datasetsDefault, 'x"; drop'))
+        assert.isNull(yield* findHistory(datasetsDefault, "nonsense"))
+        assert.isNull(yield* findHistory(datasetsDefault, 'x"; drop'))
       }).pipe(Effect.scoped, Effect.provide(layerWarehouse)),
     { timeout: 90_000 }
   )

@@ -1,0 +1,55 @@
+/** What the warehouse knows that it has not read yet: a cursor, and refetch requests. */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { Table } from "../warehouse/Table.ts"
+import * as Expected from "./Expected.ts"
+
+export interface PendingReads {
+  /** The cursor as an instant; null when the resource has none. */
+  readonly cursor: string | null
+  /** Values of refetch requests, by field. */
+  readonly requests: ReadonlyMap<string, ReadonlySet<string>>
+}
+
+/** Refetch requests that are read; records of further ones count as wrong. */
+const requestsMax = 10_000
+
+export const readPendingReads = Effect.fnUntraced(function* (companyId: bigint, resource: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [checkpoint] = yield* sql<{ cursor: string | null }>`
+    select cursor from tributary.checkpoints where company_id = ${companyId} and resource = ${resource} and lane = 'live'`
+  const rows = yield* sql<{ field: string; value: string }>`
+    select field, value from tributary.rereads where company_id = ${companyId} and resource = ${resource} limit ${requestsMax}`
+  const requests = new Map<string, Set<string>>()
+  for (const { field, value } of rows) requests.set(field, (requests.get(field) ?? new Set()).add(value))
+  const cursor = checkpoint?.cursor ?? null
+  return {
+    cursor: cursor === null ? null : (Expected.instantOf(cursor)?.text ?? null),
+    requests
+  } satisfies PendingReads
+})
+
+export const isRequestedById = ({ requests }: PendingReads, id: string): boolean => requests.get("id")?.has(id) === true
+
+/** Whether a refetch request names a value that the record has. */
+const isRequestedByValue = ({ requests }: PendingReads, { fields }: Table["resource"], row: Expected.ExpectedRow) =>
+  [...requests].some(([field, values]) => {
+    const position = fields.findIndex((one) => one.name === field)
+    const sent = row.columns[position]
+    const value = sent === undefined ? null : Expected.canonicalOf(fields[position]!, sent)
+    return value !== null && values.has(value)
+  })
+
+/** Whether the next sync reads this version of a record. */
+export const isPending = (
+  pending: PendingReads,
+  resource: Table["resource"],
+  id: string,
+  row: Expected.ExpectedRow
+): boolean => {
+  const { changedAt } = row
+  const isNewer = pending.cursor !== null && changedAt !== null && changedAt > pending.cursor
+  return (
+    (resource.modifiedSince && isNewer) || isRequestedById(pending, id) || isRequestedByValue(pending, resource, row)
+  )
+}
