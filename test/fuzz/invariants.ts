@@ -2,8 +2,7 @@
 import { lineTotal, units } from "../../connectors/service-v2/reference-server/decimal.ts"
 import { Raw } from "../../connectors/service-v2/reference-server/json.ts"
 import type { Store } from "../../connectors/service-v2/reference-server/store/Store.ts"
-import type { Table } from "../../connectors/service-v2/reference-server/store/Table.ts"
-import type { Version } from "../../connectors/service-v2/reference-server/store/Version.ts"
+import type { Table, Version } from "../../connectors/service-v2/reference-server/store/Table.ts"
 
 /** Every table that has been used. */
 export const tablesOf = (store: Store): ReadonlyArray<Table> => {

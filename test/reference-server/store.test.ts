@@ -2,7 +2,7 @@ import { assert, describe, it } from "vitest"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { serverClock } from "../../connectors/service-v2/reference-server/ServerClock.ts"
 import { Store } from "../../connectors/service-v2/reference-server/store/Store.ts"
-import type { Values } from "../../connectors/service-v2/reference-server/store/Version.ts"
+import type { Values } from "../../connectors/service-v2/reference-server/store/Table.ts"
 
 const make = () => {
   let now = 1_700_000_000_000_000

@@ -14,12 +14,12 @@ import { withoutTokens } from "./http/journal.ts"
 import type { Answer, Request } from "./http/Message.ts"
 import { basePath, below, finish, requestIdHeaders, serve } from "./http/serve.ts"
 import { authenticate } from "./http/tokens.ts"
+import type { SeedOptions } from "./seed/seed.ts"
 import { serverClock } from "./ServerClock.ts"
 import { printHttpDate, printInstant } from "./time.ts"
-import type { WorldData } from "./World.ts"
 import { World } from "./World.ts"
 
-export interface CoreOptions extends Partial<WorldData> {
+export interface CoreOptions extends Partial<SeedOptions> {
   /** Microseconds since 1970, from whoever runs the server. */
   readonly now: () => number
   /** The absolute base address, for Link headers. */
@@ -73,98 +73,104 @@ const faultBody = ({ status, code }: Fault): string => {
   }
 }
 
+/** An entry of the journal of requests. */
+const addToJournal = (
+  world: World,
+  request: Request,
+  requestId: string,
+  status: number | null,
+  tokenid: number | null,
+  fault: string | null
+) => {
+  const { path, query } = below(request.url)
+  world.journal.add({
+    time: printInstant(world.clock.now()),
+    method: request.method,
+    path: withoutTokens(path === null ? request.url : query === "" ? path : `${path}?${query}`),
+    status,
+    tokenid,
+    requestid: requestId,
+    fault
+  })
+}
+
+/** The answer that a fault gives in place of the service's own. */
+const faultAnswer = (world: World, fault: Fault, requestId: string): Answer => {
+  const headers = { Date: printHttpDate(world.clock.now()), ...requestIdHeaders(world, requestId) }
+  switch (fault.kind) {
+    case "html":
+      return {
+        status: fault.status ?? 502,
+        headers: { ...headers, "Content-Type": "text/html; charset=utf-8", ...fault.headers },
+        body: fault.body ?? html,
+        wire: null
+      }
+    case "garbage":
+      return {
+        status: fault.status ?? 200,
+        headers: { ...headers, "Content-Type": "application/json", ...fault.headers },
+        body: fault.body ?? '{"data":[{"id":1,"na',
+        wire: null
+      }
+    default: {
+      const status = fault.status ?? 500
+      const waiting = status === 429 && fault.headers === null ? { "Retry-After": "1" } : {}
+      const body = fault.body ?? faultBody(fault)
+      return finish(world, { status, body, headers: { ...waiting, ...fault.headers } }, requestId)
+    }
+  }
+}
+
+/** The answer to a request under a fault that was drawn. */
+const answerUnder = (world: World, baseUrl: string, request: Request, fault: Fault | null): Answer => {
+  const requestId = world.nextRequestId()
+  const kind = fault?.kind ?? null
+  if (kind === "reset") {
+    addToJournal(world, request, requestId, null, null, kind)
+    return { status: 0, headers: {}, body: "", wire: { kind, ms: 0, bytes: null } }
+  }
+  if (fault !== null && (kind === "status" || kind === "html" || kind === "garbage")) {
+    const answer = faultAnswer(world, fault, requestId)
+    addToJournal(world, request, requestId, answer.status, null, kind)
+    return answer
+  }
+  const { answer: served, token } = serve(world, request, requestId, baseUrl)
+  const sent = (answer: Answer): Answer => {
+    addToJournal(world, request, requestId, kind === "dropResponse" ? null : answer.status, token?.id ?? null, kind)
+    if (fault === null || (kind !== "truncate" && kind !== "dropResponse" && kind !== "slowBody")) return answer
+    return { ...answer, wire: { kind, ms: fault.ms, bytes: fault.bytes } }
+  }
+  return served.pending === undefined ? sent(served) : { ...served, pending: served.pending.then(sent) }
+}
+
+/** Marks the request's Idempotency-Key as running; answers how to release it. */
+const holdKey = (world: World, request: Request): (() => void) => {
+  try {
+    const now = world.clock.now()
+    const token = authenticate(world.tokens, request.headers["authorization"], now, null)
+    const key = request.method === "GET" ? null : keyOf(token.id, request)
+    const { idempotency } = world
+    if (key !== null && idempotency.claim(key, fingerprint(request), now)) return () => idempotency.release(key)
+  } catch {
+    // The request is refused when its turn comes.
+  }
+  return () => {}
+}
+
 export const core = (options: CoreOptions): Core => {
   const clock = serverClock(options.now)
   const data = { data: options.data ?? "empty", rows: options.rows ?? 200_000, seed: options.seed ?? 1 } as const
   const world = new World(clock, data, options.onDefect ?? (() => {}), options.network ?? noNetwork)
   let baseUrl = options.baseUrl ?? `http://127.0.0.1${basePath}`
 
-  const journal = (
-    request: Request,
-    requestId: string,
-    status: number | null,
-    tokenid: number | null,
-    kind: string | null
-  ) => {
-    const { path, query } = below(request.url)
-    world.journal.add({
-      time: printInstant(clock.now()),
-      method: request.method,
-      path: withoutTokens(path === null ? request.url : query === "" ? path : `${path}?${query}`),
-      status,
-      tokenid,
-      requestid: requestId,
-      fault: kind
-    })
-  }
-
-  const instead = (fault: Fault, requestId: string): Answer => {
-    const headers = { Date: printHttpDate(clock.now()), ...requestIdHeaders(world, requestId) }
-    switch (fault.kind) {
-      case "html":
-        return {
-          status: fault.status ?? 502,
-          headers: { ...headers, "Content-Type": "text/html; charset=utf-8", ...fault.headers },
-          body: fault.body ?? html,
-          wire: null
-        }
-      case "garbage":
-        return {
-          status: fault.status ?? 200,
-          headers: { ...headers, "Content-Type": "application/json", ...fault.headers },
-          body: fault.body ?? '{"data":[{"id":1,"na',
-          wire: null
-        }
-      default: {
-        const status = fault.status ?? 500
-        const waiting = status === 429 && fault.headers === null ? { "Retry-After": "1" } : {}
-        const body = fault.body ?? faultBody(fault)
-        return finish(world, { status, body, headers: { ...waiting, ...fault.headers } }, requestId)
-      }
-    }
-  }
-
-  const answer = (request: Request, fault: Fault | null): Answer => {
-    const requestId = world.nextRequestId()
-    const kind = fault?.kind ?? null
-    if (kind === "reset") {
-      journal(request, requestId, null, null, kind)
-      return { status: 0, headers: {}, body: "", wire: { kind, ms: 0, bytes: null } }
-    }
-    if (fault !== null && (kind === "status" || kind === "html" || kind === "garbage")) {
-      const given = instead(fault, requestId)
-      journal(request, requestId, given.status, null, kind)
-      return given
-    }
-    const { answer: served, token } = serve(world, request, requestId, baseUrl)
-    const sent = (given: Answer): Answer => {
-      journal(request, requestId, kind === "dropResponse" ? null : given.status, token?.id ?? null, kind)
-      if (fault === null || (kind !== "truncate" && kind !== "dropResponse" && kind !== "slowBody")) return given
-      return { ...given, wire: { kind, ms: fault.ms, bytes: fault.bytes } }
-    }
-    return served.pending === undefined ? sent(served) : { ...served, pending: served.pending.then(sent) }
-  }
-
   const draw = (request: Request) => world.faults.draw(request.method, below(request.url).path ?? request.url)
-
-  const hold = (request: Request): (() => void) => {
-    try {
-      const now = clock.now()
-      const token = authenticate(world.tokens, request.headers["authorization"], now, null)
-      const key = request.method === "GET" ? null : keyOf(token.id, request)
-      const { idempotency } = world
-      if (key !== null && idempotency.claim(key, fingerprint(request), now)) return () => idempotency.release(key)
-    } catch {
-      // The request is refused when its turn comes.
-    }
-    return () => {}
-  }
+  const answer = (request: Request, fault: Fault | null) => answerUnder(world, baseUrl, request, fault)
 
   return {
     world,
     draw,
     answer,
-    hold,
+    hold: (request) => holdKey(world, request),
     handle: (request) => {
       const fault = draw(request)
       const answered = answer(request, fault)

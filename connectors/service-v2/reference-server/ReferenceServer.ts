@@ -15,7 +15,7 @@ import { core } from "./Core.ts"
 import { httpsNetwork } from "./events/httpsNetwork.ts"
 import { listener } from "./http/listener.ts"
 import { basePath, bodyBytesMax } from "./http/serve.ts"
-import type { DataKind } from "./World.ts"
+import type { DataKind } from "./seed/seed.ts"
 
 export interface ReferenceServerOptions {
   /** 0 picks a free one. */

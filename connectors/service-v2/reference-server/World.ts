@@ -4,7 +4,6 @@
  * Promise: {@link World.reset} leaves nothing of before; what happens afterwards depends on the seed, the clock and the
  * requests alone.
  */
-import { limits } from "../catalogue/limits.ts"
 import { serviceV2 } from "../catalogue/index.ts"
 import { Events } from "./events/Events.ts"
 import type { Network } from "./events/Network.ts"
@@ -15,50 +14,18 @@ import { Idempotency } from "./http/idempotency.ts"
 import { Journal } from "./http/journal.ts"
 import { Rate } from "./http/rate.ts"
 import { Tokens } from "./http/tokens.ts"
+import type { Limits } from "./Limits.ts"
+import { plainLimits } from "./Limits.ts"
 import type { Random } from "./random.ts"
 import { random } from "./random.ts"
-import type { CompanySettings, Context } from "./rules/Context.ts"
-import { openSettings } from "./rules/Context.ts"
+import type { CompanySettings, Context } from "./rules/Rules.ts"
+import { openSettings } from "./rules/Rules.ts"
 import { rules } from "./rules/index.ts"
 import type { ServerClock } from "./ServerClock.ts"
+import type { SeedOptions } from "./seed/seed.ts"
 import { seed } from "./seed/seed.ts"
 import { Renderer } from "./store/render.ts"
 import { Store } from "./store/Store.ts"
-
-export type DataKind = "empty" | "demo" | "scale"
-
-export interface Limits {
-  /** Null is no limit. */
-  readonly requestsPerMinute: number | null
-  readonly rateScope: "token" | "user" | "install"
-  readonly testCallsPerMinute: number
-  readonly failureThreshold: number
-  readonly attemptsPerEvent: number
-  /** Seconds between two delivery cycles (H-24). */
-  readonly cycleSeconds: number
-  /** How long a secret still signs after its rotation (H-08). */
-  readonly rotationHours: number
-  /** Whether deliveries may go to addresses that are not public (H-22). */
-  readonly allowPrivateReceivers: boolean
-}
-
-const plainLimits: Limits = {
-  requestsPerMinute: limits.requestsPerMinute,
-  rateScope: "token",
-  testCallsPerMinute: limits.webhookTestsPerMinute,
-  failureThreshold: limits.webhookFailuresMax,
-  attemptsPerEvent: limits.webhookAttemptsMax,
-  cycleSeconds: 300,
-  rotationHours: 24,
-  allowPrivateReceivers: false
-}
-
-export interface WorldData {
-  readonly data: DataKind
-  /** Invoice lines of `scale`. */
-  readonly rows: number
-  readonly seed: number
-}
 
 export class World {
   readonly clock: ServerClock
@@ -77,10 +44,10 @@ export class World {
   private readonly network: Network
   private requests = 0
 
-  /** Told about defects of the server; their requests answer 500. */
+  /** Called with a defect of the server; its request answers 500. */
   readonly onDefect: (error: unknown) => void
 
-  constructor(clock: ServerClock, data: WorldData, onDefect: (error: unknown) => void, network: Network) {
+  constructor(clock: ServerClock, data: SeedOptions, onDefect: (error: unknown) => void, network: Network) {
     this.clock = clock
     this.network = network
     this.onDefect = onDefect
@@ -98,7 +65,7 @@ export class World {
     this.renderer.setLook(dialect)
   }
 
-  reset(data: WorldData): void {
+  reset(data: SeedOptions): void {
     this.clock.reset()
     this.store = new Store(serviceV2, this.clock)
     this.tokens = new Tokens()

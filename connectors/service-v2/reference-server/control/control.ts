@@ -14,7 +14,9 @@ import { json } from "../http/Message.ts"
 import { isObject, parseExactly, print } from "../json.ts"
 import { random } from "../random.ts"
 import { microsPerSecond, printInstant, readDay, readInstant } from "../time.ts"
-import type { Limits, World, WorldData } from "../World.ts"
+import type { Limits } from "../Limits.ts"
+import type { SeedOptions } from "../seed/seed.ts"
+import type { World } from "../World.ts"
 import { ensureCompany } from "../seed/install.ts"
 import { ControlError, flag, only, tableOf, wholeNumber } from "./given.ts"
 import type { Given } from "./given.ts"
@@ -35,7 +37,7 @@ const told = (value: unknown, status = 200): Answer => answer(status, JSON.strin
 interface Call {
   readonly world: World
   /** What the server was started with. */
-  readonly started: WorldData
+  readonly started: SeedOptions
   readonly given: Given
   readonly query: URLSearchParams
   readonly path: ReadonlyArray<string>
@@ -245,7 +247,7 @@ const failed = (world: World, error: unknown): Answer => {
   return told({ error: `the server failed: ${String(error)}` }, 500)
 }
 
-export const control = (world: World, started: WorldData, request: Request): Answer => {
+export const control = (world: World, started: SeedOptions, request: Request): Answer => {
   const question = request.url.indexOf("?")
   const pathText = question < 0 ? request.url : request.url.slice(0, question)
   const path = pathText.slice(1).split("/")

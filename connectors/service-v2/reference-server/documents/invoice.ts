@@ -1,6 +1,6 @@
 /** The invoice on paper (J-04). */
-import type { Context } from "../rules/Context.ts"
-import type { Version } from "../store/Version.ts"
+import type { Context } from "../rules/Rules.ts"
+import type { Version } from "../store/Table.ts"
 import { customerLines } from "./parties.ts"
 import { heading, pdf, say, table } from "./pdf.ts"
 

@@ -1,7 +1,7 @@
 /** Names and addresses as documents print them. */
-import type { Context } from "../rules/Context.ts"
+import type { Context } from "../rules/Rules.ts"
 import type { Value } from "../json.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import { say } from "./pdf.ts"
 
 const record = ({ store, company }: Context, path: string, id: Value | undefined): Version | undefined =>

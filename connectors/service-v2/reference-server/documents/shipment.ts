@@ -1,7 +1,7 @@
 /** What goes with a shipment: the packing slip, which tells no prices, and a label for each carton (J-04). */
-import type { Context } from "../rules/Context.ts"
+import type { Context } from "../rules/Rules.ts"
 import type { Package } from "../rules/packages.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import { shiptoLines } from "./parties.ts"
 import { heading, pdf, say, table } from "./pdf.ts"
 

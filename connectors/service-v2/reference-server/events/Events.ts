@@ -18,10 +18,13 @@
 import { eventName, testEvent } from "../../catalogue/events.ts"
 import type { EventVerb } from "../../catalogue/events.ts"
 import type { Token } from "../http/tokens.ts"
+import type { Limits } from "../Limits.ts"
+import type { Random } from "../random.ts"
+import type { ServerClock } from "../ServerClock.ts"
+import type { Renderer } from "../store/render.ts"
 import { sharedCompany } from "../store/Store.ts"
 import type { Change } from "../store/Store.ts"
 import { microsPerSecond } from "../time.ts"
-import type { World } from "../World.ts"
 import { Log, isAcknowledged } from "./Log.ts"
 import type { Attempt } from "./Log.ts"
 import type { Network } from "./Network.ts"
@@ -36,11 +39,19 @@ const gone = 410
 
 const isValid = ({ revoked, expires }: Token, now: number): boolean => !revoked && (expires === null || now < expires)
 
+/** The parts of the server that deliveries need; the control plane changes the limits at any time. */
+export interface DeliveryEnvironment {
+  readonly clock: ServerClock
+  readonly limits: Limits
+  readonly random: Random
+  readonly renderer: Renderer
+}
+
 export class Events {
   readonly log = new Log()
   /** Certificates, as PEM, that deliveries trust beside the usual ones. */
   trusted: ReadonlyArray<string> = []
-  private readonly world: World
+  private readonly environment: DeliveryEnvironment
   private readonly network: Network
   private readonly subscriptions = new Map<number, Subscription>()
   private readonly closing = new AbortController()
@@ -52,14 +63,14 @@ export class Events {
   private fired = 0
   private isSilent = false
 
-  constructor(world: World, network: Network) {
-    this.world = world
+  constructor(environment: DeliveryEnvironment, network: Network) {
+    this.environment = environment
     this.network = network
-    this.due = world.clock.now() + this.period
+    this.due = environment.clock.now() + this.period
   }
 
   private get period(): number {
-    return this.world.limits.cycleSeconds * microsPerSecond
+    return this.environment.limits.cycleSeconds * microsPerSecond
   }
 
   add(subscription: Subscription): void {
@@ -94,7 +105,7 @@ export class Events {
     const listening = [...this.subscriptions.values()].filter(isListening)
     if (listening.length === 0) return
     for (const change of changes) {
-      for (const verb of verbsOf(change, this.world.renderer)) this.fireOne(change, verb, listening)
+      for (const verb of verbsOf(change, this.environment.renderer)) this.fireOne(change, verb, listening)
     }
   }
 
@@ -107,7 +118,7 @@ export class Events {
       if (!events.includes(type) || (company !== sharedCompany && company !== owner.company)) continue
       let one = made.get(owner.company)
       if (one === undefined) {
-        const data = this.world.renderer.render(version)
+        const data = this.environment.renderer.render(version)
         one = occurrence(this.nextId(), type, `${resource.area}:read`, owner.company, data, at)
         made.set(owner.company, one)
       }
@@ -116,11 +127,11 @@ export class Events {
   }
 
   private nextId(): string {
-    return eventId(this.world.clock.now(), ++this.fired, this.world.random)
+    return eventId(this.environment.clock.now(), ++this.fired, this.environment.random)
   }
 
   disable(subscription: Subscription): void {
-    subscription.disabled ??= this.world.clock.now()
+    subscription.disabled ??= this.environment.clock.now()
     this.drop(subscription)
   }
 
@@ -136,14 +147,14 @@ export class Events {
 
   private settle(event: Waiting, state: Waiting["state"]): void {
     event.state = state
-    event.settled = this.world.clock.now()
+    event.settled = this.environment.clock.now()
   }
 
   /** Sends a test event, past the queue and failcount (H-15). */
   test(subscription: Subscription): Promise<Attempt> {
     const data = JSON.stringify({ webhookid: subscription.id, message: "test" })
     const { company } = subscription.owner
-    const at = this.world.clock.now()
+    const at = this.environment.clock.now()
     const event = waiting(occurrence(this.nextId(), testEvent, null, company, data, at))
     return this.attempt(subscription, event, ({ delivered }) => {
       this.settle(event, delivered ? "delivered" : "dropped")
@@ -157,7 +168,7 @@ export class Events {
     event: Waiting,
     judge: (result: { readonly delivered: boolean; readonly status: number | null }) => boolean
   ): Promise<Attempt> {
-    const { clock, limits } = this.world
+    const { clock, limits } = this.environment
     const { occurrence } = event
     const { url } = subscription
     const at = clock.now()
@@ -198,7 +209,7 @@ export class Events {
 
   private async deliver(): Promise<ReadonlyArray<Attempt>> {
     const attempts: Array<Attempt> = []
-    this.log.purge(this.world.clock.now())
+    this.log.purge(this.environment.clock.now())
     const loaded = [...this.subscriptions.values()].filter(({ queue }) => queue.length > 0)
     await Promise.all(loaded.map((subscription) => this.drain(subscription, attempts)))
     return attempts
@@ -208,7 +219,7 @@ export class Events {
     // What fires while the cycle runs waits for the next one: a receiver that writes back must not keep it going.
     for (let left = subscription.queue.length; left > 0 && !this.closing.signal.aborted; left--) {
       const { owner } = subscription
-      if (!isListening(subscription) || !isValid(owner, this.world.clock.now())) this.drop(subscription)
+      if (!isListening(subscription) || !isValid(owner, this.environment.clock.now())) this.drop(subscription)
       const event = subscription.queue[0]
       if (event === undefined) return
       const { scope } = event.occurrence
@@ -229,7 +240,7 @@ export class Events {
     event: Waiting,
     { delivered, status }: { readonly delivered: boolean; readonly status: number | null }
   ): boolean {
-    const { clock, limits } = this.world
+    const { clock, limits } = this.environment
     const isLast = !delivered && (status === gone || event.attempts >= limits.attemptsPerEvent)
     if (delivered || isLast) {
       this.settle(event, delivered ? "delivered" : "abandoned")
@@ -252,25 +263,25 @@ export class Events {
 
   /** Counts the next cycle from the present: after the clock was set, or the period. */
   rebase(): void {
-    this.due = this.world.clock.now() + this.period
+    this.due = this.environment.clock.now() + this.period
   }
 
   /** The next cycle that is still to come; those that were missed had nothing to do. */
   private catchUp(): void {
-    const now = this.world.clock.now()
+    const now = this.environment.clock.now()
     if (this.due <= now) this.due += Math.floor((now - this.due) / this.period + 1) * this.period
     this.due = Math.min(this.due, now + this.period)
   }
 
   private leap(micros: number): void {
-    this.world.clock.advance(micros)
+    this.environment.clock.advance(micros)
     this.catchUp()
-    this.log.purge(this.world.clock.now())
+    this.log.purge(this.environment.clock.now())
   }
 
   /** Moves the clock, running each cycle at its time; null when it is done at once, because nothing waits. */
   advance(micros: number): Promise<void> | null {
-    const { clock } = this.world
+    const { clock } = this.environment
     if (this.running === 0 && !this.isWaiting()) {
       this.leap(micros)
       return null
@@ -291,7 +302,7 @@ export class Events {
 
   /** Runs the cycle that is due by a clock that runs by itself. */
   async tick(): Promise<void> {
-    const { clock } = this.world
+    const { clock } = this.environment
     if (clock.isManual() || clock.now() < this.due || this.running > 0) return
     this.catchUp()
     if (this.isWaiting()) await this.cycle()

@@ -9,7 +9,7 @@ import { isPostable } from "../../catalogue/events.ts"
 import type { EventVerb } from "../../catalogue/events.ts"
 import type { Renderer } from "../store/render.ts"
 import type { Change } from "../store/Store.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 
 const isPosted = (version: Version | undefined): boolean => (version?.values["voucherid"] ?? null) !== null
 

@@ -1,15 +1,15 @@
 /**
  * The /webhooks endpoints (WEBHOOK-12..WEBHOOK-19, LOG-01..LOG-07).
  *
- * Promise: a subscription is there for the token that made it and for nobody else (H-04); its secret is in the answer
+ * Promise: a subscription is there for the token that made it and for no other (H-04); its secret is in the answer
  * that makes it and in no other (SIG-06). Cancelling is DELETE (H-13) and final.
  */
 import type { Operation } from "../../../../src/catalogue/Resource.ts"
 import { ApiError } from "../ApiError.ts"
 import type { Dialect } from "../http/dialect.ts"
 import { readBoolean, readParameters } from "../http/parameters.ts"
-import type { Handled, Route } from "../http/router.ts"
-import type { Result } from "../http/serve.ts"
+import type { Result } from "../http/Message.ts"
+import type { Route, ScopedAction, WebhookCall } from "../http/Route.ts"
 import type { Token } from "../http/tokens.ts"
 import { refuseContent } from "../rules/body.ts"
 import { microsPerSecond } from "../time.ts"
@@ -22,43 +22,41 @@ import { page, pageParameters, readCursor } from "./pages.ts"
 import { etagOf, newSecret, shown, shownInstant } from "./Subscription.ts"
 import type { Subscription } from "./Subscription.ts"
 
-export type WebhookCall = "list" | "create" | "retrieve" | "update" | "cancel" | "test" | "deliveries"
-
 /** What can be done, in the letters of a resource's operations (C-05). */
 export const webhookOperations: ReadonlyArray<Operation> = ["L", "C", "R", "U", "D"]
 
-const handled = (call: WebhookCall, access: "read" | "write" | "cancel", id: number | null): Handled => ({
+const scopedAction = (call: WebhookCall, access: "read" | "write" | "cancel", id: number | null): ScopedAction => ({
   action: { kind: "webhooks", call, id },
   scope: `setup:${access}`
 })
 
 /** The route of the segments below /webhooks; null when there is none. */
 export const webhookRoute = (segments: ReadonlyArray<string>, id: number | null): Route | null => {
-  const methods = (...entries: ReadonlyArray<readonly [method: string, Handled]>): Route => ({
+  const methods = (...entries: ReadonlyArray<readonly [method: string, ScopedAction]>): Route => ({
     feature: null,
     methods: new Map(entries)
   })
   if (segments.length === 0) {
-    return methods(["GET", handled("list", "read", null)], ["POST", handled("create", "write", null)])
+    return methods(["GET", scopedAction("list", "read", null)], ["POST", scopedAction("create", "write", null)])
   }
   if (segments.length === 1) {
     return methods(
-      ["GET", handled("retrieve", "read", id)],
-      ["PATCH", handled("update", "write", id)],
-      ["DELETE", handled("cancel", "cancel", id)]
+      ["GET", scopedAction("retrieve", "read", id)],
+      ["PATCH", scopedAction("update", "write", id)],
+      ["DELETE", scopedAction("cancel", "cancel", id)]
     )
   }
   if (segments.length !== 2) return null
-  if (segments[1] === "test") return methods(["POST", handled("test", "write", id)])
-  return segments[1] === "deliveries" ? methods(["GET", handled("deliveries", "read", id)]) : null
+  if (segments[1] === "test") return methods(["POST", scopedAction("test", "write", id)])
+  return segments[1] === "deliveries" ? methods(["GET", scopedAction("deliveries", "read", id)]) : null
 }
 
 /** Whether a request is counted as a test call, and not among the others (LOG-03, E-04). */
 export const isTestCall = (method: string, path: string | null): boolean =>
   method === "POST" && path !== null && /^\/webhooks\/[^/]+\/test$/.test(path)
 
-/** What the endpoints are given of a request. */
-export interface Asked {
+/** The parts of a request that the endpoints need. */
+export interface WebhookRequest {
   readonly token: Token
   readonly call: WebhookCall
   readonly id: number | null
@@ -66,35 +64,35 @@ export interface Asked {
   /** The body; undefined when there is none. */
   readonly body: () => unknown
   readonly ifMatch: string | undefined
-  /** The absolute address that was asked, for Link headers. */
+  /** The absolute address of the request, for Link headers. */
   readonly address: string
 }
 
-export const webhooks = (world: World, asked: Asked): Result => {
-  switch (asked.call) {
+export const webhooks = (world: World, request: WebhookRequest): Result => {
+  switch (request.call) {
     case "list":
-      return list(world, asked)
+      return list(world, request)
     case "create":
-      return create(world, asked)
+      return create(world, request)
     case "retrieve":
-      readParameters(asked.query, [])
-      return one(world, 200, find(world, asked))
+      readParameters(request.query, [])
+      return one(world, 200, find(world, request))
     case "update":
-      return update(world, asked)
+      return update(world, request)
     case "cancel": {
-      readParameters(asked.query, [])
-      const subscription = find(world, asked)
+      readParameters(request.query, [])
+      const subscription = find(world, request)
       if (!subscription.cancelled) world.events.cancel(subscription)
       return one(world, 200, subscription)
     }
     case "test":
-      return test(world, asked)
+      return test(world, request)
     case "deliveries":
-      return deliveries(world, asked)
+      return deliveries(world, request)
   }
 }
 
-const find = ({ events }: World, { token, id }: Asked): Subscription => {
+const find = ({ events }: World, { token, id }: WebhookRequest): Subscription => {
   const found = events.find(token, id)
   if (found === undefined) throw new ApiError("not_found", "there is no such webhook subscription")
   return found
@@ -106,7 +104,7 @@ const one = ({ dialect }: World, status: number, subscription: Subscription, mor
   return { status, body: JSON.stringify({ ...object, ...more }), headers }
 }
 
-const list = (world: World, { token, query, address }: Asked): Result => {
+const list = (world: World, { token, query, address }: WebhookRequest): Result => {
   const { dialect, events } = world
   const given = readParameters(query, ["cancel", ...pageParameters(dialect)])
   const { after, all } = readCursor(given)
@@ -123,7 +121,7 @@ const list = (world: World, { token, query, address }: Asked): Result => {
   return { status: 200, ...page(entries, "ascending", all, after, dialect, "webhooks", address) }
 }
 
-const create = (world: World, { token, query, body }: Asked): Result => {
+const create = (world: World, { token, query, body }: WebhookRequest): Result => {
   readParameters(query, [])
   const given = readGiven(world.store.catalogue, "create", body())
   const subscription: Subscription = {
@@ -159,11 +157,11 @@ const refuseStale = (world: World, ifMatch: string | undefined, subscription: Su
   })
 }
 
-const update = (world: World, asked: Asked): Result => {
-  readParameters(asked.query, [])
-  const given = readGiven(world.store.catalogue, "update", asked.body(), () => void find(world, asked))
-  const subscription = find(world, asked)
-  refuseStale(world, asked.ifMatch, subscription)
+const update = (world: World, request: WebhookRequest): Result => {
+  readParameters(request.query, [])
+  const given = readGiven(world.store.catalogue, "update", request.body(), () => void find(world, request))
+  const subscription = find(world, request)
+  refuseStale(world, request.ifMatch, subscription)
   if (subscription.cancelled) {
     throw new ApiError("rule_violation", `subscription ${subscription.id} is cancelled, which cannot be undone`)
   }
@@ -191,10 +189,10 @@ const apply = (world: World, subscription: Subscription, given: Given) => {
 }
 
 /** The answer waits for the receiver's. */
-const test = (world: World, asked: Asked): Result => {
-  readParameters(asked.query, [])
-  refuseContent(asked.body())
-  const subscription = find(world, asked)
+const test = (world: World, request: WebhookRequest): Result => {
+  readParameters(request.query, [])
+  refuseContent(request.body())
+  const subscription = find(world, request)
   if (subscription.cancelled) {
     throw new ApiError("rule_violation", `subscription ${subscription.id} is cancelled`)
   }
@@ -227,15 +225,15 @@ const entryOf = (attempt: Attempt, dialect: Dialect) => ({
   })
 })
 
-const deliveries = (world: World, asked: Asked): Result => {
+const deliveries = (world: World, request: WebhookRequest): Result => {
   const { dialect, events, clock } = world
-  const given = readParameters(asked.query, ["delivered", "abandoned", "eventtype", ...pageParameters(dialect)])
+  const given = readParameters(request.query, ["delivered", "abandoned", "eventtype", ...pageParameters(dialect)])
   const { after, all } = readCursor(given)
   const flag = (name: string) => (all.has(name) ? readBoolean(name, all.get(name)!) : null)
   const delivered = flag("delivered")
   const abandoned = flag("abandoned")
   const type = all.get("eventtype")
-  const subscription = find(world, asked)
+  const subscription = find(world, request)
   const entries = events.log
     .of(subscription.id, clock.now())
     .filter(
@@ -245,5 +243,5 @@ const deliveries = (world: World, asked: Asked): Result => {
         (type === undefined || attempt.event.occurrence.type === type)
     )
     .map((attempt) => entryOf(attempt, dialect))
-  return { status: 200, ...page(entries, "descending", all, after, dialect, "deliveries", asked.address) }
+  return { status: 200, ...page(entries, "descending", all, after, dialect, "deliveries", request.address) }
 }

@@ -26,4 +26,15 @@ export interface Answer {
   readonly wire: WireFault | null
 }
 
+/** An answer before the headers that all answers share. */
+export interface Result {
+  readonly status: number
+  readonly body: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** The body where it is no text. */
+  readonly bytes?: Uint8Array
+  /** The result itself, where a receiver must be waited for. */
+  readonly pending?: Promise<Result>
+}
+
 export const json: string = "application/json"

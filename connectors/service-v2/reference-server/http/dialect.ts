@@ -30,7 +30,7 @@
  */
 import { limits } from "../../catalogue/limits.ts"
 import { isObject } from "../json.ts"
-import type { Readings } from "../rules/Context.ts"
+import type { Readings } from "../rules/Rules.ts"
 import type { Look } from "../store/render.ts"
 
 export interface Dialect extends Look, Readings {

@@ -7,29 +7,10 @@
 import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
 import type { Operation, Resource } from "../../../../src/catalogue/Resource.ts"
 import { webhookRoute } from "../events/webhooks.ts"
-import type { WebhookCall } from "../events/webhooks.ts"
 import { ApiError } from "../ApiError.ts"
 import { rules } from "../rules/index.ts"
 import type { SpecialRule } from "../rules/Rules.ts"
-
-export type Action =
-  | { readonly kind: "list" | "create" | "batch"; readonly resource: Resource }
-  | { readonly kind: "retrieve" | "update" | "cancel"; readonly resource: Resource; readonly id: number | null }
-  | { readonly kind: "special"; readonly resource: Resource; readonly id: number | null; readonly rule: SpecialRule }
-  | { readonly kind: "webhooks"; readonly call: WebhookCall; readonly id: number | null }
-  | { readonly kind: "me" }
-
-export interface Handled {
-  readonly action: Action
-  /** The scope that is needed; null when any token will do. */
-  readonly scope: string | null
-}
-
-export interface Route {
-  /** The optional module that must be licensed. */
-  readonly feature: string | null
-  readonly methods: ReadonlyMap<string, Handled>
-}
+import type { Action, Route } from "./Route.ts"
 
 /** The segments of a path, decoded; null when it cannot be a path of ours. */
 const segmentsOf = (path: string): ReadonlyArray<string> | null => {

@@ -11,18 +11,17 @@ import { ApiError, printEnvelope, printError } from "../ApiError.ts"
 import { isTestCall, webhookOperations, webhooks } from "../events/webhooks.ts"
 import { isObject, parseExactly } from "../json.ts"
 import { openApi } from "../openapi/document.ts"
-import type { Context } from "../rules/Context.ts"
+import type { Context, Shown, Written } from "../rules/Rules.ts"
 import { cancel, create, special, update } from "../rules/operations.ts"
-import type { Shown, Written } from "../rules/Rules.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import { microsPerSecond, printHttpDate, printInstant } from "../time.ts"
 import type { World } from "../World.ts"
 import { fingerprint, isKept, keyOf } from "./idempotency.ts"
 import { envelope, list } from "./list.ts"
-import type { Answer, Request } from "./Message.ts"
+import type { Answer, Request, Result } from "./Message.ts"
 import { json } from "./Message.ts"
 import { readInclude, readParameters } from "./parameters.ts"
-import type { Action } from "./router.ts"
+import type { Action } from "./Route.ts"
 import { operationsOf, route } from "./router.ts"
 import type { Token } from "./tokens.ts"
 import { authenticate } from "./tokens.ts"
@@ -39,17 +38,6 @@ export const below = (url: string): { readonly path: string | null; readonly que
   const query = question < 0 ? "" : url.slice(question + 1)
   const isInside = path === basePath || path.startsWith(`${basePath}/`)
   return { path: isInside ? path.slice(basePath.length) : null, query }
-}
-
-/** An answer before the headers that all answers share. */
-export interface Result {
-  readonly status: number
-  readonly body: string
-  readonly headers?: Readonly<Record<string, string>>
-  /** The body where it is no text. */
-  readonly bytes?: Uint8Array
-  /** The result itself, where a receiver must be waited for. */
-  readonly pending?: Promise<Result>
 }
 
 export interface Served {

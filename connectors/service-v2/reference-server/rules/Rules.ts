@@ -1,13 +1,47 @@
 /**
- * What a document adds to the plain writes.
+ * What a document adds to the plain writes, and the context in which it does.
  *
  * Promise: a resource without an entry is written as its catalogue file says; everything a document does beyond that
  * stands in its one file in this folder.
  */
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
-import type { Version } from "../store/Version.ts"
+import type { CompanyStore } from "../store/Store.ts"
+import type { Version } from "../store/Table.ts"
+import { printDay } from "../time.ts"
 import type { Body } from "./body.ts"
-import type { Context } from "./Context.ts"
+
+/** What the control plane sets for one company. */
+export interface CompanySettings {
+  /** Modules that are switched off. */
+  readonly unlicensed: ReadonlySet<string>
+  /** Records allowed, by resource. */
+  readonly recordLimits: ReadonlyMap<string, number>
+  /** Every day up to this one is closed; null when none is. */
+  readonly closedThrough: string | null
+}
+
+export const openSettings: CompanySettings = { unlicensed: new Set(), recordLimits: new Map(), closedThrough: null }
+
+/** The other readings of the documents that concern rules; see http/dialect.ts. */
+export interface Readings {
+  readonly uniqueExternalid: boolean
+  readonly enableShipmentInvoice: boolean
+}
+
+/** Who writes, where and when: what every rule is given. */
+export interface Context extends CompanyStore {
+  readonly settings: CompanySettings
+  readonly readings: Readings
+  /** What a document adds to the plain writes, by resource. */
+  readonly rules: ReadonlyMap<string, Rules>
+  /** The user behind the token. */
+  readonly userId: number
+  /** Scopes in `area:access` form. */
+  readonly scopes: ReadonlySet<string>
+}
+
+/** The server's day, in UTC. */
+export const today = ({ store }: CompanyStore): string => printDay(store.clock.now())
 
 /** What a write leaves behind. */
 export interface Written {

@@ -6,16 +6,15 @@
  */
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import type { Body } from "./body.ts"
 import { patchOf, refuseContent } from "./body.ts"
-import type { Context } from "./Context.ts"
-import { today } from "./Context.ts"
+import type { Context, Rules, Written } from "./Rules.ts"
+import { today } from "./Rules.ts"
 import { isPosted } from "./invoices.ts"
 import { makeVoucher, refuseClosed } from "./ledger.ts"
 import { money } from "./lines.ts"
 import { change, current, insert, violation } from "./records.ts"
-import type { Rules, Written } from "./Rules.ts"
 
 export const distributedOf = ({ store, company }: Context, billId: number): bigint => {
   let sum = 0n

@@ -14,8 +14,8 @@ import { ApiError } from "../ApiError.ts"
 import { format, readDecimal, unitsOf } from "../decimal.ts"
 import type { Value } from "../json.ts"
 import { Raw, isObject, print } from "../json.ts"
+import type { CompanyStore } from "../store/Store.ts"
 import { printDay, printInstant, readDay, readInstant } from "../time.ts"
-import type { Context } from "./Context.ts"
 import { resolve } from "./references.ts"
 
 /** A body that passed: values under the names that the body uses. */
@@ -86,7 +86,7 @@ const shapesOf = (resource: Resource) => {
  * and before its references are looked up: the place where an unknown record answers 404 (C-02).
  */
 export const readBody = (
-  context: Context,
+  context: CompanyStore,
   resource: Resource,
   mode: "create" | "update",
   body: unknown,
@@ -259,7 +259,7 @@ const readDecimalValue = (scale: number, given: unknown): ReadValue => {
 }
 
 /** Replaces references by the ids that they resolve to; the code halves follow from the ids when they are stored. */
-const resolveReferences = (context: Context, shape: Shape, read: Read, at: string): Body => {
+const resolveReferences = (context: CompanyStore, shape: Shape, read: Read, at: string): Body => {
   const values: Record<string, Value> = { ...read.values }
   for (const slot of shape.slots.values()) {
     if (slot.refers === null || !(slot.name in read.values)) continue
@@ -291,7 +291,7 @@ const resolveReferences = (context: Context, shape: Shape, read: Read, at: strin
 }
 
 /** Custom fields need a definition (F-17); what is no plain value cannot be stored. */
-const readCustom = (context: Context, resource: Resource, given: unknown): Body["custom"] => {
+const readCustom = (context: CompanyStore, resource: Resource, given: unknown): Body["custom"] => {
   if (!isObject(given)) return null
   const definitions = context.store.table(context.company, "customfields").where("resource", resource.path)
   const custom = new Map<string, string | null>()

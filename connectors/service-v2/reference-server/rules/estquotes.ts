@@ -1,6 +1,6 @@
 /** Quotes of the estimating module: dated when nothing is said; a cancelled one stays as it is (D-13). */
 import { patchOf } from "./body.ts"
-import { today } from "./Context.ts"
+import { today } from "./Rules.ts"
 import { change, insert, violation } from "./records.ts"
 import type { Rules } from "./Rules.ts"
 

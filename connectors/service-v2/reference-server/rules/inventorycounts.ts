@@ -6,14 +6,13 @@
  */
 import { units } from "../decimal.ts"
 import { Raw } from "../json.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import type { Body } from "./body.ts"
 import { patchOf } from "./body.ts"
-import type { Context } from "./Context.ts"
-import { today } from "./Context.ts"
+import type { Context, Rules, Written } from "./Rules.ts"
+import { today } from "./Rules.ts"
 import { embedLines } from "./lines.ts"
 import { insert, violation } from "./records.ts"
-import type { Rules, Written } from "./Rules.ts"
 import { adjustmentsField, onHand } from "./stock.ts"
 
 const create = (context: Context, resource: Version["table"]["resource"], body: Body): Written => {

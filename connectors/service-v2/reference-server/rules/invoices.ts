@@ -7,18 +7,17 @@
 import { ApiError } from "../ApiError.ts"
 import { format, lineTotal, rescale, units } from "../decimal.ts"
 import type { Value } from "../json.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import type { Body } from "./body.ts"
 import { missing, patchOf, refuseContent } from "./body.ts"
-import type { Context } from "./Context.ts"
-import { today } from "./Context.ts"
+import type { Context, Rules, Shown, Written } from "./Rules.ts"
+import { today } from "./Rules.ts"
 import { invoicePdf } from "../documents/invoice.ts"
 import { isClosed, makeVoucher, refuseClosed } from "./ledger.ts"
 import { lineTax } from "./lineTax.ts"
 import { byLineNumber, embedLines, money } from "./lines.ts"
 import { defaultLocation, refreshOrder } from "./orderState.ts"
 import { active, change, current, insert, violation } from "./records.ts"
-import type { Rules, Shown, Written } from "./Rules.ts"
 
 export const isPosted = (invoice: Version): boolean => (invoice.values["voucherid"] ?? null) !== null
 

@@ -4,8 +4,8 @@
  * Promise: nothing posts into a closed period; every posting has a voucher of its own.
  */
 import { ApiError } from "../ApiError.ts"
-import type { Version } from "../store/Version.ts"
-import type { Context } from "./Context.ts"
+import type { Version } from "../store/Table.ts"
+import type { Context } from "./Rules.ts"
 import { insert } from "./records.ts"
 
 /** A day is closed by the company's own mark or by a closed ledger period that covers it. */

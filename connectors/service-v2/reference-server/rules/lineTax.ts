@@ -5,9 +5,8 @@
  * that is not exempt, each at its own rate, rounded half away from zero.
  */
 import { format, rescale, units } from "../decimal.ts"
-import type { Version } from "../store/Version.ts"
-import type { Context } from "./Context.ts"
-import type { SpecialRule } from "./Rules.ts"
+import type { Version } from "../store/Table.ts"
+import type { Context, SpecialRule } from "./Rules.ts"
 
 const hundredPercent = 100_000_000n
 

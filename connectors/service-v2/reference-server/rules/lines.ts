@@ -2,7 +2,7 @@
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import { format } from "../decimal.ts"
 import { Raw, print } from "../json.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import { violation } from "./records.ts"
 
 /** The lines as the document's `lines` field shows them. */

@@ -4,10 +4,9 @@
  * Promise: a lookup is not cancelled while an active record uses it; which records use it is data.
  */
 import { ApiError } from "../ApiError.ts"
-import type { Context } from "./Context.ts"
+import type { Context, Rules } from "./Rules.ts"
 import { customerBalance } from "./customers.ts"
 import { active, change } from "./records.ts"
-import type { Rules } from "./Rules.ts"
 
 interface Use {
   readonly resource: string

@@ -6,12 +6,11 @@
  */
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import { ApiError } from "../ApiError.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import type { Body } from "./body.ts"
 import { patchOf, readBody } from "./body.ts"
-import type { Context } from "./Context.ts"
+import type { Context, Shown, SpecialRule, Written } from "./Rules.ts"
 import { change, insert, violation } from "./records.ts"
-import type { Shown, SpecialRule, Written } from "./Rules.ts"
 
 const refuseWithoutScope = (context: Context, scope: string, what: string) => {
   if (context.scopes.has(scope)) return

@@ -7,15 +7,14 @@
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
 import { isObject } from "../json.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import { readValue } from "./body.ts"
-import type { Context } from "./Context.ts"
-import { today } from "./Context.ts"
+import type { Context, Written } from "./Rules.ts"
+import { today } from "./Rules.ts"
 import { insertInvoice, insertInvoiceLine, refreshInvoice } from "./invoices.ts"
 import { refuseClosed } from "./ledger.ts"
 import { linesOf, refreshOrder } from "./orderState.ts"
 import { active, change, current, violation } from "./records.ts"
-import type { Written } from "./Rules.ts"
 import { billHours, hoursOf } from "./serviceordertimes.ts"
 
 const readInvoiceDate = (body: unknown): string | null => {

@@ -6,8 +6,8 @@
  */
 import { lineTotal, units } from "../decimal.ts"
 import type { Value } from "../json.ts"
-import type { Version } from "../store/Version.ts"
-import type { Context } from "./Context.ts"
+import type { Version } from "../store/Table.ts"
+import type { Context } from "./Rules.ts"
 import { byLineNumber, embedLines, money } from "./lines.ts"
 import { active, change, current } from "./records.ts"
 

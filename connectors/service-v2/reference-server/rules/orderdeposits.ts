@@ -5,15 +5,14 @@
  */
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import type { Body } from "./body.ts"
 import { patchOf } from "./body.ts"
-import type { Context } from "./Context.ts"
-import { today } from "./Context.ts"
+import type { Context, Rules, Written } from "./Rules.ts"
+import { today } from "./Rules.ts"
 import { makeVoucher, refuseClosed } from "./ledger.ts"
 import { companyCurrency } from "./payments.ts"
 import { active, current, insert, violation } from "./records.ts"
-import type { Rules, Written } from "./Rules.ts"
 
 const create = (context: Context, resource: Version["table"]["resource"], body: Body): Written => {
   const patch = patchOf(resource, "create", body)

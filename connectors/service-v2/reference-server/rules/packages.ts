@@ -5,8 +5,8 @@
  * are asked for: cartons of at most so many units, a pound a unit, the service's first and further box charges.
  */
 import { format, rescale, units } from "../decimal.ts"
-import type { Version } from "../store/Version.ts"
-import type { Context } from "./Context.ts"
+import type { Version } from "../store/Table.ts"
+import type { Context } from "./Rules.ts"
 import { active } from "./records.ts"
 
 export interface Package {

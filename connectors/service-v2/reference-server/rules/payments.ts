@@ -6,15 +6,14 @@
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
 import { print } from "../json.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import type { Body } from "./body.ts"
 import { patchOf } from "./body.ts"
-import type { Context } from "./Context.ts"
-import { today } from "./Context.ts"
+import type { Context, Rules, Shown, Written } from "./Rules.ts"
+import { today } from "./Rules.ts"
 import { isPosted, openBalance, refreshPaid } from "./invoices.ts"
 import { isClosed, makeVoucher, refuseClosed } from "./ledger.ts"
 import { change, current, insert, violation } from "./records.ts"
-import type { Rules, Shown, Written } from "./Rules.ts"
 
 /** The currency of companies that say nothing else. */
 export const companyCurrency = "USD"

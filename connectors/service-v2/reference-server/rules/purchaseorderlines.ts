@@ -6,13 +6,12 @@
  */
 import { ApiError } from "../ApiError.ts"
 import { units } from "../decimal.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import type { Body } from "./body.ts"
 import { patchOf } from "./body.ts"
-import type { Context } from "./Context.ts"
+import type { Context, Rules, Written } from "./Rules.ts"
 import { insertPurchaseLine, purchaseLinesOf, refreshPurchaseOrder, refuseComplete } from "./purchaseorders.ts"
 import { active, change, current, violation } from "./records.ts"
-import type { Rules, Written } from "./Rules.ts"
 
 const received = ({ values }: Version): bigint => units(values["qtyreceived"], 6)
 

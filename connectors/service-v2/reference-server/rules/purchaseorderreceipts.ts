@@ -5,15 +5,14 @@
  */
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import type { Body } from "./body.ts"
 import { patchOf } from "./body.ts"
-import type { Context } from "./Context.ts"
-import { today } from "./Context.ts"
+import type { Context, Rules, Written } from "./Rules.ts"
+import { today } from "./Rules.ts"
 import { embedLines } from "./lines.ts"
 import { refreshPurchaseOrder } from "./purchaseorders.ts"
 import { change, current, insert, violation } from "./records.ts"
-import type { Rules, Written } from "./Rules.ts"
 
 /** Receives one line; repeats of a line are summed against what is left, because each raises qtyreceived. */
 const receive = (context: Context, order: Version, { values }: Body, at: string) => {

@@ -7,14 +7,13 @@
 import { ApiError } from "../ApiError.ts"
 import { lineTotal, units } from "../decimal.ts"
 import type { Value } from "../json.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import type { Body } from "./body.ts"
 import { patchOf } from "./body.ts"
-import type { Context } from "./Context.ts"
-import { today } from "./Context.ts"
+import type { Context, Rules, Written } from "./Rules.ts"
+import { today } from "./Rules.ts"
 import { byLineNumber, embedLines, money } from "./lines.ts"
 import { active, change, current, insert, violation } from "./records.ts"
-import type { Rules, Written } from "./Rules.ts"
 
 /** The lines of a purchase order that are not cancelled, in their order. */
 export const purchaseLinesOf = (context: Context, orderId: number): ReadonlyArray<Version> =>

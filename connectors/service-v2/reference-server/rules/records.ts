@@ -7,11 +7,10 @@
 import { ApiError } from "../ApiError.ts"
 import type { Value } from "../json.ts"
 import type { Put } from "../store/Store.ts"
-import type { Table } from "../store/Table.ts"
-import type { Values, Version } from "../store/Version.ts"
+import type { Table, Values, Version } from "../store/Table.ts"
 import { carryCodes, completePairs } from "./references.ts"
 import type { Body } from "./body.ts"
-import type { Context } from "./Context.ts"
+import type { Context } from "./Rules.ts"
 
 /** A unique key is refused while any record has it, a cancelled one too; the message names that record (F-06). */
 const refuseDuplicate = (table: Table, values: Values, except: number | null) => {

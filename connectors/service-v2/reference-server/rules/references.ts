@@ -7,9 +7,8 @@
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import { ApiError } from "../ApiError.ts"
 import type { Value } from "../json.ts"
-import type { Store } from "../store/Store.ts"
-import type { Version } from "../store/Version.ts"
-import type { Context } from "./Context.ts"
+import type { CompanyStore, Store } from "../store/Store.ts"
+import type { Version } from "../store/Table.ts"
 
 interface Target {
   readonly resource: string
@@ -18,7 +17,7 @@ interface Target {
 }
 
 /** The record that a value names; 422 when none or several do. */
-export const resolve = ({ store, company }: Context, target: Target, value: Value, field: string): Version => {
+export const resolve = ({ store, company }: CompanyStore, target: Target, value: Value, field: string): Version => {
   const table = store.table(company, target.resource)
   if (target.by === null) {
     const found = typeof value === "number" ? table.get(value) : undefined
@@ -79,7 +78,7 @@ const namingsOf = (store: Store, path: string): ReadonlyArray<Naming> => {
 }
 
 /** After a code changed: every record that shows it becomes a new version. Answers those records. */
-export const carryCodes = (context: Context, before: Version, after: Version): ReadonlyArray<Version> => {
+export const carryCodes = (context: CompanyStore, before: Version, after: Version): ReadonlyArray<Version> => {
   const { store } = context
   const changed: Array<Version> = []
   const companies = after.table.resource.shared ? store.companies() : [context.company]

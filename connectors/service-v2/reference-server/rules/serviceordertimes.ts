@@ -7,14 +7,13 @@
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
 import type { Value } from "../json.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import type { Body } from "./body.ts"
 import { patchOf } from "./body.ts"
-import type { Context } from "./Context.ts"
-import { today } from "./Context.ts"
+import type { Context, Rules, Written } from "./Rules.ts"
+import { today } from "./Rules.ts"
 import { linesOf } from "./orderState.ts"
 import { active, change, current, insert, violation } from "./records.ts"
-import type { Rules, Written } from "./Rules.ts"
 
 /** Values of `status`. */
 const open = 0

@@ -2,11 +2,10 @@
 import { ApiError } from "../ApiError.ts"
 import { boxLabelsPdf, packingSlipPdf } from "../documents/shipment.ts"
 import { say } from "../documents/pdf.ts"
-import type { Version } from "../store/Version.ts"
-import type { Context } from "./Context.ts"
+import type { Version } from "../store/Table.ts"
+import type { Context, SpecialRule } from "./Rules.ts"
 import { invoiceShipment } from "./orderInvoice.ts"
 import { packagesOf } from "./packages.ts"
-import type { SpecialRule } from "./Rules.ts"
 
 /** All lines that were shipped, also of a shipment that was cancelled since. */
 const shippedLines = ({ store, company }: Context, { id }: Version) =>

@@ -7,15 +7,14 @@
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
 import type { Value } from "../json.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import type { Body } from "./body.ts"
 import { patchOf } from "./body.ts"
-import type { Context } from "./Context.ts"
-import { today } from "./Context.ts"
+import type { Context, Rules, Written } from "./Rules.ts"
+import { today } from "./Rules.ts"
 import { isClosed } from "./ledger.ts"
 import { refreshOrder } from "./orderState.ts"
 import { active, change, current, insert, violation } from "./records.ts"
-import type { Rules, Written } from "./Rules.ts"
 import { shipmentSpecials } from "./shipmentSpecials.ts"
 
 /** Ships one line; repeats of a line in one shipment are summed against what is left, because each raises qtyship. */

@@ -7,11 +7,10 @@
  */
 import { format, units } from "../decimal.ts"
 import { Raw } from "../json.ts"
-import type { Version } from "../store/Version.ts"
-import type { Context } from "./Context.ts"
+import type { Version } from "../store/Table.ts"
+import type { Context, Rules } from "./Rules.ts"
 import { defaultLocation } from "./orderState.ts"
 import { active } from "./records.ts"
-import type { Rules } from "./Rules.ts"
 
 /** Where a count keeps by how much each item differed. */
 export const adjustmentsField = "_adjustments"

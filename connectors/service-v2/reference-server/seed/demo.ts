@@ -4,24 +4,22 @@
  * Promise: everything is made through the server's own rules, at the times at which it would have happened, so that the
  * data obeys every rule there is; the same seed and the same present give the same data.
  */
-import type { Context } from "../rules/Context.ts"
 import { insert } from "../rules/records.ts"
-import { cancel, create, special, update } from "../rules/operations.ts"
 import type { Random } from "../random.ts"
 import { random } from "../random.ts"
 import { units, format } from "../decimal.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import { addDays, microsPerDay, microsPerSecond, printDay } from "../time.ts"
-import type { World } from "../World.ts"
+import { Business } from "./Business.ts"
 import { ensureCompany } from "./install.ts"
 import { lookups } from "./lookups.ts"
 import { projects } from "./projects.ts"
 import { purchases } from "./purchases.ts"
+import type { SeedTarget } from "./SeedTarget.ts"
 import { works } from "./works.ts"
 import { cities, companyNames, people, products, streets } from "./names.ts"
 
 const daysBack = 150
-const microsPerHour = 3600 * microsPerSecond
 
 /** How much of everything a company has. */
 interface Size {
@@ -29,86 +27,6 @@ interface Size {
   readonly items: number
   readonly orders: number
   readonly purchases: number
-}
-
-/** Something that happens at its time. */
-interface Event {
-  readonly at: number
-  readonly happen: () => void
-}
-
-/** The business of one company while it is being made. */
-export class Business {
-  readonly world: World
-  readonly context: Context
-  readonly chance: Random
-  readonly end: number
-  private readonly events: Array<Event> = []
-
-  constructor(world: World, context: Context, chance: Random, end: number) {
-    this.world = world
-    this.context = context
-    this.chance = chance
-    this.end = end
-  }
-
-  /** Plans something for later; what lies after the present does not happen. */
-  plan(at: number, happen: () => void): void {
-    if (at < this.end) this.events.push({ at, happen })
-  }
-
-  /** Lets everything happen in its order, with the clock at its time. */
-  run(): void {
-    for (;;) {
-      let next = 0
-      for (let index = 1; index < this.events.length; index++) {
-        if (this.events[index]!.at < this.events[next]!.at) next = index
-      }
-      const [event] = this.events.splice(next, 1)
-      if (event === undefined) return
-      this.world.clock.set(event.at)
-      event.happen()
-    }
-  }
-
-  later(daysLeast: number, daysMost: number): number {
-    const days = this.chance.integer(daysLeast * 24, daysMost * 24) / 24
-    return this.world.clock.now() + Math.floor(days * microsPerDay) + this.chance.integer(0, microsPerHour)
-  }
-
-  make(path: string, body: Readonly<Record<string, unknown>>): Version {
-    return create(this.context, this.context.store.resource(path), body).version
-  }
-
-  /** The record as it stands now. */
-  fresh({ table, id }: Version): Version {
-    return table.get(id)!
-  }
-
-  change(version: Version, body: Readonly<Record<string, unknown>>): void {
-    update(
-      this.context,
-      version.table.resource,
-      body,
-      () => this.fresh(version),
-      () => {}
-    )
-  }
-
-  cancel(version: Version): void {
-    cancel(this.context, this.fresh(version))
-  }
-
-  special(version: Version, name: string): Version {
-    const rule = this.context.rules.get(version.table.resource.path)!.specials![name]!
-    const outcome = special(this.context, this.fresh(version), rule, undefined)
-    if ("kind" in outcome) throw new Error(`${name} writes nothing`)
-    return outcome.version
-  }
-
-  all(path: string): ReadonlyArray<Version> {
-    return [...this.context.store.table(this.context.company, path).all()]
-  }
 }
 
 const masters = (business: Business, { customers, items }: Size) => {
@@ -332,7 +250,7 @@ const takeBack = (business: Business, invoice: Version) => {
   const credit = format(units(values["invoicetotal"], 5) / 4n, 5)
   business.make("rmareturns", {
     rma_arorderid: values["orderid"],
-    return_date: printDay(business.world.clock.now()),
+    return_date: printDay(business.clock.now()),
     invoiceid: invoice.id,
     restock_fee: "15.00000",
     total_credit: credit
@@ -341,7 +259,7 @@ const takeBack = (business: Business, invoice: Version) => {
 
 /** The cancelled rows, custom fields and odd corners that every kind of reader meets sooner or later. */
 const corners = (business: Business) => {
-  const { context, world } = business
+  const { context, clock } = business
   const { store, company } = context
   store.transact(() => {
     const definitions = store.table(company, "customfields")
@@ -349,7 +267,7 @@ const corners = (business: Business) => {
     store.put(definitions, null, { values: region })
     store.put(store.table(company, "carriers"), null, { values: { name: "UPS Freight", cancel: false } })
     store.put(store.table(company, "carriers"), null, { values: { name: "UPS Freight", cancel: false } })
-    const day = printDay(world.clock.now())
+    const day = printDay(clock.now())
     const closed = { startdate: addDays(day, -220), enddate: addDays(day, -30), closed: true, cancel: false }
     store.put(store.table(company, "ledgerperiods"), null, { values: closed })
   })
@@ -359,18 +277,18 @@ const retire = (business: Business, retired: ReadonlyArray<Version>) => {
   for (const version of retired) business.cancel(version)
 }
 
-const company = (world: World, number: number, chance: Random, size: Size, end: number) => {
+const company = (target: SeedTarget, number: number, chance: Random, size: Size, end: number) => {
   const begin = end - daysBack * microsPerDay
-  const { clock } = world
-  const scopes = new Set(world.store.catalogue.areas.map(({ name }) => `${name}:cancel`))
+  const { clock } = target
+  const scopes = new Set(target.store.catalogue.areas.map(({ name }) => `${name}:cancel`))
   clock.elsewhen(() => {
     clock.set(begin)
-    ensureCompany(world, number)
-    const context = world.context(number, 0, scopes)
-    const clerk = world.store.transact(() =>
+    ensureCompany(target, number)
+    const context = target.context(number, 0, scopes)
+    const clerk = target.store.transact(() =>
       insert(context, "users", { login: "office", name: "Office", active: true })
     )
-    const business = new Business(world, { ...context, userId: clerk.id }, chance, end)
+    const business = new Business(clock, { ...context, userId: clerk.id }, chance, end)
     corners(business)
     const { customers, items } = masters(business, size)
     const trading = customers.slice(0, -1)
@@ -391,8 +309,8 @@ const company = (world: World, number: number, chance: Random, size: Size, end: 
   })
 }
 
-export const demo = (world: World, seed: number): void => {
-  const end = world.clock.now() - 60 * microsPerSecond
-  company(world, 1, random(seed), { customers: 40, items: 60, orders: 150, purchases: 24 }, end)
-  company(world, 2, random(seed + 1), { customers: 10, items: 20, orders: 30, purchases: 6 }, end)
+export const demo = (target: SeedTarget, seed: number): void => {
+  const end = target.clock.now() - 60 * microsPerSecond
+  company(target, 1, random(seed), { customers: 40, items: 60, orders: 150, purchases: 24 }, end)
+  company(target, 2, random(seed + 1), { customers: 10, items: 20, orders: 30, purchases: 6 }, end)
 }

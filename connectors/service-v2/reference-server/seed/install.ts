@@ -7,7 +7,7 @@
 import type { Value } from "../json.ts"
 import { sharedCompany } from "../store/Store.ts"
 import { addDays, printDay } from "../time.ts"
-import type { World } from "../World.ts"
+import type { SeedTarget } from "./SeedTarget.ts"
 
 type Rows = ReadonlyArray<Readonly<Record<string, Value>>>
 
@@ -126,7 +126,7 @@ const staticTables: ReadonlyArray<readonly [path: string, rows: Rows]> = [
 
 const staticSince = "2020-01-01T00:00:00.000000Z"
 
-const putStatic = ({ store }: World, company: number) => {
+const putStatic = ({ store }: SeedTarget, company: number) => {
   for (const [path, rows] of staticTables) {
     const table = store.table(company, path)
     for (const [index, row] of rows.entries()) {
@@ -135,22 +135,22 @@ const putStatic = ({ store }: World, company: number) => {
   }
 }
 
-const put = (world: World, company: number, path: string, rows: Rows) => {
-  const table = world.store.table(company, path)
-  for (const row of rows) world.store.put(table, null, { values: { cancel: false, ...row } })
+const put = (target: SeedTarget, company: number, path: string, rows: Rows) => {
+  const table = target.store.table(company, path)
+  for (const row of rows) target.store.put(table, null, { values: { cancel: false, ...row } })
 }
 
 /** What all companies share. */
-export const installShared = (world: World): void => {
-  world.store.transact(() => put(world, sharedCompany, "invoiceterms", terms))
+export const installShared = (target: SeedTarget): void => {
+  target.store.transact(() => put(target, sharedCompany, "invoiceterms", terms))
 }
 
 /** The tables of a company that has none yet. */
-export const ensureCompany = (world: World, company: number): void => {
-  const { store } = world
+export const ensureCompany = (target: SeedTarget, company: number): void => {
+  const { store } = target
   if (store.table(company, "qtyunits").size > 0) return
   store.transact(() => {
-    putStatic(world, company)
-    for (const [path, rows] of companyTables(printDay(world.clock.now()))) put(world, company, path, rows)
+    putStatic(target, company)
+    for (const [path, rows] of companyTables(printDay(target.clock.now()))) put(target, company, path, rows)
   })
 }

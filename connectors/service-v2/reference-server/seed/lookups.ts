@@ -1,5 +1,5 @@
 /** The lists that a business keeps beside its trade. */
-import type { Business } from "./demo.ts"
+import type { Business } from "./Business.ts"
 
 const rows: ReadonlyArray<readonly [path: string, bodies: ReadonlyArray<Readonly<Record<string, unknown>>>]> = [
   [

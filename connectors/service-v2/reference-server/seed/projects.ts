@@ -1,12 +1,12 @@
 /** Projects with everything under them. */
-import type { Business } from "./demo.ts"
+import type { Business } from "./Business.ts"
 import { microsPerDay, printDay } from "../time.ts"
 
 const titles = ["Measure", "Order material", "Prepare site", "Install", "Inspect", "Hand over"]
 
 export const projects = (business: Business, count: number): void => {
-  const { context, world } = business
-  const begin = world.clock.now()
+  const { context, clock } = business
+  const begin = clock.now()
   const statuses = business.all("teamprojectstatuses")
   const tags = ["urgent", "outdoor"].map((name) => business.make("teamprojecttags", { name }))
   const template = business.make("teamprojecttemplates", { name: "Store refit" })

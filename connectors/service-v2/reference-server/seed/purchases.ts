@@ -1,9 +1,9 @@
 /** What a business buys: vendors, purchase orders, receipts, bills and their coding, and the journals of each month. */
 import { format, units } from "../decimal.ts"
 import { insert } from "../rules/records.ts"
-import type { Version } from "../store/Version.ts"
+import type { Version } from "../store/Table.ts"
 import { microsPerDay, printDay } from "../time.ts"
-import type { Business } from "./demo.ts"
+import type { Business } from "./Business.ts"
 import { cities, streets } from "./names.ts"
 
 const vendorNames = ["Northwest Fastener Supply", "Cascade Electric", "Puget Paint", "Valley Tool", "Coastal Freight"]
@@ -41,7 +41,7 @@ const purchase = (business: Business, vendor: Version, items: ReadonlyArray<Vers
       priceach: format(costOf(item), 6)
     }))
   })
-  const { now } = business.world.clock
+  const { now } = business.clock
   business.plan(now() + (5 + (index % 6)) * microsPerDay, () => receive(business, order, index))
 }
 
@@ -58,7 +58,7 @@ const receive = (business: Business, order: Version, index: number) => {
   let total = 0n
   for (const { values, quantity } of received) total += (quantity * units(values["priceach"], 6)) / 100_000_000n
   if (part === 1n) business.change(order, { complete: true })
-  business.plan(business.world.clock.now() + 3 * microsPerDay, () => bill(business, order, total, index))
+  business.plan(business.clock.now() + 3 * microsPerDay, () => bill(business, order, total, index))
 }
 
 const bill = (business: Business, order: Version, total: bigint, index: number) => {
@@ -75,8 +75,7 @@ const bill = (business: Business, order: Version, total: bigint, index: number) 
     business.make("apbilllines", { apbillid: made.id, glaccount, amount: format(amount, 4), costcodeid })
   }
   // Some bills wait for their approval.
-  if (index % 5 !== 4)
-    business.plan(business.world.clock.now() + microsPerDay, () => void business.special(made, "post"))
+  if (index % 5 !== 4) business.plan(business.clock.now() + microsPerDay, () => void business.special(made, "post"))
 }
 
 /** Wages at the end of a month. */
@@ -95,7 +94,7 @@ const close = (business: Business) => {
   const [location] = business.all("inventorylocations")
   business.make("ardailycloses", {
     inventorylocationid: location!.id,
-    closedate: printDay(business.world.clock.now()),
+    closedate: printDay(business.clock.now()),
     actualcash: "412.35",
     sys_cash: "412.35",
     actualchecks: "1200.00",
@@ -106,7 +105,7 @@ const close = (business: Business) => {
 }
 
 export const purchases = (business: Business, items: ReadonlyArray<Version>, count: number): void => {
-  const { clock } = business.world
+  const { clock } = business
   const { context } = business
   const begin = clock.now()
   const [location] = business.all("inventorylocations")

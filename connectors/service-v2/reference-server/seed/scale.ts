@@ -6,16 +6,20 @@
  * arithmetic on them is exact.
  */
 import { Raw } from "../json.ts"
+import type { Random } from "../random.ts"
 import { random } from "../random.ts"
+import type { Store } from "../store/Store.ts"
+import type { Version } from "../store/Table.ts"
 import { microsPerDay, microsPerSecond, printDay } from "../time.ts"
-import type { World } from "../World.ts"
 import { ensureCompany } from "./install.ts"
 import { products } from "./names.ts"
+import type { SeedTarget } from "./SeedTarget.ts"
 
 const company = 1
 const daysBack = 365
 
 const quantityMax = 24
+const itemCount = 500
 
 /** A whole number of ten-thousandths as money with 4 decimals. */
 const money4 = (tenThousandths: number): string => {
@@ -23,138 +27,185 @@ const money4 = (tenThousandths: number): string => {
   return `${text.slice(0, -4)}.${text.slice(-4)}`
 }
 
-export const scale = (world: World, rows: number, seed: number): void => {
-  const { store, clock } = world
+/** A text value of a record; null when it has none. */
+const shown = ({ values }: Version, field: string) => values[field] ?? null
+
+/** The records that every invoice refers to. */
+interface SharedRecords {
+  readonly location: Version
+  readonly account: Version
+  readonly unit: Version
+}
+
+const sharedRecords = (store: Store): SharedRecords => {
+  const first = (path: string) => store.table(company, path).all().next().value!
+  return { location: first("inventorylocations"), account: first("glaccounts"), unit: first("qtyunits") }
+}
+
+const loadCustomers = (store: Store, count: number, at: number): ReadonlyArray<Version> => {
+  const terms = [...store.table(company, "invoiceterms").all()]
+  const customers = store.table(company, "customers")
+  return Array.from({ length: count }, (_, index) => {
+    const term = terms[index % terms.length]!
+    const values = {
+      customercode: `C${String(index + 1).padStart(5, "0")}`,
+      name: `Customer ${index + 1}`,
+      creditlimit: "10000.0000",
+      invoicetermid: term.id,
+      invoiceterm: shown(term, "verbal"),
+      cancel: false
+    }
+    return store.load(customers, values, at)
+  })
+}
+
+/** An item as the lines show it. */
+interface Item {
+  readonly id: number
+  readonly sku: string
+  readonly description: string
+  readonly price: string
+  readonly listPrice: string
+  readonly cents: number
+  readonly taxable: boolean
+}
+
+const loadItems = (store: Store, account: Version, chance: Random, at: number): ReadonlyArray<Item> => {
+  const items = store.table(company, "items")
+  return Array.from({ length: itemCount }, (_, index) => {
+    const cents = 100 + chance.integer(0, 50_000)
+    const values = {
+      sku: `SKU-${String(index + 1).padStart(4, "0")}`,
+      description: `${products[index % products.length]!} ${100 + index}`,
+      price: `${money4(cents * 100)}00`,
+      glaccountid: account.id,
+      glaccount: shown(account, "name"),
+      taxable: index % 3 !== 0,
+      cancel: false
+    }
+    const { id } = store.load(items, values, at)
+    return { ...values, id, cents, listPrice: `${money4(cents * 100)}0` }
+  })
+}
+
+/** Texts of quantities, which repeat and are made once. */
+const quantities = Array.from({ length: quantityMax + 1 }, (_, quantity) => `${quantity}.000000`)
+
+/** The values of a line that depend on its invoice, its item and its quantity. */
+const lineValues = (
+  { location, account, unit }: SharedRecords,
+  invoice: { readonly id: number; readonly number: string },
+  linenumber: number,
+  item: Item,
+  quantity: number,
+  totalprice: string
+) => ({
+  id: 0,
+  invoiceid: invoice.id,
+  invoice: invoice.number,
+  linenumber,
+  itemid: item.id,
+  item: item.sku,
+  description: item.description,
+  qty: quantities[quantity]!,
+  qtyunitnameid: unit.id,
+  qtyunitname: shown(unit, "unitname"),
+  glaccountid: account.id,
+  glaccount: shown(account, "name"),
+  taxflag: item.taxable ? 1 : 0,
+  taxflag2: 0,
+  taxflag3: 0,
+  priceach: item.price,
+  priceunitnameid: unit.id,
+  priceunitname: shown(unit, "unitname"),
+  qtyunitperpriceunit: "1.000000",
+  totalprice,
+  entrydate: null,
+  lastchangedate: null,
+  orig_priceach: item.listPrice,
+  discount_amount: "0.00000",
+  discount_percent: "0.00000",
+  price_override: 0,
+  extended_price: `${totalprice}0`,
+  returnqty: "0.000000",
+  inventorylocationid: location.id,
+  inventorylocation: shown(location, "locationcode"),
+  linetype: 0,
+  period: ""
+})
+
+/** A posted invoice with its voucher and `count` lines. */
+const loadInvoice = (
+  store: Store,
+  shared: SharedRecords,
+  customers: ReadonlyArray<Version>,
+  items: ReadonlyArray<Item>,
+  chance: Random,
+  count: number,
+  at: number
+) => {
+  const table = (path: string) => store.table(company, path)
+  const { location } = shared
+  const day = printDay(at)
+  const voucher = `AR-${String(store.draw(`${company}/vouchers/AR`)).padStart(6, "0")}`
+  const voucherRecord = store.load(table("vouchers"), { voucher, date: day, cancel: false }, at)
+  const number = `INV-${String(store.draw(`${company}/invoices`)).padStart(6, "0")}`
+  const customer = customers[chance.integer(0, customers.length - 1)]!
+  const invoice = { id: store.nextId("invoices"), number }
+  const lines: Array<string> = []
+  let total = 0
+  for (let linenumber = 1; linenumber <= count; linenumber++) {
+    const item = items[chance.integer(0, items.length - 1)]!
+    const quantity = chance.integer(1, quantityMax)
+    const lineTotal = quantity * item.cents * 100
+    total += lineTotal
+    const values = lineValues(shared, invoice, linenumber, item, quantity, money4(lineTotal))
+    const { id } = store.load(table("invoicelines"), values, at)
+    lines.push(
+      `{"id":${id},"linenumber":${linenumber},"itemid":${item.id},"item":"${item.sku}",` +
+        `"description":"${item.description}","qty":"${values.qty}","priceach":"${item.price}",` +
+        `"totalprice":"${values.totalprice}","taxflag":${values.taxflag},"externalid":null}`
+    )
+  }
+  const values = {
+    invoicenumber: number,
+    customerid: customer.id,
+    customer: shown(customer, "customercode"),
+    inventorylocationid: location.id,
+    inventorylocation: shown(location, "locationcode"),
+    invoicedate: day,
+    voucherid: voucherRecord.id,
+    voucher,
+    invoicetotal: money4(total),
+    invoicepaid: "0.0000",
+    lines: new Raw(`[${lines.join(",")}]`),
+    cancel: false
+  }
+  store.load(table("invoices"), values, at, invoice.id)
+}
+
+export const scale = (target: SeedTarget, rows: number, seed: number): void => {
+  const { store, clock } = target
   const chance = random(seed)
   const end = clock.now() - 60 * microsPerSecond
   const begin = end - daysBack * microsPerDay
   clock.elsewhen(() => {
     clock.set(begin)
-    ensureCompany(world, company)
+    ensureCompany(target, company)
   })
-  const table = (path: string) => store.table(company, path)
-  const only = (path: string) => table(path).all().next().value!
-  const location = only("inventorylocations")
-  const account = only("glaccounts")
-  const unit = only("qtyunits")
-  const termRecords = [...table("invoiceterms").all()]
-  const customers = Array.from({ length: Math.min(2000, Math.max(20, Math.ceil(rows / 500))) }, (_, index) => {
-    const term = termRecords[index % termRecords.length]!
-    return store.load(
-      table("customers"),
-      {
-        customercode: `C${String(index + 1).padStart(5, "0")}`,
-        name: `Customer ${index + 1}`,
-        creditlimit: "10000.0000",
-        invoicetermid: term.id,
-        invoiceterm: term.values["verbal"] ?? null,
-        cancel: false
-      },
-      begin
-    )
-  })
-  const items = Array.from({ length: 500 }, (_, index) => {
-    const cents = 100 + chance.integer(0, 50_000)
-    const description = `${products[index % products.length]!} ${100 + index}`
-    const values = {
-      sku: `SKU-${String(index + 1).padStart(4, "0")}`,
-      description,
-      price: `${money4(cents * 100)}00`,
-      glaccountid: account.id,
-      glaccount: account.values["name"] ?? null,
-      taxable: index % 3 !== 0,
-      cancel: false
-    }
-    const { id } = store.load(table("items"), values, begin)
-    return { ...values, id, cents, listPrice: `${money4(cents * 100)}0` }
-  })
-  // Texts that repeat are made once.
-  const quantities = Array.from({ length: quantityMax + 1 }, (_, quantity) => `${quantity}.000000`)
-  const invoices = table("invoices")
-  const lines = table("invoicelines")
-  const vouchers = table("vouchers")
-  let left = rows
-  while (left > 0) {
+  const shared = sharedRecords(store)
+  const customers = loadCustomers(store, Math.min(2000, Math.max(20, Math.ceil(rows / 500))), begin)
+  const items = loadItems(store, shared.account, chance, begin)
+  for (let left = rows; left > 0;) {
     const count = Math.min(left, chance.integer(10, 40))
-    const at = Math.floor(begin + ((rows - left) / rows) * (end - begin))
-    const day = printDay(at)
-    const voucher = `AR-${String(store.draw(`${company}/vouchers/AR`)).padStart(6, "0")}`
-    const voucherRecord = store.load(vouchers, { voucher, date: day, cancel: false }, at)
-    const invoicenumber = `INV-${String(store.draw(`${company}/invoices`)).padStart(6, "0")}`
-    const customer = customers[chance.integer(0, customers.length - 1)]!
-    const invoiceId = store.nextId("invoices")
-    const shown: Array<string> = []
-    let total = 0
-    for (let linenumber = 1; linenumber <= count; linenumber++) {
-      const item = items[chance.integer(0, items.length - 1)]!
-      const quantity = chance.integer(1, quantityMax)
-      const lineTotal = quantity * item.cents * 100
-      total += lineTotal
-      const totalprice = money4(lineTotal)
-      const qty = quantities[quantity]!
-      const taxflag = item.taxable ? 1 : 0
-      const { id } = store.load(
-        lines,
-        {
-          id: 0,
-          invoiceid: invoiceId,
-          invoice: invoicenumber,
-          linenumber,
-          itemid: item.id,
-          item: item.sku,
-          description: item.description,
-          qty,
-          qtyunitnameid: unit.id,
-          qtyunitname: unit.values["unitname"] ?? null,
-          glaccountid: account.id,
-          glaccount: item.glaccount,
-          taxflag,
-          taxflag2: 0,
-          taxflag3: 0,
-          priceach: item.price,
-          priceunitnameid: unit.id,
-          priceunitname: unit.values["unitname"] ?? null,
-          qtyunitperpriceunit: "1.000000",
-          totalprice,
-          entrydate: null,
-          lastchangedate: null,
-          orig_priceach: item.listPrice,
-          discount_amount: "0.00000",
-          discount_percent: "0.00000",
-          price_override: 0,
-          extended_price: `${totalprice}0`,
-          returnqty: "0.000000",
-          inventorylocationid: location.id,
-          inventorylocation: location.values["locationcode"] ?? null,
-          linetype: 0,
-          period: ""
-        },
-        at
-      )
-      shown.push(
-        `{"id":${id},"linenumber":${linenumber},"itemid":${item.id},"item":"${item.sku}",` +
-          `"description":"${item.description}","qty":"${qty}","priceach":"${item.price}",` +
-          `"totalprice":"${totalprice}","taxflag":${taxflag},"externalid":null}`
-      )
-    }
-    store.load(
-      invoices,
-      {
-        invoicenumber,
-        customerid: customer.id,
-        customer: customer.values["customercode"] ?? null,
-        inventorylocationid: location.id,
-        inventorylocation: location.values["locationcode"] ?? null,
-        invoicedate: day,
-        voucherid: voucherRecord.id,
-        voucher,
-        invoicetotal: money4(total),
-        invoicepaid: "0.0000",
-        lines: new Raw(`[${shown.join(",")}]`),
-        cancel: false
-      },
-      at,
-      invoiceId
+    loadInvoice(
+      store,
+      shared,
+      customers,
+      items,
+      chance,
+      count,
+      Math.floor(begin + ((rows - left) / rows) * (end - begin))
     )
     left -= count
   }

@@ -1,18 +1,27 @@
 /** The three known states that a server can begin in. */
 import { microsPerDay } from "../time.ts"
-import type { World, WorldData } from "../World.ts"
 import { demo } from "./demo.ts"
 import { installShared } from "./install.ts"
 import { scale } from "./scale.ts"
+import type { SeedTarget } from "./SeedTarget.ts"
+
+export type DataKind = "empty" | "demo" | "scale"
+
+export interface SeedOptions {
+  readonly data: DataKind
+  /** Invoice lines of `scale`. */
+  readonly rows: number
+  readonly seed: number
+}
 
 /** The install is older than anything that is done with it. */
 const installedDaysAgo = 400
 
-export const seed = (world: World, { data, rows, seed }: WorldData): void => {
-  world.clock.elsewhen(() => {
-    world.clock.advance(-installedDaysAgo * microsPerDay)
-    installShared(world)
+export const seed = (target: SeedTarget, { data, rows, seed }: SeedOptions): void => {
+  target.clock.elsewhen(() => {
+    target.clock.advance(-installedDaysAgo * microsPerDay)
+    installShared(target)
   })
-  if (data === "demo") demo(world, seed)
-  if (data === "scale") scale(world, rows, seed)
+  if (data === "demo") demo(target, seed)
+  if (data === "scale") scale(target, rows, seed)
 }

@@ -1,6 +1,6 @@
 /** Who a business knows at its customers, what it builds for them and what it lets to them. */
-import type { Version } from "../store/Version.ts"
-import type { Business } from "./demo.ts"
+import type { Version } from "../store/Table.ts"
+import type { Business } from "./Business.ts"
 import { people, streets } from "./names.ts"
 
 export const works = (business: Business, customers: ReadonlyArray<Version>): void => {

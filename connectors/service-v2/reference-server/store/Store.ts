@@ -13,7 +13,7 @@ import { Raw } from "../json.ts"
 import type { ServerClock } from "../ServerClock.ts"
 import { printInstant, readInstant } from "../time.ts"
 import { Table } from "./Table.ts"
-import type { Values, Version } from "./Version.ts"
+import type { Values, Version } from "./Table.ts"
 
 /** What happened to a record in one commit. */
 export interface Change {
@@ -42,6 +42,12 @@ interface Transaction {
   readonly stamp: number
   readonly touched: Map<Version["table"], Map<number, Version | undefined>>
   readonly order: Array<{ readonly table: Table; readonly id: number }>
+}
+
+/** The store as one company writes to it. */
+export interface CompanyStore {
+  readonly store: Store
+  readonly company: number
 }
 
 export class Store {

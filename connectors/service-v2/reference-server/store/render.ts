@@ -11,7 +11,7 @@ import type { Value } from "../json.ts"
 import { Raw } from "../json.ts"
 import { hash } from "../random.ts"
 import { readDay } from "../time.ts"
-import type { Version } from "./Version.ts"
+import type { Version } from "./Table.ts"
 
 /** The switches that change how a record looks. */
 export interface Look {

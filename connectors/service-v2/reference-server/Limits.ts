@@ -1,0 +1,28 @@
+/** The limits of the service, as the control plane may change them. */
+import { limits } from "../catalogue/limits.ts"
+
+export interface Limits {
+  /** Null is no limit. */
+  readonly requestsPerMinute: number | null
+  readonly rateScope: "token" | "user" | "install"
+  readonly testCallsPerMinute: number
+  readonly failureThreshold: number
+  readonly attemptsPerEvent: number
+  /** Seconds between two delivery cycles (H-24). */
+  readonly cycleSeconds: number
+  /** How long a secret still signs after its rotation (H-08). */
+  readonly rotationHours: number
+  /** Whether deliveries may go to addresses that are not public (H-22). */
+  readonly allowPrivateReceivers: boolean
+}
+
+export const plainLimits: Limits = {
+  requestsPerMinute: limits.requestsPerMinute,
+  rateScope: "token",
+  testCallsPerMinute: limits.webhookTestsPerMinute,
+  failureThreshold: limits.webhookFailuresMax,
+  attemptsPerEvent: limits.webhookAttemptsMax,
+  cycleSeconds: 300,
+  rotationHours: 24,
+  allowPrivateReceivers: false
+}

@@ -1,0 +1,88 @@
+/** The business of one company while the seed makes it: writes through the rules, each at its time. */
+import type { Random } from "../random.ts"
+import { cancel, create, special, update } from "../rules/operations.ts"
+import type { Context } from "../rules/Rules.ts"
+import type { ServerClock } from "../ServerClock.ts"
+import type { Version } from "../store/Table.ts"
+import { microsPerDay, microsPerSecond } from "../time.ts"
+
+const microsPerHour = 3600 * microsPerSecond
+
+/** A write that is planned for its time. */
+interface PlannedWrite {
+  readonly at: number
+  readonly run: () => void
+}
+
+export class Business {
+  readonly clock: ServerClock
+  readonly context: Context
+  readonly chance: Random
+  readonly end: number
+  private readonly planned: Array<PlannedWrite> = []
+
+  constructor(clock: ServerClock, context: Context, chance: Random, end: number) {
+    this.clock = clock
+    this.context = context
+    this.chance = chance
+    this.end = end
+  }
+
+  /** Plans something for later; what lies after the present never runs. */
+  plan(at: number, run: () => void): void {
+    if (at < this.end) this.planned.push({ at, run })
+  }
+
+  /** Runs what is planned, in the order of its times, with the clock at its time. */
+  run(): void {
+    for (;;) {
+      let next = 0
+      for (let index = 1; index < this.planned.length; index++) {
+        if (this.planned[index]!.at < this.planned[next]!.at) next = index
+      }
+      const [write] = this.planned.splice(next, 1)
+      if (write === undefined) return
+      this.clock.set(write.at)
+      write.run()
+    }
+  }
+
+  later(daysLeast: number, daysMost: number): number {
+    const days = this.chance.integer(daysLeast * 24, daysMost * 24) / 24
+    return this.clock.now() + Math.floor(days * microsPerDay) + this.chance.integer(0, microsPerHour)
+  }
+
+  make(path: string, body: Readonly<Record<string, unknown>>): Version {
+    return create(this.context, this.context.store.resource(path), body).version
+  }
+
+  /** The record as it stands now. */
+  fresh({ table, id }: Version): Version {
+    return table.get(id)!
+  }
+
+  change(version: Version, body: Readonly<Record<string, unknown>>): void {
+    update(
+      this.context,
+      version.table.resource,
+      body,
+      () => this.fresh(version),
+      () => {}
+    )
+  }
+
+  cancel(version: Version): void {
+    cancel(this.context, this.fresh(version))
+  }
+
+  special(version: Version, name: string): Version {
+    const rule = this.context.rules.get(version.table.resource.path)!.specials![name]!
+    const outcome = special(this.context, this.fresh(version), rule, undefined)
+    if ("kind" in outcome) throw new Error(`${name} writes nothing`)
+    return outcome.version
+  }
+
+  all(path: string): ReadonlyArray<Version> {
+    return [...this.context.store.table(this.context.company, path).all()]
+  }
+}
