@@ -66,7 +66,7 @@ describe("the package", () => {
     const odd = installed.files.map(({ path }) => path).filter((path) => !expected.some((one) => one.test(path)))
     assert.deepStrictEqual(odd, [])
     const paths = new Set(installed.files.map(({ path }) => path))
-    for (const path of ["dist/src/main.js", "dist/migrations/0001_control_plane.sql", "config/tributary.schema.json"]) {
+    for (const path of ["dist/src/main.js", "dist/migrations/0001_installation.sql", "config/tributary.schema.json"]) {
       assert.isTrue(paths.has(path), path)
     }
     const found = installed.files.filter(({ path }) => secrets.test(readFileSync(join(installed.home, path), "latin1")))

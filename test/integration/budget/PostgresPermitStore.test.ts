@@ -362,13 +362,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
     }).pipe(Effect.provide(layerPostgres))
   )
 
-  it.effect("ends a pause that no clock can hold, and one that an earlier version stored for a year", () =>
+  it.effect("ends a pause that no clock can hold, and one that is stored without a bound", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const name = fingerprint()
       const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
       const asked = { ...nothing, live: 3 }
-      yield* sql.unsafe("select tributary.hold_budget($1, 10, 60500, 1e23, false)", [name])
+      yield* sql.unsafe("select tributary.report_hold($1, 10, 60500, 1e23, false, 'source', 503, null)", [name])
       const day = 24 * 3_600_000
       assert.closeTo((yield* ledger.lease({ wanted: asked, validMs: 1_000, settled: null })).heldMs, day, 60_000)
       yield* sql`update tributary.budgets set held_until = '9999-01-01' where fingerprint = ${name}`

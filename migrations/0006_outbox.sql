@@ -1,13 +1,4 @@
--- Push: records that wait to be written to the source, the calls that carry them, and what became of each.
-
-alter table tributary.checkpoints
-  drop constraint checkpoints_lane_check,
-  add constraint checkpoints_lane_check check (lane in ('live', 'backfill', 'records', 'push'));
-comment on column tributary.checkpoints.lane is 'live follows the source; backfill reads a past range beside it; records reads single records; push writes records and lands what the source answered.';
-alter table tributary.runs
-  drop constraint runs_kind_check,
-  add constraint runs_kind_check check (kind in ('full', 'incremental', 'children', 'records', 'push'));
-comment on column tributary.runs.kind is 'full; incremental; children (of parents that changed); records (one by one, by their numbers); push (what was written)';
+-- Push: records to be written to the source, the requests that carry them, and what became of each.
 
 create table tributary.pushes (
   id bigint generated always as identity primary key,
@@ -27,6 +18,7 @@ comment on column tributary.pushes.digest is 'SHA-256 of what was given: while a
 comment on column tributary.pushes.records is 'How many records were given.';
 comment on column tributary.pushes.known is 'How many of them had been pushed before, with the same values: they belong to the earlier push.';
 create unique index pushes_open on tributary.pushes (company, resource, operation, digest) where finished_at is null;
+create index pushes_finished on tributary.pushes (finished_at) where finished_at is not null;
 
 create table tributary.push_calls (
   id bigint generated always as identity primary key,
@@ -54,6 +46,7 @@ comment on column tributary.push_calls.state is 'open: it may have been sent, it
 comment on column tributary.push_calls.formed_at is 'Not after the first send: the age of the key is counted from here.';
 comment on column tributary.push_calls.failures is 'How often all retries ended with an answer that settles nothing.';
 create index push_calls_open on tributary.push_calls (company, resource, id) where state = 'open';
+create index push_calls_settled on tributary.push_calls (settled_at) where settled_at is not null;
 
 create table tributary.outbox (
   id bigint generated always as identity primary key,
@@ -109,6 +102,8 @@ create index outbox_by_push on tributary.outbox (push_id, state) where push_id i
 create index outbox_refused on tributary.outbox (company, resource, id) where state = 'refused';
 create index outbox_settled on tributary.outbox using brin (settled_at) with (autosummarize = on);
 create index outbox_by_call on tributary.outbox (call_id) where state = 'sending';
+create index outbox_free_settled on tributary.outbox (settled_at) where push_id is null and state = 'done';
+create index outbox_refused_by_call on tributary.outbox (call_id) where state = 'refused';
 
 create function tributary.outbox_key() returns trigger language plpgsql as $$
 begin
@@ -118,4 +113,5 @@ begin
   return new;
 end $$;
 comment on function tributary.outbox_key is 'The key of a record that brings it along.';
+
 create trigger outbox_key before insert on tributary.outbox for each row execute function tributary.outbox_key();

@@ -1,15 +1,18 @@
--- What a checkpoint belongs to: its table, its source, and what shapes a record. A cursor says nothing about another
--- table or another source. All columns may be null, so that an earlier version of the program keeps running.
+-- What all parts of the control plane share: the clock, the companies, their sources, and which database this is.
+-- Records are in datasets that are derived from the catalogue (erp, erp_history), never here.
 
-alter table tributary.checkpoints
-  add column identity_fence bigint,
-  add column table_identity text,
-  add column shape text,
-  add column adopts_source boolean not null default false;
-comment on column tributary.checkpoints.identity_fence is 'The fence at which a program last confirmed table_identity and shape. Another fence means that a version of the program without this check has written since: the next run reads every record.';
-comment on column tributary.checkpoints.table_identity is 'Lane live: the database, tributary.checkpoints and the table that the cursor belongs to, by their oids, and the table''s file. Truncate, vacuum full and cluster change the file.';
-comment on column tributary.checkpoints.shape is 'Lane live: the catalogue generation, its fields and the settings under which the rows were read.';
-comment on column tributary.checkpoints.adopts_source is 'Lane live: rows may still come from an earlier source, so that what is read wins, until a full scan has completed (sync --accept-new-source).';
+-- What the sync engine needs beyond one scan at a time: lanes, overlap, re-reads, and one clock for everybody.
+create function tributary.now() returns timestamptz language sql volatile parallel safe as 'select clock_timestamp()';
+comment on function tributary.now() is 'The one clock by which reads are ordered, whatever the clocks of the programs say.';
+
+-- Serving: what runs by the clock or because somebody asked, and what the operator's page shows beside the ledger.
+-- Companies stand here under the names that the configuration gives them.
+create table tributary.companies (
+  company text primary key,
+  company_id bigint not null,
+  seen_at timestamptz not null default tributary.now()
+);
+comment on table tributary.companies is 'Which number the source gives a configured company, as it was last told.';
 
 -- Which source the rows of a company come from. The first program that reads the company writes it.
 create table tributary.sources (
@@ -51,4 +54,5 @@ create table tributary.installation (
 comment on table tributary.installation is 'The one row says in which database the outbox was last known to be whole.';
 comment on column tributary.installation.identity is 'tributary.database_identity() when a person, or the migration, last confirmed it. While it differs, nothing is pushed.';
 comment on column tributary.installation.held_because is 'Why nothing is pushed although the database is the same; null when nothing holds pushes.';
+
 insert into tributary.installation (identity, confirmed_at) values (tributary.database_identity(), tributary.now());

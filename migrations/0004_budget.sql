@@ -1,6 +1,8 @@
--- One request budget per token for every process that shares this warehouse. The rule is written twice, here and in
+-- One request budget per token for all processes of this warehouse. The rule is written twice, here and in
 -- src/budget/PermitPolicy.ts (for programs without a warehouse); a test runs both side by side on random histories.
 
+-- One request budget per token for every process that shares this warehouse. The rule is written twice, here and in
+-- src/budget/PermitPolicy.ts (for programs without a warehouse); a test runs both side by side on random histories.
 create table tributary.budgets (
   fingerprint text primary key check (fingerprint ~ '^[0-9a-f]{64}$'),
   requests_per_minute integer check (requests_per_minute > 0),
@@ -14,7 +16,16 @@ create table tributary.budgets (
   urgent_waits_until timestamptz,
   live_waits_until timestamptz,
   backfill_waits_until timestamptz,
-  updated_at timestamptz not null
+  updated_at timestamptz not null,
+  held_at timestamptz,
+  held_origin text check (held_origin in ('source', 'intermediary')),
+  held_status integer,
+  held_request text,
+  held_stated_ms double precision,
+  cut_holds integer not null default 0,
+  probe_until timestamptz,
+  exempt_request text,
+  releases bigint not null default 0
 ) with (fillfactor = 50);
 comment on table tributary.budgets is 'What a token may still ask of its source, for all processes together.';
 comment on column tributary.budgets.fingerprint is 'SHA-256 of base address and token; the token itself stands nowhere in this database.';
@@ -22,9 +33,18 @@ comment on column tributary.budgets.requests_per_minute is 'What the configurati
 comment on column tributary.budgets.effective_per_minute is 'What is used at most at present: less than allowed while another program uses the same token.';
 comment on column tributary.budgets.lowered_to is 'What the last 429 made of the effective rate; it rises again from lowered_at on.';
 comment on column tributary.budgets.refusals is 'How often the source answered 429.';
-comment on column tributary.budgets.held_until is 'Nobody sends before this time: the source said so (Retry-After).';
+comment on column tributary.budgets.held_until is 'No process sends before this time. A longer Retry-After than is believed ends here all the same; one probe follows.';
 comment on column tributary.budgets.paced_at is 'Up to when the even pace has been used.';
 comment on column tributary.budgets.urgent_waits_until is 'Somebody waits with urgent work, and will ask again before this time; likewise the two beside it.';
+comment on column tributary.budgets.held_at is 'When the answer arrived that requested the last pause.';
+comment on column tributary.budgets.held_origin is 'Who requested it: source (the answer had the error body of the API) or intermediary (it had none: a proxy, a firewall, a captive portal).';
+comment on column tributary.budgets.held_status is 'The status code of that answer.';
+comment on column tributary.budgets.held_request is 'Method and path of the request that it answered.';
+comment on column tributary.budgets.held_stated_ms is 'The Retry-After of that answer, in milliseconds.';
+comment on column tributary.budgets.cut_holds is 'Pauses in a row that ended before their Retry-After. Above 0, the next permit after the pause is a probe.';
+comment on column tributary.budgets.probe_until is 'A probe is under way; another one is sent after this time.';
+comment on column tributary.budgets.exempt_request is 'A request whose long Retry-After pauses no other request: others were answered when this one was not.';
+comment on column tributary.budgets.releases is 'How often a person ended a pause (tributary budget release).';
 
 create table tributary.budget_leases (
   id bigint generated always as identity primary key,
@@ -38,6 +58,25 @@ comment on table tributary.budget_leases is 'Permits that were given to a proces
 comment on column tributary.budget_leases.backfill is 'How many of the permits were for backfills.';
 create index budget_leases_by_budget on tributary.budget_leases (fingerprint, counted_until);
 
+create table tributary.budget_samples (
+  fingerprint text not null,
+  at timestamptz not null,
+  used integer not null,
+  allowed integer,
+  configured integer,
+  refusals bigint not null,
+  held boolean not null,
+  primary key (fingerprint, at)
+);
+comment on table tributary.budget_samples is 'How much of each token''s budget was in use, every fifteen seconds while tributary serve runs; kept for a day.';
+comment on column tributary.budget_samples.used is 'Requests of the last minute.';
+comment on column tributary.budget_samples.allowed is 'What could be used at most at that time: less than configured after a 429.';
+comment on column tributary.budget_samples.refusals is 'How often the source had answered 429 by then.';
+comment on column tributary.budget_samples.held is 'Whether the source had asked to wait (Retry-After).';
+
+create function tributary.budget_ms(at timestamptz) returns double precision language sql immutable parallel safe as
+  'select (extract(epoch from at) * 1000)::double precision';
+
 -- The effective rate: after a 429 it rises by a twentieth of what is allowed in every window.
 create function tributary.budget_effective(
   per_minute integer, lowered_to double precision, lowered_ms double precision, now_ms double precision,
@@ -47,8 +86,14 @@ create function tributary.budget_effective(
     else least(per_minute, lowered_to + per_minute * 0.05 * greatest(0, now_ms - lowered_ms) / span_ms) end
 $$;
 
-create function tributary.budget_ms(at timestamptz) returns double precision language sql immutable parallel safe as
-  'select (extract(epoch from at) * 1000)::double precision';
+-- The longest Retry-After that is believed.
+create function tributary.budget_believed_ms(origin text, limited boolean, level integer) returns double precision
+  language sql immutable parallel safe as $$
+  select case
+    when origin = 'source' then 86400000
+    when limited then 3600000
+    else least(3600000, 60000 * power(4, least(level, 10))) end::double precision
+$$;
 
 -- Gives as many of the wanted permits as may be used now, and takes back what a lease before it did not use. One
 -- transaction with the row of the token locked: processes stand in line here.
@@ -224,19 +269,24 @@ begin
 end
 $$;
 
--- Nobody sends for this long. A 429 beside that lowers the effective rate by a quarter, once for all requests that
--- were on their way together, and never below a tenth of what is allowed.
-create function tributary.hold_budget(
+-- An answer with a Retry-After. Returns how long no process may send.
+create function tributary.report_hold(
   token_fingerprint text,
   per_minute integer,
   span_ms double precision,
   hold_ms double precision,
-  limited boolean
-) returns void language plpgsql as $$
+  limited boolean,
+  origin text,
+  status integer,
+  request text
+) returns double precision language plpgsql as $$
 declare
   budget tributary.budgets;
   now_at timestamptz;
   now_ms double precision;
+  stated double precision := least(greatest(hold_ms, 0), 1e12);
+  believed double precision;
+  news boolean;
   until_at timestamptz;
 begin
   insert into tributary.budgets (fingerprint, requests_per_minute, updated_at)
@@ -244,12 +294,30 @@ begin
   select * into budget from tributary.budgets b where b.fingerprint = token_fingerprint for update;
   now_at := tributary.now();
   now_ms := tributary.budget_ms(now_at);
-  until_at := greatest(budget.held_until, to_timestamp((now_ms + hold_ms) / 1000));
+  -- Requests that were under way together are one sign.
+  news := coalesce(now_at >= budget.held_until, true);
+  believed := tributary.budget_believed_ms(
+    origin, limited, case when news then budget.cut_holds else greatest(0, budget.cut_holds - 1) end);
+  if stated > believed and origin = 'intermediary' and not limited and request = budget.exempt_request then
+    return greatest(0, coalesce(tributary.budget_ms(budget.held_until), 0) - now_ms);
+  end if;
+  until_at := to_timestamp((now_ms + least(stated, believed)) / 1000);
+  if budget.held_until >= until_at then
+    until_at := budget.held_until;
+  else
+    budget.held_at := now_at;
+    budget.held_origin := origin;
+    budget.held_status := status;
+    budget.held_request := request;
+    budget.held_stated_ms := stated;
+  end if;
+  if stated > believed then
+    budget.cut_holds := case when news then budget.cut_holds + 1 else greatest(1, budget.cut_holds) end;
+  end if;
   if limited then
     budget.refusals := budget.refusals + 1;
-    if per_minute is not null
+    if per_minute is not null and news
       and coalesce(now_ms >= tributary.budget_ms(budget.lowered_at) + span_ms / 6, true)
-      and coalesce(now_at >= budget.held_until, true)
     then
       budget.lowered_to := greatest(ceil(per_minute / 10.0), 0.75 * tributary.budget_effective(
         per_minute, budget.lowered_to, tributary.budget_ms(budget.lowered_at), now_ms, span_ms));
@@ -259,9 +327,135 @@ begin
     budget.last_429_at := now_at;
   end if;
   update tributary.budgets b
-    set held_until = until_at, refusals = budget.refusals, lowered_to = budget.lowered_to,
-        lowered_at = budget.lowered_at, effective_per_minute = budget.effective_per_minute,
-        last_429_at = budget.last_429_at, updated_at = now_at
+    set held_until = until_at, held_at = budget.held_at, held_origin = budget.held_origin,
+        held_status = budget.held_status, held_request = budget.held_request, held_stated_ms = budget.held_stated_ms,
+        cut_holds = budget.cut_holds, probe_until = null, refusals = budget.refusals,
+        lowered_to = budget.lowered_to, lowered_at = budget.lowered_at,
+        effective_per_minute = budget.effective_per_minute, last_429_at = budget.last_429_at, updated_at = now_at
     where b.fingerprint = token_fingerprint;
+  return greatest(0, tributary.budget_ms(until_at) - now_ms);
+end
+$$;
+
+-- Permits as by lease_permits, and by its rule. After a pause that ended before its Retry-After one permit is granted,
+-- the probe; all others wait for what became of it. Without a limit every wanted permit is granted.
+create function tributary.lease_budget(
+  token_fingerprint text,
+  per_minute integer,
+  span_ms double precision,
+  valid_ms double precision,
+  want_urgent integer,
+  want_live integer,
+  want_backfill integer,
+  settled_id bigint,
+  settled_used integer,
+  settled_age_ms double precision
+) returns table (
+  lease_id bigint,
+  granted_urgent integer,
+  granted_live integer,
+  granted_backfill integer,
+  wait_ms double precision,
+  held_ms double precision,
+  effective double precision,
+  is_probe boolean,
+  release_count bigint,
+  by_origin text,
+  by_status integer,
+  by_request text,
+  by_stated_ms double precision,
+  by_ago_ms double precision
+) language plpgsql as $$
+declare
+  budget tributary.budgets;
+  now_at timestamptz;
+  longest interval;
+  probing boolean := false;
+  probe_out boolean := false;
+  urgent integer := want_urgent;
+  live integer := want_live;
+  low integer := want_backfill;
+begin
+  select * into budget from tributary.budgets b where b.fingerprint = token_fingerprint for update;
+  is_probe := false;
+  release_count := coalesce(budget.releases, 0);
+  if budget.fingerprint is not null then
+    now_at := tributary.now();
+    -- A clock that was set back would make the pause longer by its step.
+    longest := least(interval '24 hours', budget.held_until - budget.held_at);
+    if budget.held_until > now_at + longest then
+      budget.held_until := now_at + longest;
+      budget.held_at := now_at;
+      update tributary.budgets b set held_until = budget.held_until, held_at = now_at
+        where b.fingerprint = token_fingerprint;
+    end if;
+    probing := budget.cut_holds > 0 and coalesce(budget.held_until <= now_at, true)
+      and want_urgent + want_live + want_backfill > 0;
+  end if;
+  if probing then
+    probe_out := coalesce(budget.probe_until > now_at and budget.probe_until <= now_at + interval '60 seconds', false);
+    urgent := case when not probe_out and want_urgent > 0 then 1 else 0 end;
+    live := case when not probe_out and want_urgent = 0 and want_live > 0 then 1 else 0 end;
+    low := case when not probe_out and want_urgent = 0 and want_live = 0 then 1 else 0 end;
+  end if;
+
+  if per_minute is null then
+    held_ms := greatest(0,
+      coalesce(tributary.budget_ms(budget.held_until), 0) - coalesce(tributary.budget_ms(now_at), 0));
+    granted_urgent := case when held_ms > 0 then 0 else urgent end;
+    granted_live := case when held_ms > 0 then 0 else live end;
+    granted_backfill := case when held_ms > 0 then 0 else low end;
+    wait_ms := 0;
+    effective := 'Infinity';
+  else
+    select p.lease_id, p.granted_urgent, p.granted_live, p.granted_backfill, p.wait_ms, p.held_ms, p.effective
+      into lease_id, granted_urgent, granted_live, granted_backfill, wait_ms, held_ms, effective
+      from tributary.lease_permits(token_fingerprint, per_minute, span_ms, valid_ms, urgent, live, low,
+        settled_id, settled_used, settled_age_ms) p;
+  end if;
+  if probing then
+    is_probe := granted_urgent + granted_live + granted_backfill > 0;
+    if is_probe then
+      update tributary.budgets b set probe_until = now_at + interval '60 seconds'
+        where b.fingerprint = token_fingerprint;
+    end if;
+    if probe_out or is_probe then wait_ms := 1000; end if;
+  end if;
+  if held_ms > 0 then
+    by_origin := budget.held_origin;
+    by_status := budget.held_status;
+    by_request := budget.held_request;
+    by_stated_ms := budget.held_stated_ms;
+    by_ago_ms := greatest(0, tributary.budget_ms(now_at) - tributary.budget_ms(budget.held_at));
+  end if;
+  return next;
+end
+$$;
+
+-- What became of the probe: answered, so that all may send again, or not known, so that another one may be sent.
+create function tributary.end_probe(token_fingerprint text, request text, answered boolean) returns void
+  language sql as $$
+  update tributary.budgets b
+    set probe_until = null,
+        cut_holds = case when answered then 0 else b.cut_holds end,
+        exempt_request = case
+          when not answered then b.exempt_request
+          when b.held_request = request then null
+          when b.held_origin = 'intermediary' and b.held_status <> 429 then b.held_request
+          else b.exempt_request end
+    where b.fingerprint = token_fingerprint and b.probe_until is not null
+$$;
+
+-- A person ends the pause. Returns whether there was one.
+create function tributary.release_budget(token_fingerprint text) returns boolean language plpgsql as $$
+declare
+  was boolean;
+begin
+  select coalesce(b.held_until > tributary.now(), false) or b.cut_holds > 0 into was
+    from tributary.budgets b where b.fingerprint = token_fingerprint for update;
+  update tributary.budgets b
+    set held_until = null, cut_holds = 0, probe_until = null, exempt_request = null, releases = b.releases + 1
+    where b.fingerprint = token_fingerprint;
+  return coalesce(was, false);
 end
 $$;

@@ -1,6 +1,8 @@
+-- What the warehouse has beyond the catalogue: names that Postgres could not take as they are, fields that the catalogue
+-- does not state, and the columns that were made for them.
+
 -- What the warehouse has beyond the catalogue: names that a database could not take as they are, fields that no
 -- catalogue states, and the columns that were made for them.
-
 create table tributary.names (
   scope text not null,
   api_name text not null,

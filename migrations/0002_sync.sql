@@ -1,0 +1,171 @@
+-- Syncing: runs, checkpoints, and what is to be read again or could not be landed.
+
+create table tributary.runs (
+  id bigint generated always as identity primary key,
+  company_id bigint not null,
+  resource text not null,
+  kind text not null check (kind in ('full', 'incremental', 'children', 'records', 'push')),
+  status text not null default 'running'
+    check (status in ('running', 'done', 'quarantined', 'failed', 'abandoned')),
+  fence bigint not null,
+  resumed boolean not null default false,
+  began_at timestamptz not null,
+  ended_at timestamptz,
+  cursor_from text,
+  cursor_to text,
+  pages bigint not null default 0,
+  requests bigint not null default 0,
+  retries bigint not null default 0,
+  bytes bigint not null default 0,
+  records bigint not null default 0,
+  inserted bigint not null default 0,
+  updated bigint not null default 0,
+  unchanged bigint not null default 0,
+  deleted bigint not null default 0,
+  quarantined bigint not null default 0,
+  error_kind text,
+  error text,
+  remedy text,
+  lane text not null default 'live',
+  late bigint not null default 0,
+  late_ms bigint not null default 0,
+  went_back bigint not null default 0,
+  note text
+);
+comment on table tributary.runs is 'One execution for one resource of one company, counted in the transactions that landed its pages.';
+comment on column tributary.runs.kind is 'full; incremental; children (of parents that changed); records (one by one, by their numbers); push (what was written)';
+comment on column tributary.runs.status is 'running; done; quarantined (done, but some records could not be landed); failed; abandoned (its process ended without a word)';
+comment on column tributary.runs.unchanged is 'Records read that the warehouse already held, or held in a newer version.';
+comment on column tributary.runs.late is 'Rows that an earlier scan should have shown: their own stamp is older than its cursor.';
+comment on column tributary.runs.went_back is 'Records that the source showed in an older version than the warehouse holds; the newer was kept.';
+comment on column tributary.runs.note is 'What a person should know about the run although it did not fail.';
+create index runs_by_resource on tributary.runs (company_id, resource, id desc);
+create index runs_by_status on tributary.runs (status, id desc);
+create index runs_ended on tributary.runs (ended_at) where ended_at is not null;
+-- What looks up the newest runs of a lane, the last one that read a resource well, and what is old enough to go.
+create index runs_by_lane on tributary.runs (company_id, resource, lane, id desc);
+create index runs_read_well on tributary.runs (company_id, resource, id desc)
+  where lane = 'live' and kind in ('full', 'incremental') and status in ('done', 'quarantined');
+
+create table tributary.checkpoints (
+  company_id bigint not null,
+  resource text not null,
+  fence bigint not null default 0,
+  cursor text,
+  full_scan_at timestamptz,
+  scan_run_id bigint,
+  scan_kind text check (scan_kind in ('full', 'incremental')),
+  scan_since text,
+  scan_token text,
+  scan_pages bigint,
+  scan_synced_through text,
+  scan_began_at timestamptz,
+  updated_at timestamptz not null,
+  lane text not null default 'live' check (lane in ('live', 'backfill', 'records', 'push')),
+  cursor_at timestamptz,
+  overlap_ms bigint not null default 0,
+  late_ms bigint not null default 0,
+  full_wanted text,
+  scan_until text,
+  identity_fence bigint,
+  table_identity text,
+  shape text,
+  adopts_source boolean not null default false,
+  late_at timestamptz default tributary.now(),
+  primary key (company_id, resource, lane)
+);
+comment on table tributary.checkpoints is 'How far a resource has been read. Changed only in the transaction that landed what it covers.';
+comment on column tributary.checkpoints.fence is 'Grows with every run that takes the resource over; a run with a smaller number can no longer write.';
+comment on column tributary.checkpoints.cursor is 'synced_through of the last completed scan, byte for byte as the source sent it.';
+comment on column tributary.checkpoints.full_scan_at is 'When the last completed full scan began.';
+comment on column tributary.checkpoints.scan_token is 'The next page of the scan in progress; null with scan_kind set means its first page.';
+comment on column tributary.checkpoints.lane is 'live follows the source; backfill reads a past range beside it; records reads single records; push writes records and lands what the source answered.';
+comment on column tributary.checkpoints.cursor_at is 'When the scan that gave the cursor began, by tributary.now().';
+comment on column tributary.checkpoints.overlap_ms is 'How far before the cursor incremental scans begin, beyond what is configured: learnt from rows that became visible late.';
+comment on column tributary.checkpoints.late_ms is 'The latest that a row was seen to become visible after its own stamp.';
+comment on column tributary.checkpoints.full_wanted is 'Why the next run must read every record; null when it need not.';
+comment on column tributary.checkpoints.scan_until is 'The latest lastchangedate that the backfill in progress lands; null for all.';
+comment on column tributary.checkpoints.identity_fence is 'The fence at which a program last confirmed table_identity and shape. Another fence means that a version of the program without this check has written since: the next run reads every record.';
+comment on column tributary.checkpoints.table_identity is 'Lane live: the database, tributary.checkpoints and the table that the cursor belongs to, by their oids, and the table''s file. Truncate, vacuum full and cluster change the file.';
+comment on column tributary.checkpoints.shape is 'Lane live: the catalogue generation, its fields and the settings under which the rows were read.';
+comment on column tributary.checkpoints.adopts_source is 'Lane live: rows may still come from an earlier source, so that what is read wins, until a full scan has completed (sync --accept-new-source).';
+comment on column tributary.checkpoints.late_at is 'When a late row last asked for the overlap of overlap_ms; it counts half as much for each week since.';
+
+create table tributary.scan_seen (
+  company_id bigint not null,
+  resource text not null,
+  page bigint not null,
+  ids bigint[] not null,
+  lane text not null default 'live',
+  primary key (company_id, resource, lane, page)
+);
+comment on table tributary.scan_seen is 'Ids that the full scan in progress has met, so that absence means deleted even when the scan is resumed.';
+
+create table tributary.rereads (
+  company_id bigint not null,
+  resource text not null,
+  field text not null,
+  value text not null,
+  asks bigint not null default 1,
+  asked_at timestamptz not null,
+  primary key (company_id, resource, field, value)
+);
+comment on table tributary.rereads is 'What must be read again: the records of a resource whose field has this value (children of a parent that changed), or the record itself (field id). Asked in the transaction that landed the cause, removed in the one that landed the answer.';
+comment on column tributary.rereads.asks is 'Grows when it is asked again, so that an answer read before does not remove the later question.';
+
+create table tributary.quarantine (
+  id bigint generated always as identity primary key,
+  company_id bigint not null,
+  resource text not null,
+  record_id text,
+  field text,
+  reason text not null,
+  bytes text not null,
+  run_id bigint not null,
+  source text not null,
+  first_seen_at timestamptz not null,
+  last_seen_at timestamptz not null,
+  times bigint not null default 1,
+  resolved_at timestamptz
+);
+comment on table tributary.quarantine is 'Records that could not be landed, with the reason and the bytes exactly as sent. Open while resolved_at is null.';
+create unique index quarantine_open on tributary.quarantine (company_id, resource, coalesce(record_id, ''), md5(bytes))
+  where resolved_at is null;
+create index quarantine_resolved on tributary.quarantine (resolved_at) where resolved_at is not null;
+create index quarantine_open_by_run on tributary.quarantine (run_id) where resolved_at is null;
+-- What a person leafs through: the newest in quarantine, of a resource or of all, and what is known of one record.
+create index quarantine_by_resource on tributary.quarantine (company_id, resource, id);
+create index quarantine_open_newest on tributary.quarantine (id) where resolved_at is null;
+create index quarantine_of_record on tributary.quarantine (resource, record_id);
+
+create table tributary.row_counts (
+  company_id bigint not null,
+  resource text not null,
+  rows bigint not null,
+  deleted bigint not null,
+  is_exact boolean not null default true,
+  run_id bigint not null default 0,
+  counted_at timestamptz not null default tributary.now(),
+  primary key (company_id, resource)
+);
+comment on table tributary.row_counts is 'How many rows a resource has, counted now and then.';
+comment on column tributary.row_counts.deleted is 'Tombstones, which rows does not include.';
+comment on column tributary.row_counts.is_exact is 'False where counting took too long and Postgres'' own estimate stands in.';
+comment on column tributary.row_counts.run_id is 'The last run that had ended when it was counted.';
+
+-- What full scans found out about fields, for people.
+create table tributary.field_findings (
+  company_id bigint not null,
+  resource text not null,
+  field text not null,
+  kind text not null check (kind in ('volatile', 'absent')),
+  runs integer not null default 1,
+  rows bigint not null,
+  first_run_id bigint not null,
+  last_run_id bigint not null,
+  found_at timestamptz not null,
+  primary key (company_id, resource, kind, field)
+);
+comment on table tributary.field_findings is 'Fields that a completed full scan found to be volatile (changed in most records although these did not change) or absent (in no record, although rows hold values). A full scan that finds otherwise removes the finding.';
+comment on column tributary.field_findings.runs is 'Full scans in a row that found it.';
+comment on column tributary.field_findings.rows is 'volatile: records that changed in the last of them; absent: rows that still hold a value.';
