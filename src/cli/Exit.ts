@@ -4,6 +4,7 @@
  */
 import * as Data from "effect/Data"
 import * as Runtime from "effect/Runtime"
+import type { SourceError } from "../connector/SourceError.ts"
 import type { Failure } from "../sync/Outcome.ts"
 import type { SyncReport } from "../sync/Sync.ts"
 
@@ -11,10 +12,10 @@ export const exitCode = { ok: 0, usage: 1, configuration: 2, refused: 3, incompl
 
 export type ExitCode = (typeof exitCode)[keyof typeof exitCode]
 
-/** A command that ends with another code than 0; its message has been or will be shown on standard error. */
+/** The failure of a command, with its exit code. Its message is shown on standard error. */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{
   readonly code: ExitCode
-  /** Empty when everything has been said. */
+  /** Empty when the command has printed everything. */
   readonly message: string
 }> {
   override get [Runtime.errorExitCode](): number {
@@ -22,7 +23,35 @@ export class CommandFailed extends Data.TaggedError("CommandFailed")<{
   }
 }
 
-/** What failures mean for the exit code: the one that a person has to act on first; null when there is none. */
+/** Failures by their remedy: change the configuration, grant rights at the source, or wait and check the network. */
+export type FailureKind = "configuration" | "refused" | "unreachable"
+
+/** In the order in which a person resolves them. */
+export const exitCodeOfKind: Readonly<Record<FailureKind, ExitCode>> = {
+  configuration: exitCode.configuration,
+  refused: exitCode.refused,
+  unreachable: exitCode.fault
+}
+
+export const failureKindOf = ({ reason }: SourceError): FailureKind => {
+  switch (reason._tag) {
+    case "Unauthorized":
+    case "Forbidden":
+      return "refused"
+    case "NotFound":
+    case "NotImplemented":
+    case "Malformed":
+    case "Redirected":
+    case "Refused":
+      return "configuration"
+    default:
+      return "unreachable"
+  }
+}
+
+export const exitCodeOfSource = (error: SourceError): ExitCode => exitCodeOfKind[failureKindOf(error)]
+
+/** The exit code of the failures that a person resolves first; null when there is none. */
 export const codeOfFailures = (
   failures: ReadonlyArray<Pick<Failure, "refused" | "isConfiguration">>
 ): ExitCode | null => {
@@ -31,11 +60,11 @@ export const codeOfFailures = (
   return failures.length > 0 ? exitCode.fault : null
 }
 
-/** What a sync's report means for the exit code. */
+/** The exit code of a sync. */
 export const codeOf = (report: SyncReport): ExitCode => {
   const failures = report.companies.flatMap((company) => [
     ...(company.failure === null ? [] : [company.failure]),
-    // A resource that nobody asked for by name and that the token may not read is no failure of the sync.
+    // A resource that was not named and that the token may not read is no failure of the sync.
     ...company.outcomes.flatMap(({ status, failure }) => (failure === null || status === "skipped" ? [] : [failure]))
   ])
   const failed = codeOfFailures(failures)

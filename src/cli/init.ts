@@ -1,4 +1,4 @@
-/** `tributary init`: asks what a configuration needs, tries it, and writes `config/tributary.yaml` and `.env`. */
+/** The command `init`: collects what a configuration needs, checks it, and writes `config/tributary.yaml` and `.env`. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Terminal from "effect/Terminal"
@@ -69,8 +69,9 @@ export const command = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const { initialise, lines } = yield* Effect.promise(() => import("./init/Initialise.ts"))
-    const done = yield* initialise(
+    const { initialise } = yield* Effect.promise(() => import("./init/Initialise.ts"))
+    const { reportLines } = yield* Effect.promise(() => import("./init/Report.ts"))
+    const report = yield* initialise(
       {
         url: Option.getOrNull(flags.url),
         companies: flags.companies,
@@ -86,9 +87,9 @@ export const command = Command.make(
       },
       process.env
     ).pipe(Effect.provideServiceEffect(Terminal.Terminal, onStandardError), reported)
-    if (done === null) return
-    if (flags.json) yield* Output.print(Output.toJson(done))
-    else for (const line of lines(done)) yield* Output.print(line)
+    if (report === null) return
+    if (flags.json) yield* Output.print(Output.toJson(report))
+    else for (const line of reportLines(report)) yield* Output.print(line)
   })
 ).pipe(
   Command.withDescription("Ask for the service, its token and the warehouse, try them, and write the configuration"),

@@ -14,7 +14,7 @@ export interface CompanyText {
   readonly resources: ReadonlyArray<string> | null
 }
 
-export interface Chosen {
+export interface ConfigurationValues {
   readonly companies: ReadonlyArray<CompanyText>
   /** True when DATABASE_URL names the warehouse. */
   readonly hasDatabaseUrl: boolean
@@ -46,7 +46,7 @@ const companyLines = ({ name, url, tokenVariable, resources }: CompanyText): Rea
 ]
 
 /** The configuration with a word about each setting. */
-export const configurationText = (chosen: Chosen): string =>
+export const configurationText = (chosen: ConfigurationValues): string =>
   [
     `# yaml-language-server: $schema=./${schemaName}`,
     "# Written by tributary init. What is left out has its default; an editor that knows the schema shows every setting.",

@@ -1,0 +1,210 @@
+/**
+ * The companies of `tributary init`: address, name and token of each, checked at the source.
+ *
+ * Promise: a company is returned only after the source accepted its token.
+ */
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type * as Terminal from "effect/Terminal"
+import * as Prompt from "effect/cli/Prompt"
+import type { Identity } from "../../connector/Connector.ts"
+import { type BlockedResources, blockedResources } from "../AccessBlocks.ts"
+import { type CommandFailed, exitCode, exitCodeOfSource } from "../Exit.ts"
+import * as Output from "../Output.ts"
+import { Source } from "../Source.ts"
+import * as Address from "./Address.ts"
+import { type CompanyDraft, describeProblems, loadDraft, makeDraft } from "./Draft.ts"
+import {
+  askSecret,
+  failUnanswered,
+  failWith,
+  type InitContext,
+  noteOverridden,
+  say,
+  variableOf
+} from "./InitContext.ts"
+
+export interface Company extends CompanyDraft {
+  readonly identity: Identity
+  /** Resources that the token may not read. */
+  readonly blocked: ReadonlyArray<BlockedResources>
+}
+
+/** A short timeout: a person waits for each request. */
+const requestLimits = { attemptsMax: 2, requestTimeoutMs: 10_000, retryAfterMaxMs: 5_000 } as const
+
+const standardTokenVariable = "SERVICE_API_TOKEN"
+
+export const blockedPaths = ({ blocked }: Pick<Company, "blocked">): ReadonlySet<string> =>
+  new Set(blocked.flatMap(({ resources }) => resources))
+
+/** The address of the service. `previous` is one that did not work. */
+const readUrl = Effect.fnUntraced(function* (context: InitContext, previous: string | null) {
+  const { isInteractive, url } = context.options
+  const preset = url ?? (isInteractive ? null : (variableOf(context, "SERVICE_API_URL") ?? null))
+  if (preset !== null && previous === null) {
+    const address = Address.read(preset)
+    if (typeof address === "string") return yield* failWith(exitCode.usage, `the address of the service: ${address}`)
+    for (const change of address.changes) context.notes.push(`the address of the service: ${change}`)
+    return address.url
+  }
+  if (!isInteractive) return yield* failUnanswered("give the address of the service: --url or SERVICE_API_URL")
+  const typed = yield* Prompt.String({
+    message: "Address of the service:",
+    default: previous ?? variableOf(context, "SERVICE_API_URL") ?? "",
+    validate: (value) => {
+      const address = Address.read(value)
+      return typeof address === "string" ? Effect.fail(address) : Effect.succeed(value)
+    }
+  })
+  const address = Address.read(typed)
+  if (typeof address === "string") return yield* failWith(exitCode.usage, address)
+  if (address.changes.length > 0) yield* say(context, `  ${address.url} (${address.changes.join("; ")})`)
+  return address.url
+})
+
+/** The name of the company at this place of the command line. */
+const readName = Effect.fnUntraced(function* (context: InitContext, index: number, others: ReadonlyArray<string>) {
+  const problemOf = (name: string): string | null =>
+    !/^[A-Za-z0-9_-]{1,64}$/.test(name)
+      ? "letters, digits, _ and - (at most 64)"
+      : others.includes(name)
+        ? `there is a company ${name} already`
+        : null
+  const { companies, isInteractive } = context.options
+  const flag = companies[index]
+  if (flag === undefined && isInteractive) {
+    return yield* Prompt.String({
+      message: "Name of the company in output:",
+      default: index === 0 ? "main" : "",
+      validate: (value) => {
+        const problem = problemOf(value.trim())
+        return problem === null ? Effect.succeed(value.trim()) : Effect.fail(problem)
+      }
+    })
+  }
+  const name = flag ?? "main"
+  const problem = problemOf(name)
+  return problem === null ? name : yield* failWith(exitCode.usage, `--company ${name}: ${problem}`)
+})
+
+/** A variable for the company's token that no other company uses: `north-2` has `NORTH_2_TOKEN`. */
+const newTokenVariable = (company: string, others: ReadonlyArray<string>): string => {
+  const upper = company.toUpperCase().replaceAll("-", "_")
+  const name = `${/^\d/.test(upper) ? "COMPANY_" : ""}${upper}_TOKEN`
+  for (let number = 1; ; number += 1) {
+    const candidate = number === 1 ? name : `${name}_${number}`
+    if (!others.includes(candidate)) return candidate
+  }
+}
+
+const tokenVariableFor = (
+  context: InitContext,
+  index: number,
+  company: string,
+  others: ReadonlyArray<string>
+): string => {
+  const { companies, tokenVariables } = context.options
+  const own = newTokenVariable(company, others)
+  const isOnly = index === 0 && companies.length <= 1
+  const isStandard =
+    isOnly && variableOf(context, own) === undefined && variableOf(context, standardTokenVariable) !== undefined
+  return tokenVariables[index] ?? (isStandard ? standardTokenVariable : own)
+}
+
+/** The token, from its variable or from the terminal. */
+const readToken = Effect.fnUntraced(function* (
+  context: InitContext,
+  company: string,
+  variable: string,
+  mayReuse: boolean
+) {
+  const label = `token of ${company}`
+  const value = variableOf(context, variable)
+  if (!context.options.isInteractive) {
+    return value === undefined
+      ? yield* failUnanswered(
+          `the token of ${company} is missing: put it in the variable ${variable} (or name another: --token-env)`
+        )
+      : Redacted.make(value, { label })
+  }
+  if (value !== undefined && mayReuse) {
+    const reuse = yield* Prompt.Confirm({ message: `Use the token in ${variable}?`, initial: true })
+    if (reuse) return Redacted.make(value, { label })
+  }
+  return yield* askSecret(`Token of ${company} (it is not shown):`, label, (text) =>
+    /^[\x21-\x7e]+$/.test(text) ? null : "a token has no spaces and is not empty: copy it again"
+  )
+})
+
+/** The company behind the token, as the source states it. */
+const identify = Effect.fnUntraced(function* (context: InitContext, company: CompanyDraft) {
+  const settings = yield* loadDraft(context, makeDraft([company]))
+  const connector = yield* (yield* Source).connect(settings.companies[0]!, { ...settings, ...requestLimits })
+  return yield* connector.identify
+}, Effect.scoped)
+
+/** Reads address, name and token, and repeats at a terminal until the source accepts them. */
+const readCompany = Effect.fnUntraced(function* (
+  context: InitContext,
+  others: ReadonlyArray<Company>
+): Effect.fn.Return<Company, CommandFailed | Terminal.QuitError, Source | Prompt.Environment> {
+  const index = others.length
+  const { resources } = context.catalogue
+  let url = others[0]?.url ?? (yield* readUrl(context, null))
+  const name = yield* readName(
+    context,
+    index,
+    others.map((company) => company.name)
+  )
+  const tokenVariable = tokenVariableFor(
+    context,
+    index,
+    name,
+    others.map((company) => company.tokenVariable)
+  )
+  for (let attempt = 0; ; attempt += 1) {
+    const token = yield* readToken(context, name, tokenVariable, attempt === 0)
+    const draft = { name, url, tokenVariable, resources: null, token }
+    yield* say(context, `  checking the token at ${url} ...`)
+    const result = yield* Effect.result(identify(context, draft))
+    if (result._tag === "Success") {
+      const identity = result.success
+      const company = { ...draft, identity, blocked: blockedResources(resources.values(), identity) }
+      yield* say(
+        context,
+        `  ✔ company ${identity.companyId}${describeUser(identity)}: ` +
+          `${resources.size - blockedPaths(company).size} of ${resources.size} resources can be read`
+      )
+      for (const block of company.blocked) yield* say(context, `    ${block.reason}: ${block.resources.join(", ")}`)
+      noteOverridden(context, tokenVariable, token)
+      return company
+    }
+    const error = result.failure
+    const isSource = error._tag === "SourceError"
+    const code = isSource ? exitCodeOfSource(error) : exitCode.configuration
+    const message = isSource ? `${error.message}; ${error.remedy}` : describeProblems(error)
+    if (!context.options.isInteractive) return yield* failWith(code, `company ${name}: ${message}`)
+    yield* say(context, `  ✘ ${message}`)
+    if (code !== exitCode.refused) url = yield* readUrl(context, url)
+  }
+})
+
+export const describeUser = ({ user }: Pick<Identity, "user">): string =>
+  user === null ? "" : `, user ${Output.shown(user)}`
+
+/** Every company of the command line, or as many as the person at the terminal adds. */
+export const readCompanies = Effect.fnUntraced(function* (context: InitContext) {
+  const { companies: names, isInteractive, tokenVariables } = context.options
+  if (tokenVariables.length > Math.max(1, names.length)) {
+    return yield* failWith(exitCode.usage, "there are more --token-env than --company")
+  }
+  const companies = [yield* readCompany(context, [])]
+  const hasMore = Effect.suspend(() =>
+    names.length > 0 || !isInteractive
+      ? Effect.succeed(companies.length < names.length)
+      : Prompt.Confirm({ message: "Another company?", initial: false })
+  )
+  while (yield* hasMore) companies.push(yield* readCompany(context, companies))
+  return companies
+})

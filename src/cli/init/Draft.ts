@@ -1,0 +1,53 @@
+/** A draft of the configuration with its secrets, loaded as a command loads the written one. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Configuration from "../../configuration/Configuration.ts"
+import * as Files from "./Files.ts"
+import type { InitContext } from "./InitContext.ts"
+
+export const freshnessMinutesDefault = 15
+
+/** The configuration's values, with the secrets that it names. */
+export interface Draft extends Files.ConfigurationValues {
+  readonly secrets: ReadonlyMap<string, Redacted.Redacted>
+}
+
+export type CompanyDraft = Files.CompanyText & { readonly token: Redacted.Redacted }
+
+export const makeDraft = (companies: ReadonlyArray<CompanyDraft>, values: Partial<Draft> = {}): Draft => ({
+  companies,
+  hasDatabaseUrl: false,
+  freshnessMinutes: freshnessMinutesDefault,
+  publicUrl: null,
+  passwordVariable: null,
+  ...values,
+  secrets: new Map([
+    ...companies.map(({ tokenVariable, token }) => [tokenVariable, token] as const),
+    ...(values.secrets ?? [])
+  ])
+})
+
+/** Loads the draft from a temporary file. Problems name the file that is written later. */
+export const loadDraft = ({ environment, file }: InitContext, draft: Draft) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-init-"))),
+    (folder) => {
+      const draftFile = join(folder, "tributary.yaml")
+      writeFileSync(draftFile, Files.configurationText(draft))
+      const secrets = [...draft.secrets].map(([name, value]) => [name, Redacted.value(value)])
+      return Configuration.load({ config: draftFile }, { ...environment, ...Object.fromEntries(secrets) }).pipe(
+        Effect.mapError(
+          ({ problems }) =>
+            new Configuration.ConfigurationError({
+              problems: problems.map((problem) => problem.replaceAll(draftFile, file))
+            })
+        )
+      )
+    },
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+  )
+
+export const describeProblems = ({ problems }: Configuration.ConfigurationError): string => problems.join("; ")

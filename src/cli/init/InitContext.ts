@@ -1,0 +1,98 @@
+/** The context of `tributary init`: the command line, the variables, and the notes that its steps share. */
+import { existsSync, readFileSync } from "node:fs"
+import { parse as parseDotEnv } from "dotenv"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type * as Terminal from "effect/Terminal"
+import * as Prompt from "effect/cli/Prompt"
+import type { Catalogue } from "../../catalogue/Catalogue.ts"
+import { CommandFailed, type ExitCode, exitCode } from "../Exit.ts"
+import * as Output from "../Output.ts"
+import { environmentFile } from "./Write.ts"
+
+/** The command line; null where a flag is absent. */
+export interface InitOptions {
+  readonly url: string | null
+  readonly companies: ReadonlyArray<string>
+  readonly tokenVariables: ReadonlyArray<string>
+  readonly databaseUrlVariable: string | null
+  readonly areas: ReadonlyArray<string>
+  readonly freshnessMinutes: number | null
+  readonly publicUrl: string | null
+  readonly passwordVariable: string | null
+  readonly replace: boolean
+  readonly config: string | null
+  /** Whether a person at a terminal can answer questions. */
+  readonly isInteractive: boolean
+}
+
+export type Variables = Readonly<Record<string, string | undefined>>
+
+export interface InitContext {
+  readonly options: InitOptions
+  readonly catalogue: Catalogue
+  /** The environment of the process, which precedes `.env`. */
+  readonly environment: Variables
+  /** The variables of `.env`. */
+  readonly dotEnv: Variables
+  /** The configuration file that is written. */
+  readonly file: string
+  /** Warnings of the report. Steps append to it. */
+  readonly notes: Array<string>
+}
+
+export const makeContext = (options: InitOptions, catalogue: Catalogue, environment: Variables): InitContext => ({
+  options,
+  catalogue,
+  environment,
+  dotEnv: existsSync(environmentFile) ? parseDotEnv(readFileSync(environmentFile)) : {},
+  file: options.config ?? "config/tributary.yaml",
+  notes: []
+})
+
+/** A variable of the environment or of `.env`. An empty one counts as unset. */
+export const variableOf = ({ environment, dotEnv }: InitContext, name: string): string | undefined =>
+  [environment[name], dotEnv[name]].map((value) => value?.trim()).find((value) => value !== undefined && value !== "")
+
+/** Adds a note where the environment has another value, since it precedes `.env`. */
+export const noteOverridden = ({ environment, notes }: InitContext, name: string, value: Redacted.Redacted): void => {
+  const current = environment[name]?.trim() ?? ""
+  if (current !== "" && current !== Redacted.value(value)) {
+    notes.push(`${name} has another value in the environment, which precedes .env: unset it there`)
+  }
+}
+
+/** A failure before anything was written. */
+export const failWith = (code: ExitCode, message: string) =>
+  Effect.fail(new CommandFailed({ code, message: `${message}; nothing was written` }))
+
+/** The failure of a question that no flag or variable answers. */
+export const failUnanswered = (message: string) =>
+  failWith(exitCode.usage, `${message}, and there is no terminal to ask on`)
+
+/** A line for the person at the terminal. */
+export const say = ({ options }: InitContext, line: string): Effect.Effect<void> =>
+  options.isInteractive ? Output.note(line) : Effect.void
+
+/** The value of a flag, else the answer at the terminal, else the default. */
+export const answerOf = <A>(
+  { options }: InitContext,
+  flag: A | null,
+  prompt: Effect.Effect<A, Terminal.QuitError, Prompt.Environment>,
+  otherwise: A
+): Effect.Effect<A, Terminal.QuitError, Prompt.Environment> =>
+  flag !== null ? Effect.succeed(flag) : options.isInteractive ? prompt : Effect.succeed(otherwise)
+
+/** A secret typed at the terminal, without an echo. `problemOf` answers null for a valid one. */
+export const askSecret = (message: string, label: string, problemOf: (text: string) => string | null) =>
+  Effect.map(
+    Prompt.Hidden({
+      message,
+      validate: (value) => {
+        const text = value.trim()
+        const problem = problemOf(text)
+        return problem === null ? Effect.succeed(text) : Effect.fail(problem)
+      }
+    }),
+    (value) => Redacted.make(Redacted.value(value), { label })
+  )

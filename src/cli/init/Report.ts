@@ -1,0 +1,87 @@
+/** The result of `tributary init`, for machines and for people. */
+import type { InitContext } from "./InitContext.ts"
+import { blockedPaths, type Company, describeUser } from "./Companies.ts"
+
+/** Resources that a token may not read, by the missing scope or module. */
+export interface MissingAccess {
+  readonly reason: string
+  readonly resources: ReadonlyArray<string>
+}
+
+export interface CompanyReport {
+  readonly name: string
+  readonly companyId: bigint
+  readonly user: string | null
+  readonly scopes: ReadonlyArray<string> | null
+  /** How many resources a sync reads. */
+  readonly resources: number
+  readonly missing: ReadonlyArray<MissingAccess>
+}
+
+export interface InitReport {
+  readonly config: string
+  readonly schema: string
+  readonly environment: string
+  /** Names of the variables in `environment`. */
+  readonly variables: ReadonlyArray<string>
+  /** The copy of the previous configuration; null when there was none. */
+  readonly backup: string | null
+  readonly companies: ReadonlyArray<CompanyReport>
+  readonly warehouse: string
+  /** Warnings, each with what to do. */
+  readonly notes: ReadonlyArray<string>
+  readonly next: ReadonlyArray<{ readonly command: string; readonly does: string }>
+}
+
+export const companyReport = (
+  { catalogue }: InitContext,
+  areas: ReadonlyArray<string>,
+  company: Company
+): CompanyReport => {
+  const isChosen = (path: string) => areas.length === 0 || areas.includes(catalogue.resources.get(path)?.area ?? "")
+  const { companyId, scopes, user } = company.identity
+  return {
+    name: company.name,
+    companyId,
+    user,
+    scopes,
+    resources: company.resources?.length ?? catalogue.resources.size - blockedPaths(company).size,
+    missing: company.blocked
+      .map(({ reason, resources }) => ({ reason, resources: resources.filter(isChosen) }))
+      .filter(({ resources }) => resources.length > 0)
+  }
+}
+
+/** The commands that follow. */
+export const nextCommands = ({ options, file }: InitContext, publicUrl: string | null): InitReport["next"] => {
+  const suffix = options.config === null ? "" : ` --config ${file}`
+  return [
+    { command: `npx tributary doctor${suffix}`, does: "run every check, each with its remedy" },
+    { command: `npx tributary sync${suffix}`, does: "fill the warehouse" },
+    {
+      command: `npx tributary serve${suffix}`,
+      does: "keep it fresh, receive webhooks, show the page at http://127.0.0.1:8086"
+    },
+    ...(publicUrl === null
+      ? []
+      : [{ command: `npx tributary webhooks ensure${suffix}`, does: "subscribe to events, while serve runs" }])
+  ]
+}
+
+/** The report for people. */
+export const reportLines = (report: InitReport): ReadonlyArray<string> => {
+  const width = Math.max(...report.next.map(({ command }) => command.length))
+  return [
+    ...report.companies.flatMap(({ name, companyId, user, resources, missing }) => [
+      `company ${name} is company ${companyId}${describeUser({ user })}: ${resources} resource${resources === 1 ? "" : "s"} to sync`,
+      ...missing.map((one) => `  not ${one.resources.join(", ")}: ${one.reason}`)
+    ]),
+    `the warehouse is ${report.warehouse}`,
+    `wrote ${report.config} and ${report.environment} (${report.variables.join(", ")})` +
+      (report.backup === null ? "" : `; the previous configuration is ${report.backup}`),
+    ...report.notes.map((text) => `note: ${text}`),
+    "",
+    "What to do next:",
+    ...report.next.map(({ command, does }) => `  ${command.padEnd(width)}  ${does}`)
+  ]
+}

@@ -1,0 +1,95 @@
+/** The warehouse of `tributary init`: a database named by a variable or typed, else the embedded Postgres. */
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Prompt from "effect/cli/Prompt"
+import { query } from "../../postgres/Connection.ts"
+import { Database } from "../../postgres/Database.ts"
+import { exitCode } from "../Exit.ts"
+import { askSecret, failWith, type InitContext, noteOverridden, say, variableOf } from "./InitContext.ts"
+
+export interface WarehouseChoice {
+  readonly description: string
+  /** Null is the embedded Postgres. */
+  readonly url: Redacted.Redacted | null
+}
+
+export const databaseUrlVariable = "DATABASE_URL"
+
+const embedded: WarehouseChoice = { description: "the embedded Postgres in .tributary", url: null }
+
+/** Connects and reads the version and rights. Nothing is created. */
+const checkDatabase = Effect.fnUntraced(function* (context: InitContext, url: Redacted.Redacted) {
+  const { description, mayCreate } = yield* Effect.gen(function* () {
+    const database = yield* Database
+    const client = yield* database.connect
+    const [row] = yield* query<{ version: string; may: boolean }>(
+      client,
+      "look at the database",
+      "select current_setting('server_version') as version, has_database_privilege(current_database(), 'create') as may"
+    )
+    return {
+      description: `${database.describe}, version ${row?.version ?? "unknown"}`,
+      mayCreate: row?.may === true
+    }
+  }).pipe(Effect.scoped, Effect.provide(Database.layerUrl(url)))
+  if (!mayCreate) {
+    context.notes.push(
+      `the database user may not create datasets: grant create on database, or see npx tributary schema grants`
+    )
+  }
+  return description
+})
+
+/** The database that a variable names. */
+const useVariable = Effect.fnUntraced(function* (context: InitContext, name: string, text: string) {
+  const url = Redacted.make(text, { label: databaseUrlVariable })
+  const description = yield* checkDatabase(context, url).pipe(
+    Effect.catchTag("DatabaseError", (error) =>
+      failWith(error.isRetryable ? exitCode.fault : exitCode.configuration, `the database in ${name}: ${error.message}`)
+    )
+  )
+  yield* say(context, `  ✔ the warehouse is the database in ${name}: ${description}`)
+  return { description, url }
+})
+
+/** Repeats until the database can be used, or the embedded Postgres is chosen. */
+const askWarehouse = Effect.fnUntraced(function* (context: InitContext) {
+  for (;;) {
+    const isOwn = yield* Prompt.Select({
+      message: "Where is the warehouse?",
+      choices: [
+        { title: "an embedded Postgres in .tributary", value: false, description: "nothing to install" },
+        { title: "a Postgres database of your own", value: true, description: "by its address" }
+      ]
+    })
+    if (!isOwn) return embedded
+    const url = yield* askSecret(
+      "Its address, postgres://user:password@host:5432/database?sslmode=verify-full (it is not shown):",
+      databaseUrlVariable,
+      (text) => (text === "" ? "expected an address that begins with postgres://" : null)
+    )
+    const result = yield* Effect.result(checkDatabase(context, url))
+    if (result._tag === "Success") {
+      yield* say(context, `  ✔ ${result.success}`)
+      return { description: result.success, url }
+    }
+    yield* say(context, `  ✘ ${result.failure.message}`)
+  }
+})
+
+export const chooseWarehouse = Effect.fnUntraced(function* (context: InitContext) {
+  const flag = context.options.databaseUrlVariable
+  const name = flag ?? databaseUrlVariable
+  const text = variableOf(context, name)
+  if (flag !== null && text === undefined) {
+    return yield* failWith(exitCode.usage, `--database-url-env: the variable ${name} is not set`)
+  }
+  const warehouse: WarehouseChoice =
+    text !== undefined
+      ? yield* useVariable(context, name, text)
+      : context.options.isInteractive
+        ? yield* askWarehouse(context)
+        : embedded
+  if (warehouse.url !== null) noteOverridden(context, databaseUrlVariable, warehouse.url)
+  return warehouse
+})
