@@ -143,7 +143,7 @@ describe("tributary doctor", () => {
           // Where the embedded Postgres was never made, it is not made now.
           const embedded = yield* examine(world, { DATABASE_URL: "" })
           assert.strictEqual(embedded.code, 0)
-          assertFinding(embedded, "database", "warning", "does not exist yet", "npx tributary sync makes it")
+          assertFinding(embedded, "database", "warning", "does not exist yet", "npx tributary sync creates and fills it")
           assert.isAbove(embedded.of("disk").length, 0)
           assert.deepStrictEqual(readdirSync(world.folder), [])
 
@@ -243,7 +243,7 @@ describe("tributary doctor", () => {
             unknown,
             "configuration",
             "failed",
-            "company a names resources that there are not: nonsense",
+            "company a names resources that do not exist: nonsense",
             "correct"
           )
           world.configure("freshnes: {}\n")
@@ -292,7 +292,7 @@ describe("tributary doctor", () => {
           assertFinding(untrusted, "address", "failed", "DEPTH_ZERO_SELF_SIGNED_CERT", "NODE_EXTRA_CA_CERTS=")
           const accepted = yield* examine(world, { SERVICE_API_URL: url, NODE_EXTRA_CA_CERTS: trusted(good.cert) })
           assert.strictEqual(accepted.code, 0)
-          assertFinding(accepted, "certificate", "ok", "good for 399 more days", null)
+          assertFinding(accepted, "certificate", "ok", "valid for 399 more days", null)
           assertFinding(accepted, "token", "ok", "accepted, company 1", null)
           const other = yield* examine(world, {
             SERVICE_API_URL: url.replace("localhost", "127.0.0.1"),
@@ -319,7 +319,7 @@ describe("tributary doctor", () => {
             NODE_EXTRA_CA_CERTS: trusted(short.cert)
           })
           assert.strictEqual(soon.code, 0)
-          assertFinding(soon, "certificate", "warning", "good for 4 more days", "renew it")
+          assertFinding(soon, "certificate", "warning", "valid for 4 more days", "renew it")
           const plain = yield* examine(world, { SERVICE_API_URL: world.reference.baseUrl.replace("http:", "https:") })
           assert.strictEqual(plain.code, 5)
           assertFinding(plain, "address", "failed", "does not speak TLS", "check the port")
@@ -337,7 +337,7 @@ describe("tributary doctor", () => {
           )
           const filed = yield* examine(world)
           assert.strictEqual(filed.code, 2)
-          assertFinding(filed, "webhook certificate", "warning", "good for 4 more days", "renew it")
+          assertFinding(filed, "webhook certificate", "warning", "valid for 4 more days", "renew it")
           assertFinding(
             filed,
             "page certificate",
@@ -543,13 +543,13 @@ describe("tributary doctor", () => {
             late,
             "freshness",
             "warning",
-            "1 of 3 resources late: customers (3 h, promised 15 min)",
+            "1 of 3 resources late: customers (3 h, target 15 min)",
             "npx tributary serve"
           )
           assertFinding(late, "freshness", "warning", "never read: invoices", "npx tributary sync")
-          assertFinding(late, "runs", "warning", "1 run is called running although", "npx tributary sync ends them")
+          assertFinding(late, "runs", "warning", "1 run is recorded as running", "npx tributary sync ends them")
           assertFinding(late, "quarantine", "warning", "1 record could not be landed", "tributary.quarantine")
-          assertFinding(late, "events", "warning", "1 event was given up", "webhooks replay")
+          assertFinding(late, "events", "warning", "1 dead letter", "webhooks replay")
           assertFinding(late, "serve", "warning", "no tributary serve runs for main", "npx tributary serve")
           assertFinding(late, "schedule", "warning", "1 task is paused: main customers", "resume them")
           assertFinding(late, "schedule", "warning", "main orders 3 times in a row: it was refused", "ask somebody")
@@ -608,11 +608,11 @@ describe("tributary doctor", () => {
           const made = yield* examine(world, { MAIN_TOKEN: token }, ["--send-test"])
           // That the source knows no nothings.created was told by ensure; nobody can change it.
           assertFinding(made, "subscription", "ok", "delivers 1 kind of event, none so far", null)
-          assertFinding(made, "signing secrets", "ok", "1 can be opened", null)
+          assertFinding(made, "signing secrets", "ok", "1 can be decrypted", null)
           assertFinding(made, "test delivery", "ok", "arrived, answered 200", null)
           const changed = yield* examine(world, { MAIN_TOKEN: other })
           assert.strictEqual(changed.code, 2)
-          assertFinding(changed, "signing secrets", "failed", "cannot be opened with this token", "makes another")
+          assertFinding(changed, "signing secrets", "failed", "cannot be decrypted with this token", "makes another")
 
           yield* run(0, ["pause"], { MAIN_TOKEN: token })
           const paused = yield* examine(world, { MAIN_TOKEN: token })

@@ -276,7 +276,7 @@ describe("a conversation", () => {
           assert.deepInclude(done, { config: "config/tributary.yaml", backup: null })
           assert.deepStrictEqual(done?.variables, ["NORTH_X_TOKEN", "TRIBUTARY_DASHBOARD_PASSWORD"])
           assert.isTrue(done?.notes.some((text) => text.includes(".gitignore does not name .env")))
-          assert.isTrue(done?.notes.some((text) => text.includes("now by its owner alone")))
+          assert.isTrue(done?.notes.some((text) => text.includes("now only its owner can")))
 
           assert.strictEqual(statSync(".env").mode & 0o777, 0o600)
           assert.deepStrictEqual(parseDotEnv(readFileSync(".env")), {

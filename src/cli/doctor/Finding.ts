@@ -1,34 +1,35 @@
 /**
- * What a check found: how things stand, and what to do where they do not stand well.
+ * The finding of a check: a state, and the remedy where it is not good.
  *
- * Promise: whatever is wrong has a remedy; a check that takes too long or breaks is a finding itself and hides no other.
+ * Promise: every warning and failure has a remedy. A check that times out or breaks is a finding and hides no other.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { type ExitCode, exitCode } from "../Exit.ts"
+import { isSqlError } from "effect/sql/SqlError"
+import { damageRemedy, DatabaseError } from "../../postgres/DatabaseError.ts"
+import { type ExitCode, exitCode, exitCodeOfKind, type FailureKind } from "../Exit.ts"
 import * as Output from "../Output.ts"
-
-/** Who can help: whoever configures, whoever grants rights at the source, or time and the network. */
-export type Kind = "configuration" | "refused" | "unreachable"
 
 export interface Finding {
   readonly check: string
-  /** The company or address that it is about; null when it is about all of it. */
+  /** A company or an address; null for the whole installation. */
   readonly subject: string | null
   readonly status: "ok" | "warning" | "failed" | "skipped"
   readonly told: string
   /** Null where there is nothing to do. */
   readonly remedy: string | null
   /** Null unless it failed. */
-  readonly kind: Kind | null
+  readonly kind: FailureKind | null
 }
+
+export type Findings = ReadonlyArray<Finding>
 
 /** Findings of one check about one subject. */
 export interface About {
   readonly ok: (told: string) => Finding
   readonly warning: (told: string, remedy: string) => Finding
-  readonly failed: (kind: Kind, told: string, remedy: string) => Finding
-  /** `told` says why. */
+  readonly failed: (kind: FailureKind, told: string, remedy: string) => Finding
+  /** `told` is the reason. */
   readonly skipped: (told: string) => Finding
 }
 
@@ -43,10 +44,10 @@ export const about = (check: string, subject: string | null = null): About => ({
 export const counted = (number: number, one: string, many: string): string =>
   `${Output.count(number)} ${number === 1 ? one : many}`
 
-/** How long a check may take. */
+/** The time limit of one check. */
 export const checkMaxMs = 10_000
 
-/** What a check comes to within its time; `broken` makes it of a finding that says why it came to nothing. */
+/** The result of a check within its time limit. `broken` makes a result of the finding that the check failed. */
 export const within = <A, R>(
   { failed }: About,
   check: Effect.Effect<A, never, R>,
@@ -62,7 +63,7 @@ export const within = <A, R>(
             failed(
               "unreachable",
               `no answer within ${maxMs / 1000} s`,
-              "see what is slow or silent there, then run this again"
+              "find out why it does not answer, then run this again"
             )
           )
         )
@@ -82,31 +83,51 @@ export const within = <A, R>(
     )
   )
 
-/** {@link within} of a check that comes to findings alone. */
+/** {@link within} for a check whose result is findings. */
 export const bounded = <R>(
   subject: About,
-  check: Effect.Effect<ReadonlyArray<Finding>, never, R>,
+  check: Effect.Effect<Findings, never, R>,
   maxMs = checkMaxMs
-): Effect.Effect<ReadonlyArray<Finding>, never, R> => within(subject, check, (finding) => [finding], maxMs)
+): Effect.Effect<Findings, never, R> => within(subject, check, (finding) => [finding], maxMs)
 
-const codes: ReadonlyArray<readonly [Kind, ExitCode]> = [
-  ["configuration", exitCode.configuration],
-  ["refused", exitCode.refused],
-  ["unreachable", exitCode.fault]
-]
+/** A {@link bounded} check of the warehouse, whose errors are findings too. */
+export const boundedQuery = <E extends { readonly message: string }, R>(
+  subject: About,
+  check: Effect.Effect<Findings, E, R>
+): Effect.Effect<Findings, never, R> =>
+  bounded(
+    subject,
+    check.pipe(
+      Effect.catch((error) => {
+        const database = isSqlError(error) ? DatabaseError.from("ask")(error) : null
+        const damaged = database === null ? null : damageRemedy(database)
+        return Effect.succeed([
+          subject.failed(
+            damaged === null ? "unreachable" : "configuration",
+            (database ?? error).message,
+            damaged ?? "read the log of the database server, then run this again"
+          )
+        ])
+      })
+    )
+  )
 
-/** The code of the failure that must be mended first; 0 when nothing failed. */
-export const codeOf = (findings: ReadonlyArray<Finding>): ExitCode =>
-  codes.find(([kind]) => findings.some((finding) => finding.kind === kind))?.[1] ?? exitCode.ok
+const kinds = Object.keys(exitCodeOfKind) as ReadonlyArray<FailureKind>
+
+/** The code of the failure to resolve first; 0 when nothing failed. */
+export const codeOf = (findings: Findings): ExitCode => {
+  const first = kinds.find((kind) => findings.some((finding) => finding.kind === kind))
+  return first === undefined ? exitCode.ok : exitCodeOfKind[first]
+}
 
 const marks = { ok: "ok", warning: "WARNING", failed: "FAILED", skipped: "skipped" } as const
 
-/** A line for each finding and one for each remedy, then the sum. */
-export const lines = (findings: ReadonlyArray<Finding>): ReadonlyArray<string> => {
+/** A line for each finding and one for each remedy, then the counts. */
+export const lines = (findings: Findings): ReadonlyArray<string> => {
   const checkWidth = Math.max(0, ...findings.map(({ check }) => check.length))
   const indent = " ".repeat(marks.warning.length + 2 + checkWidth + 2)
   const numberOf = (status: Finding["status"]) => findings.filter((finding) => finding.status === status).length
-  const counted = (["ok", "warning", "failed", "skipped"] as const)
+  const counts = (["ok", "warning", "failed", "skipped"] as const)
     .map((status) => [numberOf(status), status] as const)
     .filter(([number]) => number > 0)
     .map(([number, status]) => `${number} ${status === "warning" && number > 1 ? "warnings" : status}`)
@@ -116,6 +137,6 @@ export const lines = (findings: ReadonlyArray<Finding>): ReadonlyArray<string> =
       ...(remedy === null ? [] : [`${indent}-> ${remedy}`])
     ]),
     "",
-    `${findings.length} checks: ${counted.join(", ")}`
+    `${findings.length} checks: ${counts.join(", ")}`
   ]
 }

@@ -1,71 +1,20 @@
-/** What comes in: webhooks and their subscriptions, and the page for people. */
-import { X509Certificate, createPrivateKey } from "node:crypto"
-import { readFileSync } from "node:fs"
+/** The checks of webhooks, their subscriptions, and `serve`. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { CompanyConfiguration, Configuration } from "../../configuration/Configuration.ts"
+import type { CompanyConfiguration, DashboardConfiguration } from "../../configuration/Configuration.ts"
 import type { ConnectorShape } from "../../connector/Connector.ts"
 import { describeAnswer, type Subscription, type Subscriptions } from "../../connector/Subscriptions.ts"
 import * as HookUrl from "../../subscriptions/HookUrl.ts"
 import { decrypt } from "../../subscriptions/SigningSecrets.ts"
 import { stateOf } from "../../subscriptions/SubscriptionStore.ts"
+import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"
-import { kindOf } from "./Companies.ts"
-import { about, counted, type Finding } from "./Finding.ts"
+import { validity } from "./Certificate.ts"
+import { about, counted, type Finding, type Findings } from "./Finding.ts"
 import * as Web from "./Web.ts"
 
-const dayMs = 24 * 60 * 60 * 1000
-/** A certificate that ends sooner is told of. */
-export const certificateDaysMin = 21
-
-/** How long a certificate is good for. */
-export const validity = (
-  check: string,
-  subject: string | null,
-  validTo: number,
-  nowMs: number,
-  by: string
-): Finding => {
-  const { ok, warning, failed } = about(check, subject)
-  const days = Math.floor((validTo - nowMs) / dayMs)
-  const until = new Date(validTo).toISOString().slice(0, 10)
-  const remedy = "renew it, and see why that does not happen by itself"
-  if (days < 0) return failed("configuration", `the certificate ended on ${until}`, remedy)
-  const told = `the certificate is good for ${Output.count(days)} more ${days === 1 ? "day" : "days"} (${until}${by === "" ? "" : `, by ${by}`})`
-  return days < certificateDaysMin ? warning(told, remedy) : ok(told)
-}
-
-/** A certificate and its key in files, as a listener of ours would use them. */
-export const files = Effect.fnUntraced(function* (
-  check: string,
-  tls: { readonly certificate: string; readonly key: string } | null
-) {
-  if (tls === null) return []
-  const { failed } = about(check)
-  const wrong = (told: string, remedy: string) => [failed("configuration", told, remedy)]
-  const nowMs = yield* Clock.currentTimeMillis
-  return yield* Effect.try({
-    try: () => {
-      const certificate = new X509Certificate(readFileSync(tls.certificate))
-      if (!certificate.checkPrivateKey(createPrivateKey(readFileSync(tls.key)))) {
-        return wrong(`${tls.key} is not the key of ${tls.certificate}`, "name the two files of one certificate")
-      }
-      return [validity(check, tls.certificate, Date.parse(certificate.validTo), nowMs, "")]
-    },
-    catch: (error) => (error instanceof Error ? error.message : String(error))
-  }).pipe(
-    Effect.catch((message) =>
-      Effect.succeed(
-        wrong(`certificate or key cannot be read (${message})`, "name files in PEM form that this user may read")
-      )
-    )
-  )
-})
-
-// ------------------------------------------------------------------------------------------------------------ webhooks
-
-/** Whether what delivers to the public address would find `serve`. */
+/** Whether a delivery to the public address reaches `serve`. */
 export const publicAddress = Effect.fnUntraced(function* (publicUrl: string, company: string) {
   const { ok, warning, failed } = about("webhook address", publicUrl)
   const reached = yield* Effect.result(Web.reach(`${publicUrl}/hooks/${encodeURIComponent(company)}`))
@@ -74,22 +23,22 @@ export const publicAddress = Effect.fnUntraced(function* (publicUrl: string, com
     return [
       reason === "certificate" || reason === "name"
         ? failed("unreachable", detail, remedy)
-        : // A router may not let its own network in by the outer address.
-          warning(`${detail}; from outside it may be another matter`, remedy)
+        : // A router may refuse its own network at the public address.
+          warning(`${detail}; it may still work from outside`, remedy)
     ]
   }
   const { status, certificate } = reached.success
   const nowMs = yield* Clock.currentTimeMillis
   const certified =
     certificate === null ? [] : [validity("webhook address", publicUrl, certificate.validTo, nowMs, certificate.issuer)]
-  // What listens takes nothing but POST.
+  // `serve` accepts only POST.
   if (status === 405) return [ok("tributary serve answers there"), ...certified]
   return [
     warning(
       status >= 500
-        ? `a proxy answers ${status} there: tributary serve does not stand behind it`
-        : `${status} is answered there, which is not tributary serve`,
-      "start tributary serve, and have the proxy pass /hooks/ on to where it listens, bodies as they are"
+        ? `a proxy answers ${status} there: it does not reach tributary serve`
+        : `the answer there is ${status}, which is not that of tributary serve`,
+      "start tributary serve, and let the proxy pass /hooks/ on to it with unchanged bodies"
     ),
     ...certified
   ]
@@ -107,7 +56,7 @@ const subscriptionFinding = (
   const state = stateOf(subscribed)
   if (state !== "active") {
     return warning(
-      `${id} to ${address} is ${state}${disabledAt === null ? "" : ` since ${disabledAt}`}: what happens meanwhile is not delivered`,
+      `${id} to ${address} is ${state}${disabledAt === null ? "" : ` since ${disabledAt}`}: no events are delivered meanwhile`,
       remedy
     )
   }
@@ -116,7 +65,7 @@ const subscriptionFinding = (
   if (failCount !== null && failCount > 0) {
     return warning(
       `${id}: the last ${failCount} ${failCount === 1 ? "delivery" : "deliveries"} failed`,
-      `npx tributary webhooks deliveries --company ${name} says what was answered`
+      `npx tributary webhooks deliveries --company ${name} shows the answers`
     )
   }
   return ok(
@@ -127,23 +76,23 @@ const subscriptionFinding = (
 const testFinding = Effect.fnUntraced(function* (name: string, source: Subscriptions, id: string) {
   const { ok, warning, failed } = about("test delivery", name)
   const sent = yield* Effect.result(source.test(id))
-  if (sent._tag === "Failure") return failed(kindOf(sent.failure), sent.failure.message, sent.failure.remedy)
+  if (sent._tag === "Failure") return failed(failureKindOf(sent.failure), sent.failure.message, sent.failure.remedy)
   const { delivered, responseCode, responseBody, isSilent } = sent.success
   if (delivered) return ok(`arrived${responseCode === null ? "" : `, answered ${responseCode}`}`)
   return warning(
     isSilent
-      ? "the service got no answer"
+      ? "no answer came"
       : responseCode === null
         ? `it did not arrive: ${Output.shown(describeAnswer(sent.success))}`
-        : `it was answered ${responseCode}: ${Output.shown((responseBody ?? "").slice(0, 200))}`,
+        : `the answer was ${responseCode}: ${Output.shown((responseBody ?? "").slice(0, 200))}`,
     responseCode === 401
-      ? `the secret does not fit, or a clock is wrong; npx tributary webhooks rotate --company ${name} makes a new one`
-      : "see that tributary serve runs, and that the proxy passes /hooks/ on to it"
+      ? `the secret is wrong, or a clock is; npx tributary webhooks rotate --company ${name} makes a new secret`
+      : "check that tributary serve runs, and that the proxy passes /hooks/ on to it"
   )
 })
 
-/** Events that `webhooks ensure` asked for and the source does not know: no subscription can deliver them. */
-export const refused = (name: string) =>
+/** Configured events that the source does not know: no subscription delivers them. */
+export const unknownEvents = (name: string) =>
   Effect.map(
     Effect.flatMap(
       SqlClient.SqlClient,
@@ -155,30 +104,30 @@ export const refused = (name: string) =>
     (rows) => rows.map(({ event }) => event)
   )
 
-/** The company's subscription at the source, and whether its deliveries could be checked. */
+/** The company's subscription at the source. */
 export const subscription = Effect.fnUntraced(function* (
   company: CompanyConfiguration,
   connector: ConnectorShape,
   address: string,
   wanted: ReadonlyArray<string>,
   sendTest: boolean
-): Effect.fn.Return<ReadonlyArray<Finding>> {
+): Effect.fn.Return<Findings> {
   const { warning, failed, skipped } = about("subscription", company.name)
   const source = connector.subscriptions
   if (source === undefined) return [skipped("this source has no webhooks")]
   const listed = yield* Effect.result(source.list)
   if (listed._tag === "Failure") {
-    return [failed(kindOf(listed.failure), listed.failure.message, listed.failure.remedy)]
+    return [failed(failureKindOf(listed.failure), listed.failure.message, listed.failure.remedy)]
   }
-  const ours = listed.success.filter(({ url, cancelled }) => HookUrl.isSame(url, address) && !cancelled)
-  const [one] = ours
+  const matching = listed.success.filter(({ url, cancelled }) => HookUrl.isSame(url, address) && !cancelled)
+  const [one] = matching
   if (one === undefined) {
     return [warning(`there is none for ${address}`, `npx tributary webhooks ensure --company ${company.name}`)]
   }
   return [
-    ours.length > 1
+    matching.length > 1
       ? warning(
-          `${ours.length} subscriptions deliver to ${address}: ${ours.map(({ id }) => id).join(", ")}`,
+          `${matching.length} subscriptions deliver to ${address}: ${matching.map(({ id }) => id).join(", ")}`,
           `cancel all but one: npx tributary webhooks delete <number> --company ${company.name}`
         )
       : subscriptionFinding(company.name, address, wanted, one),
@@ -186,7 +135,7 @@ export const subscription = Effect.fnUntraced(function* (
   ]
 })
 
-/** Whether the stored signing secrets can be opened with the company's token. */
+/** Whether the company's token decrypts the stored signing secrets. */
 export const secrets = Effect.fnUntraced(function* (company: CompanyConfiguration) {
   const sql = yield* SqlClient.SqlClient
   const { ok, warning, failed } = about("signing secrets", company.name)
@@ -195,30 +144,32 @@ export const secrets = Effect.fnUntraced(function* (company: CompanyConfiguratio
       where company = $1 and state in ('current', 'next')`,
     [company.name]
   )
-  const shut = rows.filter(({ sealed }) => decrypt(company.name, company.token, Buffer.from(sealed, "base64")) === null)
+  const unreadable = rows.filter(
+    ({ sealed }) => decrypt(company.name, company.token, Buffer.from(sealed, "base64")) === null
+  )
   const remedy = `npx tributary webhooks ensure --company ${company.name}`
-  if (shut.length > 0) {
+  if (unreadable.length > 0) {
     return [
       failed(
         "configuration",
-        `${shut.length} of ${rows.length} cannot be opened with this token, so that deliveries are refused`,
-        `${remedy} makes another; or configure the token that made them`
+        `${unreadable.length} of ${rows.length} cannot be decrypted with this token: deliveries are refused`,
+        `${remedy} makes another; or configure the token that encrypted them`
       )
     ]
   }
-  const named = company.webhookSecrets.length
-  if (rows.length + named === 0) return [warning("there is none, so that every delivery is refused", remedy)]
+  const configured = company.webhookSecrets.length
+  if (rows.length + configured === 0) return [warning("there is none: every delivery is refused", remedy)]
   return [
     ok(
       [
-        ...(rows.length === 0 ? [] : [`${rows.length} can be opened`]),
-        ...(named === 0 ? [] : [`${named} are configured`])
+        ...(rows.length === 0 ? [] : [`${rows.length} can be decrypted`]),
+        ...(configured === 0 ? [] : [`${configured} are configured`])
       ].join(", ")
     )
   ]
 })
 
-/** What events may have been missed of and was not read again yet; nothing where that is nothing. */
+/** Open delivery gaps; no finding without one. */
 export const gaps = Effect.fnUntraced(function* (company: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql.unsafe<{ resource: string; reason: string | null; agoms: number }>(
@@ -234,12 +185,12 @@ export const gaps = Effect.fnUntraced(function* (company: string) {
     warning(
       `events of ${counted(rows.length, "resource", "resources")} may have been missed, of ${first.resource} for ${Output.elapsed(first.agoms)}` +
         (first.reason === null ? "" : `: ${first.reason}`),
-      "tributary serve reads them again by itself; npx tributary status says what each waits for"
+      "tributary serve reads them again; npx tributary status shows what each waits for"
     )
   ]
 })
 
-/** Which `serve` processes are alive, and what they have trouble with. */
+/** Which `serve` processes are alive, and which of their tasks are paused or failing. */
 export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const { ok, warning } = about("serve")
@@ -292,16 +243,16 @@ export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<strin
   if (first !== undefined) {
     findings.push(
       about("schedule").warning(
-        `${counted(failing.length, "task", "tasks")} failed, ${first.company} ${first.resource} ${first.failures} times in a row: ${first.error ?? "no reason is known"}`,
-        first.remedy ?? "npx tributary status says why"
+        `${counted(failing.length, "task", "tasks")} failed, ${first.company} ${first.resource} ${first.failures} times in a row: ${first.error ?? "the reason is unknown"}`,
+        first.remedy ?? "npx tributary status shows why"
       )
     )
   }
   return findings
 })
 
-/** The page for people. */
-export const page = ({ dashboard }: Configuration): Finding => {
+/** The address of the dashboard. */
+export const page = (dashboard: DashboardConfiguration | null): Finding => {
   const { ok, skipped } = about("page")
   if (dashboard === null) return skipped("dashboard.listen is off")
   const { host, port, tls, password, publicUrl } = dashboard

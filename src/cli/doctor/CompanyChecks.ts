@@ -1,7 +1,4 @@
-/**
- * Each company's token: is it accepted, what may it read of what is configured, what is left of its budget, and is what
- * was synced as fresh as promised.
- */
+/** The checks of one company: token, scopes, budget, fields and freshness. */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { describePause } from "../../budget/Pause.ts"
@@ -11,38 +8,22 @@ import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import type { Resource } from "../../catalogue/Resource.ts"
 import type { CompanyConfiguration, Configuration } from "../../configuration/Configuration.ts"
 import type { ConnectorShape, Identity } from "../../connector/Connector.ts"
-import type { SourceError } from "../../connector/SourceError.ts"
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
-import { accessBlockOf } from "../../sync/Sync.ts"
+import { type BlockedResources, blockedResources } from "../AccessBlocks.ts"
+import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"
-import { about, counted, type Finding, type Kind } from "./Finding.ts"
+import { about, counted, type Finding, type Findings } from "./Finding.ts"
 
-/** What the service documents for one token (LIM-02). */
+/** The limit that the service documents for one token (LIM-02). */
 const documentedPerMinute = 600
 
-export const kindOf = ({ reason }: SourceError): Kind => {
-  switch (reason._tag) {
-    case "Unauthorized":
-    case "Forbidden":
-      return "refused"
-    case "NotFound":
-    case "NotImplemented":
-    case "Malformed":
-    case "Redirected":
-    case "Refused":
-      return "configuration"
-    default:
-      return "unreachable"
-  }
-}
-
 export interface IdentifiedCompany {
-  readonly findings: ReadonlyArray<Finding>
-  /** Null where the source did not say. */
+  readonly findings: Findings
+  /** Null where the source did not answer. */
   readonly identity: Identity | null
 }
 
-/** Whether the source accepts the token, and of whom it is. */
+/** Whether the source accepts the token, and for which company. */
 export const token = Effect.fnUntraced(function* (
   company: CompanyConfiguration,
   connector: ConnectorShape
@@ -56,7 +37,7 @@ export const token = Effect.fnUntraced(function* (
         ? warning(error.message, error.remedy)
         : error.reason._tag === "RateLimited"
           ? warning(error.message, "wait for that time; if it comes back, another program uses the token too")
-          : failed(kindOf(error), error.message, error.remedy)
+          : failed(failureKindOf(error), error.message, error.remedy)
     return { findings: [finding], identity: null }
   }
   const identity = asked.success
@@ -66,15 +47,15 @@ export const token = Effect.fnUntraced(function* (
     company.companyId !== null && company.companyId !== companyId
       ? failed(
           "configuration",
-          `it is of company ${companyId}, and company_id says ${company.companyId}`,
+          `it belongs to company ${companyId}, and company_id is ${company.companyId}`,
           "correct company_id, or use the token of the other company"
         )
       : ok(told)
   return { findings: [finding], identity }
 })
 
-/** Two names for one company would load the same rows twice, by two schedules. */
-export const twins = (identities: ReadonlyMap<string, Identity>): ReadonlyArray<Finding> => {
+/** Two names of one company load the same rows twice, by two schedules. */
+export const duplicateCompanies = (identities: ReadonlyMap<string, Identity>): Findings => {
   const byId = new Map<bigint, Array<string>>()
   for (const [name, { companyId }] of identities) {
     const known = byId.get(companyId)
@@ -91,91 +72,82 @@ export const twins = (identities: ReadonlyMap<string, Identity>): ReadonlyArray<
     )
 }
 
-export interface Readable {
-  readonly findings: ReadonlyArray<Finding>
-  /** What a sync reads. */
+export interface ReadableResources {
+  readonly findings: Findings
+  /** The resources that a sync reads. */
   readonly paths: ReadonlyArray<string>
 }
 
-/** What the token may read of what is configured. */
-export const scopes = (company: CompanyConfiguration, catalogue: Catalogue, identity: Identity): Readable => {
-  const { ok, warning, failed, skipped } = about("scopes", company.name)
+const describeBlocked = ({ reason, resources }: BlockedResources): string => `${reason}: ${resources.join(", ")}`
+
+/** Whether the token may read what is configured. */
+export const scopes = (company: CompanyConfiguration, catalogue: Catalogue, identity: Identity): ReadableResources => {
   const named = company.resources
   const wanted = (named ?? [...catalogue.resources.keys()])
     .map((path) => catalogue.resources.get(path))
     .filter((resource): resource is Resource => resource !== undefined)
-  const readable = wanted.filter((resource) => accessBlockOf(resource, identity) === null)
-  const paths = readable.map(({ path }) => path)
-  const missing = new Map<string, { readonly remedy: string; readonly paths: Array<string> }>()
-  for (const resource of wanted) {
-    const barrier = accessBlockOf(resource, identity)
-    if (barrier === null) continue
-    const known = missing.get(barrier.reason)
-    if (known === undefined) missing.set(barrier.reason, { remedy: barrier.remedy, paths: [resource.path] })
-    else known.paths.push(resource.path)
+  const blocked = blockedResources(wanted, identity)
+  const blockedPaths = new Set(blocked.flatMap(({ resources }) => resources))
+  const paths = wanted.map(({ path }) => path).filter((path) => !blockedPaths.has(path))
+  return { paths, findings: scopeFindings(company, identity, wanted.length, paths.length, blocked) }
+}
+
+const scopeFindings = (
+  company: CompanyConfiguration,
+  identity: Identity,
+  wanted: number,
+  readable: number,
+  blocked: ReadonlyArray<BlockedResources>
+): Findings => {
+  const { ok, warning, failed, skipped } = about("scopes", company.name)
+  if (blocked.length === 0) {
+    return [
+      identity.scopes === null
+        ? skipped("the service does not list the scopes of a token; a sync reports missing ones")
+        : ok(`the token may read everything that is configured (${counted(wanted, "resource", "resources")})`)
+    ]
   }
-  if (missing.size === 0) {
-    return {
-      paths,
-      findings: [
-        identity.scopes === null
-          ? skipped("the service does not say which scopes the token has; a sync finds out")
-          : ok(`the token may read everything that is configured (${counted(wanted.length, "resource", "resources")})`)
-      ]
-    }
-  }
-  const told = (reason: string, of: ReadonlyArray<string>) => `${reason}: ${of.join(", ")}`
-  if (readable.length === 0) {
-    return {
-      paths,
-      findings: [
-        failed(
-          "refused",
-          `the token may read nothing of what is configured (${counted(wanted.length, "resource", "resources")})`,
-          "give the token the scopes of what it is to read"
-        )
-      ]
-    }
-  }
-  // What somebody named is missed; what was merely not left out is skipped by a sync.
-  if (named !== null) {
-    return {
-      paths,
-      findings: [...missing].map(([reason, { paths: of }]) =>
-        failed("refused", told(reason, of), "give the token that, or leave the resources out of the configuration")
-      )
-    }
-  }
-  return {
-    paths,
-    findings: [
-      warning(
-        `the token may read ${readable.length} of ${wanted.length} resources; ` +
-          [...missing].map(([reason, { paths: of }]) => told(reason, of)).join("; "),
-        "give the token those scopes, or name what it is to read under resources; a sync skips the others"
+  if (readable === 0) {
+    return [
+      failed(
+        "refused",
+        `the token may read nothing of what is configured (${counted(wanted, "resource", "resources")})`,
+        "give the token the scopes of the configured resources"
       )
     ]
   }
+  // A resource that the configuration names must be readable. A sync skips any other.
+  if (company.resources !== null) {
+    return blocked.map((one) =>
+      failed("refused", describeBlocked(one), "give the token that, or leave the resources out of the configuration")
+    )
+  }
+  return [
+    warning(
+      `the token may read ${readable} of ${wanted} resources; ${blocked.map(describeBlocked).join("; ")}`,
+      "give the token those scopes, or name the readable resources under resources; a sync skips the others"
+    )
+  ]
 }
 
 interface BudgetRow {
-  readonly lowered: number | null
   readonly effective: number | null
+  /** What is left of a pause. */
   readonly heldms: number
-  readonly refusals: number
+  /** The time since the last 429. */
   readonly refusedms: number | null
 }
 
-/** What the configuration allows, and what the source made of it. */
+/** The configured rate limit, and whether the source enforces a lower one or a pause. */
 export const budget = Effect.fnUntraced(function* (company: CompanyConfiguration, settings: Configuration) {
   const { ok, warning } = about("budget", company.name)
   const { requestsPerMinute: allowed, budgetScope } = settings
-  const told = allowed === null ? "no limit is configured" : `${allowed} requests a minute`
+  const limit = allowed === null ? "no limit is configured" : `${allowed} requests a minute`
   const findings: Array<Finding> = []
   if (allowed === null || allowed > documentedPerMinute) {
     findings.push(
       warning(
-        `${told}, and the service documents ${documentedPerMinute} for a token`,
+        `${limit}, and the service documents ${documentedPerMinute} for a token`,
         `set budget.requests_per_minute to ${documentedPerMinute} or less`
       )
     )
@@ -184,25 +156,23 @@ export const budget = Effect.fnUntraced(function* (company: CompanyConfiguration
   if (sql._tag === "Some") {
     const fingerprint = fingerprintOf(company.url, company.token, budgetScope)
     const [row] = yield* sql.value.unsafe<BudgetRow>(
-      `select b.lowered_to as lowered,
-              case when b.requests_per_minute is null then null else tributary.budget_effective(
+      `select case when b.requests_per_minute is null then null else tributary.budget_effective(
                 b.requests_per_minute, b.lowered_to, tributary.budget_ms(b.lowered_at),
                 tributary.budget_ms(tributary.now()), 60000) end as effective,
               greatest(0, coalesce(tributary.budget_ms(b.held_until) - tributary.budget_ms(tributary.now()), 0))::float8
                 as heldms,
-              b.refusals::float8 as refusals,
               (extract(epoch from tributary.now() - b.last_429_at) * 1000)::float8 as refusedms
          from tributary.budgets b where b.fingerprint = $1`,
       [fingerprint]
     )
-    const [standing] = yield* Effect.provideService(PermitState.read([fingerprint]), SqlClient.SqlClient, sql.value)
-    const heldBy = standing?.heldBy ?? null
+    const [state] = yield* Effect.provideService(PermitState.read([fingerprint]), SqlClient.SqlClient, sql.value)
+    const pausedBy = state?.heldBy ?? null
     if (row !== undefined && row.heldms > 0) {
-      const why = heldBy === null ? "an answer asked to wait (Retry-After)" : describePause(heldBy)
+      const why = pausedBy === null ? "an answer asked to wait (Retry-After)" : describePause(pausedBy)
       findings.push(
         warning(
           `nothing is sent for another ${Output.elapsed(row.heldms)}: ${why}`,
-          heldBy === null || heldBy.status === 429
+          pausedBy === null || pausedBy.status === 429
             ? "wait; if it comes back, another program uses the token, or budget.requests_per_minute is too high; when the fault is gone: npx tributary budget release"
             : "wait; when the fault is gone: npx tributary budget release"
         )
@@ -210,16 +180,16 @@ export const budget = Effect.fnUntraced(function* (company: CompanyConfiguration
     } else if (row !== undefined && row.effective !== null && allowed !== null && row.effective < allowed - 1) {
       findings.push(
         warning(
-          `${told} are configured, ${Math.floor(row.effective)} are used: the service answered 429 ${Output.elapsed(row.refusedms ?? 0)} ago`,
+          `${limit} are configured, ${Math.floor(row.effective)} are possible: the service answered 429 ${Output.elapsed(row.refusedms ?? 0)} ago`,
           "another program uses the token: give it one of its own, or raise budget.reserve_percent"
         )
       )
     }
   }
-  return findings.length > 0 ? findings : [ok(`${told}, nothing is held back`)]
+  return findings.length > 0 ? findings : [ok(`${limit}, no pause`)]
 })
 
-/** Fields that change with every read, and fields that the source no longer sends. */
+/** Fields that change at every read, and fields that the source no longer sends. */
 export const fields = Effect.fnUntraced(function* (company: CompanyConfiguration, companyId: bigint) {
   const { warning } = about("fields", company.name)
   const findings = (yield* FieldFinding.read).filter((one) => one.companyId === companyId)
@@ -231,7 +201,10 @@ export const fields = Effect.fnUntraced(function* (company: CompanyConfiguration
 
 const shownMax = 5
 
-/** Whether everything is as young as it is promised to be. */
+const firstOf = (names: ReadonlyArray<string>): string =>
+  names.slice(0, shownMax).join(", ") + (names.length > shownMax ? ` and ${names.length - shownMax} more` : "")
+
+/** The age of each resource against its target. */
 export const freshness = Effect.fnUntraced(function* (
   company: CompanyConfiguration,
   settings: Configuration,
@@ -251,27 +224,21 @@ export const freshness = Effect.fnUntraced(function* (
   const wanted = paths.filter((path) => settings.scheduleOf(path).timing.kind !== "off")
   const never = wanted.filter((path) => !ages.has(path))
   const late = wanted
-    .map((path) => ({ path, age: ages.get(path) ?? 0, promise: settings.freshnessOf(path) }))
-    .filter(({ age, promise }) => age > promise)
-    .sort((a, b) => b.age / b.promise - a.age / a.promise)
+    .map((path) => ({ path, age: ages.get(path) ?? 0, targetMs: settings.freshnessOf(path) }))
+    .filter(({ age, targetMs }) => age > targetMs)
+    .sort((a, b) => b.age / b.targetMs - a.age / a.targetMs)
   if (ages.size === 0) return [warning("nothing was synced yet", "npx tributary sync")]
   if (never.length === 0 && late.length === 0)
-    return [ok(`${counted(wanted.length, "resource", "resources")} as fresh as promised`)]
-  const listed = late
-    .slice(0, shownMax)
-    .map(({ path, age, promise }) => `${path} (${Output.elapsed(age)}, promised ${Output.elapsed(promise)})`)
-  const more = late.length > shownMax ? ` and ${late.length - shownMax} more` : ""
+    return [ok(`${counted(wanted.length, "resource", "resources")} within their freshness targets`)]
+  const ofAll = `${late.length} of ${counted(wanted.length, "resource", "resources")}`
+  const lateNames = late.map(
+    ({ path, age, targetMs }) => `${path} (${Output.elapsed(age)}, target ${Output.elapsed(targetMs)})`
+  )
   return [
     warning(
       [
-        ...(late.length === 0
-          ? []
-          : [`${late.length} of ${counted(wanted.length, "resource", "resources")} late: ${listed.join(", ")}${more}`]),
-        ...(never.length === 0
-          ? []
-          : [
-              `never read: ${never.slice(0, shownMax).join(", ")}${never.length > shownMax ? ` and ${never.length - shownMax} more` : ""}`
-            ])
+        ...(late.length === 0 ? [] : [`${ofAll} late: ${firstOf(lateNames)}`]),
+        ...(never.length === 0 ? [] : [`never read: ${firstOf(never)}`])
       ].join("; "),
       "npx tributary sync brings them up to date, npx tributary serve keeps them so"
     )

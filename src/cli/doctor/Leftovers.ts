@@ -1,0 +1,100 @@
+/** The checks of unfinished work in the warehouse: abandoned runs, quarantine, dead letters, rejected records. */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as PushPause from "../../outbox/PushPause.ts"
+import * as LaneLock from "../../warehouse/LaneLock.ts"
+import * as Output from "../Output.ts"
+import { about, counted } from "./Finding.ts"
+
+interface LeftoverRow {
+  readonly runs: number
+  readonly oldestms: number | null
+  readonly quarantined: number
+  readonly dead: number
+  readonly refused: number
+  /** How far the warehouse's clock is behind the last landing. */
+  readonly behindms: number | null
+}
+
+/** A smaller step back is an ordinary correction of a clock. */
+const clockBackMsMax = 60_000
+
+interface LeftoverCheck {
+  readonly check: string
+  readonly count: "runs" | "quarantined" | "dead" | "refused"
+  readonly none: string
+  readonly some: (number: number, row: LeftoverRow) => string
+  readonly remedy: string
+}
+
+const checks: ReadonlyArray<LeftoverCheck> = [
+  {
+    check: "runs",
+    count: "runs",
+    none: "none was abandoned",
+    some: (number, { oldestms }) =>
+      `${counted(number, "run is", "runs are")} recorded as running but the process is gone, the oldest for ${Output.elapsed(oldestms ?? 0)}`,
+    remedy: "npx tributary sync ends them and resumes their work"
+  },
+  {
+    check: "quarantine",
+    count: "quarantined",
+    none: "empty",
+    some: (number) => `${counted(number, "record", "records")} could not be landed`,
+    remedy: `npx tributary query "select resource, record_id, field, reason from tributary.quarantine where resolved_at is null"`
+  },
+  {
+    check: "events",
+    count: "dead",
+    none: "no dead letters",
+    some: (number) => counted(number, "dead letter", "dead letters"),
+    remedy: "npx tributary status shows why; npx tributary webhooks replay processes them again"
+  },
+  {
+    check: "outbox",
+    count: "refused",
+    none: "nothing was refused",
+    some: (number) => `${counted(number, "pushed record was", "pushed records were")} refused by the source`,
+    remedy: "npx tributary push status shows why"
+  }
+]
+
+/** What remains for a person, and the runs of lost processes. */
+export const leftovers = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql.unsafe<LeftoverRow>(
+    `with running as (
+       select r.began_at from tributary.runs r
+        where r.status = 'running' and not ${LaneLock.isHeldSql("r")})
+     select (select count(*)::int from running) as runs,
+            (select (max(extract(epoch from tributary.now() - began_at)) * 1000)::float8 from running) as oldestms,
+            (select count(*)::int from tributary.quarantine where resolved_at is null) as quarantined,
+            (select count(*)::int from tributary.inbox where state = 'dead') as dead,
+            (select count(*)::int from tributary.outbox where state = 'refused') as refused,
+            (select extract(epoch from max(updated_at) - tributary.now()) * 1000 from tributary.checkpoints)::float8 as behindms`
+  )
+  if (row === undefined) return []
+  const pause = yield* PushPause.read
+  return [
+    ...checks.map(({ check, count, none, some, remedy }) => {
+      const { ok, warning } = about(check)
+      return row[count] === 0 ? ok(none) : warning(some(row[count], row), remedy)
+    }),
+    ...((row.behindms ?? 0) < clockBackMsMax
+      ? []
+      : [
+          about("time").warning(
+            `the warehouse's clock is ${Output.elapsed(row.behindms ?? 0)} behind its last landing`,
+            "correct the clock of the database's host; the next run of each resource is a full scan"
+          )
+        ]),
+    ...(pause === null
+      ? []
+      : [
+          about("pushes").warning(
+            PushPause.sentence(pause),
+            `compare the pending records with the source, then: ${PushPause.releaseCommand}`
+          )
+        ])
+  ]
+})

@@ -1,0 +1,130 @@
+/** The checks of rights in the warehouse: those of the loader, of the reader, and of the dashboard. */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Configuration } from "../../configuration/Configuration.ts"
+import * as Grants from "../../warehouse/Grants.ts"
+import { modelsDatasetDefault } from "../../warehouse/Model.ts"
+import * as Reader from "../../warehouse/Reader.ts"
+import { about, type Finding, type Findings } from "./Finding.ts"
+
+/** The user of DATABASE_URL, as the server states it. */
+export interface UserRow {
+  readonly standby: boolean
+  readonly readonly: string
+  readonly maycreate: boolean
+  readonly maytemp: boolean
+  readonly user: string
+  readonly database: string
+}
+
+interface DatasetRow {
+  readonly name: string
+  readonly mayuse: boolean
+  readonly maycreate: boolean
+  readonly tables: number
+  /** Tables that the user may not write. */
+  readonly barred: number
+}
+
+/** Whether the user may create and write the datasets. */
+export const rights = Effect.fnUntraced(function* (
+  { datasets }: Configuration,
+  { standby, readonly, maycreate, maytemp, user, database }: UserRow
+): Effect.fn.Return<Findings, SqlError, SqlClient.SqlClient> {
+  const sql = yield* SqlClient.SqlClient
+  const { ok, failed } = about("rights")
+  const wanted = [datasets.current, datasets.history, modelsDatasetDefault, "tributary"]
+  const rows = yield* sql.unsafe<DatasetRow>(
+    `select n.nspname::text as name, has_schema_privilege(n.oid, 'usage') as mayuse,
+            has_schema_privilege(n.oid, 'create') as maycreate,
+            count(c.oid)::int as tables,
+            (count(c.oid) filter (where not (has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
+              and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete'))))::int as barred
+       from pg_namespace n left join pg_class c on c.relnamespace = n.oid and c.relkind = 'r'
+      where n.nspname in (select jsonb_array_elements_text($1::jsonb))
+      group by n.oid, n.nspname order by n.nspname`,
+    [JSON.stringify(wanted)]
+  )
+  const findings: Array<Finding> = []
+  const fail = (message: string, remedy: string) => findings.push(failed("configuration", message, remedy))
+  const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`
+  const grant = (what: string) => `as an administrator: grant ${what} to ${quoted(user)}`
+  if (standby) fail("this server is a standby, which takes no changes", "name the primary server in DATABASE_URL")
+  if (readonly === "on") {
+    fail(
+      "its transactions are read-only by default",
+      `as an administrator: alter role ${quoted(user)} set default_transaction_read_only = off`
+    )
+  }
+  const absent = wanted.filter((name) => !rows.some((row) => row.name === name))
+  if (!maycreate && absent.length > 0) {
+    fail(`${user} may not create the datasets ${absent.join(", ")}`, grant(`create on database ${quoted(database)}`))
+  }
+  if (!maytemp)
+    fail(
+      `${user} may not make temporary tables, which loading needs`,
+      grant(`temporary on database ${quoted(database)}`)
+    )
+  for (const { name, mayuse, maycreate: may, tables, barred } of rows) {
+    if (!mayuse || !may) {
+      fail(
+        `${user} may not ${mayuse ? "create in" : "use"} the dataset ${name}`,
+        grant(`usage, create on schema ${quoted(name)}`)
+      )
+    }
+    if (barred > 0) {
+      fail(
+        `${user} may not write ${barred} of ${tables} tables of ${name}`,
+        `give the tables to ${user}, or use the role that made them; see npx tributary schema grants`
+      )
+    }
+  }
+  return findings.length > 0 ? findings : [ok(`${user} may create and write in ${wanted.join(", ")}`)]
+})
+
+/** The role of SQL that a person writes, and the role of the dashboard. */
+export const reader = ({ readerUrl: url, datasets }: Configuration) =>
+  Effect.flatMap(Reader.loginOf, (login) => Effect.all([queries(login), dashboard(login)])).pipe(
+    Effect.provideService(Reader.ReaderOptions, { url, datasets }),
+    Effect.catch(({ message }) =>
+      Effect.succeed([about("reader").warning(message, "read the log of the database server")])
+    )
+  )
+
+/** Logs in as the reader, except where that creates the role. */
+const dashboard = (login: Reader.Login) => {
+  const { ok, warning } = about("dashboard reader")
+  return Effect.map(login._tag === "Own" ? Effect.succeed(null) : Reader.skippedPages(login), (skipped) =>
+    skipped === null
+      ? ok("the dashboard reads as the reader")
+      : warning(
+          `the dashboard reads in read-only transactions, but with the rights of DATABASE_URL: ${skipped.reason}`,
+          skipped.remedy
+        )
+  )
+}
+
+const queries = (login: Reader.Login) => {
+  const { ok, warning } = about("reader")
+  return Effect.sync((): Finding => {
+    switch (login._tag) {
+      case "Url":
+        return ok("query and push --from a query run as DATABASE_READER_URL says")
+      case "Own":
+        return ok(`query and push --from a query run as ${Grants.roleNamesDefault.reader}, which they create`)
+      case "Role":
+        return warning(
+          `query and push --from a query run in a read-only transaction as ${Grants.roleNamesDefault.reader}, which a statement can leave`,
+          `give the role a password, and set DATABASE_READER_URL to log in as it`
+        )
+      case "Owner":
+        return warning(
+          "query and push --from a query run in a read-only transaction, but with the rights of DATABASE_URL",
+          login.remedy
+        )
+      case "Refused":
+        return warning(`query and push --from a query are refused: ${login.message}`, login.remedy)
+    }
+  })
+}
