@@ -49,7 +49,7 @@ const descriptions: Readonly<Record<Name, string>> = {
   query: "Ask the warehouse in SQL (the datasets are erp, erp_history and tributary)",
   schema: "Plan and apply the warehouse's tables, columns and views; print rights and dbt sources",
   serve: "Sync by schedule, receive webhook deliveries, push, and show a page about it, until stopped",
-  webhooks: "See and change the webhook subscriptions at the source, and replay events",
+  webhooks: "Show and change the webhook subscriptions at the source, and replay events",
   push: "Write records to the source: each at most once, whatever is interrupted or repeated",
   "reference-server": "Serve the API on loopback for tests and demos; prints one JSON line when it is ready",
   completions: "Print what a shell needs to complete commands, flags, resources and companies"

@@ -143,7 +143,13 @@ describe("tributary doctor", () => {
           // Where the embedded Postgres was never made, it is not made now.
           const embedded = yield* examine(world, { DATABASE_URL: "" })
           assert.strictEqual(embedded.code, 0)
-          assertFinding(embedded, "database", "warning", "does not exist yet", "npx tributary sync creates and fills it")
+          assertFinding(
+            embedded,
+            "database",
+            "warning",
+            "does not exist yet",
+            "npx tributary sync creates and fills it"
+          )
           assert.isAbove(embedded.of("disk").length, 0)
           assert.deepStrictEqual(readdirSync(world.folder), [])
 

@@ -32,7 +32,10 @@ const readChecks = (
   { settings, catalogue, tables }: CompanyOptions,
   identity: Identity | null
 ): ReadonlyArray<Check> => {
-  const budget = provideTables(tables, boundedQuery(about("budget", company.name), CompanyChecks.budget(company, settings)))
+  const budget = provideTables(
+    tables,
+    boundedQuery(about("budget", company.name), CompanyChecks.budget(company, settings))
+  )
   if (identity === null) return [notIdentified(company, "scopes"), budget, notIdentified(company, "freshness")]
   const { companyId } = identity
   const { findings, paths } = CompanyChecks.scopes(company, catalogue, identity)

@@ -43,8 +43,8 @@ describe("tributary webhooks", () => {
           const { stdout: paused } = yield* run(0, ["pause"])
           assert.match(paused, new RegExp(`npx tributary webhooks resume ${subscription.id}\\n`))
           const listed = yield* run(0, ["list"])
-          assert.match(listed.stdout, new RegExp(`${subscription.id} +paused +yes +held`))
-          assert.match(listed.stdout, new RegExp(`${other} +active +no +not held +0 +never`))
+          assert.match(listed.stdout, new RegExp(`${subscription.id} +paused +yes +stored`))
+          assert.match(listed.stdout, new RegExp(`${other} +active +no +unknown +0 +never`))
           assert.include(listed.stdout, "webhooks resume")
           yield* run(0, ["resume"])
 
@@ -63,8 +63,8 @@ describe("tributary webhooks", () => {
              values ('main', 'evt_1', 'items.created', now(), '', 'dead', 'x'),
                     ('main', 'evt_2', 'items.created', now(), '', 'done', null)`
           )
-          assert.include((yield* run(0, ["replay"])).stdout, "1 event waits")
-          assert.include((yield* run(0, ["replay", "--event", "evt_2"])).stdout, "1 event waits")
+          assert.include((yield* run(0, ["replay"])).stdout, "1 event is pending again")
+          assert.include((yield* run(0, ["replay", "--event", "evt_2"])).stdout, "1 event is pending again")
           assert.include((yield* run(0, ["replay", "--event", "evt_2"])).stdout, "0 events")
 
           // What another receiver knows too is not accepted here.

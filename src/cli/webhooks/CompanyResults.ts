@@ -1,0 +1,187 @@
+/** The companies of a `tributary webhooks` command, and its result for each of them. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Argument from "effect/cli/Argument"
+import type { Configuration } from "../../configuration/Configuration.ts"
+import type { SourceError } from "../../connector/SourceError.ts"
+import { hookUrl } from "../../serve/Serve.ts"
+import * as SigningSecrets from "../../subscriptions/SigningSecrets.ts"
+import type * as Subscriptions from "../../subscriptions/Subscriptions.ts"
+import { company, config, configuration, json } from "../Command.ts"
+import { CommandFailed, type ExitCode, exitCode } from "../Exit.ts"
+import * as Output from "../Output.ts"
+import * as ServeLayers from "../ServeLayers.ts"
+import { Source } from "../Source.ts"
+import * as Sync from "../sync.ts"
+import * as Warehouse from "../Warehouse.ts"
+
+/** The flags of every command. */
+export const commonFlags = { company, config, json }
+
+export const subscriptionArgument = Argument.String("subscription").pipe(
+  Argument.withDescription("Number of the subscription (default: the one that delivers to tributary serve)"),
+  Argument.optional
+)
+
+export interface CommonFlags {
+  readonly company: ReadonlyArray<string>
+  readonly config: Option.Option<string>
+  readonly json: boolean
+}
+
+/** A company of the command line, with the subscription that the configuration describes. */
+export interface Target {
+  readonly company: Subscriptions.Subscriber
+  readonly wanted: Subscriptions.DesiredSubscription
+}
+
+/** The command line of another `tributary webhooks` command for the same company. */
+export type CommandLine = (command: string) => string
+
+const commandLineFor =
+  ({ companies }: Configuration, name: string): CommandLine =>
+  (command) =>
+    `npx tributary webhooks ${command}${companies.length > 1 ? ` --company ${name}` : ""}`
+
+interface Failure {
+  readonly message: string
+  readonly remedy: string
+  readonly code: ExitCode
+}
+
+export type CompanyResult<A> =
+  | { readonly company: string; readonly answer: A; readonly commandLine: CommandLine }
+  | { readonly company: string; readonly failure: Failure }
+
+const problemCodes: Readonly<Record<Subscriptions.ProblemKind, ExitCode>> = {
+  unsupported: exitCode.configuration,
+  address: exitCode.configuration,
+  events: exitCode.configuration,
+  field: exitCode.configuration,
+  unknown: exitCode.usage,
+  ambiguous: exitCode.usage,
+  foreign: exitCode.usage,
+  exists: exitCode.usage,
+  busy: exitCode.fault
+}
+
+const failureOf = (error: Subscriptions.SubscriptionError | SourceError): Failure => ({
+  message: Output.shown(error.message),
+  remedy: Output.shown(error.remedy),
+  code:
+    error._tag === "SubscriptionError"
+      ? problemCodes[error.kind]
+      : error.isRetryable
+        ? exitCode.fault
+        : exitCode.refused
+})
+
+export const usageError = (message: string) => new CommandFailed({ code: exitCode.usage, message })
+
+/** A subscription number belongs to one company. */
+export const companiesFor = (subscription: Option.Option<string>) =>
+  Option.isSome(subscription) ? "one" : "any number"
+
+const optionsFor = (companies: ReadonlyArray<string>): Sync.SyncCommandOptions => ({
+  resources: [],
+  companies,
+  full: false,
+  acceptDeletions: false
+})
+
+/** The names of the chosen companies. Errors of the configuration surface before anything is started. */
+const namesOf = (settings: Configuration, flags: CommonFlags) =>
+  Effect.map(Effect.scoped(Sync.targets(settings, optionsFor(flags.company))), (targets) =>
+    targets.map(({ name }) => name)
+  )
+
+/** Runs an operation at the source for each chosen company, one after the other. */
+export const forEachCompany = Effect.fnUntraced(function* <A>(
+  flags: CommonFlags,
+  allowed: "any number" | "one",
+  operation: (target: Target) => Effect.Effect<A, Subscriptions.SubscribeError, Subscriptions.SubscribeNeeds>
+) {
+  const settings = yield* configuration(flags.config)
+  const names = yield* namesOf(settings, flags)
+  if (allowed === "one" && names.length > 1) {
+    return yield* usageError(`choose one company with --company: ${names.join(", ")}`)
+  }
+  const companies = settings.companies.filter(({ name }) => names.includes(name))
+  const reader = yield* (yield* Source).deliveries
+  return yield* Effect.gen(function* () {
+    // Connected within the warehouse, where all processes share the rate budget.
+    const targets = yield* Sync.targets(settings, optionsFor(names))
+    return yield* Effect.forEach(targets, ({ name, connector }) => {
+      const company = companies.find((one) => one.name === name)!
+      const wanted = {
+        url: hookUrl(settings.webhooks.publicUrl, name),
+        events: ServeLayers.eventsOf(company, settings, reader)
+      }
+      return operation({ company: { name, connector }, wanted }).pipe(
+        Effect.map((answer): CompanyResult<A> => ({
+          company: name,
+          answer,
+          commandLine: commandLineFor(settings, name)
+        })),
+        Effect.catchTags({
+          SubscriptionError: (error) => Effect.succeed<CompanyResult<A>>({ company: name, failure: failureOf(error) }),
+          SourceError: (error) => Effect.succeed<CompanyResult<A>>({ company: name, failure: failureOf(error) })
+        })
+      )
+    })
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(SigningSecrets.layer(companies.map((one) => ServeLayers.secretsOf(one)))),
+    (effect) => Warehouse.provide(effect, settings)
+  )
+})
+
+/** Runs an operation in the warehouse for each chosen company; nothing is sent to the source. */
+export const forEachInbox = Effect.fnUntraced(function* <A, E, R>(
+  flags: CommonFlags,
+  operation: (company: string) => Effect.Effect<A, E, R>
+) {
+  const settings = yield* configuration(flags.config)
+  const names = yield* namesOf(settings, flags)
+  const results = Effect.forEach(names, (name) =>
+    Effect.map(operation(name), (answer): CompanyResult<A> => ({
+      company: name,
+      answer,
+      commandLine: commandLineFor(settings, name)
+    }))
+  )
+  return yield* Warehouse.provide(results, settings)
+})
+
+const printJson = <A>(results: ReadonlyArray<CompanyResult<A>>) =>
+  Output.print(
+    Output.toJson({
+      companies: results.map((one) =>
+        "answer" in one
+          ? { company: one.company, ...one.answer }
+          : { company: one.company, failure: { message: one.failure.message, remedy: one.failure.remedy } }
+      )
+    })
+  )
+
+/** Prints the result of each company, and ends with the highest of their exit codes. */
+export const printResults = Effect.fnUntraced(function* <A>(
+  flags: CommonFlags,
+  results: ReadonlyArray<CompanyResult<A>>,
+  lines: (answer: A, commandLine: CommandLine, company: string) => ReadonlyArray<string>,
+  codeOf: (answer: A) => ExitCode = () => exitCode.ok
+) {
+  if (flags.json) yield* printJson(results)
+  for (const result of results) {
+    if ("failure" in result) {
+      yield* Output.note(`tributary: ${result.failure.message}`)
+      yield* Output.note(`  what to do: ${result.failure.remedy}`)
+    } else if (!flags.json) {
+      if (results.length > 1) yield* Output.print(`company ${result.company}`)
+      for (const line of lines(result.answer, result.commandLine, result.company)) yield* Output.print(line)
+    }
+  }
+  const codes = results.map((one) => ("answer" in one ? codeOf(one.answer) : one.failure.code))
+  const code = codes.reduce<ExitCode>((highest, one) => (one > highest ? one : highest), exitCode.ok)
+  if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
+})

@@ -1,0 +1,139 @@
+/** The commands about events: the source's log of deliveries, and the replay of stored events. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as InboxStore from "../../inbox/InboxStore.ts"
+import * as Subscriptions from "../../subscriptions/Subscriptions.ts"
+import { Time } from "../backfill.ts"
+import { reported } from "../Command.ts"
+import * as Output from "../Output.ts"
+import {
+  commonFlags,
+  companiesFor,
+  forEachCompany,
+  forEachInbox,
+  printResults,
+  subscriptionArgument,
+  usageError
+} from "./CompanyResults.ts"
+import { logLines } from "./Format.ts"
+
+const switchFlag = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+
+const deliveriesCommand = Command.make(
+  "deliveries",
+  {
+    subscription: subscriptionArgument,
+    delivered: switchFlag("delivered", "Only events that were delivered"),
+    failed: switchFlag("failed", "Only events that were not delivered, abandoned ones included"),
+    abandoned: switchFlag("abandoned", "Only events that the source abandoned"),
+    type: Flag.String("type").pipe(
+      Flag.withDescription("Only events of this name"),
+      Flag.withMetavar("NAME"),
+      Flag.optional
+    ),
+    limit: Flag.Int("limit").pipe(
+      Flag.withDescription("Most events to show (default: 20)"),
+      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 }))),
+      Flag.withDefault(20)
+    ),
+    ...commonFlags
+  },
+  Effect.fn(function* (flags) {
+    const results = yield* reported(
+      Effect.gen(function* () {
+        if (flags.delivered && (flags.failed || flags.abandoned)) {
+          return yield* usageError("--delivered excludes --failed and --abandoned")
+        }
+        return yield* forEachCompany(flags, companiesFor(flags.subscription), ({ company, wanted }) =>
+          Subscriptions.deliveries(company, wanted, Option.getOrNull(flags.subscription), {
+            ...(flags.delivered ? { delivered: true } : flags.failed ? { delivered: false } : {}),
+            ...(flags.abandoned ? { abandoned: true } : {}),
+            ...(Option.isSome(flags.type) ? { eventType: flags.type.value } : {}),
+            limit: flags.limit
+          })
+        )
+      })
+    )
+    for (const result of results) {
+      if ("answer" in result && !result.answer.isWhole) {
+        yield* Output.note(
+          `tributary: company ${result.company}: the log is longer than what was read; narrow it with --type NAME`
+        )
+      }
+    }
+    yield* printResults(flags, results, ({ attempts }) => logLines(attempts))
+  })
+).pipe(
+  Command.withDescription("Show the source's log of deliveries, newest first: the last attempt of each event"),
+  Command.withExamples([
+    { command: "tributary webhooks deliveries", description: "The last 20 events" },
+    {
+      command: "tributary webhooks deliveries --abandoned --limit 100",
+      description: "Events that the source abandoned"
+    }
+  ])
+)
+
+const replayCommand = Command.make(
+  "replay",
+  {
+    dead: switchFlag("dead", "Dead letters (the default without --event)"),
+    ignored: switchFlag("ignored", "Events about nothing that is synced"),
+    event: Flag.String("event").pipe(
+      Flag.withDescription("Only this event, in any state but pending (may be repeated)"),
+      Flag.withMetavar("ID"),
+      Flag.between(0, 1000)
+    ),
+    resource: Flag.String("resource").pipe(
+      Flag.withDescription("Only events about this resource"),
+      Flag.withMetavar("NAME"),
+      Flag.optional
+    ),
+    since: Flag.String("since").pipe(
+      Flag.withDescription("Only events accepted at this time or later: a day, or RFC 3339 in UTC"),
+      Flag.withMetavar("T"),
+      Flag.withSchema(Time),
+      Flag.optional
+    ),
+    ...commonFlags
+  },
+  Effect.fn(function* (flags) {
+    const states: ReadonlyArray<InboxStore.ReplayFilter["state"]> =
+      flags.dead || flags.ignored
+        ? [...(flags.dead ? (["dead"] as const) : []), ...(flags.ignored ? (["ignored"] as const) : [])]
+        : flags.event.length > 0
+          ? ["dead", "ignored", "done"]
+          : ["dead"]
+    const since = Option.getOrUndefined(flags.since)
+    const filter = {
+      ...(flags.event.length === 0 ? {} : { eventIds: flags.event }),
+      ...(Option.isSome(flags.resource) ? { resource: flags.resource.value } : {}),
+      ...(since === undefined ? {} : { since: since.length === 10 ? `${since}T00:00:00Z` : since })
+    }
+    const results = yield* reported(
+      forEachInbox(flags, (company) =>
+        Effect.map(
+          Effect.forEach(states, (state) => InboxStore.replay(company, { ...filter, state })),
+          (counts) => ({ events: counts.reduce((sum, count) => sum + count, 0) })
+        )
+      )
+    )
+    yield* printResults(flags, results, ({ events }, _, name) => [
+      `company ${name}: ${Output.count(events)} ${events === 1 ? "event is" : "events are"} pending again` +
+        (events === 0 ? "" : "; tributary serve processes them")
+    ])
+  })
+).pipe(
+  Command.withDescription("Process dead letters or ignored events again"),
+  Command.withExamples([
+    { command: "tributary webhooks replay", description: "Every dead letter" },
+    { command: "tributary webhooks replay --ignored --resource NAME", description: "After a resource was added" },
+    { command: "tributary webhooks replay --event evt_1 --json", description: "One event in any state" }
+  ])
+)
+
+export const eventCommands = [deliveriesCommand, replayCommand] as const

@@ -1,0 +1,266 @@
+/** The commands that list and change the subscriptions at the source. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import { variableStatus, variables } from "../../configuration/Configuration.ts"
+import type { Subscription } from "../../connector/Subscriptions.ts"
+import * as SigningSecrets from "../../subscriptions/SigningSecrets.ts"
+import * as Subscriptions from "../../subscriptions/Subscriptions.ts"
+import { reported } from "../Command.ts"
+import { exitCode } from "../Exit.ts"
+import * as Output from "../Output.ts"
+import {
+  type CommandLine,
+  commonFlags,
+  companiesFor,
+  forEachCompany,
+  printResults,
+  subscriptionArgument,
+  type Target,
+  usageError
+} from "./CompanyResults.ts"
+import { ensureLines, listLines, secretLines, subscriptionLine, testLines } from "./Format.ts"
+
+const { shown } = Output
+
+const ofServe = "The subscription that delivers to tributary serve"
+
+const ensureCommand = Command.make(
+  "ensure",
+  commonFlags,
+  Effect.fn(function* (flags) {
+    const results = yield* reported(
+      forEachCompany(flags, "any number", ({ company, wanted }) => Subscriptions.ensure(company, wanted))
+    )
+    for (const result of results) {
+      const warnings = "answer" in result ? result.answer.warnings : []
+      for (const text of warnings) yield* Output.note(`tributary: company ${result.company}: ${shown(text)}`)
+    }
+    yield* printResults(flags, results, (answer) => ensureLines(answer))
+  })
+).pipe(
+  Command.withDescription("Create or repair the configured subscription of each company: active, with a stored secret"),
+  Command.withExamples([
+    { command: "tributary webhooks ensure", description: "For every company; safe to repeat" },
+    { command: "tributary webhooks ensure --company main --json", description: "For one, for a machine" }
+  ])
+)
+
+const createCommand = Command.make(
+  "create",
+  {
+    url: Flag.String("url").pipe(
+      Flag.withDescription(
+        "The https address to deliver to (default: that of tributary serve, from webhooks.public_url)"
+      ),
+      Flag.withMetavar("URL"),
+      Flag.optional
+    ),
+    event: Flag.String("event").pipe(
+      Flag.withDescription("Deliver this event (may be repeated; default: those of the configuration)"),
+      Flag.withMetavar("NAME"),
+      Flag.between(0, 1000)
+    ),
+    description: Flag.String("description").pipe(
+      Flag.withDescription("A note that the source stores with it"),
+      Flag.withMetavar("TEXT"),
+      Flag.optional
+    ),
+    ...commonFlags
+  },
+  Effect.fn(function* (flags) {
+    const results = yield* reported(
+      forEachCompany(flags, "one", ({ company, wanted }) =>
+        Subscriptions.create(company, wanted, {
+          url: Option.getOrElse(flags.url, () => wanted.url),
+          events: flags.event.length === 0 ? wanted.events : [...new Set(flags.event)],
+          description: Option.getOrElse(flags.description, () => Subscriptions.descriptionOf(company.name))
+        })
+      )
+    )
+    yield* printResults(flags, results, ({ subscription, refused, ours }, commandLine) => [
+      subscriptionLine(subscription),
+      ...(refused.length === 0 ? [] : [`  The source does not know ${refused.map(shown).join(", ")}: left out.`]),
+      ...secretLines(subscription, ours, commandLine)
+    ])
+  })
+).pipe(
+  Command.withDescription("Create a subscription of your own; ensure creates the one that delivers to tributary serve"),
+  Command.withExamples([
+    {
+      command: "tributary webhooks create --url https://elsewhere.example.com/in --event resource.created",
+      description: "For another receiver"
+    }
+  ])
+)
+
+const listCommand = Command.make(
+  "list",
+  commonFlags,
+  Effect.fn(function* (flags) {
+    const results = yield* reported(
+      forEachCompany(flags, "any number", ({ company, wanted }) =>
+        Effect.map(Subscriptions.list(company, wanted), (subscriptions) => ({ subscriptions }))
+      )
+    )
+    yield* printResults(flags, results, ({ subscriptions }, commandLine) => listLines(subscriptions, commandLine))
+  })
+).pipe(
+  Command.withDescription("Show the subscriptions at the source, and whether their deliveries can be accepted"),
+  Command.withExamples([{ command: "tributary webhooks list", description: "Of every company" }])
+)
+
+const testCommand = Command.make(
+  "test",
+  { subscription: subscriptionArgument, ...commonFlags },
+  Effect.fn(function* (flags) {
+    const results = yield* reported(
+      forEachCompany(flags, companiesFor(flags.subscription), ({ company, wanted }) =>
+        Subscriptions.test(company, wanted, Option.getOrNull(flags.subscription))
+      )
+    )
+    yield* printResults(
+      flags,
+      results,
+      ({ subscription, result }) => testLines(subscription, result),
+      ({ result }) => (result.delivered ? exitCode.ok : exitCode.incomplete)
+    )
+  })
+).pipe(
+  Command.withDescription("Let the source send a test event now, and show the receiver's answer"),
+  Command.withExamples([{ command: "tributary webhooks test", description: ofServe }])
+)
+
+/** The allowed length of a secret (H-09). */
+const [secretMin, secretMax] = [16, 255]
+
+/** The secret in a variable. */
+const secretOf = Effect.fnUntraced(function* (name: string) {
+  const variable = variableStatus(name)
+  const value = variables(process.env)(name)
+  if (value === undefined) return yield* usageError(`${variable} is not set in the environment or .env`)
+  if (value.length < secretMin || value.length > secretMax) {
+    return yield* usageError(`${variable} must hold ${secretMin} to ${secretMax} characters`)
+  }
+  return Redacted.make(value, { label: variable })
+})
+
+const rotateCommand = Command.make(
+  "rotate",
+  {
+    subscription: subscriptionArgument,
+    secretEnv: Flag.String("secret-env").pipe(
+      Flag.withDescription("Use the secret in this environment variable or .env entry (default: a new random one)"),
+      Flag.withMetavar("NAME"),
+      Flag.optional
+    ),
+    ...commonFlags
+  },
+  Effect.fn(function* (flags) {
+    const results = yield* reported(
+      Effect.gen(function* () {
+        const secret = Option.isSome(flags.secretEnv) ? yield* secretOf(flags.secretEnv.value) : null
+        const allowed = secret === null ? companiesFor(flags.subscription) : "one"
+        return yield* forEachCompany(flags, allowed, ({ company, wanted }) =>
+          Effect.map(
+            Subscriptions.rotate(company, wanted, Option.getOrNull(flags.subscription), secret),
+            ({ subscription, ours }) => ({
+              subscription,
+              acceptedHours: ours ? SigningSecrets.acceptedHours : null
+            })
+          )
+        )
+      })
+    )
+    yield* printResults(flags, results, ({ subscription, acceptedHours }) => [
+      `subscription ${shown(subscription.id)} has a new signing secret` +
+        (acceptedHours === null ? "" : `; the previous one stays valid for ${acceptedHours} hours`)
+    ])
+  })
+).pipe(
+  Command.withDescription("Replace the signing secret of a subscription; no delivery is refused meanwhile"),
+  Command.withExamples([
+    { command: "tributary webhooks rotate", description: ofServe },
+    { command: "tributary webhooks rotate 7 --secret-env HOOK_SECRET", description: "With a secret of your own" }
+  ])
+)
+
+/** A command that changes one subscription and prints one line about it. */
+const changeCommand = (
+  name: string,
+  description: string,
+  change: (
+    target: Target,
+    id: string | null
+  ) => Effect.Effect<Subscription, Subscriptions.SubscribeError, Subscriptions.SubscribeNeeds>,
+  describe: (subscription: Subscription, commandLine: CommandLine) => string
+) =>
+  Command.make(
+    name,
+    { subscription: subscriptionArgument, ...commonFlags },
+    Effect.fn(function* (flags) {
+      const results = yield* reported(
+        forEachCompany(flags, companiesFor(flags.subscription), (target) =>
+          Effect.map(change(target, Option.getOrNull(flags.subscription)), (subscription) => ({ subscription }))
+        )
+      )
+      yield* printResults(flags, results, ({ subscription }, commandLine) => [describe(subscription, commandLine)])
+    })
+  ).pipe(
+    Command.withDescription(description),
+    Command.withExamples([
+      { command: `tributary webhooks ${name}`, description: ofServe },
+      { command: `tributary webhooks ${name} 7 --company main --json`, description: "Another one, for a machine" }
+    ])
+  )
+
+const pauseCommand = changeCommand(
+  "pause",
+  "Stop deliveries; the source drops the events meanwhile, and a later sync reads the changes",
+  ({ company, wanted }, id) => Subscriptions.pause(company, wanted, id),
+  ({ id }, commandLine) => `subscription ${shown(id)} is paused; resume it with: ${commandLine(`resume ${shown(id)}`)}`
+)
+
+const resumeCommand = changeCommand(
+  "resume",
+  "Deliver again after a pause, or after the source disabled the subscription",
+  ({ company, wanted }, id) => Subscriptions.resume(company, wanted, id),
+  subscriptionLine
+)
+
+const deleteCommand = Command.make(
+  "delete",
+  {
+    subscription: Argument.String("subscription").pipe(Argument.withDescription("Number of the subscription")),
+    ...commonFlags
+  },
+  Effect.fn(function* (flags) {
+    const results = yield* reported(
+      forEachCompany(flags, "one", ({ company, wanted }) =>
+        Effect.map(Subscriptions.remove(company, wanted, flags.subscription), (subscription) => ({ subscription }))
+      )
+    )
+    yield* printResults(flags, results, ({ subscription: { id, cancelled } }) => [
+      cancelled
+        ? `subscription ${shown(id)} and its secret are deleted`
+        : `subscription ${shown(id)} is paused: this source cannot delete subscriptions`
+    ])
+  })
+).pipe(
+  Command.withDescription("Delete a subscription and its secret"),
+  Command.withExamples([{ command: "tributary webhooks delete 7", description: "Subscription 7" }])
+)
+
+export const subscriptionCommands = [
+  ensureCommand,
+  listCommand,
+  createCommand,
+  testCommand,
+  rotateCommand,
+  pauseCommand,
+  resumeCommand,
+  deleteCommand
+] as const
