@@ -26,7 +26,7 @@ create table tributary.runs (
   error_kind text,
   error text,
   remedy text,
-  lane text not null default 'live',
+  lane text not null default 'live' check (lane in ('live', 'backfill', 'records', 'push')),
   late bigint not null default 0,
   late_ms bigint not null default 0,
   went_back bigint not null default 0,
@@ -96,7 +96,7 @@ create table tributary.scan_seen (
   resource text not null,
   page bigint not null,
   ids bigint[] not null,
-  lane text not null default 'live',
+  lane text not null default 'live' check (lane in ('live', 'backfill', 'records', 'push')),
   primary key (company_id, resource, lane, page)
 );
 comment on table tributary.scan_seen is 'Ids that the full scan in progress has met, so that absence means deleted even when the scan is resumed.';

@@ -1,0 +1,454 @@
+/**
+ * The tables of the control plane, for Kysely. Generated from the migrated database by `npm run tables`.
+ */
+import type { Generated } from "kysely"
+import * as Query from "./Query.ts"
+
+export interface BudgetLeasesTable {
+  readonly id: Generated<bigint>
+  readonly fingerprint: string
+  readonly permits: number
+  readonly backfill: number
+  readonly granted_at: Date
+  readonly counted_until: Date
+}
+
+export interface BudgetSamplesTable {
+  readonly fingerprint: string
+  readonly at: Date
+  readonly used: number
+  readonly allowed: number | null
+  readonly configured: number | null
+  readonly refusals: bigint
+  readonly held: boolean
+}
+
+export interface BudgetsTable {
+  readonly fingerprint: string
+  readonly requests_per_minute: number | null
+  readonly effective_per_minute: number | null
+  readonly lowered_to: number | null
+  readonly lowered_at: Date | null
+  readonly last_429_at: Date | null
+  readonly refusals: Generated<bigint>
+  readonly held_until: Date | null
+  readonly paced_at: Date | null
+  readonly urgent_waits_until: Date | null
+  readonly live_waits_until: Date | null
+  readonly backfill_waits_until: Date | null
+  readonly updated_at: Date
+  readonly held_at: Date | null
+  readonly held_origin: "source" | "intermediary" | null
+  readonly held_status: number | null
+  readonly held_request: string | null
+  readonly held_stated_ms: number | null
+  readonly cut_holds: Generated<number>
+  readonly probe_until: Date | null
+  readonly exempt_request: string | null
+  readonly releases: Generated<bigint>
+}
+
+export interface CheckpointsTable {
+  readonly company_id: bigint
+  readonly resource: string
+  readonly fence: Generated<bigint>
+  readonly cursor: string | null
+  readonly full_scan_at: Date | null
+  readonly scan_run_id: bigint | null
+  readonly scan_kind: "full" | "incremental" | null
+  readonly scan_since: string | null
+  readonly scan_token: string | null
+  readonly scan_pages: bigint | null
+  readonly scan_synced_through: string | null
+  readonly scan_began_at: Date | null
+  readonly updated_at: Date
+  readonly lane: Generated<"live" | "backfill" | "records" | "push">
+  readonly cursor_at: Date | null
+  readonly overlap_ms: Generated<bigint>
+  readonly late_ms: Generated<bigint>
+  readonly full_wanted: string | null
+  readonly scan_until: string | null
+  readonly identity_fence: bigint | null
+  readonly table_identity: string | null
+  readonly shape: string | null
+  readonly adopts_source: Generated<boolean>
+  readonly late_at: Generated<Date | null>
+}
+
+export interface CompaniesTable {
+  readonly company: string
+  readonly company_id: bigint
+  readonly seen_at: Generated<Date>
+}
+
+export interface DashboardKeyTable {
+  readonly single: Generated<boolean>
+  readonly key: Uint8Array
+  readonly made_at: Generated<Date>
+}
+
+export interface DashboardPasswordTable {
+  readonly single: Generated<boolean>
+  readonly generation: string
+  readonly salt: Uint8Array
+  readonly hash: Uint8Array
+  readonly set_at: Generated<Date>
+}
+
+export interface DashboardSessionsTable {
+  readonly id: Uint8Array
+  readonly generation: string
+  readonly began_at: Generated<Date>
+  readonly ends_at: Date
+}
+
+export interface FieldFindingsTable {
+  readonly company_id: bigint
+  readonly resource: string
+  readonly field: string
+  readonly kind: "volatile" | "absent"
+  readonly runs: Generated<number>
+  readonly rows: bigint
+  readonly first_run_id: bigint
+  readonly last_run_id: bigint
+  readonly found_at: Date
+}
+
+export interface GapsTable {
+  readonly id: Generated<bigint>
+  readonly company: string
+  readonly subscription_id: string | null
+  readonly resource: string
+  readonly cause: "abandoned" | "lost" | "disabled" | "paused" | "missing" | "down" | "dropped" | "overflow"
+  readonly detail: string
+  readonly began_at: Date | null
+  readonly ended_at: Date | null
+  readonly found_at: Generated<Date>
+  readonly events: Generated<ReadonlyArray<string>>
+  readonly tries: Generated<number>
+  readonly tried_at: Date | null
+  readonly due_at: Generated<Date>
+  readonly reason: string | null
+  readonly closed_at: Date | null
+  readonly closed_by: string | null
+  readonly needs_full: Generated<boolean>
+}
+
+export interface InboxTable {
+  readonly id: Generated<bigint>
+  readonly company: string
+  readonly event_id: string
+  readonly event_type: string
+  readonly resource: string | null
+  readonly record_id: string | null
+  readonly stamp: string | null
+  readonly occurred_at: Date | null
+  readonly sent_at: Date
+  readonly received_at: Generated<Date>
+  readonly body: Uint8Array
+  readonly state: Generated<"waiting" | "done" | "dead" | "ignored">
+  readonly attempts: Generated<number>
+  readonly due_at: Generated<Date>
+  readonly settled_at: Date | null
+  readonly run_id: bigint | null
+  readonly reason: string | null
+}
+
+export interface InboxClaimsTable {
+  readonly company: string
+  readonly resource: string
+  readonly owner: string
+  readonly until: Date
+}
+
+export interface InstallationTable {
+  readonly is_this: Generated<boolean>
+  readonly identity: string
+  readonly held_because: string | null
+  readonly confirmed_at: Date
+}
+
+export interface LearntFieldsTable {
+  readonly resource: string
+  readonly field: string
+  readonly type: "integer" | "number" | "decimal" | "boolean" | "text" | "date" | "timestamp" | "json"
+  readonly position: Generated<bigint>
+  readonly adopted_at: Generated<Date>
+}
+
+export interface MigrationsTable {
+  readonly id: number
+  readonly name: string
+  readonly checksum: string
+  readonly applied_at: Generated<Date>
+}
+
+export interface NamesTable {
+  readonly scope: string
+  readonly api_name: string
+  readonly sql_name: string
+  readonly given_at: Generated<Date>
+}
+
+export interface OutboxTable {
+  readonly id: Generated<bigint>
+  readonly company: Generated<string>
+  readonly resource: string
+  readonly operation: Generated<"create" | "update" | "cancel">
+  readonly externalid: string | null
+  readonly record_id: string | null
+  readonly record: Generated<unknown>
+  readonly push_id: bigint | null
+  readonly line: bigint | null
+  readonly state: Generated<"waiting" | "sending" | "done" | "refused">
+  readonly outcome: "created" | "adopted" | "updated" | "cancelled" | "unchanged" | null
+  readonly checked: Generated<boolean>
+  readonly looked_up_at: Date | null
+  readonly call_id: bigint | null
+  readonly position: number | null
+  readonly attempts: Generated<number>
+  readonly merges: Generated<number>
+  readonly base: unknown | null
+  readonly code: string | null
+  readonly field: string | null
+  readonly reason: string | null
+  readonly problems: unknown | null
+  readonly differences: unknown | null
+  readonly created_at: Generated<Date>
+  readonly settled_at: Date | null
+}
+
+export interface PushCallsTable {
+  readonly id: Generated<bigint>
+  readonly company: string
+  readonly resource: string
+  readonly operation: "create" | "batch" | "update" | "cancel"
+  readonly record_id: string | null
+  readonly if_match: string | null
+  readonly key: string
+  readonly key_scope: string | null
+  readonly body: string | null
+  readonly items: number
+  readonly state: Generated<"open" | "answered" | "refused" | "settled">
+  readonly formed_at: Generated<Date>
+  readonly failures: Generated<number>
+  readonly status: number | null
+  readonly reason: string | null
+  readonly source: string | null
+  readonly settled_at: Date | null
+}
+
+export interface PushesTable {
+  readonly id: Generated<bigint>
+  readonly company: string
+  readonly resource: string
+  readonly operation: "create" | "update" | "cancel"
+  readonly source: string
+  readonly digest: string
+  readonly records: bigint
+  readonly known: Generated<bigint>
+  readonly created_at: Generated<Date>
+  readonly finished_at: Date | null
+}
+
+export interface QuarantineTable {
+  readonly id: Generated<bigint>
+  readonly company_id: bigint
+  readonly resource: string
+  readonly record_id: string | null
+  readonly field: string | null
+  readonly reason: string
+  readonly bytes: string
+  readonly run_id: bigint
+  readonly source: string
+  readonly first_seen_at: Date
+  readonly last_seen_at: Date
+  readonly times: Generated<bigint>
+  readonly resolved_at: Date | null
+}
+
+export interface ReceiversTable {
+  readonly instance: string
+  readonly companies: ReadonlyArray<string>
+  readonly began_at: Generated<Date>
+  readonly alive_at: Generated<Date>
+  readonly ended_at: Date | null
+}
+
+export interface RereadsTable {
+  readonly company_id: bigint
+  readonly resource: string
+  readonly field: string
+  readonly value: string
+  readonly asks: Generated<bigint>
+  readonly asked_at: Date
+}
+
+export interface RowCountsTable {
+  readonly company_id: bigint
+  readonly resource: string
+  readonly rows: bigint
+  readonly deleted: bigint
+  readonly is_exact: Generated<boolean>
+  readonly run_id: Generated<bigint>
+  readonly counted_at: Generated<Date>
+}
+
+export interface RunsTable {
+  readonly id: Generated<bigint>
+  readonly company_id: bigint
+  readonly resource: string
+  readonly kind: "full" | "incremental" | "children" | "records" | "push"
+  readonly status: Generated<"running" | "done" | "quarantined" | "failed" | "abandoned">
+  readonly fence: bigint
+  readonly resumed: Generated<boolean>
+  readonly began_at: Date
+  readonly ended_at: Date | null
+  readonly cursor_from: string | null
+  readonly cursor_to: string | null
+  readonly pages: Generated<bigint>
+  readonly requests: Generated<bigint>
+  readonly retries: Generated<bigint>
+  readonly bytes: Generated<bigint>
+  readonly records: Generated<bigint>
+  readonly inserted: Generated<bigint>
+  readonly updated: Generated<bigint>
+  readonly unchanged: Generated<bigint>
+  readonly deleted: Generated<bigint>
+  readonly quarantined: Generated<bigint>
+  readonly error_kind: string | null
+  readonly error: string | null
+  readonly remedy: string | null
+  readonly lane: Generated<"live" | "backfill" | "records" | "push">
+  readonly late: Generated<bigint>
+  readonly late_ms: Generated<bigint>
+  readonly went_back: Generated<bigint>
+  readonly note: string | null
+}
+
+export interface ScanSeenTable {
+  readonly company_id: bigint
+  readonly resource: string
+  readonly page: bigint
+  readonly ids: ReadonlyArray<bigint>
+  readonly lane: Generated<"live" | "backfill" | "records" | "push">
+}
+
+export interface ScheduleTable {
+  readonly company: string
+  readonly resource: string
+  readonly kind: "sync" | "backfill"
+  readonly schedule: string | null
+  readonly promise_ms: bigint | null
+  readonly next_at: Date | null
+  readonly paused_at: Date | null
+  readonly paused_by: string | null
+  readonly asked_at: Date | null
+  readonly asked_by: string | null
+  readonly asked_full: Generated<boolean>
+  readonly since: string | null
+  readonly until: string | null
+  readonly owner: string | null
+  readonly lease_until: Date | null
+  readonly fence: Generated<bigint>
+  readonly began_at: Date | null
+  readonly ended_at: Date | null
+  readonly status: "done" | "quarantined" | "failed" | "skipped" | "stopped" | null
+  readonly run_id: bigint | null
+  readonly failures: Generated<number>
+  readonly error: string | null
+  readonly remedy: string | null
+  readonly updated_at: Generated<Date>
+}
+
+export interface SourcesTable {
+  readonly company_id: bigint
+  readonly address: string
+  readonly since: Date
+}
+
+export interface SubscriptionsTable {
+  readonly company: string
+  readonly subscription_id: string
+  readonly url: string
+  readonly events: ReadonlyArray<string>
+  readonly description: string | null
+  readonly state: "active" | "paused" | "disabled" | "gone"
+  readonly failcount: bigint | null
+  readonly last_delivery_at: Date | null
+  readonly disabled_at: Date | null
+  readonly first_seen_at: Generated<Date>
+  readonly checked_at: Date
+  readonly sound_at: Date | null
+  readonly unsound: "paused" | "disabled" | "missing" | null
+  readonly refused: Generated<ReadonlyArray<string>>
+  readonly judged_at: Date | null
+  readonly log_read_to: string | null
+  readonly log_read_at: Date | null
+  readonly paused: Generated<boolean>
+  readonly log_read_event: string | null
+  readonly log_waits_at: Date | null
+  readonly problem: string | null
+  readonly remedy: string | null
+  readonly revive_tries: Generated<number>
+  readonly revive_tried_at: Date | null
+  readonly revive_due_at: Date | null
+}
+
+export interface UnknownFieldsTable {
+  readonly company_id: bigint
+  readonly resource: string
+  readonly field: string
+  readonly first_seen_at: Date
+  readonly last_seen_at: Date
+  readonly times: Generated<bigint>
+  readonly sample_types: ReadonlyArray<string>
+  readonly misfits: Generated<bigint>
+  readonly run_id: bigint
+  readonly adopted_at: Date | null
+}
+
+export interface WebhookSecretsTable {
+  readonly id: Generated<bigint>
+  readonly company: string
+  readonly subscription_id: string | null
+  readonly sealed: Uint8Array
+  readonly state: "next" | "current" | "previous"
+  readonly created_at: Generated<Date>
+  readonly accepted_until: Date | null
+}
+
+export interface ControlTables {
+  readonly "tributary.budget_leases": BudgetLeasesTable
+  readonly "tributary.budget_samples": BudgetSamplesTable
+  readonly "tributary.budgets": BudgetsTable
+  readonly "tributary.checkpoints": CheckpointsTable
+  readonly "tributary.companies": CompaniesTable
+  readonly "tributary.dashboard_key": DashboardKeyTable
+  readonly "tributary.dashboard_password": DashboardPasswordTable
+  readonly "tributary.dashboard_sessions": DashboardSessionsTable
+  readonly "tributary.field_findings": FieldFindingsTable
+  readonly "tributary.gaps": GapsTable
+  readonly "tributary.inbox": InboxTable
+  readonly "tributary.inbox_claims": InboxClaimsTable
+  readonly "tributary.installation": InstallationTable
+  readonly "tributary.learnt_fields": LearntFieldsTable
+  readonly "tributary.migrations": MigrationsTable
+  readonly "tributary.names": NamesTable
+  readonly "tributary.outbox": OutboxTable
+  readonly "tributary.push_calls": PushCallsTable
+  readonly "tributary.pushes": PushesTable
+  readonly "tributary.quarantine": QuarantineTable
+  readonly "tributary.receivers": ReceiversTable
+  readonly "tributary.rereads": RereadsTable
+  readonly "tributary.row_counts": RowCountsTable
+  readonly "tributary.runs": RunsTable
+  readonly "tributary.scan_seen": ScanSeenTable
+  readonly "tributary.schedule": ScheduleTable
+  readonly "tributary.sources": SourcesTable
+  readonly "tributary.subscriptions": SubscriptionsTable
+  readonly "tributary.unknown_fields": UnknownFieldsTable
+  readonly "tributary.webhook_secrets": WebhookSecretsTable
+}
+
+export const control = Query.k<ControlTables>()

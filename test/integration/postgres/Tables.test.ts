@@ -1,0 +1,86 @@
+/** `src/postgres/Tables.ts` is generated from the migrated database: `npm run tables` writes it, this test compares. */
+import { readFileSync, writeFileSync } from "node:fs"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { layerWarehouse } from "../../support/postgres.ts"
+
+const file = new URL("../../../src/postgres/Tables.ts", import.meta.url)
+
+const head = `/**
+ * The tables of the control plane, for Kysely. Generated from the migrated database by \`npm run tables\`.
+ */
+import type { Generated } from "kysely"
+import * as Query from "./Query.ts"
+`
+
+/** As the drivers answer them. */
+const typeOf: Readonly<Record<string, string>> = {
+  bigint: "bigint",
+  integer: "number",
+  "double precision": "number",
+  boolean: "boolean",
+  text: "string",
+  json: "unknown",
+  bytea: "Uint8Array",
+  "timestamp with time zone": "Date",
+  "text[]": "ReadonlyArray<string>",
+  "bigint[]": "ReadonlyArray<bigint>"
+}
+
+interface Column {
+  readonly table: string
+  readonly name: string
+  readonly type: string
+  readonly isNullable: boolean
+  readonly hasDefault: boolean
+  /** The condition of a check of this column alone. */
+  readonly check: string | null
+}
+
+const columnType = ({ type, isNullable, hasDefault, check }: Column): string => {
+  const values = check === null ? [] : [...check.matchAll(/'(\w+)'::text/g)].map(([, value]) => `"${value}"`)
+  const plain = (values.length === 0 ? typeOf[type]! : values.join(" | ")) + (isNullable ? " | null" : "")
+  return hasDefault ? `Generated<${plain}>` : plain
+}
+
+const typeName = (table: string) =>
+  `${table.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Table`
+
+const textOf = (columns: ReadonlyArray<Column>): string => {
+  const tables = Map.groupBy(columns, ({ table }) => table)
+  const interfaces = [...tables].map(
+    ([table, own]) =>
+      `export interface ${typeName(table)} {\n${own.map((column) => `  readonly ${column.name}: ${columnType(column)}\n`).join("")}}\n`
+  )
+  const members = [...tables.keys()].map((table) => `  readonly "tributary.${table}": ${typeName(table)}\n`)
+  return `${head}\n${interfaces.join("\n")}\nexport interface ControlTables {\n${members.join("")}}\n\nexport const control = Query.k<ControlTables>()\n`
+}
+
+/** The formatter breaks long lines. */
+const withoutLayout = (text: string) => text.replace(/[\s|]+/g, "")
+
+describe("the types of the control plane's tables", () => {
+  it.effect("are those of the migrated database", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const columns = yield* sql.unsafe<Column>(
+        `select c.relname as table, a.attname as name, format_type(a.atttypid, null) as type,
+                not a.attnotnull as "isNullable", a.atthasdef or a.attidentity <> '' as "hasDefault",
+                (select pg_get_constraintdef(k.oid) from pg_constraint k
+                  where k.conrelid = c.oid and k.contype = 'c' and k.conkey = array[a.attnum]
+                    and pg_get_constraintdef(k.oid) ~ 'ARRAY') as check
+           from pg_class c join pg_attribute a on a.attrelid = c.oid
+          where c.relnamespace = 'tributary'::regnamespace and c.relkind = 'r' and a.attnum > 0 and not a.attisdropped
+          order by c.relname, a.attnum`
+      )
+      assert.deepStrictEqual(
+        columns.filter(({ type }) => !(type in typeOf)),
+        []
+      )
+      const text = textOf(columns)
+      if (process.env["TABLES"] === "write") writeFileSync(file, text)
+      assert.strictEqual(withoutLayout(readFileSync(file, "utf8")), withoutLayout(text), "run npm run tables")
+    }).pipe(Effect.provide(layerWarehouse))
+  )
+})
