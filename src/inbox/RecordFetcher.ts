@@ -17,12 +17,13 @@ import * as Result from "effect/Result"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { FetchedRecord, SourceRecord } from "../connector/Connector.ts"
 import { SourceError, TimedOut } from "../connector/SourceError.ts"
+import * as ResourceLock from "../land/ResourceLock.ts"
 import * as WriteSession from "../land/WriteSession.ts"
 import type { Table } from "../warehouse/Table.ts"
 import { attributesOf, type Outcome } from "../sync/Outcome.ts"
 import { Progress } from "../sync/Progress.ts"
 import { pageOf, runToCompletion } from "../sync/FetchRecords.ts"
-import { addTotals, type RunState } from "../sync/SyncResource.ts"
+import { addTotals, type RunState } from "../sync/RunState.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { childrenOf, type Company } from "../sync/Company.ts"
@@ -130,21 +131,21 @@ const attempt = Effect.fnUntraced(function* (options: RecordFetcherOptions, stat
   const clock = yield* Clock.Clock
   const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
   const beganAt = now()
-  const lander = yield* WriteSession.open(
-    {
-      table,
-      connector: company.connector,
-      companyId,
-      lane: "records",
-      origin: "webhook",
-      authority: "newer",
-      acceptDeletions: true,
-      deletionsShareMax: company.engine.deletionsShareMax,
-      children: childrenOf(tables, resource.path),
-      takesOver: options.takesOver ?? false
-    },
-    () => Effect.succeed({ kind: "records", resumed: false, cursorFrom: null, lateness: null } as const)
-  )
+  const lock = yield* ResourceLock.acquire({
+    table,
+    connector: company.connector,
+    companyId,
+    lane: "records",
+    evictHolder: options.takesOver ?? false
+  })
+  const lander = yield* WriteSession.open(lock, {
+    run: { kind: "records" },
+    origin: "webhook",
+    authority: "newer",
+    acceptDeletions: true,
+    deletionsShareMax: company.engine.deletionsShareMax,
+    children: childrenOf(tables, resource.path)
+  })
   state.runId = lander.runId
   state.began = { companyId, resource: resource.path, kind: "records", resumed: false }
   yield* (yield* Progress).began(state.began)
@@ -311,7 +312,7 @@ const attempt = Effect.fnUntraced(function* (options: RecordFetcherOptions, stat
       scan: null,
       complete: false,
       absent,
-      also: ({ run, runId, quarantined }) => {
+      inTransaction: ({ run, runId, quarantined }) => {
         given = verdicts.map((verdict) =>
           verdict.state === "done" && quarantined.has(verdict.recordId)
             ? { ...verdict, reason: quarantinedReason }

@@ -35,7 +35,7 @@ export interface LoadResult {
 }
 
 export interface BatchLoaderOptions {
-  readonly turn: ResourceLock
+  readonly lock: ResourceLock
   readonly sql: MergeSql
   /** `server_version_num` of the warehouse. */
   readonly serverVersion: number
@@ -115,8 +115,8 @@ export interface BatchLoader {
 }
 
 export const make = (options: BatchLoaderOptions): BatchLoader => {
-  const { turn, sql, runId, origin, children, hasRows } = options
-  const { run, client, companyId } = turn
+  const { lock, sql, runId, origin, children, hasRows } = options
+  const { run, client, companyId } = lock
 
   const savepoint = <A>(attempt: Effect.Effect<A, DatabaseError>) =>
     run("mark", "savepoint round").pipe(

@@ -34,8 +34,8 @@ export interface FieldFindings {
   readonly restart: () => void
 }
 
-export const make = (turn: ResourceLock, table: Table, runId: bigint): FieldFindings => {
-  const { companyId, run } = turn
+export const make = (lock: ResourceLock, table: Table, runId: bigint): FieldFindings => {
+  const { companyId, run } = lock
   const resource = table.resource.path
   let records = 0
   let updated = 0

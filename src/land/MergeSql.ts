@@ -126,8 +126,6 @@ export interface MergeSql {
    * whose position follows its newest record would otherwise keep a removed row for ever. Stamps in the future count for
    * nothing. Null without stamps. Parameters: company, position of the scan, cursor of the checkpoint or null. */
   readonly keepUnreached: string | null
-  /** Parameters: company. */
-  readonly countLive: string
   /** Finds live rows among ids that nothing has seen since. Parameters: company, ids, began. */
   readonly findGoneAmong: string
   /** Writes the rows about to be tombstoned to the history. Parameters: company, scan began. */
@@ -136,8 +134,6 @@ export interface MergeSql {
   readonly tombstone: string
   /** Gives rows whose versions stand in the history already, as after a restore, later ones. Parameters: company. */
   readonly renumber: string
-  /** Whether the company has any row. Parameters: company. */
-  readonly hasRows: string
 }
 
 /**
@@ -250,7 +246,6 @@ export const mergeSql = (table: Table, authority: ConflictPolicy = "newer"): Mer
     findGoneAmong:
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
       `and t."id" = any($2::bigint[]) and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz", "<=")}`,
-    countLive: `select count(*)::int as live from ${table.current} where "_company_id" = $1 and "_deleted_at" is null`,
     supersedeGone:
       `${history} select t."_company_id", ${list(own, "t")}, $2::timestamptz from ${table.current} t ` +
       `join ${goneRows} g on g.id = t."id" where t."_company_id" = $1`,
@@ -261,7 +256,6 @@ export const mergeSql = (table: Table, authority: ConflictPolicy = "newer"): Mer
     renumber:
       `update ${table.current} t set "_version" = h.version + 1 from (select "id", max("_version") as version ` +
       `from ${table.superseded} where "_company_id" = $1 group by "id") h ` +
-      `where t."_company_id" = $1 and t."id" = h."id" and t."_version" <= h.version`,
-    hasRows: `select exists (select 1 from ${table.current} where "_company_id" = $1) as has`
+      `where t."_company_id" = $1 and t."id" = h."id" and t."_version" <= h.version`
   }
 }

@@ -9,11 +9,12 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as ResourceLock from "../land/ResourceLock.ts"
 import * as WriteSession from "../land/WriteSession.ts"
 import { attributesOf, failureOf, type Failure, type Outcome } from "../sync/Outcome.ts"
 import { Progress } from "../sync/Progress.ts"
 import * as RunStore from "../sync/RunStore.ts"
-import { newState, outcomeOf, retryFromCheckpoint } from "../sync/SyncResource.ts"
+import { newState, outcomeOf, retryFromCheckpoint } from "../sync/RunState.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as RequestStore from "./RequestStore.ts"
@@ -95,20 +96,15 @@ const turn = Effect.fnUntraced(function* (options: Lane.PusherOptions, pushing: 
   const { table, companyId, company, children } = options
   const { state } = pushing
   const resource = table.resource.path
-  const lander = yield* WriteSession.open(
-    {
-      table,
-      connector: company.connector,
-      companyId,
-      lane: "push",
-      origin: "push",
-      authority: "newer",
-      acceptDeletions: true,
-      deletionsShareMax: company.engine.deletionsShareMax,
-      children
-    },
-    () => Effect.succeed({ kind: "push", resumed: false, cursorFrom: null, lateness: null } as const)
-  )
+  const lock = yield* ResourceLock.acquire({ table, connector: company.connector, companyId, lane: "push" })
+  const lander = yield* WriteSession.open(lock, {
+    run: { kind: "push" },
+    origin: "push",
+    authority: "newer",
+    acceptDeletions: true,
+    deletionsShareMax: company.engine.deletionsShareMax,
+    children
+  })
   state.runId = lander.runId
   state.began = { companyId, resource, kind: "push", resumed: false }
   yield* (yield* Progress).began(state.began)
@@ -200,8 +196,7 @@ export const push = Effect.fn("push")(function* (
   const durationMs = Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n)
   const { state, failure } = pushing
   const outcome: Outcome = {
-    ...outcomeOf({ companyId, table }, state, null, false, durationMs),
-    lane: "push",
+    ...outcomeOf({ companyId, table, lane: "push" }, state, null, false, durationMs),
     ...(failure === null ? {} : { status: "failed", failure })
   }
   if (outcome.runId !== null) yield* RunStore.close(outcome.runId, outcome)

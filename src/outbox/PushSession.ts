@@ -10,10 +10,12 @@ import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
+import type { LandingError } from "../land/LandingError.ts"
 import type * as Lander from "../land/WriteSession.ts"
 import type { Table } from "../warehouse/Table.ts"
 import { failureOf, type Failure } from "../sync/Outcome.ts"
-import { addTotals, type EngineSettings, type RunState } from "../sync/SyncResource.ts"
+import { addTotals, type RunState } from "../sync/RunState.ts"
+import type { EngineSettings } from "../sync/SyncResource.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as RequestStore from "./RequestStore.ts"
 import * as OutboxStore from "./OutboxStore.ts"
@@ -74,7 +76,7 @@ export interface PushProgress {
 }
 
 /** What may end a turn before its end; a {@link SourceError} ends it as a stop. */
-export type PushSessionError = Lander.LandingError
+export type PushSessionError = LandingError
 
 /** What becomes true together. */
 export interface Commit {
@@ -232,7 +234,13 @@ export const make = Effect.fnUntraced(function* (
       })
     if (pages.length === 0 && absent.length === 0) yield* underFence(lander.transaction(body))
     else {
-      const landing = { pages, scan: null, complete: false, absent, also: ({ run }: Lander.InTransaction) => body(run) }
+      const landing = {
+        pages,
+        scan: null,
+        complete: false,
+        absent,
+        inTransaction: ({ run }: Lander.InTransaction) => body(run)
+      }
       const landed = yield* underFence(lander.land(landing))
       yield* addTotals(pushing.state, landed, pages)
     }

@@ -11,23 +11,16 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape, Page, FetchedRecord } from "../connector/Connector.ts"
+import * as ResourceLock from "../land/ResourceLock.ts"
 import * as WriteSession from "../land/WriteSession.ts"
 import type { ConflictPolicy } from "../land/MergeSql.ts"
 import type { Table } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import { type failureOf, type Outcome, sum } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
+import { addTotals, newState, outcomeOf, retryFromCheckpoint, type RunState } from "./RunState.ts"
 import * as RunStore from "./RunStore.ts"
-import {
-  batchRecordsMaxDefault,
-  addTotals,
-  engineDefault,
-  newState,
-  outcomeOf,
-  retryFromCheckpoint,
-  type RunState,
-  syncResource
-} from "./SyncResource.ts"
+import { batchRecordsMaxDefault, engineDefault, syncResource } from "./SyncResource.ts"
 
 export interface FetchRecordsOptions {
   readonly companyId: bigint
@@ -75,28 +68,26 @@ const readAndLand = Effect.fnUntraced(function* (
     { concurrency }
   )
   const land = Effect.gen(function* () {
-    const lander = yield* WriteSession.open(
-      {
-        table,
-        connector,
-        companyId,
-        lane: "records",
-        origin: options.origin ?? "scan",
-        authority,
-        acceptDeletions: true,
-        deletionsShareMax: engineDefault.deletionsShareMax,
-        children: options.children ?? []
-      },
-      () => Effect.succeed({ kind: "records", resumed: false, cursorFrom: null, lateness: null } as const)
-    )
-    state.runId = lander.runId
+    const lock = yield* ResourceLock.acquire({ table, connector, companyId, lane: "records" })
+    const session = yield* WriteSession.open(lock, {
+      run: { kind: "records" },
+      origin: options.origin ?? "scan",
+      authority,
+      acceptDeletions: true,
+      deletionsShareMax: engineDefault.deletionsShareMax,
+      children: options.children ?? []
+    })
+    state.runId = session.runId
     state.began = { companyId, resource: table.resource.path, kind: "records", resumed: false }
     yield* progress.began(state.began)
-    const pages = readings.map(({ reading }) => ({ page: pageOf(reading), observedAt: lander.timeOf(reading.beganAt) }))
+    const pages = readings.map(({ reading }) => ({
+      page: pageOf(reading),
+      observedAt: session.timeOf(reading.beganAt)
+    }))
     const absent = readings
       .filter(({ reading }) => reading.record === null && reading.rejected === null)
-      .map(({ id, reading }) => ({ id, observedAt: lander.timeOf(reading.beganAt), source: reading.source }))
-    const landed = yield* lander.land({ pages, scan: null, complete: false, absent })
+      .map(({ id, reading }) => ({ id, observedAt: session.timeOf(reading.beganAt), source: reading.source }))
+    const landed = yield* session.land({ pages, scan: null, complete: false, absent })
     yield* addTotals(state, landed, pages)
   }).pipe(Effect.scoped)
   yield* isPatient
@@ -120,7 +111,7 @@ export const runToCompletion = Effect.fnUntraced(function* (
     const result = yield* Effect.result(retryFromCheckpoint(table.resource.path, again))
     const error = Result.isSuccess(result) ? null : result.failure
     const durationMs = Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n)
-    const ended: Outcome = { ...outcomeOf({ companyId, table }, state, error, false, durationMs), lane: "records" }
+    const ended: Outcome = outcomeOf({ companyId, table, lane: "records" }, state, error, false, durationMs)
     if (ended.runId !== null) yield* RunStore.close(ended.runId, ended)
     return ended
   })

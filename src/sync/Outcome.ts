@@ -6,18 +6,17 @@
  */
 import { SourceError } from "../connector/SourceError.ts"
 import type { SourceClockRegressed } from "../extract/Scan.ts"
+import { NewerCatalogue } from "../land/CheckpointIdentity.ts"
+import type { LandingResult, MassDeleteBlocked } from "../land/Landing.ts"
 import {
-  type MassDeleteBlocked,
-  FenceLost,
   AlreadyRunning,
-  WarehouseClockRegressed,
-  type LandingResult,
+  FenceLost,
   type LandingError,
-  NewerCatalogue,
-  type OpenError,
   TableChanged,
-  TableReplaced
-} from "../land/WriteSession.ts"
+  TableReplaced,
+  WarehouseClockRegressed
+} from "../land/LandingError.ts"
+import type { AcquireError } from "../land/ResourceLock.ts"
 import type { Lane, RunKind } from "../land/Checkpoint.ts"
 import { damageRemedy } from "../postgres/DatabaseError.ts"
 
@@ -113,7 +112,7 @@ export const attributesOf = (outcome: Outcome): Readonly<Record<string, unknown>
 }
 
 /** Puts any failure of a run into words. */
-export const failureOf = (error: SourceError | SourceClockRegressed | LandingError | OpenError): Failure => {
+export const failureOf = (error: SourceError | SourceClockRegressed | LandingError | AcquireError): Failure => {
   if (error instanceof SourceError) {
     const tag = error.reason._tag
     return {

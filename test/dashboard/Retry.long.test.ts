@@ -7,7 +7,7 @@ import * as Latch from "effect/Latch"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import { routes } from "../../src/dashboard/pages/Quarantine.ts"
-import * as WriteSession from "../../src/land/WriteSession.ts"
+import * as ResourceLock from "../../src/land/ResourceLock.ts"
 import { ask } from "./asking.ts"
 import { makeStand, stand, tables } from "./quarantined.ts"
 
@@ -35,20 +35,12 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("a retry", (i
       const { id, company, put, post, rows, sql } = yield* makeStand()
       yield* put("salesmen", [{ id: 2, name: "mended" }])
       const other = yield* Scope.make()
-      yield* WriteSession.open(
-        {
-          table: tables.get("salesmen")!,
-          connector: company.connector,
-          companyId: BigInt(id),
-          lane: "records",
-          origin: "webhook",
-          authority: "newer",
-          acceptDeletions: true,
-          deletionsShareMax: 0.5,
-          children: []
-        },
-        () => Effect.succeed({ kind: "records", resumed: false, cursorFrom: null, lateness: null } as const)
-      ).pipe(Effect.provideService(Scope.Scope, other))
+      yield* ResourceLock.acquire({
+        table: tables.get("salesmen")!,
+        connector: company.connector,
+        companyId: BigInt(id),
+        lane: "records"
+      }).pipe(Effect.provideService(Scope.Scope, other))
       const asked = yield* Effect.forkChild(ask(routes, [company], "/do/retry", post))
       // Its connection rests between two looks at the lock.
       const looks = sql<{ n: number }>`

@@ -6,6 +6,7 @@ import * as Scope from "effect/Scope"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Lane } from "../../../src/land/Checkpoint.ts"
+import * as ResourceLock from "../../../src/land/ResourceLock.ts"
 import * as WriteSession from "../../../src/land/WriteSession.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
@@ -20,20 +21,17 @@ const migrated = Layer.effectDiscard(TablePlan.apply([table]))
 /** A run as its process has it while it works: whoever closes the scope lets go of the lock, as a death would. */
 const begin = Effect.fnUntraced(function* (companyId: bigint, lane: Lane) {
   const scope = yield* Scope.make()
-  const { runId } = yield* WriteSession.open(
-    {
-      table,
-      connector: { catalogue: tiny },
-      companyId,
-      lane,
+  const { runId } = yield* Effect.gen(function* () {
+    const lock = yield* ResourceLock.acquire({ table, connector: { catalogue: tiny }, companyId, lane })
+    return yield* WriteSession.open(lock, {
+      run: { kind: "records" },
       origin: "scan",
       authority: "newer",
       acceptDeletions: false,
       deletionsShareMax: 0.5,
       children: []
-    },
-    () => Effect.succeed({ kind: "records", resumed: false, cursorFrom: null, lateness: null } as const)
-  ).pipe(Scope.provide(scope))
+    })
+  }).pipe(Scope.provide(scope))
   return { runId, vanish: Scope.close(scope, Exit.void) }
 })
 

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { NotFound, PageTokenRefused, ServerFault } from "../../../src/connector/SourceError.ts"
+import * as ResourceLock from "../../../src/land/ResourceLock.ts"
 import * as WriteSession from "../../../src/land/WriteSession.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
@@ -561,20 +562,20 @@ describe("a run", () => {
         yield* run(source, companyId)
         const push = Effect.scoped(
           Effect.gen(function* () {
-            const lander = yield* WriteSession.open(
-              {
-                table: tables.things,
-                connector: source.connector,
-                companyId,
-                lane: "push",
-                origin: "push",
-                authority: "newer",
-                acceptDeletions: false,
-                deletionsShareMax: 0.5,
-                children: []
-              },
-              () => Effect.succeed({ kind: "push" as const, resumed: false, cursorFrom: null, lateness: null })
-            )
+            const lock = yield* ResourceLock.acquire({
+              table: tables.things,
+              connector: source.connector,
+              companyId,
+              lane: "push"
+            })
+            const session = yield* WriteSession.open(lock, {
+              run: { kind: "push" },
+              origin: "push",
+              authority: "newer",
+              acceptDeletions: false,
+              deletionsShareMax: 0.5,
+              children: []
+            })
             const page = {
               records: [thing(2, "two", 11)],
               rejected: [],
@@ -586,8 +587,8 @@ describe("a run", () => {
               attempts: 1
             }
             // The call was formed before the scan began, and took effect after the scan had passed the place.
-            const observedAt = lander.timeOf(0)
-            yield* lander.land({ pages: [{ page, observedAt }], scan: null, complete: false })
+            const observedAt = session.timeOf(0)
+            yield* session.land({ pages: [{ page, observedAt }], scan: null, complete: false })
           })
         )
         let isPushed = false
@@ -662,18 +663,6 @@ describe("a run", () => {
     it.effect("shuts out a run that was taken over", () =>
       Effect.gen(function* () {
         const companyId = company()
-        const options: WriteSession.OpenOptions = {
-          table: tables.things,
-          connector: { catalogue: tiny },
-          companyId,
-          lane: "live",
-          origin: "scan",
-          authority: "newer",
-          acceptDeletions: false,
-          deletionsShareMax: 0.5,
-          children: []
-        }
-        const begun = () => Effect.succeed({ kind: "full" as const, resumed: false, cursorFrom: null, lateness: null })
         const page = {
           records: [thing(1, "zombie", 1)],
           rejected: [],
@@ -695,7 +684,20 @@ describe("a run", () => {
         }
         yield* Effect.scoped(
           Effect.gen(function* () {
-            const stale = yield* WriteSession.open(options, begun)
+            const lock = yield* ResourceLock.acquire({
+              table: tables.things,
+              connector: { catalogue: tiny },
+              companyId,
+              lane: "live"
+            })
+            const stale = yield* WriteSession.open(lock, {
+              run: { kind: "full" },
+              origin: "scan",
+              authority: "newer",
+              acceptDeletions: false,
+              deletionsShareMax: 0.5,
+              children: []
+            })
             // As if its lock had been lost with its connection while the process slept.
             const sql = yield* SqlClient.SqlClient
             yield* sql`update tributary.checkpoints set fence = fence + 1 where company_id = ${companyId}`

@@ -10,7 +10,6 @@ import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape, Identity } from "../../../src/connector/Connector.ts"
 import { Forbidden, ServerFault, type SourceError, Unauthorized } from "../../../src/connector/SourceError.ts"
-import { identityOf } from "../../../src/land/CheckpointIdentity.ts"
 import * as ResourceLock from "../../../src/land/ResourceLock.ts"
 import * as Overlay from "../../../src/warehouse/Overlay.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
@@ -292,12 +291,10 @@ describe("a scheduler", () => {
             // As a process that was stopped in the middle of a landing, with its lease run out.
             const stopped = yield* otherProcess
             const turn = yield* ResourceLock.acquire({
+              table: tableOf(things),
+              connector: one.source.connector,
               companyId: one.companyId,
-              resource: "things",
-              lane: "live",
-              table: '"erp"."things"',
-              identity: identityOf(things, one.source.connector),
-              renumber: "select $1::bigint"
+              lane: "live"
             }).pipe(Effect.provideService(Database, stopped))
             const [inside, goesOn] = [Latch.makeUnsafe(), Latch.makeUnsafe()]
             const landing = yield* Effect.forkScoped(

@@ -3,7 +3,8 @@ import { noneLater } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
 const scan = "src/extract/Scan.ts"
-const lander = "src/land/WriteSession.ts"
+const checkpoints = "src/land/CheckpointStore.ts"
+const session = "src/land/WriteSession.ts"
 
 /** The cursor a microsecond later, which makes an inclusive source exclusive. */
 const later =
@@ -24,9 +25,9 @@ export const extract: ReadonlyArray<Mutant> = [
     changes: [
       { file: scan, find: firstPage, replace: `syncedThrough: ${lastStamp},` },
       {
-        file: lander,
-        find: "completed?.syncedThrough ?? null,\n        completed === null",
-        replace: "(completed ?? scan)?.syncedThrough ?? null,\n        completed === null"
+        file: checkpoints,
+        find: "completed?.syncedThrough ?? null,\n      completed === null",
+        replace: "(completed ?? scan)?.syncedThrough ?? null,\n      completed === null"
       },
       {
         file: scan,
@@ -124,9 +125,9 @@ export const extract: ReadonlyArray<Mutant> = [
     story: "a page token is a page token",
     changes: [
       {
-        file: lander,
-        find: "const restart = (fullWanted?: string) =>\n    turn.transaction(",
-        replace: "const restart = (_fullWanted?: string) =>\n    false ? Effect.void : Effect.void ?? turn.transaction("
+        file: session,
+        find: "restart: (fullWanted) => restart(session, fullWanted)",
+        replace: "restart: (_fullWanted) => Effect.void"
       },
       {
         file: scan,

@@ -3,9 +3,14 @@ import { noneLater } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
 const identity = "src/land/CheckpointIdentity.ts"
-const lander = "src/land/WriteSession.ts"
+const checkpoints = "src/land/CheckpointStore.ts"
+const clock = "src/land/WarehouseClock.ts"
+const confirm = "src/land/ConfirmIdentity.ts"
+const lock = "src/land/ResourceLock.ts"
 const merge = "src/land/MergeSql.ts"
-const turn = "src/land/ResourceLock.ts"
+const quarantine = "src/land/Quarantine.ts"
+const session = "src/land/WriteSession.ts"
+const softDelete = "src/land/SoftDelete.ts"
 
 export const land: ReadonlyArray<Mutant> = [
   {
@@ -14,10 +19,10 @@ export const land: ReadonlyArray<Mutant> = [
     story: "note where we are, then write",
     changes: [
       {
-        file: lander,
-        find: "const { pages } = landing\n    return yield* turn.transaction(",
+        file: session,
+        find: "session.lock.transaction(writeLanding(session, landing))",
         replace:
-          "const { pages } = landing\n    yield* turn.transaction(saveCheckpoint({ scan: complete ? null : scan, completed: complete ? scan : null, lateMs: 0 }))\n    return yield* turn.transaction("
+          "session.lock.transaction(saveCheckpoint(session, { scan: landing.complete ? null : landing.scan, completed: landing.complete ? landing.scan : null, lateMs: 0 })).pipe(Effect.andThen(session.lock.transaction(writeLanding(session, landing))))"
       }
     ],
     wish: { on: ["C1", "D2"], off: ["S9", "S7x"] }
@@ -28,9 +33,9 @@ export const land: ReadonlyArray<Mutant> = [
     story: "the cursor of an open scan can be stored already",
     changes: [
       {
-        file: lander,
-        find: "completed?.syncedThrough ?? null,\n        completed === null",
-        replace: "(completed ?? scan)?.syncedThrough ?? null,\n        completed === null"
+        file: checkpoints,
+        find: "completed?.syncedThrough ?? null,\n      completed === null",
+        replace: "(completed ?? scan)?.syncedThrough ?? null,\n      completed === null"
       }
     ],
     wish: { on: ["C1", "C8"] }
@@ -41,9 +46,9 @@ export const land: ReadonlyArray<Mutant> = [
     story: "a scan that was not completed is begun again",
     changes: [
       {
-        file: lander,
-        find: "scan: complete ? null : scan,\n          completed",
-        replace: "scan: null,\n          completed"
+        file: session,
+        find: "scan: complete ? null : scan,\n    completed",
+        replace: "scan: null,\n    completed"
       }
     ],
     wish: { on: ["C8", "C1"] }
@@ -68,7 +73,7 @@ export const land: ReadonlyArray<Mutant> = [
     story: "every machine knows what time it is",
     changes: [
       {
-        file: turn,
+        file: clock,
         find: "const timeOf = (at: number) => at + aheadMs",
         replace: "const timeOf = (at: number) => at - monotonicMs() + clock.currentTimeMillisUnsafe()"
       }
@@ -81,7 +86,7 @@ export const land: ReadonlyArray<Mutant> = [
     story: "a COMMIT that was sent has happened",
     changes: [
       {
-        file: turn,
+        file: lock,
         find: 'yield* run("commit landing of", "commit")',
         replace: 'yield* Effect.ignore(run("commit landing of", "commit"))'
       }
@@ -107,10 +112,10 @@ export const land: ReadonlyArray<Mutant> = [
     story: "milliseconds are precise enough for a cursor",
     changes: [
       {
-        file: lander,
-        find: "completed?.syncedThrough ?? null,\n        completed === null",
+        file: checkpoints,
+        find: "completed?.syncedThrough ?? null,\n      completed === null",
         replace:
-          '(completed?.syncedThrough ?? null)?.replace(/(\\.\\d{3})(\\d+)Z$/, (_all, kept: string) => `.${String(Math.min(999, Number(kept.slice(1)) + 1)).padStart(3, "0")}Z`) ?? null,\n        completed === null'
+          '(completed?.syncedThrough ?? null)?.replace(/(\\.\\d{3})(\\d+)Z$/, (_all, kept: string) => `.${String(Math.min(999, Number(kept.slice(1)) + 1)).padStart(3, "0")}Z`) ?? null,\n      completed === null'
       }
     ],
     wish: { on: ["B1"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
@@ -121,7 +126,7 @@ export const land: ReadonlyArray<Mutant> = [
     story: "the lock is enough",
     changes: [
       {
-        file: turn,
+        file: lock,
         find: "do update set fence = c.fence + 1, identity_fence = c.identity_fence + 1,",
         replace: "do update set fence = c.fence, identity_fence = c.identity_fence,"
       }
@@ -134,12 +139,12 @@ export const land: ReadonlyArray<Mutant> = [
     story: "nobody takes over without the lock",
     changes: [
       {
-        file: turn,
+        file: lock,
         find: "affected === 1 ? Effect.void : Effect.fail(new FenceLost({ resource, fence }))",
         replace: "affected >= 0 ? Effect.void : Effect.fail(new FenceLost({ resource, fence }))"
       },
       {
-        file: lander,
+        file: checkpoints,
         find: "and lane = $3 and fence = $4\n",
         replace: "and lane = $3 and $4::bigint is not null\n"
       }
@@ -210,7 +215,7 @@ export const land: ReadonlyArray<Mutant> = [
     story: "one list of ids is enough",
     changes: [
       {
-        file: lander,
+        file: softDelete,
         find: '"delete from tributary.scan_seen where company_id = $1 and resource = $2 and lane = $3",',
         replace: '"delete from tributary.scan_seen where company_id = $1 and resource = $2 and $3::text is not null",'
       }
@@ -236,7 +241,7 @@ export const land: ReadonlyArray<Mutant> = [
     story: "records are never removed, only cancelled",
     changes: [
       {
-        file: lander,
+        file: softDelete,
         find: "if (gone === 0) return { ...nothing, kept }",
         replace: "if (gone >= 0) return { ...nothing, kept }"
       }
@@ -249,9 +254,9 @@ export const land: ReadonlyArray<Mutant> = [
     story: "what a full scan does not show is gone, however much it is",
     changes: [
       {
-        file: lander,
-        find: "if (!acceptDeletions && gone > deletionsAlways",
-        replace: "if (gone < 0 && gone > deletionsAlways"
+        file: softDelete,
+        find: "if (!context.acceptsDeletions && gone > unguardedDeletionsMax",
+        replace: "if (gone < 0 && gone > unguardedDeletionsMax"
       }
     ],
     wish: { on: ["S4e"] }
@@ -262,7 +267,7 @@ export const land: ReadonlyArray<Mutant> = [
     story: "the scan came to its end, so everything was read",
     changes: [
       {
-        file: lander,
+        file: session,
         find: "const completedScan = complete && landed.disbelieved === null ? scan : null",
         replace: "const completedScan = complete ? scan : null"
       }
@@ -275,9 +280,9 @@ export const land: ReadonlyArray<Mutant> = [
     story: "a cursor stays good for a table of the same name",
     changes: [
       {
-        file: turn,
-        find: "stored.table_identity === null\n      ? null\n      : CheckpointIdentity.tableDifference(",
-        replace: "stored.table_identity !== undefined ? null : CheckpointIdentity.tableDifference("
+        file: confirm,
+        find: "live.table_identity === null ? null :",
+        replace: "live.table_identity !== undefined ? null :"
       }
     ],
     wish: { only: ["T1"], on: ["T1"], overrides: { resources: ["worktypes"] } }
@@ -288,7 +293,7 @@ export const land: ReadonlyArray<Mutant> = [
     story: "the table was looked at when the run began",
     changes: [
       {
-        file: lander,
+        file: checkpoints,
         find: "if (!rows[0]!.same_table) return",
         replace: "if (rows.length === 0) return"
       }
@@ -335,9 +340,9 @@ export const land: ReadonlyArray<Mutant> = [
     story: "the next full scan begins where the last one was",
     changes: [
       {
-        file: turn,
-        find: "full_wanted = case when lane = 'live' then $6 else full_wanted end,\n         scan_run_id = null, scan_kind = null, scan_since = null, scan_until = null, scan_token = null, scan_pages = null,\n         scan_synced_through = null, scan_began_at = null, updated_at",
-        replace: "full_wanted = case when lane = 'live' then $6 else full_wanted end,\n         updated_at"
+        file: confirm,
+        find: "full_wanted = case when lane = 'live' then $6 else full_wanted end,\n       scan_run_id = null, scan_kind = null, scan_since = null, scan_until = null, scan_token = null, scan_pages = null,\n       scan_synced_through = null, scan_began_at = null, updated_at",
+        replace: "full_wanted = case when lane = 'live' then $6 else full_wanted end,\n       updated_at"
       }
     ],
     wish: {
@@ -382,7 +387,9 @@ export const land: ReadonlyArray<Mutant> = [
     name: "quarantine-of-the-future-stays",
     origin: "warehouse clock set back",
     story: "a full scan has not met what was last seen before it began",
-    changes: [{ file: lander, find: '${isBefore("last_seen_at", "$3::timestamptz")}', replace: "last_seen_at < $3" }],
+    changes: [
+      { file: quarantine, find: '${isBefore("last_seen_at", "$3::timestamptz")}', replace: "last_seen_at < $3" }
+    ],
     wish: { only: ["K3", "S13", "S14"], on: ["K3", "S13", "S14"], overrides: { resources: ["areas"] } }
   },
   {
@@ -460,9 +467,9 @@ export const land: ReadonlyArray<Mutant> = [
     story: "whichever release runs keeps the rows as it knows them",
     changes: [
       {
-        file: turn,
-        find: "if (met > identity.generation && options.acceptsOlderCatalogue !== true) {",
-        replace: "if (met > identity.generation && options.acceptsOlderCatalogue === false && met < 0) {"
+        file: lock,
+        find: "if (writtenBy > identity.generation && options.acceptsOlderCatalogue !== true) {",
+        replace: "if (writtenBy > identity.generation && options.acceptsOlderCatalogue === false && writtenBy < 0) {"
       }
     ],
     wish: { on: ["G2"], off: ["S4e"] }
@@ -473,9 +480,9 @@ export const land: ReadonlyArray<Mutant> = [
     story: "every release confirms what a checkpoint belongs to",
     changes: [
       {
-        file: turn,
-        find: "own.unconfirmed || own.identity_fence !== fence ?",
-        replace: "own.unconfirmed && own.identity_fence === null && fence < 0n ?"
+        file: confirm,
+        find: "own.unconfirmed || own.identity_fence !== own.fence ?",
+        replace: "own.unconfirmed && own.identity_fence === null && own.fence < 0n ?"
       }
     ],
     wish: { on: ["G2"], off: ["S4e", "S9", "S15"], overrides: { resources: ["jobs"] } }
@@ -512,9 +519,9 @@ export const land: ReadonlyArray<Mutant> = [
     story: "the pages of this run are the pages of the scan",
     changes: [
       {
-        file: lander,
-        find: "if (evaluatesAbsence && pages.length > 0) {",
-        replace: "if (evaluatesAbsence && !begun.resumed && pages.length > 0) {"
+        file: session,
+        find: "if (evaluatesAbsence && pages.length > 0)",
+        replace: "if (evaluatesAbsence && session.options.run.resumed !== true && pages.length > 0)"
       }
     ],
     wish: { on: ["C1", "C8"] }
@@ -523,7 +530,9 @@ export const land: ReadonlyArray<Mutant> = [
     name: "quarantine-dropped",
     origin: "silent skip",
     story: "one bad record is not worth a word",
-    changes: [{ file: lander, find: "yield* quarantine(set)", replace: "yield* quarantine([])" }],
+    changes: [
+      { file: session, find: "yield* quarantine(session, rejected)", replace: "yield* quarantine(session, [])" }
+    ],
     wish: { on: ["S13"] }
   },
   {
@@ -531,7 +540,7 @@ export const land: ReadonlyArray<Mutant> = [
     origin: "quarantine drains",
     story: "a person will look at it",
     changes: [
-      { file: lander, find: "hasQuarantine && ids.length > 0\n", replace: "hasQuarantine && ids.length > 1e9\n" }
+      { file: quarantine, find: "hasQuarantine && ids.length > 0\n", replace: "hasQuarantine && ids.length > 1e9\n" }
     ],
     wish: { on: ["S13"] }
   },

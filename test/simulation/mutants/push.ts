@@ -11,7 +11,7 @@ const outbox = "src/outbox/OutboxStore.ts"
 const sending = "src/outbox/Send.ts"
 const serviceClient = "connectors/service-v2/client/ServiceClient.ts"
 const answer = "connectors/service-v2/client/Answer.ts"
-const turn = "src/land/ResourceLock.ts"
+const lock = "src/land/ResourceLock.ts"
 
 const pushed = (on: ReadonlyArray<FaultClass>, off: ReadonlyArray<FaultClass> = [], pushes: Pushes = "only") => {
   const overrides: Partial<Plan> = { pushes }
@@ -166,7 +166,7 @@ export const push: ReadonlyArray<Mutant> = [
     story: "there is a lock",
     changes: [
       {
-        file: turn,
+        file: lock,
         find: "yield* checkFence(locked?.fence === fence ? 1 : 0)",
         replace: 'if (lane !== "push") yield* checkFence(locked?.fence === fence ? 1 : 0)'
       },

@@ -1,0 +1,120 @@
+/**
+ * Writes to `tributary.checkpoints` that belong to a landing.
+ *
+ * Promise: every write here is part of the landing's transaction, under the fence.
+ */
+import * as Effect from "effect/Effect"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { alteredSql } from "../warehouse/Altered.ts"
+import { learnedOverlap } from "../warehouse/Overlap.ts"
+import type { OpenScan } from "./Checkpoint.ts"
+import { type FenceLost, type LandingError, TableReplaced } from "./LandingError.ts"
+import type { ResourceLock } from "./ResourceLock.ts"
+import type { SessionContext } from "./SessionContext.ts"
+import { instantText } from "./WarehouseClock.ts"
+
+/** Whether the lateness of these rows requires an overlap as long as what is left of the learned one. */
+const renews = `$16 > 0 and least(2 * $16, $17) >= ${learnedOverlap("c")}`
+/** However late a row was, no scan begins more than this before its cursor because of it. */
+const overlapMaxMs = 24 * 60 * 60 * 1000
+
+export interface CheckpointChange {
+  /** The scan in progress; null when there is none. */
+  readonly scan: OpenScan | null
+  /** The scan that was completed; null when there is none. */
+  readonly completed: OpenScan | null
+  readonly lateMs: number
+  /** Why the next run must read every record; undefined leaves it as it is. */
+  readonly fullWanted?: string | null
+}
+
+export const saveCheckpoint = Effect.fnUntraced(function* (
+  { lock, runId, state }: SessionContext,
+  { scan, completed, lateMs, fullWanted }: CheckpointChange
+): Effect.fn.Return<void, DatabaseError | FenceLost | TableReplaced> {
+  const { companyId, resource, lane } = lock
+  const { rows, affected } = yield* lock.run<{ same_table: boolean }>(
+    "move the checkpoint of",
+    `update tributary.checkpoints as c set
+       cursor = coalesce($5, cursor), cursor_at = coalesce($6, cursor_at), full_scan_at = coalesce($7, full_scan_at),
+       scan_run_id = $8, scan_kind = $9, scan_since = $10, scan_until = $11, scan_token = $12, scan_pages = $13,
+       scan_synced_through = $14, scan_began_at = $15,
+       late_ms = greatest(late_ms, $16),
+       overlap_ms = case when ${renews} then least(2 * $16, $17) else overlap_ms end,
+       late_at = case when ${renews} then tributary.now() else late_at end,
+       full_wanted = case when not $18 then full_wanted when $19::text is not null then $19
+                          when full_wanted is not distinct from $20 then null else full_wanted end,
+       adopts_source = adopts_source and $7::timestamptz is null, updated_at = tributary.now()
+     where company_id = $1 and resource = $2 and lane = $3 and fence = $4
+     returning ${lock.isSameTable(21)} as same_table`,
+    [
+      companyId,
+      resource,
+      lane,
+      lock.checkpoint.fence,
+      completed?.syncedThrough ?? null,
+      completed === null || completed.syncedThrough === null ? null : instantText(completed.beganAt),
+      completed?.kind === "full" && completed.until === null ? instantText(completed.beganAt) : null,
+      scan === null ? null : runId,
+      scan?.kind ?? null,
+      scan?.since ?? null,
+      scan?.until ?? null,
+      scan?.token ?? null,
+      scan?.pages ?? null,
+      scan?.syncedThrough ?? null,
+      scan === null ? null : instantText(scan.beganAt),
+      Math.ceil(lateMs),
+      overlapMaxMs,
+      fullWanted !== undefined,
+      fullWanted ?? null,
+      state.knownFullWanted,
+      ...lock.sameTableParameters
+    ]
+  )
+  yield* lock.checkFence(affected)
+  // A landing locks its table until the commit: the table is replaced before this statement, or after the run.
+  if (!rows[0]!.same_table) return yield* new TableReplaced({ resource })
+  if (fullWanted !== undefined) state.knownFullWanted = fullWanted
+})
+
+/** A backfill has read everything: live syncing that has not begun can begin from here. */
+export const seedLiveCheckpoint = (
+  { run, companyId, resource }: ResourceLock,
+  scan: OpenScan,
+  fullWanted: string | null
+) =>
+  run(
+    "let live syncing begin after the backfill of",
+    `update tributary.checkpoints set cursor = $3, cursor_at = $4, full_scan_at = $4, full_wanted = $5
+      where company_id = $1 and resource = $2 and lane = 'live' and cursor is null and full_scan_at is null
+        and scan_kind is null`,
+    [companyId, resource, scan.syncedThrough, instantText(scan.beganAt), fullWanted]
+  )
+
+/** Requires a full scan of the children, which is cheaper than a refetch request for every parent. */
+export const requireChildScans = ({ lock, options }: SessionContext) =>
+  lock.run(
+    "ask for the children of",
+    `update tributary.checkpoints set full_wanted = coalesce(full_wanted, $3)
+      where company_id = $1 and resource = any($2::text[]) and lane = 'live' and full_scan_at is not null`,
+    [lock.companyId, options.children.map((child) => child.resource), `${lock.resource} was loaded`]
+  )
+
+/**
+ * The history has versions that the row has not reached: a person put older rows back into the table. The next run gives
+ * them later versions and reads every record. Fails with the reason.
+ */
+export const renumberNextTime = ({
+  run,
+  transaction,
+  companyId,
+  resource
+}: ResourceLock): Effect.Effect<never, LandingError> =>
+  transaction(
+    run(
+      "renumber later the rows of",
+      `update tributary.checkpoints set ${alteredSql("rows were replaced by older ones")}
+        where company_id = $1 and resource = $2 and lane = 'live'`,
+      [companyId, resource]
+    )
+  ).pipe(Effect.andThen(Effect.fail(new TableReplaced({ resource }))))

@@ -1,0 +1,53 @@
+/**
+ * The end of a full scan: absence, refetch requests that it fulfils, and whether the next run must read everything again.
+ *
+ * Promise: a full scan that the mass-delete guard stops moves no cursor. The next run is a full scan again.
+ */
+import * as Effect from "effect/Effect"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { OpenScan } from "./Checkpoint.ts"
+import { requireChildScans, seedLiveCheckpoint } from "./CheckpointStore.ts"
+import { releaseUnmet } from "./Quarantine.ts"
+import { deleteOlderThanScan } from "./Refetch.ts"
+import type { SessionContext } from "./SessionContext.ts"
+import { deleteScanIds, softDeleteMissing, type SoftDeleteResult } from "./SoftDelete.ts"
+
+export interface CompletedScan extends SoftDeleteResult {
+  /** Why the next run must read every record; null when it need not. */
+  readonly fullWanted: string | null
+}
+
+/** Why the next run must be a full scan as well; null when it need not. */
+const nextFullScanReason = Effect.fnUntraced(function* (
+  { lock, sql, options, state }: SessionContext,
+  { kept }: SoftDeleteResult
+): Effect.fn.Return<string | null, DatabaseError> {
+  // A reason that came up while the scan was read holds for the next one too.
+  const reason = options.run.resumed === true ? lock.checkpoint.fullWanted : state.staleReason
+  if (reason !== null) return reason
+  if (kept > 0) return `${kept} rows are newer than the last full scan, which did not return them`
+  if (sql.countUnstamped === null || !lock.table.resource.modifiedSince) return null
+  const { rows } = yield* lock.run<{ rows: number }>("look for unstamped rows of", sql.countUnstamped, [lock.companyId])
+  const unstamped = rows[0]!.rows
+  return unstamped === 0 ? null : `${unstamped} records carry no time of change, so that no cursor shows their changes`
+})
+
+export const completeFullScan = Effect.fnUntraced(function* (
+  context: SessionContext,
+  scan: OpenScan
+): Effect.fn.Return<CompletedScan, DatabaseError> {
+  const { lock, options } = context
+  const result = yield* softDeleteMissing(context, scan)
+  if (result.disbelieved === null) yield* releaseUnmet(context, scan)
+  yield* deleteScanIds(lock)
+  if (result.disbelieved !== null) {
+    const { gone, live } = result.disbelieved
+    return { ...result, fullWanted: `${gone} of ${live} rows were absent and not believed deleted` }
+  }
+  yield* deleteOlderThanScan(lock, scan.beganAt)
+  // A first load asks for no children of its rows.
+  if (options.children.length > 0 && context.wasNeverLoaded) yield* requireChildScans(context)
+  const fullWanted = yield* nextFullScanReason(context, result)
+  if (lock.lane === "backfill") yield* seedLiveCheckpoint(lock, scan, fullWanted)
+  return { ...result, fullWanted }
+})

@@ -1,0 +1,117 @@
+/**
+ * The comparison of a stored checkpoint with the process that acquires it.
+ *
+ * Promise: where the rows are not what the cursor says, every lane is fenced off, scans in progress are forgotten, and the
+ * next live run reads every record. That is one transaction: a crash leaves either all of it or the same differences.
+ */
+import * as Effect from "effect/Effect"
+import type { QueryResultRow } from "pg"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { SourceError } from "../connector/SourceError.ts"
+import { type CheckpointRow, checkpointColumns, type Lane } from "./Checkpoint.ts"
+import * as CheckpointIdentity from "./CheckpointIdentity.ts"
+import type { LandingConnection } from "./LandingConnection.ts"
+import { clockBackMsMax } from "./WarehouseClock.ts"
+
+type Run = LandingConnection["run"]
+
+/** What a checkpoint says that it belongs to. */
+export interface IdentityRow extends QueryResultRow {
+  readonly identity_fence: bigint | null
+  readonly table_identity: string | null
+  readonly shape: string | null
+}
+
+export const identityColumns = "identity_fence, table_identity, shape"
+
+/** A checkpoint whose fence was just raised. */
+export interface AcquiredRow extends CheckpointRow, IdentityRow {
+  /** The identity of the table as it is now. */
+  readonly current: string
+  /** How far the last landing lies in the future of the warehouse's clock. */
+  readonly behind_ms: number | null
+  /** Whether another lane was raised by a release that confirms no identity. */
+  readonly unconfirmed: boolean
+}
+
+/** Fails for another source than that of the stored rows; the first process that reads a company stores its source. */
+export const confirmSource = Effect.fnUntraced(function* (
+  run: Run,
+  companyId: bigint,
+  address: string | null
+): Effect.fn.Return<void, DatabaseError | SourceError> {
+  if (address === null) return
+  const { rows: known } = yield* run<{ address: string }>(
+    "look at the source of",
+    "select address from tributary.sources where company_id = $1",
+    [companyId]
+  )
+  if (known[0]?.address === address) return
+  const { rows } = yield* run<{ address: string }>(
+    "look at the source of",
+    `insert into tributary.sources as s (company_id, address, since) values ($1, $2, tributary.now())
+     on conflict (company_id) do update set address = s.address returning address`,
+    [companyId, address]
+  )
+  const stored = rows[0]!.address
+  if (stored !== address) return yield* CheckpointIdentity.otherAddress(companyId, stored, address)
+})
+
+export interface IdentityDifferences {
+  /** What happened to the table; null when it is the one that was filled. */
+  readonly replaced: string | null
+  /** Every reason to read the resource again, for people. */
+  readonly all: ReadonlyArray<string>
+}
+
+/** Compares the raised checkpoint, and the live lane's, with the table and the process. */
+export const differencesOf = (
+  table: string,
+  identity: CheckpointIdentity.Identity,
+  own: AcquiredRow,
+  live: CheckpointRow & IdentityRow
+): IdentityDifferences => {
+  const replaced =
+    live.table_identity === null ? null : CheckpointIdentity.tableDifference(table, live.table_identity, own.current)
+  const all = [
+    own.unconfirmed || own.identity_fence !== own.fence ? "an earlier version of this program has written here" : null,
+    replaced,
+    own.behind_ms !== null && own.behind_ms > clockBackMsMax
+      ? `the warehouse's clock is ${Math.round(own.behind_ms / 1000)} s behind its last landing`
+      : null,
+    live.shape === null ? null : CheckpointIdentity.shapeDifference(live.shape, identity.shape)
+  ].filter((difference) => difference !== null)
+  return { replaced, all }
+}
+
+/** Stores the new identity in every lane of the resource. Returns the checkpoints of the lane and of the live one. */
+export const confirmIdentity = Effect.fnUntraced(function* (
+  run: Run,
+  key: { readonly companyId: bigint; readonly resource: string; readonly lane: Lane },
+  confirmed: { readonly tableIdentity: string; readonly shape: string; readonly renumberSql: string },
+  { all, replaced }: IdentityDifferences
+) {
+  const { companyId, resource, lane } = key
+  yield* run(
+    "confirm what the checkpoint belongs to of",
+    `update tributary.checkpoints set
+       fence = fence + case when lane = $3 then 0 else 1 end, identity_fence = fence + case when lane = $3 then 0 else 1 end,
+       table_identity = $4, shape = $5, full_wanted = case when lane = 'live' then $6 else full_wanted end,
+       scan_run_id = null, scan_kind = null, scan_since = null, scan_until = null, scan_token = null, scan_pages = null,
+       scan_synced_through = null, scan_began_at = null, updated_at = tributary.now()
+     where company_id = $1 and resource = $2`,
+    [companyId, resource, lane, confirmed.tableIdentity, confirmed.shape, all.join("; ")]
+  )
+  yield* run("forget ids of", "delete from tributary.scan_seen where company_id = $1 and resource = $2", [
+    companyId,
+    resource
+  ])
+  if (replaced !== null) yield* run("renumber restored rows of", confirmed.renumberSql, [companyId])
+  const { rows } = yield* run<CheckpointRow & { lane: Lane }>(
+    "look at",
+    `select lane, ${checkpointColumns} from tributary.checkpoints c
+      where company_id = $1 and resource = $2 and lane in ('live', $3)`,
+    [companyId, resource, lane]
+  )
+  return rows
+})

@@ -1,0 +1,69 @@
+/** One landing: what it writes, and what it did. */
+import type * as Effect from "effect/Effect"
+import type { Page } from "../connector/Connector.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { OpenScan } from "./Checkpoint.ts"
+import type { RefetchRequest } from "./Refetch.ts"
+import type { ResourceLock } from "./ResourceLock.ts"
+
+/** A page and when its read began by the warehouse's clock, in milliseconds since 1970. */
+export interface ObservedPage {
+  readonly page: Page
+  readonly observedAt: number
+}
+
+/** A record that the source says it does not have. */
+export interface DeletedRecord {
+  readonly id: string
+  readonly observedAt: number
+  readonly source: string
+}
+
+/** What to land. */
+export interface Landing {
+  /** Pages in the order in which they were read. */
+  readonly pages: ReadonlyArray<ObservedPage>
+  /** The scan after these pages; null when they belong to none (children, single records). */
+  readonly scan: OpenScan | null
+  /** Whether the last of these pages ends the scan. */
+  readonly complete: boolean
+  /** Records that the source, asked for exactly them, does not have. */
+  readonly absent?: ReadonlyArray<DeletedRecord>
+  /** Refetch requests that these pages fulfil. */
+  readonly fulfilled?: ReadonlyArray<RefetchRequest>
+  /** Further statements of the same transaction. */
+  readonly inTransaction?: (within: InTransaction) => Effect.Effect<unknown, DatabaseError>
+}
+
+/** The transaction of a landing, for statements of other folders. */
+export interface InTransaction {
+  readonly run: ResourceLock["run"]
+  readonly runId: bigint
+  /** Numbers of the records of this landing that went to quarantine. */
+  readonly quarantined: ReadonlySet<string>
+}
+
+/** The mass-delete guard stopped a full scan that missed too many rows; none of them was soft-deleted. */
+export interface MassDeleteBlocked {
+  readonly live: number
+  readonly gone: number
+}
+
+/** What one landing did. */
+export interface LandingResult {
+  readonly records: number
+  readonly inserted: number
+  readonly updated: number
+  readonly unchanged: number
+  readonly deleted: number
+  readonly quarantined: number
+  /** Rows that an earlier scan should have shown: their own stamp is older than its cursor. */
+  readonly late: number
+  /** How late the latest of them was, in milliseconds. */
+  readonly lateMs: number
+  /** Records that the source showed in an older version than the warehouse has. */
+  readonly wentBack: number
+  /** New drift, for people; null when there is none. */
+  readonly drift: string | null
+  readonly disbelieved: MassDeleteBlocked | null
+}

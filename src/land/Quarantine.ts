@@ -1,0 +1,97 @@
+/**
+ * Records that could not be landed, with reason and bytes.
+ *
+ * Promise: a record leaves quarantine when it is landed or gone, or when a completed full scan did not meet it.
+ */
+import * as Effect from "effect/Effect"
+import type { Rejected, SourceRecord } from "../connector/Connector.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { Table } from "../warehouse/Table.ts"
+import type { OpenScan } from "./Checkpoint.ts"
+import { isBefore } from "./MergeSql.ts"
+import type { SessionContext } from "./SessionContext.ts"
+import { instantText } from "./WarehouseClock.ts"
+
+/** A rejected record and the request that brought it. */
+export interface RejectedRecord {
+  readonly rejected: Rejected
+  readonly source: string
+}
+
+/**
+ * Whether a full scan has not met a record of the quarantine. A time in the future was written before the warehouse's
+ * clock was set back. No time is compared where the run of the scan wrote the entry: the clock may go back by less than
+ * a minute while the run reads. Parameters: scan began ($3), run ($4).
+ */
+const isUnmet = `(run_id <> $4 and ${isBefore("last_seen_at", "$3::timestamptz")})`
+
+export const quarantine = Effect.fnUntraced(function* (
+  { lock, runId, state }: SessionContext,
+  records: ReadonlyArray<RejectedRecord>
+) {
+  if (records.length === 0) return
+  state.hasQuarantine = true
+  for (const { rejected: one, source } of records) {
+    yield* lock.run(
+      "quarantine a record of",
+      `insert into tributary.quarantine as q
+         (company_id, resource, record_id, field, reason, bytes, run_id, source, first_seen_at, last_seen_at)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, tributary.now(), tributary.now())
+       on conflict (company_id, resource, coalesce(record_id, ''), md5(bytes)) where resolved_at is null
+       do update set last_seen_at = excluded.last_seen_at, times = q.times + 1, run_id = excluded.run_id,
+                     reason = excluded.reason, field = excluded.field, source = excluded.source`,
+      [lock.companyId, lock.resource, one.id, one.field, one.reason, one.bytes, runId, source]
+    )
+  }
+})
+
+/** Releases records that were landed, or are gone, whatever their entries say. */
+export const release = ({ lock, state }: SessionContext, ids: ReadonlyArray<string>) =>
+  state.hasQuarantine && ids.length > 0
+    ? lock.run(
+        "release quarantine of",
+        `update tributary.quarantine set resolved_at = tributary.now()
+          where company_id = $1 and resource = $2 and resolved_at is null and record_id = any($3::text[])`,
+        [lock.companyId, lock.resource, ids]
+      )
+    : Effect.void
+
+/** Releases what a completed full scan did not meet. */
+export const releaseUnmet = ({ lock, runId, state }: SessionContext, scan: OpenScan) =>
+  state.hasQuarantine
+    ? lock.run(
+        "release what the scan did not meet of the quarantine of",
+        `update tributary.quarantine set resolved_at = tributary.now()
+          where company_id = $1 and resource = $2 and resolved_at is null and ${isUnmet}`,
+        [lock.companyId, lock.resource, instantText(scan.beganAt), runId]
+      )
+    : Effect.void
+
+/** Whether the scan met a record whose very number could not be read. */
+export const metUnreadable = ({ lock, runId }: SessionContext, scan: OpenScan) =>
+  Effect.map(
+    lock.run(
+      "look for unreadable records of",
+      `select 1 from tributary.quarantine where company_id = $1 and resource = $2
+         and resolved_at is null and record_id is null and not ${isUnmet} limit 1`,
+      [lock.companyId, lock.resource, instantText(scan.beganAt), runId]
+    ),
+    ({ rows }) => rows.length > 0
+  )
+
+/** A record that passed the catalogue and that Postgres rejects all the same, kept field by field as it was read. */
+export const rejectedByPostgres = (table: Table, record: SourceRecord, error: DatabaseError): Rejected => ({
+  id: record.id,
+  field: null,
+  reason: `Postgres refuses it (${error.code ?? "no code"}): ${error.message}`,
+  bytes: JSON.stringify(
+    Object.fromEntries([
+      ...table.columns.flatMap((column, index) => {
+        const value = record.columns[index]
+        return value === undefined ? [] : [[column.field, value]]
+      }),
+      ...(record.customFields === null ? [] : [["custom_fields", record.customFields]]),
+      ...(record.extra === null ? [] : [["_extra", record.extra]])
+    ])
+  )
+})

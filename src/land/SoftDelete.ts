@@ -1,0 +1,136 @@
+/**
+ * Soft deletion of rows that the source no longer has.
+ *
+ * Promise: absence means deleted only when a full scan is complete, every page of it was landed, and the missing rows are
+ * not most of the table. Before a row becomes a tombstone, its version is in the history.
+ */
+import * as Effect from "effect/Effect"
+import { isInstant } from "../connector/Instant.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { OpenScan } from "./Checkpoint.ts"
+import type { DeletedRecord, Landing, MassDeleteBlocked } from "./Landing.ts"
+import { countLive } from "./LiveRows.ts"
+import { planForAll } from "./MergeSql.ts"
+import { metUnreadable } from "./Quarantine.ts"
+import type { ResourceLock } from "./ResourceLock.ts"
+import type { SessionContext } from "./SessionContext.ts"
+import { instantText } from "./WarehouseClock.ts"
+
+/** Below this number of deletions the mass-delete guard does not apply. */
+const unguardedDeletionsMax = 20
+
+export interface SoftDeleteResult {
+  readonly deleted: number
+  readonly disbelieved: MassDeleteBlocked | null
+  /** Rows that the scan did not return and that are kept all the same. */
+  readonly kept: number
+}
+
+/** Stores which records the pages of a full scan returned; the run that completes it may be a later one. */
+export const saveScanIds = (
+  { run, companyId, resource, lane }: ResourceLock,
+  scan: OpenScan,
+  pages: Landing["pages"]
+) => {
+  const ids = pages.flatMap(({ page }) => [
+    ...page.records.map(({ id }) => id),
+    ...page.rejected.flatMap(({ id }) => (id === null || !/^-?\d{1,18}$/.test(id) ? [] : [id]))
+  ])
+  return run(
+    "remember ids of",
+    `insert into tributary.scan_seen (company_id, resource, lane, page, ids) values ($1, $2, $3, $4, $5::bigint[])
+     on conflict (company_id, resource, lane, page) do update set ids = excluded.ids`,
+    [companyId, resource, lane, scan.pages, ids]
+  )
+}
+
+export const deleteScanIds = ({ run, companyId, resource, lane }: ResourceLock) =>
+  run("forget ids of", "delete from tributary.scan_seen where company_id = $1 and resource = $2 and lane = $3", [
+    companyId,
+    resource,
+    lane
+  ])
+
+/** Turns the rows that were found missing into tombstones. */
+const tombstone = Effect.fnUntraced(function* (
+  { lock, sql, options, runId }: SessionContext,
+  deletedAt: string,
+  source: string
+) {
+  const { run, companyId } = lock
+  yield* run("keep deleted versions of", sql.supersedeGone, [companyId, deletedAt])
+  yield* run("bury", sql.tombstone, [companyId, deletedAt, runId, source, options.origin])
+})
+
+/**
+ * Takes rows out of those that the scan did not return. A row that a push or a fetch landed while the scan ran is kept: it
+ * is observed when that began, and its record may have been created after the scan had passed its place. A row that
+ * changed after the position of the scan is kept when that position is behind the cursor: the answer was an old one.
+ * Returns how many rows were taken out.
+ */
+const keepNewer = Effect.fnUntraced(function* ({ lock, sql }: SessionContext, scan: OpenScan) {
+  const { run, companyId, checkpoint } = lock
+  const { affected: concurrent } = yield* run("keep concurrent rows of", sql.keepConcurrent, [
+    companyId,
+    instantText(scan.beganAt)
+  ])
+  const position = scan.syncedThrough
+  if (sql.keepUnreached === null || !isInstant(position)) return concurrent
+  const { affected: unreached } = yield* run("keep rows that the scan does not show of", sql.keepUnreached, [
+    companyId,
+    position,
+    isInstant(checkpoint.cursor) ? checkpoint.cursor : null
+  ])
+  return concurrent + unreached
+})
+
+/**
+ * Soft-deletes rows that a completed full scan did not return. The mass-delete guard stops this above
+ * `deletionsShareMax`.
+ */
+export const softDeleteMissing = Effect.fnUntraced(function* (
+  context: SessionContext,
+  scan: OpenScan
+): Effect.fn.Return<SoftDeleteResult, DatabaseError> {
+  const { lock, sql, options, runId, state } = context
+  const { run, companyId, resource, lane } = lock
+  const nothing = { deleted: 0, disbelieved: null, kept: 0 }
+  if (state.isFirstLoad) {
+    // Rows that were read before this scan began can only have come from another lane.
+    const { rows: others } = yield* run(
+      "look for other lanes of",
+      `select 1 from tributary.checkpoints where company_id = $1 and resource = $2 and lane <> $3 and fence > 0 limit 1`,
+      [companyId, resource, lane]
+    )
+    if (others.length === 0) return nothing
+  }
+  const began = instantText(scan.beganAt)
+  // A record whose very number could not be read may be any of those that are missing.
+  if (yield* metUnreadable(context, scan)) return nothing
+  yield* run("prepare the burial of", `${planForAll}; ${sql.createGone}; ${sql.emptyGone}`)
+  const { affected: absent } = yield* run("find what is gone of", sql.findGone, [companyId, resource, began, lane])
+  if (absent === 0) return nothing
+  const kept = yield* keepNewer(context, scan)
+  const gone = absent - kept
+  if (gone === 0) return { ...nothing, kept }
+  const live = yield* countLive(lock)
+  if (!context.acceptsDeletions && gone > unguardedDeletionsMax && gone > live * options.deletionsShareMax) {
+    return { deleted: 0, disbelieved: { live, gone }, kept }
+  }
+  yield* tombstone(context, began, `absent from the full scan of run ${runId}`)
+  return { deleted: gone, disbelieved: null, kept }
+})
+
+/** Soft-deletes records that the source, asked for exactly them, does not have. Returns how many rows there were. */
+export const softDelete = Effect.fnUntraced(function* (context: SessionContext, absent: ReadonlyArray<DeletedRecord>) {
+  const { lock, sql } = context
+  let deleted = 0
+  for (const { id, observedAt, source } of absent) {
+    yield* lock.run("prepare the burial of", `${sql.createGone}; ${sql.emptyGone}`)
+    const at = instantText(observedAt)
+    const { affected } = yield* lock.run("find what is gone of", sql.findGoneAmong, [lock.companyId, [id], at])
+    if (affected > 0) yield* tombstone(context, at, source)
+    deleted += affected
+  }
+  return deleted
+})

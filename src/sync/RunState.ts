@@ -1,0 +1,123 @@
+/** The state of one run across its attempts: totals, notes and the outcome made of them. */
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type { LandingResult, MassDeleteBlocked, ObservedPage } from "../land/Landing.ts"
+import type { Lane } from "../land/Checkpoint.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { Table } from "../warehouse/Table.ts"
+import { failureOf, noTotals, type Outcome, type RunTotals, sum } from "./Outcome.ts"
+import { Progress, type RunBegan } from "./Progress.ts"
+
+/** A database that fails is tried this often before the run gives up. */
+const databaseAttemptsMax = 6
+
+/** What the attempts of one run share. */
+export interface RunState {
+  runId: bigint | null
+  began: RunBegan | null
+  totals: RunTotals
+  cursor: string | null
+  disbelieved: MassDeleteBlocked | null
+  readonly notes: Set<string>
+}
+
+export const newState = (): RunState => ({
+  runId: null,
+  began: null,
+  totals: noTotals,
+  cursor: null,
+  disbelieved: null,
+  notes: new Set()
+})
+
+/** Adds what a landing did to the run. */
+export const addTotals = Effect.fnUntraced(function* (
+  state: RunState,
+  landed: LandingResult,
+  pages: ReadonlyArray<ObservedPage>
+) {
+  state.totals = sum(state.totals, {
+    ...landed,
+    pages: pages.length,
+    requests: pages.reduce((count, { page }) => count + page.attempts, 0),
+    bytes: pages.reduce((count, { page }) => count + page.bytes, 0)
+  })
+  state.disbelieved = landed.disbelieved ?? state.disbelieved
+  if (landed.drift !== null) state.notes.add(landed.drift)
+  if (state.began !== null) yield* (yield* Progress).landed(state.began, state.totals)
+})
+
+const seconds = (milliseconds: number) => `${Math.round(milliseconds / 100) / 10} s`
+
+/** What the counts of a run mean for a person. */
+const notesOf = (state: RunState): ReadonlyArray<string> => {
+  const { late, lateMs, wentBack } = state.totals
+  return [
+    ...state.notes,
+    ...(late === 0
+      ? []
+      : [
+          `${late} rows became visible up to ${seconds(lateMs)} after the cursor had passed them; scans now begin earlier`
+        ]),
+    ...(wentBack === 0
+      ? []
+      : [
+          `${wentBack} records came in an older version than the warehouse holds, which was kept: a stale replica answered, ` +
+            `or the source was restored; if it was, run sync --accept-restored`
+        ])
+  ]
+}
+
+/** Which run an outcome is of. */
+export interface RunScope {
+  readonly companyId: bigint
+  readonly table: Table
+  readonly lane: Lane
+}
+
+/** The outcome of a run so far. */
+export const outcomeOf = (
+  { companyId, table, lane }: RunScope,
+  state: RunState,
+  error: Parameters<typeof failureOf>[0] | null,
+  resumed: boolean,
+  durationMs: number
+): Outcome => {
+  const failure = error === null ? null : failureOf(error)
+  const incomplete = state.totals.quarantined > 0 || state.disbelieved !== null || state.totals.wentBack > 0
+  return {
+    companyId,
+    resource: table.resource.path,
+    status: failure !== null ? "failed" : incomplete ? "quarantined" : "done",
+    lane,
+    kind: state.began?.kind ?? null,
+    resumed,
+    runId: state.runId,
+    cursor: state.cursor,
+    durationMs,
+    totals: { ...state.totals, requests: state.totals.requests + (failure?.requests ?? 0) },
+    disbelieved: state.disbelieved,
+    notes: notesOf(state),
+    failure
+  }
+}
+
+/** A retryable database error starts the work again from its checkpoint, with a new connection. */
+export const retryFromCheckpoint = <A, E extends { readonly _tag: string }, R>(
+  resource: string,
+  work: Effect.Effect<A, E | DatabaseError, R>
+): Effect.Effect<A, E | DatabaseError, R> =>
+  work.pipe(
+    Effect.tapError((error) =>
+      error instanceof DatabaseError && error.isRetryable
+        ? Effect.flatMap(Progress, (progress) =>
+            progress.note(`${resource}: ${error.message}; trying again from the checkpoint`)
+          )
+        : Effect.void
+    ),
+    Effect.retry({
+      while: (error) => error instanceof DatabaseError && error.isRetryable,
+      times: databaseAttemptsMax - 1,
+      schedule: Schedule.exponential("250 millis").pipe(Schedule.jittered)
+    })
+  )
