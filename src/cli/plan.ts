@@ -11,14 +11,8 @@ import * as Flag from "effect/cli/Flag"
 import * as SqlClient from "effect/sql/SqlClient"
 import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
-import {
-  type Certainty,
-  plan,
-  type PlannedCompany,
-  type PlannedResource,
-  type PlannedTotals,
-  totalsOf
-} from "../sync/Estimate.ts"
+import { plan, type PlannedCompany, type PlannedResource, type PlannedTotals, totalsOf } from "../sync/Estimate.ts"
+import type { Certainty } from "../sync/ReadEstimate.ts"
 import { type Range, rangeOf, since, until } from "./backfill.ts"
 import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
 import { codeOfFailures, CommandFailed, type ExitCode, exitCode } from "./Exit.ts"

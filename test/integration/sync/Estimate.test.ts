@@ -11,13 +11,8 @@ import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { Forbidden, ServerFault } from "../../../src/connector/SourceError.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
-import {
-  exponentialSearch,
-  plan,
-  type PlannedResource,
-  type PlanOptions,
-  totalsOf
-} from "../../../src/sync/Estimate.ts"
+import { plan, type PlannedResource, type PlanOptions, totalsOf } from "../../../src/sync/Estimate.ts"
+import { exponentialSearch } from "../../../src/sync/IdSearch.ts"
 import { engineDefault, syncResource } from "../../../src/sync/SyncResource.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, type ScriptedSource, things } from "../../support/tiny.ts"

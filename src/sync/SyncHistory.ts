@@ -1,0 +1,156 @@
+/**
+ * What the warehouse knows about the resources of a company: checkpoints, row counts, page sizes and the rate of change.
+ *
+ * Promise: it is read in one snapshot, in a read-only transaction.
+ */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { Resource } from "../catalogue/Resource.ts"
+import { type Checkpoint, checkpointColumns, type CheckpointRow, fromRow, type Lane } from "../land/Checkpoint.ts"
+import { transaction } from "../postgres/Transaction.ts"
+import { type Datasets, tableOf } from "../warehouse/Table.ts"
+
+/** Recent runs show the rate of change and the size of pages. */
+const recentRuns = 20
+const recentDays = 7
+/** Few runs in a short time show little: a rate is over this time at least. */
+const rateSpanHoursMin = 1
+
+/** What runs have recorded about a resource. */
+export interface ResourceHistory {
+  /** Live rows, as the runs counted them; null when no run has. */
+  readonly rows: number | null
+  /** The most records that pages of one run had on average; null when there was none. */
+  readonly perPage: number | null
+  /** Whether that is the source's page size, as a scan of several pages shows, or only the size of a short list. */
+  readonly isPageSize: boolean
+  /** Changes per hour; null before the first incremental run. */
+  readonly changesPerHour: number | null
+  /** Pending refetch requests. */
+  readonly rereads: number
+}
+
+export interface SyncHistory {
+  readonly nowMs: number
+  readonly live: ReadonlyMap<string, Checkpoint>
+  readonly backfill: ReadonlyMap<string, Checkpoint>
+  /** When what the live lane holds was read, in milliseconds since 1970. */
+  readonly readAt: ReadonlyMap<string, number>
+  readonly resources: ReadonlyMap<string, ResourceHistory>
+  /** The size of pages that this source gives, from all resources. */
+  readonly pageSize: number | null
+}
+
+interface LaneCheckpointRow extends CheckpointRow {
+  readonly lane: Lane
+  readonly resource: string
+  readonly cursor_at: Date | null
+}
+
+interface ResourceHistoryRow {
+  readonly resource: string
+  readonly rows: number | null
+  readonly per_page: number | null
+  readonly pages: number | null
+  readonly changes: number | null
+  readonly hours: number | null
+  readonly rereads: number | null
+}
+
+export const noHistory: ResourceHistory = {
+  rows: null,
+  perPage: null,
+  isPageSize: false,
+  changesPerHour: null,
+  rereads: 0
+}
+export const noCheckpoint: Checkpoint = {
+  fence: 0n,
+  cursor: null,
+  fullScanAt: null,
+  overlapMs: 0,
+  fullWanted: null,
+  scan: null,
+  adoptsSource: false
+}
+
+export const readHistory = Effect.fnUntraced(function* (
+  companyId: bigint,
+  resources: ReadonlyArray<Resource>,
+  datasets: Datasets
+) {
+  const sql = yield* SqlClient.SqlClient
+  const gathered = yield* transaction(
+    Effect.gen(function* () {
+      yield* sql`set transaction isolation level repeatable read, read only`
+      const [clock] = yield* sql<{ now_ms: number }>`
+        select (extract(epoch from tributary.now()) * 1000)::float8 as now_ms`
+      const checkpoints = yield* sql.unsafe<LaneCheckpointRow>(
+        `select lane, resource, cursor_at, ${checkpointColumns} from tributary.checkpoints c where company_id = $1`,
+        [companyId]
+      )
+      const rows = yield* sql<ResourceHistoryRow>`
+        with mine as (
+          select r.*, row_number() over (partition by r.resource order by r.id desc) as back,
+                 r.began_at >= tributary.now() - make_interval(days => ${recentDays}) as is_recent
+            from tributary.runs r where r.company_id = ${companyId}
+        ), counted as (
+          select resource, (sum(inserted) - sum(deleted))::float8 as rows from mine group by resource
+        ), paged as (
+          select distinct on (resource) resource, ceil(records::float8 / pages) as per_page, pages::float8 as pages
+            from mine where back <= ${recentRuns} and pages > 0 and kind in ('full', 'incremental')
+           order by resource, ceil(records::float8 / pages) desc, pages desc
+        ), followed as (
+          select resource,
+                 sum(inserted + updated + deleted) filter (where kind in ('incremental', 'children'))::float8 as changes,
+                 (extract(epoch from max(began_at) filter (where kind in ('incremental', 'children')) - min(began_at))
+                   / 3600)::float8 as hours
+            from mine where lane = 'live' and status in ('done', 'quarantined') and is_recent group by resource
+        ), asked as (
+          select resource, count(*)::float8 as rereads from tributary.rereads where company_id = ${companyId} group by resource
+        )
+        select resource, counted.rows, paged.per_page, paged.pages, followed.changes, followed.hours, asked.rereads
+          from counted full join paged using (resource) full join followed using (resource) full join asked using (resource)`
+      // A table that came from elsewhere has rows that no run has counted; Postgres has an estimate of them.
+      const estimated = yield* sql<{ name: string; rows: number }>`
+        select c.relname as name, c.reltuples::float8 as rows from pg_class c join pg_namespace n on n.oid = c.relnamespace
+         where n.nspname = ${datasets.current} and c.relkind = 'r' and c.reltuples > 0`
+      return { nowMs: clock!.now_ms, checkpoints, rows, estimated }
+    })
+  )
+  const { checkpoints, rows, nowMs } = gathered
+  const lane = (which: Lane) =>
+    new Map(checkpoints.filter((row) => row.lane === which).map((row) => [row.resource, fromRow(row)]))
+  const estimates = new Map(gathered.estimated.map((row) => [row.name, Math.round(row.rows)]))
+  const histories = new Map(
+    rows.map((row): readonly [string, ResourceHistory] => [
+      row.resource,
+      {
+        rows: row.rows,
+        perPage: row.per_page,
+        isPageSize: (row.pages ?? 0) > 1,
+        changesPerHour:
+          row.changes === null || row.hours === null ? null : row.changes / Math.max(rateSpanHoursMin, row.hours),
+        rereads: row.rereads ?? 0
+      }
+    ])
+  )
+  for (const resource of resources) {
+    const one = histories.get(resource.path) ?? noHistory
+    const estimate = estimates.get(tableOf(resource, datasets).name)
+    if ((one.rows ?? 0) <= 0 && estimate !== undefined) histories.set(resource.path, { ...one, rows: estimate })
+  }
+  const sizes = [...histories.values()].flatMap(({ perPage }) => (perPage === null ? [] : [perPage]))
+  return {
+    nowMs,
+    live: lane("live"),
+    backfill: lane("backfill"),
+    readAt: new Map(
+      checkpoints
+        .filter((row) => row.lane === "live" && (row.cursor_at !== null || row.full_scan_at !== null))
+        .map((row) => [row.resource, Math.max(row.cursor_at?.getTime() ?? 0, row.full_scan_at?.getTime() ?? 0)])
+    ),
+    resources: histories,
+    pageSize: sizes.length === 0 ? null : Math.max(...sizes)
+  } satisfies SyncHistory
+})
