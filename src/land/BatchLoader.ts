@@ -1,10 +1,10 @@
 /**
- * Writing records into their table.
+ * The load of records into their table.
  *
- * Promise: a round of records is merged as a whole; where Postgres refuses a value, the round is halved around it until
- * that record stands alone, and only that one is set aside. Where Postgres refuses each of two or more records, or refuses
- * for a reason that is not a value (rights, disk, a missing column), the landing fails and sets nothing aside. A first load goes straight into the table until a key turns
- * out to stand there already.
+ * Promise: a batch of records is merged as a whole. Where Postgres rejects a value, the batch is halved around it until that
+ * record stands alone, and only that one is set aside. The landing fails and sets nothing aside where Postgres rejects each
+ * of two or more records, or for a reason that is not a value (rights, disk, a missing column). A first load is copied
+ * straight into the table until a key is already there.
  */
 import * as Effect from "effect/Effect"
 import type { QueryResultRow } from "pg"
@@ -41,11 +41,11 @@ export interface BatchLoaderOptions {
   readonly serverVersion: number
   readonly runId: bigint
   readonly origin: string
-  /** Whether the company may have rows in the table: false lets a round go straight in. */
+  /** Whether the company may have rows in the table: false copies a batch straight into it. */
   readonly hasRows: boolean
   /** Rows stamped before this instant count as late; null counts none. */
   readonly lateBefore: string | null
-  /** Whose records are to be read again when a row changes here. */
+  /** Resources whose records are read again when a row changes here. */
   readonly children: ReadonlyArray<{ readonly resource: string; readonly field: string }>
 }
 
@@ -61,7 +61,7 @@ interface MergedRow extends WrittenRow {
 
 const nothing: LoadResult = { inserted: 0, updated: 0, late: 0, earliestMs: null, wentBack: 0, refused: [] }
 
-const both = (left: LoadResult, right: LoadResult): LoadResult => ({
+const combine = (left: LoadResult, right: LoadResult): LoadResult => ({
   inserted: left.inserted + right.inserted,
   updated: left.updated + right.updated,
   late: left.late + right.late,
@@ -76,11 +76,11 @@ const both = (left: LoadResult, right: LoadResult): LoadResult => ({
 /** The rows of a COPY do not have the columns of its table: a fault of the table or the program, never of a value. */
 const badCopyFormat = "22P04"
 
-/** Postgres refuses the value, not the statement: the row is looked for and set aside. */
+/** Postgres rejects the value, not the statement: the row is found and set aside. */
 const isValueError = ({ code }: DatabaseError) =>
   code !== badCopyFormat && (code?.startsWith("22") === true || code === "54000")
 
-/** Where all of so many records are refused, their values are not the reason: the run fails and nothing is set aside. */
+/** Where Postgres rejects all of so many records, their values are not the reason: the run fails and sets nothing aside. */
 const allRefusedMin = 2
 
 const refusesAll = (records: number, { code, message }: DatabaseError) =>
@@ -91,21 +91,21 @@ const refusesAll = (records: number, { code, message }: DatabaseError) =>
     isRetryable: false
   })
 
-/** Splits records so that no id stands twice in a round: a later version must meet the earlier one in the table. */
-const rounds = (records: Iterable<StagedRecord>): ReadonlyArray<ReadonlyArray<StagedRecord>> => {
+/** Splits records so that no id occurs twice in a batch: a later version must meet the earlier one in the table. */
+const batchesOf = (records: Iterable<StagedRecord>): ReadonlyArray<ReadonlyArray<StagedRecord>> => {
   const result: Array<Array<StagedRecord>> = []
-  let round: Array<StagedRecord> = []
+  let batch: Array<StagedRecord> = []
   let ids = new Set<string>()
-  for (const carried of records) {
-    if (ids.has(carried.record.id)) {
-      result.push(round)
-      round = []
+  for (const staged of records) {
+    if (ids.has(staged.record.id)) {
+      result.push(batch)
+      batch = []
       ids = new Set()
     }
-    ids.add(carried.record.id)
-    round.push(carried)
+    ids.add(staged.record.id)
+    batch.push(staged)
   }
-  if (round.length > 0) result.push(round)
+  if (batch.length > 0) result.push(batch)
   return result
 }
 
@@ -114,106 +114,115 @@ export interface BatchLoader {
   readonly load: (records: Iterable<StagedRecord>) => Effect.Effect<LoadResult, DatabaseError>
 }
 
-export const make = (options: BatchLoaderOptions): BatchLoader => {
-  const { lock, sql, runId, origin, children, hasRows } = options
-  const { run, client, companyId } = lock
+type LoadBatch = (
+  options: BatchLoaderOptions,
+  batch: ReadonlyArray<StagedRecord>
+) => Effect.Effect<LoadResult, DatabaseError>
 
-  const savepoint = <A>(attempt: Effect.Effect<A, DatabaseError>) =>
-    run("mark", "savepoint round").pipe(
-      Effect.andThen(attempt),
-      Effect.tap(() => run("release", "release savepoint round")),
-      Effect.tapError((error) =>
-        error.isRetryable ? Effect.void : run("undo", "rollback to savepoint round; release savepoint round")
-      )
+const savepoint = <A>({ lock: { run } }: BatchLoaderOptions, attempt: Effect.Effect<A, DatabaseError>) =>
+  run("mark", "savepoint round").pipe(
+    Effect.andThen(attempt),
+    Effect.tap(() => run("release", "release savepoint round")),
+    Effect.tapError((error) =>
+      error.isRetryable ? Effect.void : run("undo", "rollback to savepoint round; release savepoint round")
     )
+  )
 
-  const direct = (round: ReadonlyArray<StagedRecord>): Effect.Effect<LoadResult, DatabaseError> =>
-    Effect.suspend(() => {
-      const lines = function* (): Generator<readonly [SourceRecord, string]> {
-        let [observedAt, source, end] = ["", "", ""]
-        for (const carried of round) {
-          if (carried.observedAt !== observedAt || carried.source !== source) {
-            ;({ observedAt, source } = carried)
-            end = `${runId}\t${observedAt}\t${copyValue(source)}\t${origin}`
-          }
-          yield [carried.record, end]
+/** Copies a batch straight into the table. */
+const copyDirect: LoadBatch = ({ lock, sql, runId, origin }, batch) =>
+  Effect.suspend(() => {
+    const lines = function* (): Generator<readonly [SourceRecord, string]> {
+      let [observedAt, source, end] = ["", "", ""]
+      for (const staged of batch) {
+        if (staged.observedAt !== observedAt || staged.source !== source) {
+          ;({ observedAt, source } = staged)
+          end = `${runId}\t${observedAt}\t${copyValue(source)}\t${origin}`
         }
+        yield [staged.record, end]
       }
-      return Effect.flatMap(client, (lent) => copyIn(lent, sql.copyDirect, copyLines(lines(), `${companyId}\t`))).pipe(
-        Effect.map((inserted) => ({ ...nothing, inserted }))
-      )
-    })
-
-  const parameters = [companyId, origin, runId, options.lateBefore]
-  /** Merges the stage; the versions that are replaced go to the history. */
-  const replace: Effect.Effect<MergedRow, DatabaseError> =
-    options.serverVersion >= countStaleAnswers
-      ? Effect.map(run<MergedRow>("merge", sql.mergeKeeping, parameters), ({ rows }) => rows[0]!)
-      : Effect.gen(function* () {
-          const { affected: updated } = yield* run("keep earlier versions of", sql.supersede, [companyId])
-          const { rows } = yield* run<WrittenRow>("merge", sql.merge, parameters)
-          return { ...rows[0]!, updated }
-        })
-
-  const merged = (round: ReadonlyArray<StagedRecord>): Effect.Effect<LoadResult, DatabaseError> =>
-    Effect.gen(function* () {
-      yield* run("prepare the merge of", `${planForKeys}; ${sql.createStage}; ${sql.emptyStage}`)
-      let partial = false
-      const lines = function* (): Generator<readonly [SourceRecord, string]> {
-        for (const { record, observedAt, source } of round) {
-          if (record.partial) partial = true
-          yield [record, `${absentPositions(record)}\t${observedAt}\t${copyValue(source)}`]
-        }
-      }
-      yield* copyIn(yield* client, sql.copyStage, copyLines(lines(), ""))
-      if (partial) yield* run("complete", sql.fillAbsent, [companyId])
-      const { written, updated, late, earliest_ms: earliestMs } = yield* replace
-      if (written > 0 && children.length > 0) {
-        yield* run("ask for the children of", sql.askChildren, [
-          companyId,
-          runId,
-          children.map((child) => child.resource),
-          children.map((child) => child.field)
-        ])
-      }
-      let wentBack = 0
-      if (written < round.length && sql.wentBack !== null) {
-        const { rows: older } = yield* run<{ records: number }>("look for older versions of", sql.wentBack, [companyId])
-        wentBack = older[0]!.records
-      }
-      return { inserted: written - updated, updated, late, earliestMs, wentBack, refused: [] }
-    })
-
-  /** Loads a round; halves it around a value that Postgres refuses until that record stands alone. */
-  const loadRound = (round: ReadonlyArray<StagedRecord>): Effect.Effect<LoadResult, DatabaseError> => {
-    if (round.length === 0) return Effect.succeed(nothing)
-    const first = hasRows || round.some(({ record }) => record.partial) ? merged : direct
-    return savepoint(first(round)).pipe(
-      // A key that stands already: this is no first load any more.
-      Effect.catchIf(
-        (error) => first === direct && error.code === "23505",
-        () => savepoint(merged(round))
-      ),
-      Effect.catchIf(isValueError, (error) => {
-        if (round.length === 1) return Effect.succeed({ ...nothing, refused: [{ carried: round[0]!, error }] })
-        const middle = Math.floor(round.length / 2)
-        return Effect.zipWith(loadRound(round.slice(0, middle)), loadRound(round.slice(middle)), both)
-      })
-    )
-  }
-
-  const load = Effect.fnUntraced(function* (records: Iterable<StagedRecord>) {
-    let loaded = nothing
-    for (const [index, round] of rounds(records).entries()) {
-      const one = yield* loadRound(round)
-      // The first round holds every id; later ones hold further versions only.
-      if (index === 0 && round.length >= allRefusedMin && one.refused.length === round.length) {
-        return yield* refusesAll(round.length, one.refused[0]!.error)
-      }
-      loaded = both(loaded, one)
     }
-    return loaded
+    return Effect.flatMap(lock.client, (client) =>
+      copyIn(client, sql.copyDirect, copyLines(lines(), `${lock.companyId}\t`))
+    ).pipe(Effect.map((inserted) => ({ ...nothing, inserted })))
   })
 
-  return { load }
+/** Merges the stage; the versions that are replaced go to the history. */
+const mergeStage = ({ lock, sql, runId, origin, lateBefore, serverVersion }: BatchLoaderOptions) => {
+  const { run, companyId } = lock
+  const parameters = [companyId, origin, runId, lateBefore]
+  return serverVersion >= countStaleAnswers
+    ? Effect.map(run<MergedRow>("merge", sql.mergeKeeping, parameters), ({ rows }) => rows[0]!)
+    : Effect.gen(function* () {
+        const { affected: updated } = yield* run("keep earlier versions of", sql.supersede, [companyId])
+        const { rows } = yield* run<WrittenRow>("merge", sql.merge, parameters)
+        return { ...rows[0]!, updated } satisfies MergedRow
+      })
 }
+
+/** Copies a batch into the stage and merges it. */
+const copyAndMerge: LoadBatch = Effect.fnUntraced(function* (options, batch) {
+  const { lock, sql, runId, children } = options
+  const { run, companyId } = lock
+  yield* run("prepare the merge of", `${planForKeys}; ${sql.createStage}; ${sql.emptyStage}`)
+  let partial = false
+  const lines = function* (): Generator<readonly [SourceRecord, string]> {
+    for (const { record, observedAt, source } of batch) {
+      if (record.partial) partial = true
+      yield [record, `${absentPositions(record)}\t${observedAt}\t${copyValue(source)}`]
+    }
+  }
+  yield* copyIn(yield* lock.client, sql.copyStage, copyLines(lines(), ""))
+  if (partial) yield* run("complete", sql.fillAbsent, [companyId])
+  const { written, updated, late, earliest_ms: earliestMs } = yield* mergeStage(options)
+  if (written > 0 && children.length > 0) {
+    yield* run("ask for the children of", sql.askChildren, [
+      companyId,
+      runId,
+      children.map((child) => child.resource),
+      children.map((child) => child.field)
+    ])
+  }
+  let wentBack = 0
+  if (written < batch.length && sql.wentBack !== null) {
+    const { rows: older } = yield* run<{ records: number }>("look for older versions of", sql.wentBack, [companyId])
+    wentBack = older[0]!.records
+  }
+  return { inserted: written - updated, updated, late, earliestMs, wentBack, refused: [] }
+})
+
+/** Loads a batch; halves it around a value that Postgres rejects until that record stands alone. */
+const loadBatch: LoadBatch = (options, batch) => {
+  if (batch.length === 0) return Effect.succeed(nothing)
+  const isDirect = !options.hasRows && !batch.some(({ record }) => record.partial)
+  return savepoint(options, (isDirect ? copyDirect : copyAndMerge)(options, batch)).pipe(
+    // The table has the key already: this is no first load any more.
+    Effect.catchIf(
+      (error) => isDirect && error.code === "23505",
+      () => savepoint(options, copyAndMerge(options, batch))
+    ),
+    Effect.catchIf(isValueError, (error) => {
+      if (batch.length === 1) return Effect.succeed({ ...nothing, refused: [{ carried: batch[0]!, error }] })
+      const middle = Math.floor(batch.length / 2)
+      return Effect.zipWith(
+        loadBatch(options, batch.slice(0, middle)),
+        loadBatch(options, batch.slice(middle)),
+        combine
+      )
+    })
+  )
+}
+
+const load = Effect.fnUntraced(function* (options: BatchLoaderOptions, records: Iterable<StagedRecord>) {
+  let loaded = nothing
+  for (const [index, batch] of batchesOf(records).entries()) {
+    const one = yield* loadBatch(options, batch)
+    // The first batch has every id; later ones have further versions only.
+    if (index === 0 && batch.length >= allRefusedMin && one.refused.length === batch.length) {
+      return yield* refusesAll(batch.length, one.refused[0]!.error)
+    }
+    loaded = combine(loaded, one)
+  }
+  return loaded
+})
+
+export const make = (options: BatchLoaderOptions): BatchLoader => ({ load: (records) => load(options, records) })

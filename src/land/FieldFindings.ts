@@ -11,7 +11,6 @@
 import * as Effect from "effect/Effect"
 import type { Page } from "../connector/Connector.ts"
 import { type FieldFinding, describeFinding, volatileRunsMin } from "../warehouse/FieldFinding.ts"
-import type { Table } from "../warehouse/Table.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { planForKeys } from "./MergeSql.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
@@ -26,114 +25,127 @@ const volatileMax = 3
 const volatileShare = 0.9
 
 export interface FieldFindings {
-  /** Looks at the records of a landing, so many of which replaced a version. */
+  /** Takes the records of a landing, so many of which replaced a version. */
   readonly meet: (pages: ReadonlyArray<{ readonly page: Page }>, updated: number) => void
-  /** Of a full scan that this run has read from its first page; answers what is new, in words. */
+  /** Ends a full scan that this run has read from its first page. Returns what is new, in words. */
   readonly complete: Effect.Effect<ReadonlyArray<string>, DatabaseError>
   /** The scan begins again. */
   readonly restart: () => void
 }
 
-export const make = (lock: ResourceLock, table: Table, runId: bigint): FieldFindings => {
-  const { companyId, run } = lock
-  const resource = table.resource.path
-  let records = 0
-  let updated = 0
-  /** Positions of fields that no record has carried yet; null before the first one. */
-  let absent: ReadonlyArray<number> | null = null
+interface FindingsContext {
+  readonly lock: ResourceLock
+  readonly runId: bigint
+}
 
-  const meet: FieldFindings["meet"] = (pages, replaced) => {
-    updated += replaced
-    for (const { page } of pages) {
-      records += page.records.length
-      for (const record of page.records) {
-        if (absent !== null && absent.length === 0) break
-        if (!record.partial) absent = []
-        else {
-          const { columns } = record
-          absent = (absent ?? columns.map((_, index) => index)).filter((index) => columns[index] === undefined)
-        }
+/** What the scan has shown of its fields so far. */
+interface ScanFields {
+  records: number
+  updated: number
+  /** Positions of fields that no record has had yet; null before the first one. */
+  absent: ReadonlyArray<number> | null
+}
+
+const meet = (scan: ScanFields, pages: ReadonlyArray<{ readonly page: Page }>, updated: number): void => {
+  scan.updated += updated
+  for (const { page } of pages) {
+    scan.records += page.records.length
+    for (const record of page.records) {
+      if (scan.absent !== null && scan.absent.length === 0) break
+      if (!record.partial) scan.absent = []
+      else {
+        const { columns } = record
+        scan.absent = (scan.absent ?? columns.map((_, index) => index)).filter((index) => columns[index] === undefined)
       }
     }
   }
+}
 
-  /** Fields that nearly all of the rewritten rows differ in from the version before. */
-  const volatile = Effect.gen(function* () {
-    if (updated < Math.max(recordsMin, records / 2)) return []
-    yield* run("prepare to look at what changed of", planForKeys)
-    const columns = [...table.columns.map(({ name }) => name), "custom_fields"]
-    const { rows } = yield* run<{ name: string; changed: number; sampled: number }>(
-      "look at what changed of",
-      `with sample as (
-         select to_jsonb(t) || coalesce(t."_extra", '{}') as fresh, to_jsonb(s) || coalesce(s."_extra", '{}') as old
-           from ${table.current} t join ${table.superseded} s
-             on s."_company_id" = t."_company_id" and s."id" = t."id" and s."_version" = t."_version" - 1
-          where t."_company_id" = $1 and t."_run_id" = $2 and t."_op" = 'update' limit ${sampleMax}
-       ), extra as (
-         select distinct jsonb_object_keys(fresh -> '_extra') as name from sample where jsonb_typeof(fresh -> '_extra') = 'object'
-       )
-       select f.key as name, count(*)::int as changed, (select count(*) from sample)::int as sampled
-         from sample, jsonb_each(fresh) f
-        where f.value is distinct from old -> f.key
-          and (f.key = any($3::text[]) or f.key in (select name from extra))
-        group by f.key`,
-      [companyId, runId, columns]
-    )
-    const most = rows.filter(({ changed, sampled }) => sampled >= recordsMin && changed >= sampled * volatileShare)
-    if (most.length === 0 || most.length > volatileMax) return []
-    const fieldOf = (name: string) => table.columns.find((column) => column.name === name)?.field ?? name
-    const fields = most.map(({ name }) => fieldOf(name))
-    return fields.includes("lastchangedate") ? [] : fields.map((field) => ({ field, rows: updated }))
-  })
+/** Fields that nearly all of the rewritten rows differ in from the version before. */
+const findVolatile = Effect.fnUntraced(function* ({ lock, runId }: FindingsContext, { records, updated }: ScanFields) {
+  const { run, companyId, table } = lock
+  if (updated < Math.max(recordsMin, records / 2)) return []
+  yield* run("prepare to look at what changed of", planForKeys)
+  const columns = [...table.columns.map(({ name }) => name), "custom_fields"]
+  const { rows } = yield* run<{ name: string; changed: number; sampled: number }>(
+    "look at what changed of",
+    `with sample as (
+       select to_jsonb(t) || coalesce(t."_extra", '{}') as fresh, to_jsonb(s) || coalesce(s."_extra", '{}') as old
+         from ${table.current} t join ${table.superseded} s
+           on s."_company_id" = t."_company_id" and s."id" = t."id" and s."_version" = t."_version" - 1
+        where t."_company_id" = $1 and t."_run_id" = $2 and t."_op" = 'update' limit ${sampleMax}
+     ), extra as (
+       select distinct jsonb_object_keys(fresh -> '_extra') as name from sample where jsonb_typeof(fresh -> '_extra') = 'object'
+     )
+     select f.key as name, count(*)::int as changed, (select count(*) from sample)::int as sampled
+       from sample, jsonb_each(fresh) f
+      where f.value is distinct from old -> f.key
+        and (f.key = any($3::text[]) or f.key in (select name from extra))
+      group by f.key`,
+    [companyId, runId, columns]
+  )
+  const most = rows.filter(({ changed, sampled }) => sampled >= recordsMin && changed >= sampled * volatileShare)
+  if (most.length === 0 || most.length > volatileMax) return []
+  const fieldOf = (name: string) => table.columns.find((column) => column.name === name)?.field ?? name
+  const fields = most.map(({ name }) => fieldOf(name))
+  return fields.includes("lastchangedate") ? [] : fields.map((field) => ({ field, rows: updated }))
+})
 
-  const gone = Effect.gen(function* () {
-    const columns = (absent ?? []).map((index) => table.columns[index]!)
-    if (columns.length === 0) return []
-    const { rows } = yield* run<Record<string, number>>(
-      "count values of absent fields of",
-      `select ${columns.map((column, index) => `count(${column.sql})::float8 as "c${index}"`).join(", ")}
-         from ${table.current} where "_company_id" = $1 and "_deleted_at" is null`,
-      [companyId]
-    )
-    return columns.map(({ field }, index) => ({ field, rows: rows[0]![`c${index}`]! })).filter((one) => one.rows > 0)
-  })
+/** Fields that no record of the scan had, although rows have values of them. */
+const findAbsent = Effect.fnUntraced(function* ({ lock }: FindingsContext, { absent }: ScanFields) {
+  const { run, companyId, table } = lock
+  const columns = (absent ?? []).map((index) => table.columns[index]!)
+  if (columns.length === 0) return []
+  const { rows } = yield* run<Record<string, number>>(
+    "count values of absent fields of",
+    `select ${columns.map((column, index) => `count(${column.sql})::float8 as "c${index}"`).join(", ")}
+       from ${table.current} where "_company_id" = $1 and "_deleted_at" is null`,
+    [companyId]
+  )
+  return columns.map(({ field }, index) => ({ field, rows: rows[0]![`c${index}`]! })).filter((one) => one.rows > 0)
+})
 
-  /** Writes the findings of one kind down; answers those that are to be told now. */
-  const note = Effect.fnUntraced(function* (
-    kind: FieldFinding["kind"],
-    found: ReadonlyArray<{ readonly field: string; readonly rows: number }>
-  ) {
-    yield* run(
-      "forget findings about fields of",
-      `delete from tributary.field_findings where company_id = $1 and resource = $2 and kind = $3
-          and not (field = any($4::text[]))`,
-      [companyId, resource, kind, found.map(({ field }) => field)]
-    )
-    if (found.length === 0) return []
-    const { rows } = yield* run<{ field: string; runs: number; rows: number }>(
-      "note findings about fields of",
-      `insert into tributary.field_findings as f
-         (company_id, resource, field, kind, rows, first_run_id, last_run_id, found_at)
-       select $1, $2, field, $3, rows, $4, $4, tributary.now() from unnest($5::text[], $6::bigint[]) as n (field, rows)
-       on conflict (company_id, resource, kind, field)
-         do update set rows = excluded.rows, runs = f.runs + 1, last_run_id = excluded.last_run_id
-       returning field, runs, rows::float8 as rows`,
-      [companyId, resource, kind, runId, found.map(({ field }) => field), found.map((one) => one.rows)]
-    )
-    const toldAt = kind === "volatile" ? volatileRunsMin : 1
-    return rows.filter(({ runs }) => runs === toldAt).map((one) => describeFinding(resource, { ...one, kind }))
-  })
+/** Stores the findings of one kind. Returns those that are reported now, in words. */
+const saveFindings = Effect.fnUntraced(function* (
+  { lock, runId }: FindingsContext,
+  kind: FieldFinding["kind"],
+  found: ReadonlyArray<{ readonly field: string; readonly rows: number }>
+) {
+  const { run, companyId, resource } = lock
+  yield* run(
+    "forget findings about fields of",
+    `delete from tributary.field_findings where company_id = $1 and resource = $2 and kind = $3
+        and not (field = any($4::text[]))`,
+    [companyId, resource, kind, found.map(({ field }) => field)]
+  )
+  if (found.length === 0) return []
+  const { rows } = yield* run<{ field: string; runs: number; rows: number }>(
+    "note findings about fields of",
+    `insert into tributary.field_findings as f
+       (company_id, resource, field, kind, rows, first_run_id, last_run_id, found_at)
+     select $1, $2, field, $3, rows, $4, $4, tributary.now() from unnest($5::text[], $6::bigint[]) as n (field, rows)
+     on conflict (company_id, resource, kind, field)
+       do update set rows = excluded.rows, runs = f.runs + 1, last_run_id = excluded.last_run_id
+     returning field, runs, rows::float8 as rows`,
+    [companyId, resource, kind, runId, found.map(({ field }) => field), found.map((one) => one.rows)]
+  )
+  const reportedAtRun = kind === "volatile" ? volatileRunsMin : 1
+  return rows.filter(({ runs }) => runs === reportedAtRun).map((one) => describeFinding(resource, { ...one, kind }))
+})
 
-  const complete = Effect.gen(function* () {
-    if (records < recordsMin) return []
-    return [...(yield* note("absent", yield* gone)), ...(yield* note("volatile", yield* volatile))]
-  })
+const complete = Effect.fnUntraced(function* (context: FindingsContext, scan: ScanFields) {
+  if (scan.records < recordsMin) return []
+  const absent = yield* saveFindings(context, "absent", yield* findAbsent(context, scan))
+  return [...absent, ...(yield* saveFindings(context, "volatile", yield* findVolatile(context, scan)))]
+})
 
-  const restart = () => {
-    records = 0
-    updated = 0
-    absent = null
+const noFields = (): ScanFields => ({ records: 0, updated: 0, absent: null })
+
+export const make = (lock: ResourceLock, runId: bigint): FieldFindings => {
+  const scan = noFields()
+  return {
+    meet: (pages, updated) => meet(scan, pages, updated),
+    complete: Effect.suspend(() => complete({ lock, runId }, scan)),
+    restart: () => void Object.assign(scan, noFields())
   }
-
-  return { meet, complete, restart }
 }

@@ -81,7 +81,8 @@ const list = (columns: ReadonlyArray<Column>, alias?: string): string =>
 /** From here on (`server_version_num`) a statement can answer a row as it was before it. */
 export const countStaleAnswers = 180_000
 
-export interface MergeSql {
+/** Statements that write records. */
+export interface UpsertSql {
   /** Creates the staging table of the transaction. */
   readonly createStage: string
   readonly emptyStage: string
@@ -110,6 +111,10 @@ export interface MergeSql {
   readonly countUnstamped: string | null
   /** Asks for the children of the rows that the round has written. Parameters: company, run, resources, fields. */
   readonly askChildren: string
+}
+
+/** Statements that soft-delete rows. */
+export interface SoftDeleteSql {
   /** Creates the transaction's table of rows that a completed full scan did not meet. */
   readonly createGone: string
   readonly emptyGone: string
@@ -136,6 +141,8 @@ export interface MergeSql {
   readonly renumber: string
 }
 
+export interface MergeSql extends UpsertSql, SoftDeleteSql {}
+
 /**
  * Postgres has no statistics of a table that is just being loaded, and guesses it small: then it reads the whole table
  * for every batch, or every row for every other. These say for a transaction what is known: a merge looks up keys
@@ -151,12 +158,19 @@ export const planForAll =
   "set local enable_seqscan = on; set local enable_hashjoin = on; set local enable_mergejoin = on; " +
   "set local enable_material = on; set local enable_nestloop = off; set local jit = off"
 
-export const mergeSql = (table: Table, authority: ConflictPolicy = "newer"): MergeSql => {
+/** Every column of a row except the company. */
+const rowColumns = (table: Table): ReadonlyArray<Column> => [...table.columns, ...table.meta]
+
+/** The insert of versions into the history; a select of the same columns follows. */
+const historyInsert = (table: Table): string =>
+  `insert into ${table.superseded} ("_company_id", ${list(rowColumns(table))}, "_valid_to")`
+
+const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
   const sent = carried(table)
-  const [stage, goneRows] = [stageOf(table), goneOf(table)]
-  const own = [...table.columns, ...table.meta]
+  const stage = stageOf(table)
+  const own = rowColumns(table)
   const bare = (column: Column) => column.sqlType.split(" ")[0]
-  const history = `insert into ${table.superseded} ("_company_id", ${list(own)}, "_valid_to")`
+  const history = historyInsert(table)
   const stamp = (alias: string) => (isStamped(table) ? `${alias}."lastchangedate"` : "null::timestamptz")
   /** What a row becomes whose version is replaced; `fresh` has the names of its table, `began` and the rest are values. */
   const replaced = (fresh: string, began: string, origin: string, runId: string): string =>
@@ -224,7 +238,13 @@ export const mergeSql = (table: Table, authority: ConflictPolicy = "newer"): Mer
       `select $1::bigint, child.resource, child.field, t."id"::text, tributary.now() ` +
       `from ${matched(table)} cross join unnest($3::text[], $4::text[]) child(resource, field) ` +
       `where t."_run_id" = $2 and t."_observed_at" = s."_began" ` +
-      `on conflict (company_id, resource, field, value) do update set asks = r.asks + 1, asked_at = excluded.asked_at`,
+      `on conflict (company_id, resource, field, value) do update set asks = r.asks + 1, asked_at = excluded.asked_at`
+  }
+}
+
+const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql => {
+  const goneRows = goneOf(table)
+  return {
     createGone: `create temp table if not exists ${goneRows} (id bigint primary key) on commit drop`,
     emptyGone: `truncate ${goneRows}`,
     // An anti-join, so that Postgres can hash: this looks at every row of the table.
@@ -247,7 +267,7 @@ export const mergeSql = (table: Table, authority: ConflictPolicy = "newer"): Mer
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
       `and t."id" = any($2::bigint[]) and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz", "<=")}`,
     supersedeGone:
-      `${history} select t."_company_id", ${list(own, "t")}, $2::timestamptz from ${table.current} t ` +
+      `${historyInsert(table)} select t."_company_id", ${list(rowColumns(table), "t")}, $2::timestamptz from ${table.current} t ` +
       `join ${goneRows} g on g.id = t."id" where t."_company_id" = $1`,
     tombstone:
       `update ${table.current} t set "_version" = t."_version" + 1, "_op" = 'delete', "_origin" = $5::text, ` +
@@ -259,3 +279,8 @@ export const mergeSql = (table: Table, authority: ConflictPolicy = "newer"): Mer
       `where t."_company_id" = $1 and t."id" = h."id" and t."_version" <= h.version`
   }
 }
+
+export const mergeSql = (table: Table, authority: ConflictPolicy = "newer"): MergeSql => ({
+  ...upsertSql(table, authority),
+  ...softDeleteSql(table, authority)
+})

@@ -222,7 +222,7 @@ export const open = Effect.fn("WriteSession.open")(function* (
       children: options.children
     }),
     drift: SchemaDrift.make({ run, table, companyId, runId }),
-    fields: FieldFindings.make(lock, table, runId)
+    fields: FieldFindings.make(lock, runId)
   }
   return {
     checkpoint,
