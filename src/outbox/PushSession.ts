@@ -234,14 +234,8 @@ export const make = Effect.fnUntraced(function* (
       })
     if (pages.length === 0 && absent.length === 0) yield* underFence(lander.transaction(body))
     else {
-      const landing = {
-        pages,
-        scan: null,
-        complete: false,
-        absent,
-        inTransaction: ({ run }: Lander.InTransaction) => body(run)
-      }
-      const landed = yield* underFence(lander.land(landing))
+      const inTransaction = ({ run }: Lander.InTransaction) => body(run)
+      const landed = yield* underFence(lander.land({ pages, scan: null, complete: false, absent, inTransaction }))
       yield* addTotals(pushing.state, landed, pages)
     }
     const begun = now.flatMap(({ choose, formed }) => (choose === null ? [] : formed))
