@@ -1,8 +1,8 @@
 /**
- * Whether a company's source can be asked now, and what a failed read is about: the record, the resource, or the source.
+ * A circuit breaker for a company's source, and the scope of a failed read: the record, the resource, or the source.
  *
- * Promise: a source that is away is asked again after pauses that grow to five minutes, and told of once; a record is
- * blamed only while the source answers others.
+ * Promise: after a failure of the source, requests pause for a time that grows to five minutes. The log shows each outage
+ * once. A failure counts against a record only while the source answers other requests.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -14,31 +14,31 @@ import { type Failure, failureOf } from "../sync/Outcome.ts"
 import * as InFlightTimeout from "./InFlightTimeout.ts"
 
 /**
- * `away`: nothing can be read now; `barred`: a person must act before the resource can be read; `busy`: somebody else is
- * at it; `one`: what was asked for itself fails.
+ * `company`: nothing can be read now. `blocked`: a person must act before the resource can be read. `contended`: another
+ * run has the resource. `record`: the request itself fails.
  */
-export type FailureScope = "away" | "barred" | "busy" | "one"
+export type FailureScope = "company" | "blocked" | "contended" | "record"
 
 export interface CircuitBreaker {
-  /** How long nothing is to be asked, in milliseconds; 0 when it may be. */
-  readonly awayMs: () => number
-  /** Why; null while the source answers. */
+  /** Milliseconds until the next request; 0 while the source is available. */
+  readonly retryAfterMs: () => number
+  /** Why the source is unavailable; null while it is available. */
   readonly reason: () => string | null
-  /** The source has answered. */
-  readonly answered: Effect.Effect<void>
-  /** What a failure is about that began at this time of the monotonic clock, in milliseconds. */
-  readonly blame: (failure: Failure, beganAt: number, retryAfterMs?: number | null) => Effect.Effect<FailureScope>
+  /** Notes that the source has answered. */
+  readonly succeed: Effect.Effect<void>
+  /** The scope of a failure. The request began at this time of the monotonic clock, in milliseconds. */
+  readonly classify: (failure: Failure, beganAt: number, retryAfterMs?: number | null) => Effect.Effect<FailureScope>
 }
 
 const pauseMinMs = 5_000
 const pauseMaxMs = 5 * 60_000
-/** A source that does not even say for so long who we are is away. */
+/** A source that does not answer who the company is for so long is unavailable. */
 const identifyMaxMsDefault = 20_000
 
-const barring: ReadonlySet<string> = new Set(["Forbidden", "NotImplemented"])
-const passing: ReadonlySet<string> = new Set(["AlreadyRunning", "FenceLost", "TableChanged", "SourceClockRegressed"])
-/** What may be the source's own trouble. */
-const doubtful: ReadonlySet<string> = new Set(["Unreachable", "TimedOut", "ServerFault", "Malformed", "InProgress"])
+const blocking: ReadonlySet<string> = new Set(["Forbidden", "NotImplemented"])
+const contended: ReadonlySet<string> = new Set(["AlreadyRunning", "FenceLost", "TableChanged", "SourceClockRegressed"])
+/** Kinds of failure that may concern the record, or the whole source. */
+const ambiguous: ReadonlySet<string> = new Set(["Unreachable", "TimedOut", "ServerFault", "Malformed", "InProgress"])
 
 export const make = Effect.fnUntraced(function* (
   name: string,
@@ -47,52 +47,53 @@ export const make = Effect.fnUntraced(function* (
 ) {
   const clock = yield* Clock.Clock
   const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-  const alone = yield* Semaphore.make(1)
+  const probeLock = yield* Semaphore.make(1)
   let answeredAt = Number.NEGATIVE_INFINITY
-  let until = 0
+  let openUntil = 0
   let failures = 0
   let reason: string | null = null
 
-  const answered = Effect.suspend(() => {
+  const succeed = Effect.suspend(() => {
     answeredAt = now()
     if (failures === 0) return Effect.void
     failures = 0
-    until = 0
+    openUntil = 0
     reason = null
     return Effect.logInfo(`company ${name}: the source answers again; events are acted on`)
   })
 
-  const goneAway = ({ message, remedy }: Failure, leastMs: number) =>
+  const open = ({ message, remedy }: Failure, pauseLeastMs: number) =>
     Effect.suspend(() => {
-      // Several reads fail at once when a source goes away; that is one failure.
-      if (now() < until) return Effect.void
+      // Several concurrent reads fail in one outage. They count as one failure.
+      if (now() < openUntil) return Effect.void
       failures += 1
-      until = now() + Math.max(leastMs, Math.min(pauseMaxMs, pauseMinMs * 2 ** Math.min(failures - 1, 10)))
+      openUntil = now() + Math.max(pauseLeastMs, Math.min(pauseMaxMs, pauseMinMs * 2 ** Math.min(failures - 1, 10)))
       reason = `${message}; ${remedy}`
       return failures > 1
         ? Effect.void
         : Effect.logWarning(`company ${name}: events wait until the source answers again: ${message}; ${remedy}`)
     })
 
-  const blame: CircuitBreaker["blame"] = Effect.fnUntraced(function* (failure, beganAt, retryAfterMs = null) {
-    const away = (of: Failure, leastMs = 0) => Effect.as(goneAway(of, leastMs), "away" as const)
-    if (failure.stops === "company") return yield* away(failure)
-    // The budget sends nothing before its time; a pause that a person ends is over here soon after.
-    if (failure.kind === "SourcePaused") return yield* away(failure)
-    if (failure.kind === "RateLimited") return yield* away(failure, Math.min(retryAfterMs ?? 0, pauseMaxMs))
-    if (barring.has(failure.kind)) return "barred"
-    if (passing.has(failure.kind)) return "busy"
-    if (!doubtful.has(failure.kind)) return "one"
-    return yield* alone.withPermit(
+  const classify: CircuitBreaker["classify"] = Effect.fnUntraced(function* (failure, beganAt, retryAfterMs = null) {
+    const unavailable = (cause: Failure, pauseLeastMs = 0) => Effect.as(open(cause, pauseLeastMs), "company" as const)
+    if (failure.stops === "company") return yield* unavailable(failure)
+    // The budget gives no permits during a pause. When a person ends it, this breaker closes soon after.
+    if (failure.kind === "SourcePaused") return yield* unavailable(failure)
+    if (failure.kind === "RateLimited") return yield* unavailable(failure, Math.min(retryAfterMs ?? 0, pauseMaxMs))
+    if (blocking.has(failure.kind)) return "blocked"
+    if (contended.has(failure.kind)) return "contended"
+    if (!ambiguous.has(failure.kind)) return "record"
+    return yield* probeLock.withPermit(
       Effect.suspend((): Effect.Effect<FailureScope> => {
-        if (now() < until) return Effect.succeed("away")
-        if (answeredAt > beganAt) return Effect.succeed("one")
+        if (now() < openUntil) return Effect.succeed("company")
+        if (answeredAt > beganAt) return Effect.succeed("record")
         return InFlightTimeout.make(clock)
           .within(identifyMaxMs, connector.identify)
           .pipe(
             Effect.matchEffect({
-              onSuccess: (identity) => (Option.isSome(identity) ? Effect.as(answered, "one" as const) : away(failure)),
-              onFailure: (error) => away(failureOf(error))
+              onSuccess: (identity) =>
+                Option.isSome(identity) ? Effect.as(succeed, "record" as const) : unavailable(failure),
+              onFailure: (error) => unavailable(failureOf(error))
             })
           )
       })
@@ -100,16 +101,16 @@ export const make = Effect.fnUntraced(function* (
   })
 
   return {
-    awayMs: () => Math.max(0, until - now()),
+    retryAfterMs: () => Math.max(0, openUntil - now()),
     reason: () => reason,
-    answered,
-    blame
+    succeed,
+    classify
   } satisfies CircuitBreaker
 })
 
-/** {@link CircuitBreaker.blame} of a request's own error. */
+/** {@link CircuitBreaker.classify} for the error of a request. */
 export const failureScopeOf = (
-  health: CircuitBreaker,
+  breaker: CircuitBreaker,
   error: SourceError,
   beganAt: number
-): Effect.Effect<FailureScope> => health.blame(failureOf(error), beganAt, error.retryAfterMs)
+): Effect.Effect<FailureScope> => breaker.classify(failureOf(error), beganAt, error.retryAfterMs)

@@ -1,43 +1,43 @@
 /**
- * Whose turn it is, among the resources of a company.
+ * Fair scheduling among the resources of a company.
  *
- * Promise: so many are worked on at a time as there is room for, by kind of work. Where more of them wait with events,
- * as many as needed of those that have had {@link sliceMs} are asked to make room, and who was served longest ago is
- * next: nobody waits for longer than the others take for a short turn each.
+ * Promise: at most {@link concurrency} resources are worked on at a time, by kind of task. Where more resources have due
+ * events, those that have had {@link sliceMs} yield. The resource that was served longest ago is next. So no resource
+ * waits for longer than one short slice of each other resource.
  */
 
-/** Acting on the events of a resource, or reading it beside that: all of it, or the children of parents that changed. */
-export type Kind = "events" | "scan"
+/** `events` processes the events of a resource. `scan` reads all of it, or the children of changed parents. */
+export type TaskKind = "events" | "scan"
 
 export interface Task {
   readonly path: string
-  readonly kind: Kind
+  readonly kind: TaskKind
 }
 
 /** Resources worked on at the same time. */
-export const concurrency: Readonly<Record<Kind, number>> = { events: 4, scan: 3 }
-/** A turn that others wait for may end after this. */
+export const concurrency: Readonly<Record<TaskKind, number>> = { events: 4, scan: 3 }
+/** A slice may end after this where other resources wait. */
 export const sliceMs = 500
 
 export interface FairShare {
-  readonly isBusy: (kind: Kind, path: string) => boolean
-  /** Those of the tasks that have room, from now on busy; the others wait for it. */
+  readonly isBusy: (kind: TaskKind, path: string) => boolean
+  /** The tasks that can start. Their resources are busy from now on. */
   readonly admit: <A extends Task>(tasks: ReadonlyArray<A>) => ReadonlyArray<A>
   readonly begin: (task: Task) => void
   readonly end: (task: Task) => void
-  /** Whether the resource, whose events have been worked on since then, is to make room for another. */
-  readonly isWanted: (path: string, since: number) => boolean
+  /** Whether the resource yields to another one. Its slice began at `startedAt`. */
+  readonly shouldYield: (path: string, startedAt: number) => boolean
 }
 
-/** `now` in milliseconds since whenever, by a clock that never goes back. */
+/** `now` is a monotonic clock in milliseconds. */
 export const make = (now: () => number): FairShare => {
-  const busy: Readonly<Record<Kind, Set<string>>> = { events: new Set(), scan: new Set() }
-  /** When the last turn of a resource ended. */
-  const servedAt: Readonly<Record<Kind, Map<string, number>>> = { events: new Map(), scan: new Map() }
-  /** How many wait for room, as last seen. */
+  const busy: Readonly<Record<TaskKind, Set<string>>> = { events: new Set(), scan: new Set() }
+  /** When the last slice of a resource ended. */
+  const servedAt: Readonly<Record<TaskKind, Map<string, number>>> = { events: new Map(), scan: new Map() }
+  /** Resources with due events that could not start, as of the last {@link FairShare.admit}. */
   let waiting = 0
-  /** Those that make room for them. */
-  const leaving = new Set<string>()
+  /** Resources that yield to them. */
+  const yielding = new Set<string>()
   const servedOf = ({ path, kind }: Task) => servedAt[kind].get(path) ?? -1
 
   return {
@@ -58,12 +58,12 @@ export const make = (now: () => number): FairShare => {
     end: ({ kind, path }) => {
       busy[kind].delete(path)
       servedAt[kind].set(path, now())
-      if (kind === "events" && leaving.delete(path)) waiting = Math.max(0, waiting - 1)
+      if (kind === "events" && yielding.delete(path)) waiting = Math.max(0, waiting - 1)
     },
-    isWanted: (path, since) => {
-      if (leaving.has(path)) return true
-      if (waiting <= leaving.size || now() - since < sliceMs) return false
-      leaving.add(path)
+    shouldYield: (path, startedAt) => {
+      if (yielding.has(path)) return true
+      if (waiting <= yielding.size || now() - startedAt < sliceMs) return false
+      yielding.add(path)
       return true
     }
   }

@@ -1,49 +1,46 @@
 /**
- * Not waiting for a source that has a request and does not answer.
- *
- * Promise: only the time counts in which the source has the request; waiting for a permit, or for the pause that the
- * source asked for, does not.
+ * A timeout that counts time in flight only: the wait for a permit, or for a pause that the source requested, is free.
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { RequestInFlight } from "../connector/Connector.ts"
 
-/** How long the source has had the requests of some work. */
 export interface InFlightTimeout {
+  /** Time for which the source has had the requests. */
   readonly spentMs: () => number
-  /** Whether the source has answered and the work went on: it asks once more. */
-  readonly isTriedAgain: () => boolean
-  /** The work, or nothing when all of it takes the source longer than this. */
+  /** Whether the source has answered a request, and the work sends another one. */
+  readonly isRetried: () => boolean
+  /** Runs the work. The answer is none where its requests are in flight for longer than `maxMs`. */
   readonly within: <A, E, R>(maxMs: number, work: Effect.Effect<A, E, R>) => Effect.Effect<Option.Option<A>, E, R>
 }
 
-const looksEveryMs = 100
+const checkEveryMs = 100
 
 export const make = (clock: Clock.Clock): InFlightTimeout => {
   const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-  let before = 0
+  let completedMs = 0
   let sentAt: number | null = null
   let answers = 0
-  const told = (isOnItsWay: boolean) => {
+  const onRequest = (isInFlight: boolean) => {
     if (sentAt !== null) {
-      before += now() - sentAt
+      completedMs += now() - sentAt
       answers += 1
     }
-    sentAt = isOnItsWay ? now() : null
+    sentAt = isInFlight ? now() : null
   }
-  const spentMs = () => before + (sentAt === null ? 0 : now() - sentAt)
-  const over = (maxMs: number) =>
+  const spentMs = () => completedMs + (sentAt === null ? 0 : now() - sentAt)
+  const expire = (maxMs: number) =>
     Effect.gen(function* () {
       for (let leftMs = maxMs - spentMs(); leftMs > 0; leftMs = maxMs - spentMs()) {
-        yield* Effect.sleep(Math.max(looksEveryMs, leftMs))
+        yield* Effect.sleep(Math.max(checkEveryMs, leftMs))
       }
       return Option.none()
     })
   return {
     spentMs,
-    isTriedAgain: () => answers > 0,
+    isRetried: () => answers > 0,
     within: (maxMs, work) =>
-      Effect.raceFirst(Effect.asSome(Effect.provideService(work, RequestInFlight, told)), over(maxMs))
+      Effect.raceFirst(Effect.asSome(Effect.provideService(work, RequestInFlight, onRequest)), expire(maxMs))
   }
 }

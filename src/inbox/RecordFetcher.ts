@@ -1,395 +1,251 @@
 /**
- * Answering events by reading their records one by one.
+ * A run that answers events by fetching their records by number.
  *
- * Promise: all events of a record that are in hand are answered by one read that began after they had come, and are
- * settled in the transaction that lands it. A record that fails, or takes its time, holds no other up, and one that is
- * not answered at all is given up for now; a turn ends soon after its time whatever is being read for the first time.
- * What is interrupted anywhere, or not begun by then, leaves the events as they were; what is tried again is brought to
- * its end, so that a record that never can be read is found out.
+ * Promise: all fetched events of a record are answered by one read that began after they were due, and are resolved in
+ * the transaction that lands it. A record that fails, or is slow, holds no other up. The run ends soon after its time
+ * slice, whatever is being read for the first time. A retried read is brought to its end, so that a record that never
+ * can be read is found. An interrupted read leaves its events as they were.
  */
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Latch from "effect/Latch"
-import * as Option from "effect/Option"
 import * as EffectQueue from "effect/Queue"
-import * as Result from "effect/Result"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { FetchedRecord, SourceRecord } from "../connector/Connector.ts"
-import { SourceError, TimedOut } from "../connector/SourceError.ts"
 import * as ResourceLock from "../land/ResourceLock.ts"
 import * as WriteSession from "../land/WriteSession.ts"
-import type { Table } from "../warehouse/Table.ts"
-import { attributesOf, type Outcome } from "../sync/Outcome.ts"
-import { Progress } from "../sync/Progress.ts"
-import { pageOf, runToCompletion } from "../sync/FetchRecords.ts"
-import { addTotals, type RunState } from "../sync/RunState.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { childrenOf, type Company } from "../sync/Company.ts"
-import { type FailureScope, failureScopeOf, type CircuitBreaker } from "./CircuitBreaker.ts"
-import * as Patience from "./InFlightTimeout.ts"
+import { runToCompletion } from "../sync/FetchRecords.ts"
+import { attributesOf, type Outcome } from "../sync/Outcome.ts"
+import { Progress } from "../sync/Progress.ts"
+import { addTotals, type RunState } from "../sync/RunState.ts"
+import type { Table } from "../warehouse/Table.ts"
+import type { CircuitBreaker } from "./CircuitBreaker.ts"
 import * as InboxStore from "./InboxStore.ts"
-
-/** A record to read, and the events that ask for it. */
-export interface FetchRequest {
-  readonly recordId: string
-  readonly events: ReadonlyArray<InboxStore.PendingEvent>
-}
+import * as ReaderPool from "./ReaderPool.ts"
+import { type FetchRequest, type FetchResult, quarantinedReason, resolveFetches } from "./ResolveFetches.ts"
 
 export interface RecordFetcherOptions {
   readonly company: Company
   readonly companyId: bigint
   readonly tables: ReadonlyMap<string, Table>
   readonly table: Table
-  readonly health: CircuitBreaker
-  /** What is to be read first; null looks for it. */
+  readonly breaker: CircuitBreaker
+  /** The first requests; null fetches them by {@link more}. */
   readonly first: ReadonlyArray<FetchRequest> | null
-  /** What else there is to read; null when something else is to be done first. */
+  /** Fetches more requests; null ends the run. */
   readonly more: (
-    inHand: ReadonlySet<string>
+    inFlight: ReadonlySet<string>
   ) => Effect.Effect<ReadonlyArray<FetchRequest> | null, DatabaseError, SqlClient.SqlClient>
-  /** How long it waits for more before it gives the resource back. */
-  readonly lingerMs: number
-  /** Whether it is to give the resource back before its time, since others wait for their turn; default: never. */
-  readonly isWanted?: () => boolean
-  /** Another process that was at it has given no sign of life for long: what it holds is taken from it. */
+  /** How long the run waits for more requests before it ends. */
+  readonly idleMs: number
+  /** Whether the run ends before its time slice is over, since other resources wait; default: never. */
+  readonly shouldYield?: () => boolean
+  /** Takes the locks of another process, which has given no heartbeat for long. */
   readonly takesOver?: boolean
   readonly limits?: Partial<Limits>
-  /** Told of what was settled. */
-  readonly told: (verdicts: ReadonlyArray<InboxStore.Resolution>, landed: WriteSession.LandingResult | null) => void
+  /** Called after events were resolved. */
+  readonly onResolved: (
+    resolutions: ReadonlyArray<InboxStore.Resolution>,
+    landed: WriteSession.LandingResult | null
+  ) => void
 }
 
-/** How long things may take, in milliseconds. Of a read only the time counts in which the source has the request. */
+/** Limits in milliseconds. Of a read, only the time counts in which the source has the request. */
 export interface Limits {
-  /** A turn does not end while a read takes longer than this, or is tried again, unless the turn takes much longer. */
+  /** The run does not end while a read takes longer than this, or is retried, unless the run takes much longer. */
   readonly slowMs: number
-  /** A read that takes longer than this no longer counts among those in flight: another one may begin beside it. */
+  /** See {@link ReaderPool.ReaderPoolOptions}. */
   readonly stuckMs: number
-  /** A read that takes longer than this is given up, and has failed. */
   readonly readMaxMs: number
-  /** Once a turn ends, what is being read for the first time is waited for as long as this, also for a permit. */
+  /** Time in which first reads may still answer once the run ends; the wait for a permit counts. */
   readonly graceMs: number
 }
 
 const limitsDefault: Limits = { slowMs: 2_000, stuckMs: 5_000, readMaxMs: 90_000, graceMs: 2_000 }
 
-/** Requests in flight… */
-const concurrency = 4
-/** … and with those that are stuck. */
-const readersMax = 16
 /** Records landed together at most. */
 const recordsPerLanding = 100
-/** While more is being read, a landing waits for so long for company. */
-const gatherMs = 400
-/** Below this, more is taken from the inbox. */
-const handLow = 100
+/** How long a landing waits for the records of other readers. */
+const batchWindowMs = 400
+/** With fewer records in flight than this, more are fetched from the inbox. */
+const inFlightLow = 100
 const lookEveryMs = 200
-/** A run ends after this, so that the ledger tells of it and others who wait for the resource have their turn… */
+/** A run ends after this: the ledger shows it, and other runs get the resource… */
 export const sliceMs = 8_000
-const turnRecordsMax = 5_000
-/** … but not while a read is slow, unless it takes much longer. */
-const turnMaxMs = 120_000
+const sliceRecordsMax = 5_000
+/** … but while a read is slow, only after this. */
+const sliceMaxMs = 120_000
 
-/** After so many failed attempts an event is given up. */
-export const attemptsMax = 6
-const attemptPausesMs = [10_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * 60 * 60_000]
-
-/** What a failure means for an event that is to blame for it. */
-export const retryOrDeadLetter = (event: InboxStore.PendingEvent, reason: string): InboxStore.Resolution =>
-  event.attempts + 1 >= attemptsMax
-    ? { id: event.id, state: "dead", reason, isAttempt: true }
-    : { id: event.id, state: "waiting", reason, isAttempt: true, pauseMs: attemptPausesMs[event.attempts]! }
-
-/** How long until a record that the source does not show is looked for again: it may become visible until then. */
-export const visibilityDelay = (ageMs: number, boundMs: number): number =>
-  Math.max(100, Math.min(Math.max(5_000, 2 * ageMs), boundMs - ageMs + 100))
-
-const quarantinedReason = "the record is in quarantine"
-
-type Answer =
-  | { readonly _tag: "Read"; readonly reading: FetchedRecord }
-  | { readonly _tag: "Failed"; readonly blame: FailureScope; readonly reason: string }
-  /** Not asked: the source is away. */
-  | { readonly _tag: "Dropped" }
-
-interface Answered {
-  readonly item: FetchRequest
-  readonly answer: Answer
+interface FetchRun {
+  readonly options: RecordFetcherOptions
+  readonly session: WriteSession.WriteSession
+  readonly state: RunState
+  readonly pool: ReaderPool.ReaderPool
+  readonly limits: Limits
+  readonly now: () => number
+  readonly startedAt: number
+  /** Records that are requested and not landed yet. */
+  readonly inFlight: Set<string>
+  first: ReadonlyArray<FetchRequest> | null
+  /** Whether no more requests are fetched. */
+  isEnding: boolean
+  endingAt: number | null
+  lookedAt: number
+  /** When a record was last in flight. */
+  busyAt: number
 }
 
-interface Concluded {
-  readonly pages: ReadonlyArray<WriteSession.ObservedPage>
-  readonly absent: ReadonlyArray<WriteSession.DeletedRecord>
-  readonly verdicts: ReadonlyArray<InboxStore.Resolution & { readonly recordId: string }>
-}
-
-const attempt = Effect.fnUntraced(function* (options: RecordFetcherOptions, state: RunState) {
-  const { company, companyId, table, tables, health } = options
-  const { resource } = table
-  const { slowMs, stuckMs, readMaxMs, graceMs } = { ...limitsDefault, ...options.limits }
-  const clock = yield* Clock.Clock
-  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-  const beganAt = now()
+const openSession = Effect.fnUntraced(function* (options: RecordFetcherOptions) {
+  const { company, companyId, table, tables, takesOver = false } = options
   const lock = yield* ResourceLock.acquire({
     table,
     connector: company.connector,
     companyId,
     lane: "records",
-    evictHolder: options.takesOver ?? false
+    evictHolder: takesOver
   })
-  const lander = yield* WriteSession.open(lock, {
+  return yield* WriteSession.open(lock, {
     run: { kind: "records" },
     origin: "webhook",
     authority: "newer",
     acceptDeletions: true,
     deletionsShareMax: company.engine.deletionsShareMax,
-    children: childrenOf(tables, resource.path)
+    children: childrenOf(tables, table.resource.path)
   })
-  state.runId = lander.runId
+})
+
+const runOnce = Effect.fnUntraced(function* (options: RecordFetcherOptions, state: RunState) {
+  const { company, companyId, table, breaker } = options
+  const { resource } = table
+  const limits = { ...limitsDefault, ...options.limits }
+  const clock = yield* Clock.Clock
+  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const startedAt = now()
+  const session = yield* openSession(options)
+  state.runId = session.runId
   state.began = { companyId, resource: resource.path, kind: "records", resumed: false }
   yield* (yield* Progress).began(state.began)
-
-  const toRead = yield* EffectQueue.unbounded<FetchRequest>()
-  const answers: Array<Answered> = []
-  const answered = Latch.makeUnsafe(false)
-  /** The records that are being read, wait for it, or are to be landed. */
-  const hand = new Set<string>()
-  const reading = new Set<Patience.InFlightTimeout>()
-  let readers = 0
-  /** Why nothing of the resource can be read. */
-  let barred: string | null = null
-
-  const longerThan = (ms: number) => {
-    let count = 0
-    for (const { spentMs } of reading) if (spentMs() > ms) count += 1
-    return count
-  }
-
-  /** Whether a read is tried again: cut off each time, it would never come to what it has failed with. */
-  const isTrying = () => [...reading].some(({ isTriedAgain }) => isTriedAgain())
-
-  /** The record, unless the source takes too long. */
-  const ask = (recordId: string, patience: Patience.InFlightTimeout) =>
-    Effect.flatMap(patience.within(readMaxMs, company.connector.get(resource, recordId)), (found) => {
-      if (Option.isSome(found)) return Effect.succeed(found.value)
-      const request = { method: "GET", path: `/${resource.path}/${recordId}`, requestId: null } as const
-      return Effect.fail(new SourceError({ reason: new TimedOut({ afterMs: readMaxMs }), request }))
-    })
-  const answerOf = Effect.fnUntraced(function* (
-    { recordId }: FetchRequest,
-    patience: Patience.InFlightTimeout
-  ): Effect.fn.Return<Answer> {
-    const askedAt = now()
-    const result = yield* Effect.result(ask(recordId, patience))
-    if (Result.isSuccess(result)) {
-      yield* health.answered
-      return { _tag: "Read", reading: result.success }
-    }
-    const blame = yield* failureScopeOf(health, result.failure, askedAt)
-    const reason = `${result.failure.message}; ${result.failure.remedy}`
-    if (blame === "barred") barred = reason
-    return { _tag: "Failed", blame, reason }
+  const { stuckMs, readMaxMs } = limits
+  const pool = yield* ReaderPool.make({ connector: company.connector, resource, breaker, stuckMs, readMaxMs })
+  yield* fetchAndLand({
+    options,
+    session,
+    state,
+    pool,
+    limits,
+    now,
+    startedAt,
+    inFlight: new Set(),
+    first: options.first,
+    isEnding: false,
+    endingAt: null,
+    lookedAt: Number.NEGATIVE_INFINITY,
+    busyAt: now()
   })
-  const read = (item: FetchRequest): Effect.Effect<Answer> =>
-    Effect.suspend(() => {
-      if (health.awayMs() > 0) return Effect.succeed({ _tag: "Dropped" })
-      if (barred !== null) return Effect.succeed({ _tag: "Failed", blame: "barred", reason: barred })
-      const patience = Patience.make(clock)
-      reading.add(patience)
-      return Effect.ensuring(
-        answerOf(item, patience),
-        Effect.sync(() => {
-          reading.delete(patience)
-        })
-      )
-    })
-  const next = Effect.gen(function* () {
-    const item = yield* EffectQueue.take(toRead)
-    const answer = yield* read(item).pipe(
-      // A record that the program cannot cope with is as good as one that cannot be read.
-      Effect.catchDefect((defect) => {
-        const reason = `this is a fault of the program, please report it: ${Cause.pretty(Cause.die(defect))}`
-        return Effect.as(Effect.logError(`${resource.path} ${item.recordId}: ${reason}`), {
-          _tag: "Failed",
-          blame: "one",
-          reason
-        } as const)
-      })
-    )
-    answers.push({ item, answer })
-    answered.openUnsafe()
-  })
-  /** Whether so many readers are too few, those left out that are stuck. */
-  const isShort = (count: number) => count - longerThan(stuckMs) < concurrency
-  /** Ends when it was called in for one that was stuck, and is no longer needed. */
-  const reader = Effect.gen(function* () {
-    do yield* next
-    while (isShort(readers - 1))
-  }).pipe(
-    Effect.ensuring(
-      Effect.sync(() => {
-        readers -= 1
-      })
-    )
-  )
+}, Effect.scoped)
 
-  const stampAt = resource.fields.findIndex(({ name }) => name === "lastchangedate")
-  const shown = ({ columns }: SourceRecord) => (stampAt === -1 ? null : (columns[stampAt] ?? null))
-
-  /** What the answers mean for the events, and what is to be landed. */
-  const conclude = Effect.fnUntraced(function* (
-    batch: ReadonlyArray<Answered>
-  ): Effect.fn.Return<Concluded, DatabaseError, SqlClient.SqlClient> {
-    const pages: Array<WriteSession.ObservedPage> = []
-    const absent: Array<WriteSession.DeletedRecord> = []
-    const verdicts: Array<InboxStore.Resolution & { readonly recordId: string }> = []
-    const missing = batch.filter(
-      ({ answer }) => answer._tag === "Read" && answer.reading.record === null && answer.reading.rejected === null
-    )
-    const rows = yield* InboxStore.compareWithRow(
-      table,
-      companyId,
-      missing.flatMap(({ item }) => item.events)
-    )
-    const boundMs = company.engine.overlapMs
-    for (const { item, answer } of batch) {
-      const { recordId } = item
-      const give = (verdict: InboxStore.Resolution) => verdicts.push({ ...verdict, recordId })
-      if (answer._tag === "Dropped") continue
-      if (answer._tag === "Failed") {
-        const { blame, reason } = answer
-        for (const event of item.events) {
-          if (blame === "one") give(retryOrDeadLetter(event, reason))
-          if (blame === "barred") give({ id: event.id, state: "dead", reason })
-        }
-        continue
-      }
-      const { reading } = answer
-      const observedAt = lander.timeOf(reading.beganAt)
-      if (reading.record !== null || reading.rejected !== null) {
-        pages.push({ page: pageOf(reading), observedAt })
-        for (const { id, stamp, ageMs } of item.events) {
-          if (reading.rejected !== null) give({ id, state: "done", reason: quarantinedReason })
-          else if (!InboxStore.isBefore(shown(reading.record!), stamp)) give({ id, state: "done", reason: null })
-          // A copy of the source that lags behind, or a change that is not visible yet.
-          else if (ageMs >= boundMs) give({ id, state: "done", reason: "the source shows an older version" })
-          else {
-            const pauseMs = visibilityDelay(ageMs, boundMs)
-            give({ id, state: "waiting", reason: "the source still shows an older version", pauseMs })
-          }
-        }
-        continue
-      }
-      let isGone = false
-      for (const event of item.events) {
-        const row = rows.get(event.id)
-        // A row that stood here for so long is gone; what is new may only not be visible yet.
-        const isOld = row?.isLive === true && (row.observedMsAgo ?? 0) >= boundMs
-        if (event.ageMs >= boundMs || isOld) {
-          isGone = true
-          give({ id: event.id, state: "done", reason: "the source does not have it" })
-        } else {
-          const pauseMs = visibilityDelay(event.ageMs, boundMs)
-          give({ id: event.id, state: "waiting", reason: "the source does not show it yet", pauseMs })
-        }
-      }
-      if (isGone) absent.push({ id: recordId, observedAt, source: reading.source })
-    }
-    return { pages, absent, verdicts }
-  })
-
-  const settle = Effect.fnUntraced(function* (batch: ReadonlyArray<Answered>) {
-    const { pages, absent, verdicts } = yield* conclude(batch)
-    if (pages.length === 0 && absent.length === 0) {
-      yield* InboxStore.resolve(verdicts)
-      options.told(verdicts, null)
-      return
-    }
-    let given: ReadonlyArray<InboxStore.Resolution> = verdicts
-    const landed = yield* lander.land({
-      pages,
-      scan: null,
-      complete: false,
-      absent,
-      inTransaction: ({ run, runId, quarantined }) => {
-        given = verdicts.map((verdict) =>
-          verdict.state === "done" && quarantined.has(verdict.recordId)
-            ? { ...verdict, reason: quarantinedReason }
-            : verdict
-        )
-        return InboxStore.resolveIn(run, given, runId)
-      }
-    })
-    options.told(given, landed)
-    yield* addTotals(state, landed, pages)
-  })
-
-  let { first } = options
-  /** Set when something else is to be done first, or it is time to end. */
-  let isEnding = false
-  let endingAt: number | null = null
-  let lookedAt = Number.NEGATIVE_INFINITY
-  let workedAt = now()
+const fetchAndLand = Effect.fnUntraced(function* (run: FetchRun) {
+  const { pool, inFlight, limits, now, startedAt } = run
+  const { results } = pool
   for (;;) {
-    const elapsed = now() - beganAt
-    if (elapsed >= sliceMs || state.totals.records >= turnRecordsMax) {
-      // What waits behind a slow read would wait with it if nothing more were taken.
-      isEnding ||= (longerThan(slowMs) === 0 && !isTrying()) || elapsed >= turnMaxMs
+    const elapsedMs = now() - startedAt
+    run.isEnding ||= isOver(run, elapsedMs)
+    if (!run.isEnding && inFlight.size < inFlightLow && now() - run.lookedAt >= lookEveryMs) yield* fetchRequests(run)
+    yield* ReaderPool.startReaders(pool)
+    if (run.isEnding && run.endingAt === null) {
+      run.endingAt = now()
+      for (const { recordId } of yield* EffectQueue.clear(pool.requests)) inFlight.delete(recordId)
     }
-    if (!isEnding && (health.awayMs() > 0 || options.isWanted?.() === true)) isEnding = true
-    if (!isEnding && hand.size < handLow && now() - lookedAt >= lookEveryMs) {
-      const items: ReadonlyArray<FetchRequest> | null = first ?? (yield* options.more(hand))
-      first = null
-      // What was not taken with these comes a moment later: it is looked for at once only while there is much.
-      lookedAt = items !== null && items.length >= handLow ? Number.NEGATIVE_INFINITY : now()
-      if (items === null) isEnding = true
-      for (const item of items ?? []) {
-        hand.add(item.recordId)
-        yield* EffectQueue.offer(toRead, item)
-      }
-    }
-    while (EffectQueue.sizeUnsafe(toRead) > 0 && readers < readersMax && isShort(readers)) {
-      readers += 1
-      yield* Effect.forkScoped(reader)
-    }
-    if (isEnding && endingAt === null) {
-      endingAt = now()
-      for (const { recordId } of yield* EffectQueue.clear(toRead)) hand.delete(recordId)
-    }
-    if (hand.size === 0) {
-      if (isEnding || now() - workedAt >= options.lingerMs) return
+    if (inFlight.size === 0) {
+      if (run.isEnding || now() - run.busyAt >= run.options.idleMs) return
       yield* Effect.sleep(lookEveryMs)
       continue
     }
-    workedAt = now()
-    if (answers.length === 0) {
-      const isOver = endingAt !== null && now() - endingAt >= graceMs
-      if (isOver && (!isTrying() || elapsed >= turnMaxMs)) return
-      yield* answered.close
-      yield* Effect.timeoutOption(answered.await, lookEveryMs)
-      if (answers.length === 0) continue
+    run.busyAt = now()
+    if (results.length === 0) {
+      const isGraceOver = run.endingAt !== null && now() - run.endingAt >= limits.graceMs
+      if (isGraceOver && (!ReaderPool.isRetrying(pool) || elapsedMs >= sliceMaxMs)) return
+      yield* pool.hasResults.close
+      yield* Effect.timeoutOption(pool.hasResults.await, lookEveryMs)
+      if (results.length === 0) continue
     }
-    if (answers.length < recordsPerLanding && hand.size > answers.length) yield* Effect.sleep(gatherMs)
-    const batch = answers.splice(0)
-    for (let at = 0; at < batch.length; at += recordsPerLanding) {
-      const part = batch.slice(at, at + recordsPerLanding)
-      yield* settle(part)
-      for (const { item } of part) hand.delete(item.recordId)
-    }
+    if (results.length < recordsPerLanding && inFlight.size > results.length) yield* Effect.sleep(batchWindowMs)
+    yield* landResults(run, results.splice(0))
   }
-}, Effect.scoped)
+})
 
-/** Reads and lands until there is nothing more, or for a while. Answers how the run went. */
+/** Whether the run ends now. Other records wait behind a slow read only until {@link sliceMaxMs}. */
+const isOver = ({ options, state, pool, limits }: FetchRun, elapsedMs: number) => {
+  if (elapsedMs >= sliceMs || state.totals.records >= sliceRecordsMax) {
+    const hasSlowRead = ReaderPool.countSlower(pool, limits.slowMs) > 0 || ReaderPool.isRetrying(pool)
+    if (!hasSlowRead || elapsedMs >= sliceMaxMs) return true
+  }
+  return options.breaker.retryAfterMs() > 0 || options.shouldYield?.() === true
+}
+
+const fetchRequests = Effect.fnUntraced(function* (run: FetchRun) {
+  const requests = run.first ?? (yield* run.options.more(run.inFlight))
+  run.first = null
+  // While much is due, the next look follows at once.
+  run.lookedAt = requests !== null && requests.length >= inFlightLow ? Number.NEGATIVE_INFINITY : run.now()
+  if (requests === null) run.isEnding = true
+  for (const request of requests ?? []) {
+    run.inFlight.add(request.recordId)
+    yield* EffectQueue.offer(run.pool.requests, request)
+  }
+})
+
+const landResults = Effect.fnUntraced(function* (run: FetchRun, results: ReadonlyArray<FetchResult>) {
+  for (let at = 0; at < results.length; at += recordsPerLanding) {
+    const part = results.slice(at, at + recordsPerLanding)
+    yield* landBatch(run, part)
+    for (const { request } of part) run.inFlight.delete(request.recordId)
+  }
+})
+
+/** Lands records, and resolves their events in the same transaction. */
+const landBatch = Effect.fnUntraced(function* (
+  { options, session, state }: FetchRun,
+  results: ReadonlyArray<FetchResult>
+) {
+  const { table, companyId, company } = options
+  const target = { table, companyId, visibleAfterMs: company.engine.overlapMs }
+  const { pages, absent, resolutions } = yield* resolveFetches(target, results, session.timeOf)
+  if (pages.length === 0 && absent.length === 0) {
+    yield* InboxStore.resolve(resolutions)
+    options.onResolved(resolutions, null)
+    return
+  }
+  let committed: ReadonlyArray<InboxStore.Resolution> = resolutions
+  const landed = yield* session.land({
+    pages,
+    scan: null,
+    complete: false,
+    absent,
+    inTransaction: ({ run, runId, quarantined }) => {
+      committed = resolutions.map((resolution) =>
+        resolution.state === "done" && quarantined.has(resolution.recordId)
+          ? { ...resolution, reason: quarantinedReason }
+          : resolution
+      )
+      return InboxStore.resolveIn(run, committed, runId)
+    }
+  })
+  options.onResolved(committed, landed)
+  yield* addTotals(state, landed, pages)
+})
+
+/** Fetches and lands until no request is left, or the time slice is over. Answers how the run went. */
 export const fetchRecords = Effect.fn("oneByOne")(function* (
   options: RecordFetcherOptions
 ): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
   let isFirst = true
   const outcome = yield* runToCompletion(options, (state) => {
-    // After a fault of the database only what it holds is to be relied upon.
-    const given = isFirst ? options : { ...options, first: null, takesOver: false }
+    // After a database failure, only the requests that the database has are valid.
+    const attempt = isFirst ? options : { ...options, first: null, takesOver: false }
     isFirst = false
-    return attempt(given, state)
+    return runOnce(attempt, state)
   })
   yield* Effect.annotateCurrentSpan(attributesOf(outcome))
   return outcome

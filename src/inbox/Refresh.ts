@@ -1,8 +1,8 @@
 /**
- * Reading what changed in a whole resource now: one run of the live lane.
+ * One immediate run of the live lane, which reads what changed in a whole resource.
  *
- * Promise: a refresh that ends well began after it was asked for, so that it shows everything that the source showed by
- * then; what it reads and how it lands follows the rules of every sync. It never fails: how it went is in the outcome.
+ * Promise: a complete refresh began after its request, so it lands everything that the source showed by then. It follows
+ * the rules of every sync. It never fails: the outcome says how it went.
  */
 import type * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -15,30 +15,30 @@ import { childrenOf, type Company } from "../sync/Company.ts"
 export interface RefreshOptions {
   readonly company: Company
   readonly companyId: bigint
-  /** From {@link Company.tables}, read just now. */
+  /** From {@link Company.tables}, read shortly before. */
   readonly tables: ReadonlyMap<string, Table>
   readonly table: Table
   /**
-   * `changes`: from the cursor on, or every record of a resource that has none. `children`: the records of the parents
-   * that changed, for a resource without a cursor; every record where it was never read in full. `everything`: every
-   * record, so that what is gone shows.
+   * `changes`: from the cursor on, or every record of a resource without a cursor.
+   * `children`: the children of changed parents, or every record before the first full scan.
+   * `everything`: every record, so that missing ones are soft-deleted.
    */
   readonly reads: "changes" | "children" | "everything"
-  /** Whether it waits for a moment for somebody else's run of the resource that may just be ending; default true. */
+  /** Whether it waits for a moment for another run of the resource, which may be about to end; default true. */
   readonly waits?: boolean
 }
 
-/** A full scan so long ago that it is never too long. */
+/** An interval that never ends. */
 const never = Number.MAX_SAFE_INTEGER
 
 /**
- * Whether a refresh has read all that it was to read; what it could not load of it is in quarantine. A full scan whose
- * deletions are not believed has not.
+ * Whether a refresh has read everything that was requested. Records that cannot be landed are in quarantine. A full scan
+ * that the mass-delete guard has blocked is not complete.
  */
 export const isComplete = ({ status, disbelieved }: Outcome): boolean =>
   (status === "done" || status === "quarantined") && disbelieved === null
 
-/** Reads what changed in a resource now. The fiber's priority says how urgent that is. */
+/** Reads what changed in a resource now, with the priority of the fiber. */
 export const refresh = (options: RefreshOptions): Effect.Effect<Outcome, never, Database | SqlClient.SqlClient> => {
   const { company, companyId, tables, table, reads } = options
   return syncResource({
@@ -48,7 +48,7 @@ export const refresh = (options: RefreshOptions): Effect.Effect<Outcome, never, 
     full: reads === "everything",
     acceptDeletions: false,
     batchRecordsMax: company.batchRecordsMax,
-    // That it is time to read everything again is for scheduled runs to find out.
+    // Only scheduled runs decide that a full scan is due.
     engine: { ...company.engine, fullEveryMs: null, sweepEveryMs: reads === "children" ? never : 0 },
     children: childrenOf(tables, table.resource.path),
     waits: options.waits ?? true

@@ -1,47 +1,47 @@
 /**
- * A body as it comes in, piece by piece.
+ * A buffer for a body that arrives in chunks.
  *
- * Promise: it takes no more memory than it says, and that is at most twice what has come, or 16 KiB, however small the
- * pieces are. A body that comes in one piece is not copied.
+ * Promise: it allocates at most twice the bytes that have arrived, or 16 KiB, however small the chunks are. A body of one
+ * chunk is not copied.
  */
 
 export interface BodyBuffer {
-  /** What it takes, in bytes; never more than `most`. */
-  readonly held: number
+  /** Allocated bytes; never more than `sizeMax`. */
+  readonly capacity: number
   readonly size: number
-  /** Takes a piece over. The caller sees to it that there is never more than `most`. */
-  readonly add: (piece: Uint8Array) => void
-  /** Hands everything that has come over, in memory of its own length; nothing is held any longer. */
-  readonly handOver: () => Uint8Array
+  /** Appends a chunk. The caller ensures that the size stays within `sizeMax`. */
+  readonly add: (chunk: Uint8Array) => void
+  /** Answers all bytes, and empties the buffer. */
+  readonly takeAll: () => Uint8Array
 }
 
-const heldMin = 16 * 1024
+const capacityMin = 16 * 1024
 
-/** `most` is as many bytes as may come. */
-export const make = (most: number): BodyBuffer => {
+/** A buffer for at most `sizeMax` bytes. */
+export const make = (sizeMax: number): BodyBuffer => {
   let buffer: Uint8Array = new Uint8Array()
   let size = 0
   return {
-    get held() {
+    get capacity() {
       return buffer.length
     },
     get size() {
       return size
     },
-    add: (piece) => {
-      const needed = size + piece.length
-      if (size === 0) buffer = piece
+    add: (chunk) => {
+      const needed = size + chunk.length
+      if (size === 0) buffer = chunk
       else {
         if (needed > buffer.length) {
-          const grown = new Uint8Array(Math.min(most, Math.max(needed, heldMin, 2 * buffer.length)))
+          const grown = new Uint8Array(Math.min(sizeMax, Math.max(needed, capacityMin, 2 * buffer.length)))
           grown.set(buffer)
           buffer = grown
         }
-        buffer.set(piece, size)
+        buffer.set(chunk, size)
       }
       size = needed
     },
-    handOver: () => {
+    takeAll: () => {
       const all = buffer.length === size ? buffer : buffer.slice(0, size)
       buffer = new Uint8Array()
       size = 0

@@ -1,10 +1,10 @@
 /**
- * What is answered to a delivery.
+ * The answer to each delivery.
  *
- * Promise: 2xx is answered only for an event that is committed to the inbox; whatever is not signed with a secret that is
- * held, and recently, changes nothing (SIG-01 to SIG-06). Every company costs the same work, and one that nobody knows is
- * answered with the same words as a bad signature. A secret that another process has stored meanwhile is looked for before
- * a delivery is called forged (H-08); while nobody can look, it is put off and not called so.
+ * Promise: 2xx is answered only for an event that is committed to the inbox. A delivery without a recent signature by a
+ * known secret changes nothing. Every company costs the same work, and an unknown company is answered like a bad
+ * signature. Before a delivery is rejected as forged, secrets that another process may have stored are read. While they
+ * cannot be read, the sender is asked to send again.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -15,45 +15,45 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { type DeliveryReader, isEvent, type Verdict } from "../connector/Delivery.ts"
 import type { SecretKeyring } from "../subscriptions/SecretKeyring.ts"
-import type { InboxWriter, Outcome as Stored } from "../inbox/InboxWriter.ts"
+import type { InboxWriter, Outcome as InsertOutcome } from "../inbox/InboxWriter.ts"
 import * as ThrottledWarnings from "../log/ThrottledWarnings.ts"
 
-/** A delivery as the listener hands it over. */
+/** A delivery as the HTTP server receives it. */
 export interface IncomingDelivery {
-  /** The last part of the address; of the form that names of companies have. */
+  /** The last part of the address; it has the form of a company's name. */
   readonly company: string
-  /** Every signature header that it came with. */
+  /** All its signature headers. */
   readonly signatures: ReadonlyArray<string>
-  /** The body's bytes, as they came. */
+  /** The bytes of the body, as received. */
   readonly body: Uint8Array
 }
 
-/** What became of a delivery. */
+/** The outcome of a delivery. */
 export type Outcome =
   /** Stored. */
   | "accepted"
   /** Stored before. */
   | "known"
-  /** Genuine, but its body is no event, or none that can be stored. */
+  /** Its signature is valid, but its body is no event that can be stored. */
   | "noEvent"
   /** Its signature header does not have its form. */
   | "malformed"
   | "stale"
   | "forged"
   | "tooLarge"
-  /** Not read, since too much is being received at once; also each connection that there was no place for. */
+  /** Not read, since too much is being received at once; also each connection beyond the limit. */
   | "busy"
   | "unavailable"
 
 export interface Answer {
   readonly status: 204 | 400 | 401 | 413 | 503
-  /** A sentence for whoever reads the sender's log; empty with 204. */
+  /** A sentence for the sender's log; empty with 204. */
   readonly text: string
   readonly retryAfterSeconds: number | null
 }
 
 export interface IngestStats {
-  /** Deliveries by what became of them, since this process began. */
+  /** Deliveries of this process by outcome. */
   readonly outcomes: Readonly<Record<Outcome, number>>
   /** When each company's last event was stored (or seen again), in milliseconds since 1970. */
   readonly acceptedAt: ReadonlyMap<string, number>
@@ -62,13 +62,13 @@ export interface IngestStats {
 }
 
 export interface Ingest {
-  /** Judges a delivery; `done` is called once, and must not throw. */
+  /** Verifies a delivery and stores its event. `done` is called once, and must not throw. */
   readonly receive: (arrival: IncomingDelivery, done: (answer: Answer) => void) => void
   /** {@link receive} as an effect. */
   readonly answer: (arrival: IncomingDelivery) => Effect.Effect<Answer>
   /** Counts a delivery whose body was not read, since it is too large. */
   readonly refuseTooLarge: (company: string) => Answer
-  /** Counts a delivery that was not read since too much is being received; null: a connection that was not taken. */
+  /** Counts a delivery that was not read since too much is being received; null: a connection that was refused. */
   readonly refuseBusy: (company: string | null) => Answer
   readonly signatureHeader: string
   readonly stats: () => IngestStats
@@ -81,7 +81,7 @@ export interface IngestOptions {
   readonly settings: {
     /** How old a delivery may be. */
     readonly toleranceMs: number
-    /** How far the sender's clock may be ahead. */
+    /** How far ahead the sender's clock may be. */
     readonly aheadMs: number
   }
 }
@@ -95,216 +95,245 @@ const answers = {
   unavailable: { status: 503, text: "Events cannot be stored now. Send it again.\n", retryAfterSeconds: 10 }
 } as const satisfies Record<string, Answer>
 
-/** No secret that anybody holds: with as many as there are to the most, every company costs the same work. */
-const dummy = Redacted.make("no company has this secret, and nobody signs with it")
+/** A secret that no sender has. It fills up the secrets of each company, so that every company costs the same work. */
+const dummy = Redacted.make("no company has this secret, and no sender signs with it")
 
-/** Deliveries that wait until it is known whether there are new secrets. Beyond these a forgery is called one at once. */
-const suspectsMax = 256
-const suspectBytesMax = 16 * 1024 * 1024
+/** Deliveries that wait for new secrets. Beyond these bounds, a bad signature is rejected at once. */
+const recheckMax = 256
+const recheckBytesMax = 16 * 1024 * 1024
 const refreshMaxMs = 3_000
 
-interface Suspect {
+type Done = (answer: Answer) => void
+
+/** A delivery with a bad signature, which is verified again with the newest secrets. */
+interface PendingRecheck {
   readonly arrival: IncomingDelivery
   readonly receivedAt: number
-  /** The secrets that it was checked with. */
+  /** The secrets of the first verification. */
   readonly secrets: ReadonlyArray<Redacted.Redacted>
-  readonly done: (answer: Answer) => void
+  readonly done: Done
 }
 
-/** Everything of it ends with the scope. */
+interface IngestState {
+  readonly options: IngestOptions
+  readonly clock: Clock.Clock
+  readonly warnings: ThrottledWarnings.ThrottledWarnings
+  readonly outcomes: Record<Outcome, number>
+  readonly acceptedAt: Map<string, number>
+  staleAgeSeconds: number | null
+  pendingRechecks: Array<PendingRecheck>
+  pendingRecheckBytes: number
+  /** Opened when a recheck is pending. */
+  readonly hasRechecks: Latch.Latch
+  /** Whether the last attempt to read new secrets succeeded. */
+  canRefresh: boolean
+  isEnded: boolean
+}
+
+/** The secrets of a company, filled up to the largest number that any company has. */
+const secretsOf = ({ options }: IngestState, company: string) => {
+  const { held: keyring } = options
+  const secrets = keyring.of(company)
+  const missing = Math.max(1, keyring.most()) - secrets.length
+  return missing <= 0 ? secrets : [...secrets, ...Array.from({ length: missing }, () => dummy)]
+}
+
+const verify = (
+  { options }: IngestState,
+  arrival: IncomingDelivery,
+  secrets: ReadonlyArray<Redacted.Redacted>,
+  receivedAt: number
+): Verdict => {
+  const [signature, ...others] = arrival.signatures
+  if (others.length > 0) return { _tag: "Malformed", detail: "there is more than one signature header" }
+  const { reader, settings } = options
+  const toleranceSeconds = Math.floor(settings.toleranceMs / 1000)
+  const aheadSeconds = Math.floor(settings.aheadMs / 1000)
+  return reader.verify({ signature, body: arrival.body, receivedAt }, { secrets, toleranceSeconds, aheadSeconds })
+}
+
+/** Counts a delivery, and warns of it. */
+const countAndWarn = ({ outcomes, warnings }: IngestState, outcome: Outcome, message: string) => {
+  outcomes[outcome] += 1
+  warnings.warn(outcome, message)
+}
+
+const rejectSignature = (
+  state: IngestState,
+  outcome: "malformed" | "stale" | "forged",
+  company: string,
+  reason: string
+): Answer => {
+  countAndWarn(state, outcome, `A delivery to "${company}" was rejected: ${reason}`)
+  return answers.refused
+}
+
+const rejectPayload = (state: IngestState, company: string, reason: string): Answer => {
+  countAndWarn(state, "noEvent", `A delivery to "${company}" with a valid signature was rejected: ${reason}`)
+  return answers.noEvent
+}
+
+const answerUnavailable = (state: IngestState, message: string): Answer => {
+  countAndWarn(state, "unavailable", message)
+  return answers.unavailable
+}
+
+const rejectForged = (state: IngestState, company: string): Answer => {
+  if (state.isEnded || !state.canRefresh) {
+    return answerUnavailable(
+      state,
+      `A delivery to "${company}" was answered 503: its signature fits no known secret, and newer secrets cannot be read now`
+    )
+  }
+  const isUnknown = state.options.held.of(company).length === 0
+  const reason = isUnknown
+    ? "no signing secret is known for a company of this name"
+    : "its signature fits none of the secrets that are known"
+  return rejectSignature(state, "forged", company, reason)
+}
+
+const rejectStale = (state: IngestState, company: string, ageSeconds: number): Answer => {
+  state.staleAgeSeconds = ageSeconds
+  const age = ageSeconds < 0 ? `${-ageSeconds} s in the future` : `${ageSeconds} s old`
+  const reason = `its signature is good but ${age}. It was replayed, or the clocks of sender and receiver differ: compare this machine's clock`
+  return rejectSignature(state, "stale", company, reason)
+}
+
+const answerStored = (state: IngestState, company: string, outcome: InsertOutcome): Answer => {
+  if (typeof outcome === "string") {
+    state.outcomes[outcome === "stored" ? "accepted" : "known"] += 1
+    state.acceptedAt.set(company, state.clock.currentTimeMillisUnsafe())
+    return answers.stored
+  }
+  if (outcome.reason === "refused") return rejectPayload(state, company, `it cannot be stored (${outcome.detail})`)
+  return answerUnavailable(state, `A genuine delivery to "${company}" was answered 503: ${outcome.message}`)
+}
+
+/** Stores the event of a delivery with a valid signature. */
+const store = (state: IngestState, { company, body }: IncomingDelivery, sentAt: number, done: Done) => {
+  const { reader, inbox } = state.options
+  const event = reader.read(body)
+  if (!isEvent(event)) return done(rejectPayload(state, company, `its body is no event (${event.detail})`))
+  inbox.put(
+    {
+      company,
+      eventId: event.id,
+      eventType: event.type,
+      resource: event.resource,
+      recordId: event.recordId,
+      stamp: event.stamp,
+      occurredAt: event.occurredAt,
+      sentAt,
+      body
+    },
+    (outcome) => done(answerStored(state, company, outcome))
+  )
+}
+
+const answerVerified = (state: IngestState, arrival: IncomingDelivery, verified: Verdict, done: Done) => {
+  switch (verified._tag) {
+    case "Genuine":
+      return store(state, arrival, verified.sentAt, done)
+    case "Malformed":
+      return done(rejectSignature(state, "malformed", arrival.company, verified.detail))
+    case "Stale":
+      return done(rejectStale(state, arrival.company, verified.ageSeconds))
+    case "Forged":
+      return done(rejectForged(state, arrival.company))
+  }
+}
+
+const receive = (state: IngestState, arrival: IncomingDelivery, done: Done) => {
+  const receivedAt = state.clock.currentTimeMillisUnsafe()
+  const secrets = secretsOf(state, arrival.company)
+  const verified = verify(state, arrival, secrets, receivedAt)
+  const bytes = state.pendingRecheckBytes + arrival.body.length
+  const isFull = state.pendingRechecks.length >= recheckMax || bytes > recheckBytesMax
+  if (verified._tag !== "Forged" || state.isEnded || isFull) return answerVerified(state, arrival, verified, done)
+  state.pendingRechecks.push({ arrival, receivedAt, secrets, done })
+  state.pendingRecheckBytes = bytes
+  state.hasRechecks.openUnsafe()
+}
+
+/** Verifies a delivery again, where the secrets of its company have changed. */
+const recheck = (state: IngestState, { arrival, receivedAt, secrets, done }: PendingRecheck) => {
+  const current = secretsOf(state, arrival.company)
+  const isSame = current.length === secrets.length && current.every((secret, index) => secret === secrets[index])
+  answerVerified(state, arrival, isSame ? { _tag: "Forged" } : verify(state, arrival, current, receivedAt), done)
+}
+
+/** Reads new secrets for pending rechecks. One read serves all that are pending. */
+const recheckForever = Effect.fnUntraced(function* (state: IngestState) {
+  for (;;) {
+    yield* state.hasRechecks.await
+    state.hasRechecks.closeUnsafe()
+    const pending = state.pendingRechecks
+    state.pendingRechecks = []
+    state.pendingRecheckBytes = 0
+    yield* Effect.timeoutOption(state.options.held.refresh, refreshMaxMs).pipe(
+      Effect.onExit((exit) =>
+        Effect.sync(() => {
+          state.canRefresh = Exit.isSuccess(exit) && Option.getOrElse(exit.value, () => false)
+          for (const one of pending) recheck(state, one)
+        })
+      )
+    )
+  }
+})
+
+/** When the scope ends, deliveries that wait for new secrets are answered 503. */
 export const make = Effect.fnUntraced(function* (options: IngestOptions): Effect.fn.Return<Ingest, never, Scope.Scope> {
-  const { reader, held, inbox } = options
-  const toleranceSeconds = Math.floor(options.settings.toleranceMs / 1000)
-  const aheadSeconds = Math.floor(options.settings.aheadMs / 1000)
-  const clock = yield* Clock.Clock
-  const notices = yield* ThrottledWarnings.make
-
-  const outcomes: Record<Outcome, number> = {
-    accepted: 0,
-    known: 0,
-    noEvent: 0,
-    malformed: 0,
-    stale: 0,
-    forged: 0,
-    tooLarge: 0,
-    busy: 0,
-    unavailable: 0
+  const state: IngestState = {
+    options,
+    clock: yield* Clock.Clock,
+    warnings: yield* ThrottledWarnings.make,
+    outcomes: {
+      accepted: 0,
+      known: 0,
+      noEvent: 0,
+      malformed: 0,
+      stale: 0,
+      forged: 0,
+      tooLarge: 0,
+      busy: 0,
+      unavailable: 0
+    },
+    acceptedAt: new Map(),
+    staleAgeSeconds: null,
+    pendingRechecks: [],
+    pendingRecheckBytes: 0,
+    hasRechecks: Latch.makeUnsafe(false),
+    canRefresh: true,
+    isEnded: false
   }
-  const acceptedAt = new Map<string, number>()
-  let staleAgeSeconds: number | null = null
-  let suspects: Array<Suspect> = []
-  let suspectBytes = 0
-  let isEnded = false
-  /** Whether new secrets could be looked for when it was last tried. */
-  let isAsked = true
-  const suspected = Latch.makeUnsafe(false)
-
-  const secretsOf = (company: string) => {
-    const secrets = held.of(company)
-    const missing = Math.max(1, held.most()) - secrets.length
-    return missing <= 0 ? secrets : [...secrets, ...Array.from({ length: missing }, () => dummy)]
-  }
-  const verify = (
-    arrival: IncomingDelivery,
-    secrets: ReadonlyArray<Redacted.Redacted>,
-    receivedAt: number
-  ): Verdict => {
-    const [signature, ...others] = arrival.signatures
-    if (others.length > 0) return { _tag: "Malformed", detail: "there is more than one signature header" }
-    return reader.verify({ signature, body: arrival.body, receivedAt }, { secrets, toleranceSeconds, aheadSeconds })
-  }
-
-  const refuse = (outcome: "malformed" | "stale" | "forged", company: string, why: string): Answer => {
-    outcomes[outcome] += 1
-    notices.note(outcome, `A delivery to "${company}" was refused: ${why}`)
-    return answers.refused
-  }
-  const putOff = (message: string): Answer => {
-    outcomes.unavailable += 1
-    notices.note("unavailable", message)
-    return answers.unavailable
-  }
-  const forged = ({ company }: IncomingDelivery) => {
-    if (isEnded || !isAsked) {
-      return putOff(
-        `A delivery to "${company}" was put off: its signature fits none of the secrets that are known, and whether there are newer ones cannot be asked now`
-      )
-    }
-    return refuse(
-      "forged",
-      company,
-      held.of(company).length === 0
-        ? "no signing secret is known for a company of this name"
-        : "its signature fits none of the secrets that are known"
-    )
-  }
-  const stale = ({ company }: IncomingDelivery, ageSeconds: number) => {
-    staleAgeSeconds = ageSeconds
-    const apart = ageSeconds < 0 ? `${-ageSeconds} s in the future` : `${ageSeconds} s old`
-    return refuse(
-      "stale",
-      company,
-      `its signature is good but ${apart}. It was sent again by somebody, or the clocks of sender and receiver differ: compare this machine's clock`
-    )
-  }
-
-  const stored = (company: string, outcome: Stored): Answer => {
-    if (typeof outcome === "string") {
-      outcomes[outcome === "stored" ? "accepted" : "known"] += 1
-      acceptedAt.set(company, clock.currentTimeMillisUnsafe())
-      return answers.stored
-    }
-    if (outcome.reason === "refused") return noEvent(company, `it cannot be stored (${outcome.detail})`)
-    return putOff(`A genuine delivery to "${company}" was put off: ${outcome.message}`)
-  }
-  const noEvent = (company: string, why: string): Answer => {
-    outcomes.noEvent += 1
-    notices.note("noEvent", `A genuine delivery to "${company}" was refused: ${why}`)
-    return answers.noEvent
-  }
-  const accept = ({ company, body }: IncomingDelivery, sentAt: number, done: (answer: Answer) => void) => {
-    const event = reader.read(body)
-    if (!isEvent(event)) return done(noEvent(company, `its body is no event (${event.detail})`))
-    inbox.put(
-      {
-        company,
-        eventId: event.id,
-        eventType: event.type,
-        resource: event.resource,
-        recordId: event.recordId,
-        stamp: event.stamp,
-        occurredAt: event.occurredAt,
-        sentAt,
-        body
-      },
-      (outcome) => done(stored(company, outcome))
-    )
-  }
-
-  const conclude = (arrival: IncomingDelivery, verdict: Verdict, done: (answer: Answer) => void) => {
-    switch (verdict._tag) {
-      case "Genuine":
-        return accept(arrival, verdict.sentAt, done)
-      case "Malformed":
-        return done(refuse("malformed", arrival.company, verdict.detail))
-      case "Stale":
-        return done(stale(arrival, verdict.ageSeconds))
-      case "Forged":
-        return done(forged(arrival))
-    }
-  }
-
-  const receive = (arrival: IncomingDelivery, done: (answer: Answer) => void) => {
-    const receivedAt = clock.currentTimeMillisUnsafe()
-    const secrets = secretsOf(arrival.company)
-    const verdict = verify(arrival, secrets, receivedAt)
-    const size = arrival.body.length
-    if (
-      verdict._tag !== "Forged" ||
-      isEnded ||
-      suspects.length >= suspectsMax ||
-      suspectBytes + size > suspectBytesMax
-    ) {
-      return conclude(arrival, verdict, done)
-    }
-    suspects.push({ arrival, receivedAt, secrets, done })
-    suspectBytes += size
-    suspected.openUnsafe()
-  }
-
-  /** One question serves all who are suspected meanwhile. */
-  const inquire = Effect.gen(function* () {
-    for (;;) {
-      yield* suspected.await
-      suspected.closeUnsafe()
-      const inquired = suspects
-      suspects = []
-      suspectBytes = 0
-      yield* Effect.timeoutOption(held.refresh, refreshMaxMs).pipe(
-        Effect.onExit((exit) =>
-          Effect.sync(() => {
-            isAsked = Exit.isSuccess(exit) && Option.getOrElse(exit.value, () => false)
-            inquired.forEach(judgeAgain)
-          })
-        )
-      )
-    }
-  })
-  const judgeAgain = ({ arrival, receivedAt, secrets, done }: Suspect) => {
-    const now = secretsOf(arrival.company)
-    const isSame = now.length === secrets.length && now.every((secret, index) => secret === secrets[index])
-    conclude(arrival, isSame ? { _tag: "Forged" } : verify(arrival, now, receivedAt), done)
-  }
-
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
-      isEnded = true
-      suspects.splice(0).forEach(judgeAgain)
+      state.isEnded = true
+      for (const one of state.pendingRechecks.splice(0)) recheck(state, one)
     })
   )
-  yield* Effect.forkScoped(inquire)
+  yield* Effect.forkScoped(recheckForever(state))
   return {
-    receive,
-    answer: (arrival) => Effect.callback((resume) => receive(arrival, (answer) => resume(Effect.succeed(answer)))),
+    receive: (arrival, done) => receive(state, arrival, done),
+    answer: (arrival) => Effect.callback((resume) => receive(state, arrival, (one) => resume(Effect.succeed(one)))),
     refuseTooLarge: (company) => {
-      outcomes.tooLarge += 1
-      notices.note(
-        "tooLarge",
-        `A delivery to "${company}" was refused: its body is larger than the configuration allows`
-      )
+      const reason = "its body is larger than the configuration allows"
+      countAndWarn(state, "tooLarge", `A delivery to "${company}" was rejected: ${reason}`)
       return answers.tooLarge
     },
     refuseBusy: (company) => {
-      outcomes.busy += 1
-      notices.note(
-        "busy",
+      const message =
         company === null
-          ? "A connection was cut before its request was whole: another one needed its place, and it was the slowest"
-          : `A delivery to "${company}" was put off: too much is being received at once`
-      )
+          ? "A connection was cut before its request was complete: another one needed its place, and it was the slowest"
+          : `A delivery to "${company}" was answered 503: too much is being received at once`
+      countAndWarn(state, "busy", message)
       return answers.busy
     },
-    signatureHeader: reader.signatureHeader,
-    stats: () => ({ outcomes: { ...outcomes }, acceptedAt: new Map(acceptedAt), staleAgeSeconds })
+    signatureHeader: options.reader.signatureHeader,
+    stats: () => ({
+      outcomes: { ...state.outcomes },
+      acceptedAt: new Map(state.acceptedAt),
+      staleAgeSeconds: state.staleAgeSeconds
+    })
   }
 })

@@ -1,11 +1,10 @@
 /**
- * The webhook side of `tributary serve`: everything that receives events and acts on them, for a set of companies; and
- * whatever else is to run beside it.
+ * The services of `tributary serve`: they receive events and process them, for a set of companies.
  *
- * Promise: it listens from the first moment to the last, and answers 503 whenever an event cannot be stored. The warehouse
- * may be away at the start or go away later, the source too: what depends on them is begun again by itself, and what does
- * not goes on. One part's failure ends no other. When it stops, it first takes no more deliveries and finishes those in
- * hand, then lets go of everything else. Killed instead, it leaves nothing that the next one would trip over.
+ * Promise: the process listens from its start to its end, and answers 503 while events cannot be stored. The warehouse
+ * and the source may be unavailable at any time: what needs them starts again by itself, and the rest goes on. No failed
+ * service ends another. At the end, the process takes no more deliveries, finishes those in flight, and then stops. A
+ * killed process leaves nothing that hinders the next one.
  */
 import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -26,20 +25,21 @@ import type { Company } from "../sync/Company.ts"
 import * as InboxMetrics from "../status/InboxMetrics.ts"
 import * as DeliveryGaps from "../reconcile/DeliveryGaps.ts"
 import * as Reconcile from "../reconcile/Reconcile.ts"
-import * as Inbox from "../inbox/InboxWriter.ts"
+import * as InboxRetention from "../inbox/InboxRetention.ts"
+import * as InboxWriter from "../inbox/InboxWriter.ts"
 import * as HttpServer from "../ingest/HttpServer.ts"
 import * as Metrics from "../status/Metrics.ts"
-import * as Receiver from "../ingest/Ingest.ts"
+import * as Ingest from "../ingest/Ingest.ts"
 import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
 import * as Supervisor from "./Supervisor.ts"
 import * as ProcessInbox from "../inbox/ProcessInbox.ts"
 
-/** Something else that runs as long as the service does, under the same care as its own parts. */
+/** A service that runs as long as the process, under the supervisor. */
 export interface BackgroundService {
-  /** Begins the line that tells of a failure. */
+  /** Begins the log line of a failure. */
   readonly what: string
   readonly run: Effect.Effect<unknown, unknown, Database | SqlClient.SqlClient>
-  /** Whether it does not wait for the tables of the companies; default false. */
+  /** Whether it starts before the tables of the companies are there; default false. */
   readonly isEarly?: boolean
 }
 
@@ -50,39 +50,39 @@ export interface ServiceOptions<E> {
     "host" | "port" | "tls" | "bodyBytesMax" | "more" | "connectionsPerAddressMax" | "monitoring" | "metricsToken"
   >
   /** How old a delivery may be, and how far ahead the sender's clock. */
-  readonly window: Receiver.IngestOptions["settings"]
-  /** The address in front of the listener; null when nobody said. */
+  readonly window: Ingest.IngestOptions["settings"]
+  /** The address of the listener from outside; null when it is not configured. */
   readonly publicUrl: string | null
-  /** How long events are kept after they were acted on. */
+  /** How long resolved events are kept. */
   readonly keepMs: number
-  /** How often subscriptions and delivery logs are looked at; null when nobody does. */
+  /** How often subscriptions and delivery logs are checked; null: never. */
   readonly checkEveryMs: number | null
-  /** What opens the secrets of each company. */
+  /** What decrypts the signing secrets of each company. */
   readonly secrets: ReadonlyArray<SigningSecrets.SecretsCompany>
-  /** Connected within the warehouse; asks nothing of the source. */
+  /** Connects the companies, without a request to the source. */
   readonly companies: Effect.Effect<ReadonlyArray<Company>, E, Database | SqlClient.SqlClient | Scope.Scope>
   readonly warehouse: Layer.Layer<Database | SqlClient.SqlClient, E>
-  /** What else runs, from when the tables of the companies are there unless it says otherwise. */
+  /** More services. */
   readonly parts?: (companies: ReadonlyArray<Company>) => ReadonlyArray<BackgroundService>
-  /** What else `/metrics` says of these companies; cheap, and it never fails. */
+  /** More metrics of these companies; cheap, and never failing. */
   readonly figures?: (
     companies: ReadonlyArray<Company>
   ) => Effect.Effect<Effect.Effect<ReadonlyArray<Metrics.Metric>>, never, SqlClient.SqlClient>
-  /** What `/metrics` says besides, also while the warehouse is away. */
+  /** Metrics that do not need the warehouse. */
   readonly always?: Effect.Effect<ReadonlyArray<Metrics.Metric>>
-  /** Whether waiting may help against what the warehouse or the companies failed with. */
+  /** Whether the error of the warehouse or the companies may pass. */
   readonly isPassing: (error: E) => boolean
 }
 
 export interface Service<E> {
-  /** Where it listens; not the address that a sender outside uses. */
+  /** Where it listens; a sender outside may use another address. */
   readonly url: string
   readonly port: number
   /** Where health and metrics are answered. */
   readonly monitoringUrl: string
-  /** Ends when events can be stored for the first time; answers the warehouse. */
-  readonly ready: Effect.Effect<Context.Context<Database | SqlClient.SqlClient>>
-  /** Fails with what waiting does not help against; never ends otherwise. */
+  /** The warehouse, once events can be stored for the first time. */
+  readonly ready: Effect.Effect<Context.Context<Warehouse>>
+  /** Fails with an error that does not pass. */
   readonly ended: Effect.Effect<never, E>
 }
 
@@ -90,21 +90,21 @@ export interface Service<E> {
 export const hookUrl = (publicUrl: string | null, company: string): string | null =>
   publicUrl === null ? null : `${publicUrl}/hooks/${company}`
 
-/** What can receive, while there is a warehouse. */
+/** What receives deliveries, while the warehouse is available. */
 interface Receiving {
-  readonly receiver: Receiver.Ingest
-  readonly inbox: Inbox.InboxWriter
+  readonly ingest: Ingest.Ingest
+  readonly inbox: InboxWriter.InboxWriter
   readonly figures: Effect.Effect<ReadonlyArray<Metrics.Metric>>
 }
 
-const away: Receiver.Answer = {
+const unavailable: Ingest.Answer = {
   status: 503,
   text: "Events cannot be stored now. Send it again.\n",
   retryAfterSeconds: 10
 }
 
-/** All that is known before there is a warehouse. */
-const down: Metrics.Metric = {
+/** The metric of the inbox while the warehouse is unavailable. */
+const inboxDown: Metrics.Metric = {
   name: "tributary_webhook_inbox_up",
   help: "1 while events can be stored, 0 while they cannot.",
   type: "gauge",
@@ -114,184 +114,197 @@ const down: Metrics.Metric = {
 const connectPauseMinMs = 1_000
 const connectPauseMaxMs = 30_000
 const secretsEveryMs = 5_000
-/** A table, column or view that was dropped while the service runs is made anew; a sync makes it at once. */
+/** A table, column or view that was dropped meanwhile is created again after this. A sync creates it at once. */
 const tablesEveryMs = 30_000
-const aliveEveryMs = 20_000
-const aliveSoonMs = 2_000
+const heartbeatEveryMs = 20_000
+const heartbeatRetryMs = 2_000
 const purgeEveryMs = 60 * 60_000
-const farewellMaxMs = 2_000
+const deregisterMaxMs = 2_000
+
+type Warehouse = Database | SqlClient.SqlClient
+
+interface ServeState<E> {
+  readonly options: ServiceOptions<E>
+  readonly ready: Deferred.Deferred<Context.Context<Warehouse>>
+  /** Null while the warehouse is unavailable. */
+  receiving: Receiving | null
+}
 
 /** Runs until its scope ends. */
 export const start = Effect.fnUntraced(function* <E extends { readonly message: string }>(
   options: ServiceOptions<E>
 ): Effect.fn.Return<Service<E>, ListenError, Scope.Scope> {
-  const { reader, checkEveryMs } = options
-  const ready = yield* Deferred.make<Context.Context<Database | SqlClient.SqlClient>>()
-  let current: Receiving | null = null
-
-  /** Everything that needs the warehouse, from its being there to the end of the service. */
-  const within = Effect.gen(function* () {
-    const held = yield* SigningSecrets.keyring(options.secrets)
-    const inbox = yield* Inbox.make()
-    const receiver = yield* Receiver.make({ reader, held, inbox, settings: options.window })
-    const companies = yield* options.companies
-    const names = companies.map(({ name }) => name)
-    const figures = Effect.map(
-      Effect.all([
-        yield* InboxMetrics.make(names),
-        options.figures === undefined ? Effect.succeed([]) : yield* options.figures(companies)
-      ]),
-      (all) => all.flat()
-    )
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        current = { receiver, inbox, figures }
-      }),
-      () =>
-        Effect.sync(() => {
-          current = null
-        })
-    )
-    const prepared = yield* Deferred.make<void>()
-    const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
-    yield* Effect.all(
-      [
-        Supervisor.runForever(
-          "the tables",
-          Effect.andThen(
-            Effect.andThen(prepare(companies), Deferred.succeed(prepared, undefined)),
-            Effect.forever(Effect.andThen(Effect.sleep(tablesEveryMs), prepare(companies)))
-          )
-        ),
-        Supervisor.runForever("the signing secrets", Effect.forever(Effect.delay(held.refresh, secretsEveryMs))),
-        Supervisor.runForever(
-          "the sign of life",
-          signsOfLife(
-            inbox,
-            companies,
-            Deferred.succeed(ready, yield* Effect.context<Database | SqlClient.SqlClient>())
-          )
-        ),
-        Supervisor.runForever(
-          "the removal of old events",
-          Effect.forever(Effect.andThen(purge(options.keepMs), Effect.sleep(purgeEveryMs)))
-        ),
-        Supervisor.runForever("the end of runs whose process is gone", RunStore.watchAbandoned),
-        Supervisor.runForever(
-          "the passing on of news",
-          ProcessInbox.fanOut(
-            inbox.arrived,
-            workers.map(({ arrived }) => arrived)
-          )
-        ),
-        ...workers.map(({ company, arrived }) =>
-          Supervisor.runForever(
-            `company ${company.name}: acting on events`,
-            Effect.andThen(
-              Deferred.await(prepared),
-              ProcessInbox.run({ company, reader, inbox: { arrived }, lookEveryMs: Polling.everyMs(workers.length) })
-            )
-          )
-        ),
-        ...(checkEveryMs === null
-          ? []
-          : companies.map((company) =>
-              Supervisor.runForever(
-                `company ${company.name}: looking for missed events`,
-                Effect.andThen(
-                  Deferred.await(prepared),
-                  Reconcile.run(company, { url: hookUrl(options.publicUrl, company.name), checkEveryMs })
-                )
-              )
-            )),
-        ...(options.parts?.(companies) ?? []).map(({ what, run, isEarly }) =>
-          Supervisor.runForever(what, isEarly === true ? run : Effect.andThen(Deferred.await(prepared), run))
-        )
-      ],
-      { concurrency: "unbounded", discard: true }
-    )
-    return yield* Effect.never
-  })
-
-  const connected = Effect.gen(function* () {
-    for (let pauseMs = connectPauseMinMs; ; pauseMs = Math.min(2 * pauseMs, connectPauseMaxMs)) {
-      const error = yield* Layer.build(Layer.fresh(options.warehouse)).pipe(
-        Effect.flatMap((warehouse) => Effect.provideContext(within, warehouse)),
-        Effect.scoped,
-        Effect.flip
-      )
-      if (!options.isPassing(error)) return yield* Effect.fail(error)
-      yield* Effect.logWarning(
-        `${error.message}; deliveries are answered 503 until the warehouse is there; trying again in ${pauseMs / 1000} s`
-      )
-      yield* Effect.sleep(pauseMs)
-    }
-  })
-  const running = yield* Effect.forkDetach(connected)
-  // Before the listener, so that it ends after it: what is in hand then is still stored.
+  const state: ServeState<E> = { options, ready: yield* Deferred.make<Context.Context<Warehouse>>(), receiving: null }
+  const running = yield* Effect.forkDetach(runWithWarehouse(state))
+  // Finalizers run in reverse: the listener stops first, and deliveries in flight are still stored.
   yield* Effect.addFinalizer(() => Fiber.interrupt(running))
+  const { url, port, monitoringUrl } = yield* listen(state)
+  return { url, port, monitoringUrl, ready: Deferred.await(state.ready), ended: Fiber.join(running) }
+})
 
-  const listener = yield* HttpServer.listen({
-    ...options.listen,
+/** Listens, also while the warehouse is unavailable. */
+const listen = <E>(state: ServeState<E>) =>
+  HttpServer.listen({
+    ...state.options.listen,
     receiver: {
-      signatureHeader: reader.signatureHeader,
-      receive: (arrival, done) => (current === null ? done(away) : current.receiver.receive(arrival, done)),
-      refuseTooLarge: (company) => (current === null ? away : current.receiver.refuseTooLarge(company)),
-      refuseBusy: (company) => (current === null ? away : current.receiver.refuseBusy(company))
+      signatureHeader: state.options.reader.signatureHeader,
+      receive: (arrival, done) =>
+        state.receiving === null ? done(unavailable) : state.receiving.ingest.receive(arrival, done),
+      refuseTooLarge: (company) => state.receiving?.ingest.refuseTooLarge(company) ?? unavailable,
+      refuseBusy: (company) => state.receiving?.ingest.refuseBusy(company) ?? unavailable
     },
-    ready: Effect.suspend(() =>
-      current === null ? Effect.fail({ message: "the warehouse is away" }) : current.inbox.probe
+    ready: Effect.suspend(
+      () => state.receiving?.inbox.probe ?? Effect.fail({ message: "the warehouse is unavailable" })
     ),
     metrics: Effect.gen(function* () {
-      const always = options.always === undefined ? [] : yield* options.always
-      if (current === null) return Metrics.render([...always, down])
-      const { receiver, inbox, figures } = current
-      return Metrics.render([...always, ...Metrics.ofReceiving(receiver.stats(), inbox.stats()), ...(yield* figures)])
+      const always = state.options.always === undefined ? [] : yield* state.options.always
+      if (state.receiving === null) return Metrics.render([...always, inboxDown])
+      const { ingest, inbox, figures } = state.receiving
+      return Metrics.render([...always, ...Metrics.ofReceiving(ingest.stats(), inbox.stats()), ...(yield* figures)])
     })
   })
-  return {
-    url: listener.url,
-    port: listener.port,
-    monitoringUrl: listener.monitoringUrl,
-    ready: Deferred.await(ready),
-    ended: Fiber.join(running)
+
+/** Connects to the warehouse and runs the services, again and again while the error may pass. */
+const runWithWarehouse = Effect.fnUntraced(function* <E extends { readonly message: string }>(
+  state: ServeState<E>
+): Effect.fn.Return<never, E> {
+  const { warehouse, isPassing } = state.options
+  for (let pauseMs = connectPauseMinMs; ; pauseMs = Math.min(2 * pauseMs, connectPauseMaxMs)) {
+    const error = yield* Layer.build(Layer.fresh(warehouse)).pipe(
+      Effect.flatMap((context) => Effect.provideContext(runServices(state), context)),
+      Effect.scoped,
+      Effect.flip
+    )
+    if (!isPassing(error)) return yield* Effect.fail(error)
+    yield* Effect.logWarning(
+      `${error.message}; deliveries are answered 503 until the warehouse is there; trying again in ${pauseMs / 1000} s`
+    )
+    yield* Effect.sleep(pauseMs)
   }
 })
 
-/** The tables of everything that events may ask for, as a sync makes them. */
-const prepare = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
+/** Runs everything that needs the warehouse. */
+const runServices = Effect.fnUntraced(function* <E>(
+  state: ServeState<E>
+): Effect.fn.Return<never, E, Warehouse | Scope.Scope> {
+  const { options } = state
+  const keyring = yield* SigningSecrets.keyring(options.secrets)
+  const inbox = yield* InboxWriter.make()
+  const ingest = yield* Ingest.make({ reader: options.reader, held: keyring, inbox, settings: options.window })
+  const companies = yield* options.companies
+  const inboxMetrics = yield* InboxMetrics.make(companies.map(({ name }) => name))
+  const moreMetrics = options.figures === undefined ? Effect.succeed([]) : yield* options.figures(companies)
+  const figures = Effect.map(Effect.all([inboxMetrics, moreMetrics]), (all) => all.flat())
+  yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      state.receiving = { ingest, inbox, figures }
+    }),
+    () =>
+      Effect.sync(() => {
+        state.receiving = null
+      })
+  )
+  const tablesReady = yield* Deferred.make<void>()
+  const markReady = Deferred.succeed(state.ready, yield* Effect.context<Warehouse>())
+  const services: ReadonlyArray<BackgroundService> = [
+    {
+      what: "the tables",
+      run: Effect.gen(function* () {
+        yield* createTables(companies)
+        yield* Deferred.succeed(tablesReady, undefined)
+        yield* Effect.forever(Effect.delay(createTables(companies), tablesEveryMs))
+      }),
+      isEarly: true
+    },
+    {
+      what: "the signing secrets",
+      run: Effect.forever(Effect.delay(keyring.refresh, secretsEveryMs)),
+      isEarly: true
+    },
+    { what: "the heartbeat", run: sendHeartbeats(inbox, companies, markReady), isEarly: true },
+    {
+      what: "the removal of old events",
+      run: Effect.forever(Effect.andThen(purge(options.keepMs), Effect.sleep(purgeEveryMs))),
+      isEarly: true
+    },
+    { what: "the end of abandoned runs", run: RunStore.watchAbandoned, isEarly: true },
+    ...inboxServices(state, inbox, companies),
+    ...reconcileServices(options, companies),
+    ...(options.parts?.(companies) ?? [])
+  ]
+  yield* Effect.forEach(
+    services,
+    ({ what, run, isEarly = false }) =>
+      Supervisor.runForever(what, isEarly ? run : Effect.andThen(Deferred.await(tablesReady), run)),
+    { concurrency: "unbounded", discard: true }
+  )
+  return yield* Effect.never
+})
+
+/** A worker for each company, and the service that wakes them when events arrive. */
+const inboxServices = <E>(
+  { options: { reader } }: ServeState<E>,
+  inbox: InboxWriter.InboxWriter,
+  companies: ReadonlyArray<Company>
+): ReadonlyArray<BackgroundService> => {
+  const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
+  const latches = workers.map(({ arrived }) => arrived)
+  const lookEveryMs = Polling.everyMs(companies.length)
+  return [
+    { what: "the notification of workers", run: ProcessInbox.fanOut(inbox.arrived, latches), isEarly: true },
+    ...workers.map(({ company, arrived }) => ({
+      what: `company ${company.name}: acting on events`,
+      run: ProcessInbox.run({ company, reader, inbox: { arrived }, lookEveryMs })
+    }))
+  ]
+}
+
+/** A search for missed events for each company. */
+const reconcileServices = <E>(
+  { checkEveryMs, publicUrl }: ServiceOptions<E>,
+  companies: ReadonlyArray<Company>
+): ReadonlyArray<BackgroundService> =>
+  checkEveryMs === null
+    ? []
+    : companies.map((company) => ({
+        what: `company ${company.name}: looking for missed events`,
+        run: Reconcile.run(company, { url: hookUrl(publicUrl, company.name), checkEveryMs })
+      }))
+
+/** Creates the tables of everything that events may name, as a sync does. */
+const createTables = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
   const tables = new Map((yield* Effect.forEach(companies, ({ tables }) => tables)).flatMap((one) => [...one]))
   yield* TablePlan.apply([...tables.values()])
 })
 
-/** Says every now and then that events can be stored, and that they cannot by saying nothing. */
-const signsOfLife = Effect.fnUntraced(function* (
-  inbox: Inbox.InboxWriter,
+/** Sends heartbeats while events can be stored. A missing heartbeat says that they cannot. */
+const sendHeartbeats = Effect.fnUntraced(function* (
+  inbox: InboxWriter.InboxWriter,
   companies: ReadonlyArray<Company>,
-  proven: Effect.Effect<unknown>
+  onFirst: Effect.Effect<unknown>
 ) {
   const drawn = [yield* Random.nextInt, yield* Random.nextInt]
-  const instance = drawn.map((part) => Math.abs(part).toString(36)).join("-")
+  const processId = drawn.map((part) => Math.abs(part).toString(36)).join("-")
   const names = companies.map(({ name }) => name)
-  const farewell = DeliveryGaps.deregister(instance).pipe(Effect.timeoutOption(farewellMaxMs), Effect.ignore)
+  const deregister = DeliveryGaps.deregister(processId).pipe(Effect.timeoutOption(deregisterMaxMs), Effect.ignore)
   return yield* Effect.forever(
     Effect.gen(function* () {
-      // The inbox tells of it itself.
+      // The inbox itself logs a failure.
       const proof = yield* Effect.exit(inbox.probe)
-      if (proof._tag === "Failure") return yield* Effect.sleep(aliveSoonMs)
-      yield* DeliveryGaps.heartbeat(instance, names)
-      yield* proven
-      yield* Effect.sleep(aliveEveryMs)
+      if (proof._tag === "Failure") return yield* Effect.sleep(heartbeatRetryMs)
+      yield* DeliveryGaps.heartbeat(processId, names)
+      yield* onFirst
+      yield* Effect.sleep(heartbeatEveryMs)
     })
-  ).pipe(Effect.onInterrupt(() => farewell))
+  ).pipe(Effect.onInterrupt(() => deregister))
 })
 
 const purge = Effect.fnUntraced(function* (keepMs: number) {
-  const { events, dead, gaps } = yield* Inbox.purge({ keepMs })
-  if (events + gaps > 0) yield* Effect.logInfo(`removed ${events} settled events and ${gaps} closed gaps that were old`)
+  const { events, dead, gaps } = yield* InboxRetention.purge({ keepMs })
+  if (events + gaps > 0) yield* Effect.logInfo(`removed ${events} old resolved events and ${gaps} old closed gaps`)
   if (dead > 0) {
     yield* Effect.logWarning(
-      `removed ${dead} dead events, which cannot be replayed any longer: they were older than ${Inbox.deadDays} days, or there were too many`
+      `removed ${dead} dead letters, which cannot be replayed any longer: they were older than ${InboxRetention.deadDays} days, or there were too many`
     )
   }
 })

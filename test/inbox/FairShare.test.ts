@@ -8,7 +8,8 @@ const makeStand = () => {
   const events = (...paths: ReadonlyArray<string>) => paths.map((path): FairShare.Task => ({ path, kind: "events" }))
   /** Which of the resources get their turn. */
   const admit = (...paths: ReadonlyArray<string>) => turns.admit(events(...paths)).map(({ path }) => path)
-  const wanted = (since: number, ...paths: ReadonlyArray<string>) => paths.filter((path) => turns.isWanted(path, since))
+  const wanted = (since: number, ...paths: ReadonlyArray<string>) =>
+    paths.filter((path) => turns.shouldYield(path, since))
   const end = (path: string) => turns.end({ path, kind: "events" })
   const wait = (ms: number) => {
     nowMs += ms

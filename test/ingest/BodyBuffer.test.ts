@@ -11,14 +11,14 @@ describe("a body that comes in pieces", () => {
         const body = BodyBuffer.make(1024 * 1024)
         for (let at = 0; at < size; at += pieceSize) {
           body.add(all.slice(at, at + pieceSize))
-          const isBounded = body.held >= body.size && body.held <= Math.max(2 * body.size, 16 * 1024)
-          if (!isBounded) assert.fail(`${body.held} bytes for ${body.size}`)
+          const isBounded = body.capacity >= body.size && body.capacity <= Math.max(2 * body.size, 16 * 1024)
+          if (!isBounded) assert.fail(`${body.capacity} bytes for ${body.size}`)
         }
         assert.strictEqual(body.size, size)
-        const handed = body.handOver()
+        const handed = body.takeAll()
         assert.isTrue(Buffer.from(all).equals(handed))
         assert.strictEqual(handed.buffer.byteLength, size)
-        assert.strictEqual(body.held, 0)
+        assert.strictEqual(body.capacity, 0)
       }
     }
   })
@@ -29,9 +29,9 @@ describe("a body that comes in pieces", () => {
       const body = BodyBuffer.make(most)
       for (const byte of all) {
         body.add(Uint8Array.of(byte))
-        if (body.held > most) assert.fail(`${body.held} bytes where ${most} may come`)
+        if (body.capacity > most) assert.fail(`${body.capacity} bytes where ${most} may come`)
       }
-      assert.isTrue(Buffer.from(all).equals(body.handOver()))
+      assert.isTrue(Buffer.from(all).equals(body.takeAll()))
     }
   })
 
@@ -39,6 +39,6 @@ describe("a body that comes in pieces", () => {
     const all = bytesOf(500)
     const body = BodyBuffer.make(500)
     body.add(all)
-    assert.strictEqual(body.handOver(), all)
+    assert.strictEqual(body.takeAll(), all)
   })
 })

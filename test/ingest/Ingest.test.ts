@@ -215,9 +215,7 @@ describe("receiver", () => {
       yield* TestClock.adjust(1)
       assert.deepStrictEqual(
         lines.map((line) => line.replace(/"\w+"/, "one")),
-        [
-          "A delivery to one was put off: its signature fits none of the secrets that are known, and whether there are newer ones cannot be asked now"
-        ]
+        ["A delivery to one was answered 503: its signature fits no known secret, and newer secrets cannot be read now"]
       )
       // Those beyond the bound are not called forged either.
       const statuses: Array<number> = []

@@ -2,6 +2,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Redacted, Schedule } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { Database } from "../../../src/postgres/Database.ts"
+import * as InboxRetention from "../../../src/inbox/InboxRetention.ts"
 import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import { makeGate } from "../../support/gate.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
@@ -219,12 +220,12 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
                  tributary.now() - ended * interval '1 day'
             from (values ('ended', 120, 101, 100), ('killed', 119, 99, null), ('last', 98, 97, 97)) as r (instance, began, alive, ended)`
         const keepMs = 30 * 86_400_000
-        const first = yield* InboxWriter.purge({ keepMs })
+        const first = yield* InboxRetention.purge({ keepMs })
         assert.deepStrictEqual(first, { events: 12_000, dead: 3_000, gaps: 1, receivers: 2 })
-        assert.deepStrictEqual(yield* InboxWriter.purge({ keepMs }), { events: 0, dead: 0, gaps: 0, receivers: 0 })
-        assert.deepInclude(yield* InboxWriter.purge({ keepMs, settledMax: 100 }), { events: 5_900, dead: 0 })
+        assert.deepStrictEqual(yield* InboxRetention.purge({ keepMs }), { events: 0, dead: 0, gaps: 0, receivers: 0 })
+        assert.deepInclude(yield* InboxRetention.purge({ keepMs, settledMax: 100 }), { events: 5_900, dead: 0 })
         // The oldest of the dead go first.
-        assert.deepInclude(yield* InboxWriter.purge({ keepMs, deadMax: 2_500 }), { events: 0, dead: 3_500 })
+        assert.deepInclude(yield* InboxRetention.purge({ keepMs, deadMax: 2_500 }), { events: 0, dead: 3_500 })
         const [oldest] = yield* sql<{ readonly days: number }>`
           select extract(day from tributary.now() - min(settled_at))::int as days from tributary.inbox where state = 'dead'`
         assert.strictEqual(oldest!.days, 1)

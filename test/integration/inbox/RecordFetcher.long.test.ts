@@ -21,6 +21,8 @@ import { Database } from "../../../src/postgres/Database.ts"
 import type { Company } from "../../../src/sync/Company.ts"
 import * as CircuitBreaker from "../../../src/inbox/CircuitBreaker.ts"
 import { type Limits, fetchRecords } from "../../../src/inbox/RecordFetcher.ts"
+import { compareWithRow } from "../../../src/inbox/CompareWithRow.ts"
+import * as InboxLease from "../../../src/inbox/InboxLease.ts"
 import * as InboxStore from "../../../src/inbox/InboxStore.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { layerSource, Source } from "../../support/source.ts"
@@ -85,7 +87,7 @@ const makeStand = Effect.fnUntraced(function* (
   const inbox = sql<{ state: string; attempts: number; reason: string | null; wait_ms: number }>`
     select state, attempts, reason, (extract(epoch from due_at - tributary.now()) * 1000)::float8 as wait_ms
       from tributary.inbox where company = ${name} order by id`
-  const take = InboxStore.fetchDue({ company: name, resource: path, inHand: [], atMost: 500 })
+  const take = InboxStore.fetchDue({ company: name, resource: path, inFlight: [], countMax: 500 })
   const runs = sql<{ status: string; error_kind: string | null }>`
     select status, error_kind from tributary.runs where company_id = ${id} order by id`
   /** Reads what is due, and nothing that comes later; `isOther` says that something else is to be done first. */
@@ -99,12 +101,12 @@ const makeStand = Effect.fnUntraced(function* (
       companyId: BigInt(id),
       tables,
       table,
-      health: yield* CircuitBreaker.make(name, connector, more.identifyMaxMs ?? 5_000),
+      breaker: yield* CircuitBreaker.make(name, connector, more.identifyMaxMs ?? 5_000),
       first: taken.map((event) => ({ recordId: event.recordId!, events: [event] })),
       more: () => Effect.succeed(more.isOther === true ? null : []),
-      lingerMs: 0,
+      idleMs: 0,
       limits,
-      told: () => {}
+      onResolved: () => {}
     })
   })
   const drain = ProcessInbox.drain({ company, reader: deliveryReader })
@@ -333,9 +335,9 @@ describe("reading one by one, and its queue", () => {
         }
         for (const stamp of Object.keys(stamps)) yield* accept(1, { stamp })
         const asked = yield* take
-        const compared = yield* InboxStore.compareWithRow(table, BigInt(id), asked)
+        const compared = yield* compareWithRow(table, BigInt(id), asked)
         assert.deepStrictEqual(
-          asked.map((event) => [event.stamp, compared.get(event.id)!.satisfied]),
+          asked.map((event) => [event.stamp, compared.get(event.id)!.skipReason]),
           Object.entries(stamps).map(([stamp, isNewer]) => [
             stamp,
             isNewer ? "the warehouse holds a newer version" : null
@@ -354,7 +356,7 @@ describe("reading one by one, and its queue", () => {
             yield* sql`delete from erp.salesmen where _company_id = ${id}`
             yield* sql`insert into erp.salesmen (_company_id, id, _origin, _observed_at)
                        values (${id}, 1, 'scan', tributary.now() + ${when}::interval)`
-            return (yield* InboxStore.compareWithRow(table, BigInt(id), asked)).get(asked[0]!.id)!.satisfied
+            return (yield* compareWithRow(table, BigInt(id), asked)).get(asked[0]!.id)!.skipReason
           })
         assert.strictEqual(yield* answered("0 s"), "the record was read after the event had come")
         assert.isNull(yield* answered("1 h"))
@@ -378,13 +380,13 @@ describe("reading one by one, and its queue", () => {
         yield* put("a", 40)
         yield* put("b", -60)
         yield* put("c", 30)
-        assert.isTrue((yield* InboxStore.claim(name, "c", "other")).isOurs)
+        assert.isTrue((yield* InboxLease.acquire(name, "c", "other")).isOurs)
         assert.deepStrictEqual(yield* due, ["a", "c, claimed", "null"])
-        assert.deepStrictEqual(yield* InboxStore.claim(name, "c", "me"), { isOurs: false, wasLeft: false })
+        assert.deepStrictEqual(yield* InboxLease.acquire(name, "c", "me"), { isOurs: false, tookOver: false })
         yield* sql`update tributary.inbox_claims set until = tributary.now() where company = ${name}`
         assert.deepStrictEqual(yield* due, ["a", "c", "null"])
-        assert.deepStrictEqual(yield* InboxStore.claim(name, "c", "me"), { isOurs: true, wasLeft: true })
-        assert.deepStrictEqual(yield* InboxStore.claim(name, "c", "me"), { isOurs: true, wasLeft: false })
+        assert.deepStrictEqual(yield* InboxLease.acquire(name, "c", "me"), { isOurs: true, tookOver: true })
+        assert.deepStrictEqual(yield* InboxLease.acquire(name, "c", "me"), { isOurs: true, tookOver: false })
       })
     )
   })

@@ -5,15 +5,20 @@ import type { Mutant } from "./Mutant.ts"
 const signature = "connectors/service-v2/client/Signature.ts"
 const receiver = "src/ingest/Ingest.ts"
 const inbox = "src/inbox/InboxWriter.ts"
+const insert = "src/inbox/InsertEvents.ts"
+const retention = "src/inbox/InboxRetention.ts"
 const secrets = "src/subscriptions/SigningSecrets.ts"
 const queue = "src/inbox/InboxStore.ts"
-const oneByOne = "src/inbox/RecordFetcher.ts"
-const health = "src/inbox/CircuitBreaker.ts"
+const fetcher = "src/inbox/RecordFetcher.ts"
+const resolver = "src/inbox/ResolveFetches.ts"
+const rows = "src/inbox/CompareWithRow.ts"
+const lease = "src/inbox/InboxLease.ts"
+const breaker = "src/inbox/CircuitBreaker.ts"
 const gaps = "src/reconcile/DeliveryGaps.ts"
 const heal = "src/reconcile/Reconcile.ts"
 const seen = "src/subscriptions/SubscriptionStore.ts"
 const subscribe = "src/subscriptions/Subscriptions.ts"
-const worker = "src/inbox/ProcessInbox.ts"
+const due = "src/inbox/DueEvents.ts"
 const subscriptions = "connectors/service-v2/client/Subscriptions.ts"
 
 /** A small world in which much is delivered. */
@@ -40,7 +45,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         file: inbox,
         find: "if (!isAboutValues(error)) return Effect.fail(error)",
         replace:
-          'if (error.code === "57P01" || error.code === "08006")\n          return Effect.sync(() => {\n            for (const one of batch) tell(one, "stored")\n          })\n        if (!isAboutValues(error)) return Effect.fail(error)'
+          'if (error.code === "57P01" || error.code === "08006")\n          return Effect.sync(() => {\n            for (const one of batch) resolve(state, one, "stored")\n          })\n        if (!isAboutValues(error)) return Effect.fail(error)'
       }
     ],
     wish: { on: ["D5"], overrides: { ...few, hooks: "only", later: { ...noneLater, endRate: 0.05 } } }
@@ -52,10 +57,10 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: receiver,
-        find: "(outcome) => done(stored(company, outcome))",
-        replace: "(outcome) => void stored(company, outcome)"
+        find: "(outcome) => done(answerStored(state, company, outcome))",
+        replace: "(outcome) => void answerStored(state, company, outcome)"
       },
-      { file: receiver, find: "    inbox.put(\n", replace: "    done(answers.stored)\n    inbox.put(\n" }
+      { file: receiver, find: "  inbox.put(\n", replace: "  done(answers.stored)\n  inbox.put(\n" }
     ],
     wish: { overrides: alone }
   },
@@ -63,14 +68,14 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "unavailable-is-accepted",
     origin: "ack without insert",
     story: "the sender disables whoever answers 503 too often",
-    changes: [{ file: receiver, find: "    return answers.unavailable\n", replace: "    return answers.stored\n" }],
+    changes: [{ file: receiver, find: "  return answers.unavailable\n", replace: "  return answers.stored\n" }],
     wish: { on: ["R4", "D1", "D4"], overrides: alone }
   },
   {
     name: "duplicates-refused",
     origin: "dedupe",
     story: "the unique index keeps doubles out",
-    changes: [{ file: inbox, find: "\n  on conflict (company, event_id) do nothing", replace: "" }],
+    changes: [{ file: insert, find: "\n  on conflict (company, event_id) do nothing", replace: "" }],
     wish: { on: ["W2"], overrides: alone }
   },
   {
@@ -79,7 +84,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     story: "the same bytes are the same event",
     changes: [
       {
-        file: inbox,
+        file: insert,
         find: "BinaryArray.texts(events, (event) => event.eventId)",
         replace: "BinaryArray.texts(events, (event) => String(event.body.length) + event.eventType)"
       }
@@ -123,7 +128,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         find: "const [signature, ...others] = arrival.signatures\n",
         replace:
           "const [signature, ...others] = arrival.signatures\n" +
-          '    if (held.of(arrival.company).length === 0) return { _tag: "Genuine", sentAt: Math.floor(receivedAt / 1000) }\n'
+          '  if (options.held.of(arrival.company).length === 0) return { _tag: "Genuine", sentAt: Math.floor(receivedAt / 1000) }\n'
       }
     ],
     wish: { on: ["W8"], overrides: alone }
@@ -141,9 +146,9 @@ export const webhook: ReadonlyArray<Mutant> = [
     story: "what has been read is as good as landed",
     changes: [
       {
-        file: oneByOne,
-        find: "    const landed = yield* lander.land({\n",
-        replace: "    yield* InboxStore.resolve(verdicts)\n    const landed = yield* lander.land({\n"
+        file: fetcher,
+        find: "  const landed = yield* session.land({\n",
+        replace: "  yield* InboxStore.resolve(resolutions)\n  const landed = yield* session.land({\n"
       }
     ],
     wish: { overrides: alone }
@@ -154,7 +159,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     story: "the event says of when it is, and the row is of then",
     changes: [
       {
-        file: queue,
+        file: rows,
         find: "coalesce(${stamp} >= e.stamp + e.unit * interval '1 second', false) as newer",
         replace: "coalesce(${stamp} >= e.stamp, false) as newer"
       }
@@ -166,7 +171,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     origin: "404 is a tombstone at once",
     story: "the source knows what it has",
     changes: [
-      { file: oneByOne, find: "if (event.ageMs >= boundMs || isOld) {", replace: "if (event.ageMs >= 0 || isOld) {" }
+      { file: resolver, find: "if (ageMs >= visibleAfterMs || isOld) {", replace: "if (ageMs >= 0 || isOld) {" }
     ],
     wish: { on: ["W5"], off: ["W1"], overrides: alone }
   },
@@ -176,9 +181,9 @@ export const webhook: ReadonlyArray<Mutant> = [
     story: "order matters, so nothing overtakes a record that fails",
     changes: [
       {
-        file: oneByOne,
-        find: 'if (blame === "one") give(retryOrDeadLetter(event, reason))',
-        replace: 'if (blame === "one") return yield* Effect.die(new Error(reason))'
+        file: resolver,
+        find: 'if (scope === "record") return events.map((event) => retryOrDeadLetter(event, reason))',
+        replace: 'if (scope === "record") throw new Error(reason)'
       }
     ],
     wish: { on: ["R7"], overrides: alone }
@@ -189,12 +194,12 @@ export const webhook: ReadonlyArray<Mutant> = [
     story: "it will succeed some day",
     changes: [
       {
-        file: oneByOne,
+        file: resolver,
         find: "event.attempts + 1 >= attemptsMax",
         replace: "event.attempts + 1 >= Number.MAX_SAFE_INTEGER"
       },
       {
-        file: oneByOne,
+        file: resolver,
         find: "pauseMs: attemptPausesMs[event.attempts]! }",
         replace: "pauseMs: attemptPausesMs[Math.min(event.attempts, 3)]! }"
       }
@@ -207,14 +212,14 @@ export const webhook: ReadonlyArray<Mutant> = [
     story: "a few quick attempts show what cannot be read",
     changes: [
       {
-        file: oneByOne,
+        file: resolver,
         find: "[10_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * 60 * 60_000]",
         replace: "[500, 500, 500, 500, 500]"
       },
       {
-        file: health,
-        find: 'if (failure.stops === "company") return yield* away(failure)',
-        replace: 'if (failure.stops === "company") return "one"'
+        file: breaker,
+        find: 'if (failure.stops === "company") return yield* unavailable(failure)',
+        replace: 'if (failure.stops === "company") return "record"'
       }
     ],
     wish: { on: ["S3"], overrides: { ...alone, network: [["S3 unauthorized", 0.6]] } }
@@ -279,7 +284,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     story: "what is old is of no use",
     changes: [
       {
-        file: inbox,
+        file: retention,
         find: "${which} and settled_at < ${oldest}",
         replace: "coalesce(settled_at, received_at) < ${oldest}"
       }
@@ -297,7 +302,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: " and c.owner <> $2) as claimed"
       },
       {
-        file: queue,
+        file: lease,
         find: "where c.owner = excluded.owner or c.until <= tributary.now()",
         replace: "where c.owner = excluded.owner"
       }
@@ -349,14 +354,14 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "unknown-event-is-covered",
     origin: "settle without a read",
     story: "an event without a number asks for nothing in particular",
-    changes: [{ file: worker, find: "return row.isCovered\n", replace: "return row !== undefined\n" }],
+    changes: [{ file: due, find: "return row.isCovered\n", replace: "return row !== undefined\n" }],
     wish: { on: ["W11"], only: ["W11"], overrides: alone }
   },
   {
     name: "older-version-is-read",
     origin: "stale read",
     story: "what was read after the event had come is newer than it",
-    changes: [{ file: oneByOne, find: "!InboxStore.isBefore(shown(reading.record!), stamp)", replace: "true" }],
+    changes: [{ file: resolver, find: "!isBefore(recordStamp, stamp)", replace: "true" }],
     wish: { on: ["W5"], only: ["W5"], overrides: { ...alone, writes: 60, rewriteShare: 0.6 } }
   },
   {

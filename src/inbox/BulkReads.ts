@@ -1,0 +1,234 @@
+/**
+ * Reads that answer many events at once: a scan of the resource, or the children of some parents.
+ *
+ * Promise: an event is resolved only by a read that began after it was due. The resolution that a failed read gives its
+ * events depends on what failed: the source, the resource or the records.
+ */
+import * as Effect from "effect/Effect"
+import { Priority } from "../budget/Budget.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { Failure } from "../sync/Outcome.ts"
+import { parentsMax } from "../sync/SyncResource.ts"
+import * as CompareWithRow from "./CompareWithRow.ts"
+import { fetchDueEvents, parentsOf } from "./DueEvents.ts"
+import type * as InboxStore from "./InboxStore.ts"
+import {
+  type InboxWorker,
+  isRetrievable,
+  live,
+  noteChanges,
+  resolve,
+  type ResourceTarget,
+  stateOf,
+  urgent
+} from "./InboxWorker.ts"
+import { retryOrDeadLetter, visibilityDelay } from "./ResolveFetches.ts"
+import * as RefetchRequests from "./RefetchRequests.ts"
+import { isComplete, refresh, type RefreshOptions } from "./Refresh.ts"
+import { type SyncPosition, syncPositionOf } from "./SyncPosition.ts"
+
+/** A resource with contention is left alone for so long. */
+export const contendedPauseMs = 2_000
+/** A scan that failed, or resolved few events, is not repeated for so long. */
+export const scanRetryMs = 60_000
+/** Minimum time between two reads of every record on behalf of events. */
+const fullReadEveryMs = 60_000
+/**
+ * Reads of a whole resource take at most this share of the time, and of the request budget. Events gather meanwhile:
+ * each scan repeats its overlap.
+ */
+const fullReadShare = 1 / 3
+/** Minimum time between two reads of the children of changed parents. */
+export const childrenEveryMs = 5_000
+
+/** More records than this are due before a scan is considered. */
+export const scanMinEvents = 25
+/** A page of a scan costs about as much as so many concurrent fetches. */
+export const fetchesPerPage = 10
+const positionEveryMs = 1_000
+
+/** Whether a scan from the cursor costs less than so many fetches. */
+export const isScanCheaper = Effect.fnUntraced(function* (
+  worker: InboxWorker,
+  { path, table, companyId }: ResourceTarget,
+  records: number
+) {
+  const state = stateOf(worker, path)
+  const now = worker.now()
+  if (records <= scanMinEvents || !table.resource.modifiedSince || now < state.nextScanAt) return false
+  const isCheaper = (repeated: number) => records > fetchesPerPage * (1 + (records + repeated) / state.pageRecords)
+  if (!isCheaper(0)) return false
+  const { hasCursor, overlapMs, lastScan } = yield* syncPositionOf(companyId, path)
+  state.overlapMs = Math.max(worker.company.engine.overlapMs, overlapMs)
+  // Within the overlap, a scan repeats the records of the last scan and the fetches since then.
+  const last = lastScan !== null && lastScan.msAgo <= state.overlapMs ? lastScan : null
+  const since = worker.now() - (last?.msAgo ?? state.overlapMs)
+  const repeated = state.recentFetches.reduce(
+    (sum, fetches) => (fetches.at >= since ? sum + fetches.records : sum),
+    last?.records ?? 0
+  )
+  if (hasCursor && isCheaper(repeated)) return true
+  state.nextScanAt = worker.now() + positionEveryMs
+  return false
+})
+
+/** Runs the live lane. Where another process has the lane, the run fails at once. */
+export const runLiveLane = Effect.fnUntraced(function* (
+  worker: InboxWorker,
+  { companyId, tables, table, path }: ResourceTarget,
+  reads: RefreshOptions["reads"],
+  priority: Priority = urgent
+) {
+  const { company } = worker
+  const startedAt = worker.now()
+  const outcome = yield* refresh({ company, companyId, tables, table, reads, waits: false }).pipe(
+    Effect.provideService(Priority, priority)
+  )
+  const { kind, totals } = outcome
+  const state = stateOf(worker, path)
+  if (totals.pages > 0) state.pageRecords = Math.max(state.pageRecords, Math.ceil(totals.records / totals.pages))
+  noteChanges(worker, { tables, path }, totals.inserted + totals.updated + totals.deleted)
+  if (kind !== null && kind !== "children") {
+    const requestsMs = (totals.requests * 60_000) / (company.requestsPerMinute ?? Number.POSITIVE_INFINITY)
+    state.nextFullReadAt = startedAt + Math.max(requestsMs, worker.now() - startedAt) / fullReadShare
+  }
+  return { outcome, startedAt }
+})
+
+/** Whether a scan reads from the cursor on. */
+const isIncremental = ({ table }: ResourceTarget, { hasCursor }: SyncPosition) =>
+  table.resource.modifiedSince && hasCursor
+
+/** How long the whole resource is not read. Scheduled scans meanwhile answer its events too. */
+export const fullReadDelayMs = (worker: InboxWorker, target: ResourceTarget, position: SyncPosition): number => {
+  if (worker.isDrain) return 0
+  const { fullMsAgo } = position
+  const intervalMs = fullMsAgo === null || isIncremental(target, position) ? 0 : fullReadEveryMs - fullMsAgo
+  return Math.max(0, stateOf(worker, target.path).nextFullReadAt - worker.now(), intervalMs)
+}
+
+/** Whether a scan of the resource runs as a task of its own, beside the events. A drain has no other work meanwhile. */
+export const isOwnTask = (worker: InboxWorker, target: ResourceTarget, position: SyncPosition): boolean =>
+  !worker.isDrain && !isIncremental(target, position)
+
+/** Whether reading the children of so many more parents may become a read of every record. */
+export const mayReadEverything = ({ canRefetchChildren, refetchRequests }: SyncPosition, moreParents: number) =>
+  !canRefetchChildren || refetchRequests + moreParents > parentsMax
+
+/** Reads what changed in the whole resource, for events that nothing less answers. */
+export const readChanges = Effect.fnUntraced(function* (
+  worker: InboxWorker,
+  target: ResourceTarget,
+  position: SyncPosition,
+  events: ReadonlyArray<InboxStore.PendingEvent>
+) {
+  // A full scan takes long. One event does not justify an urgent one.
+  const priority = isIncremental(target, position) ? urgent : yield* live
+  const { outcome, startedAt } = yield* runLiveLane(worker, target, "changes", priority)
+  if (outcome.failure !== null) yield* resolveFailedRead(worker, events, outcome.failure, startedAt)
+  else yield* worker.breaker.succeed
+})
+
+/** Reads the children of these parents, for the events that name them. Answers whether that went well. */
+export const readChildrenOf = Effect.fnUntraced(function* (
+  worker: InboxWorker,
+  target: ResourceTarget,
+  parents: ReadonlyMap<bigint, string>,
+  candidates: ReadonlyArray<InboxStore.PendingEvent>,
+  priority: Priority
+) {
+  const { companyId, table, path } = target
+  const { field } = table.resource.parent!
+  const events = candidates.filter(({ id }) => parents.has(id))
+  yield* RefetchRequests.requestRefetch(companyId, path, field, new Set(parents.values()))
+  const { outcome, startedAt } = yield* runLiveLane(worker, target, "children", priority)
+  if (!isComplete(outcome)) {
+    if (outcome.failure !== null) yield* resolveFailedRead(worker, events, outcome.failure, startedAt)
+    return false
+  }
+  yield* worker.breaker.succeed
+  const pending = yield* RefetchRequests.pendingRefetches(companyId, path, field)
+  const answered = events.filter(({ id }) => !pending.has(parents.get(id)!))
+  const rows = yield* CompareWithRow.compareWithRow(table, companyId, answered)
+  yield* resolveListed(worker, answered, rows, outcome.runId)
+  return true
+})
+
+/** Resolves events whose records a list should contain: the record is there, not visible yet, or gone. */
+export const resolveListed = (
+  worker: InboxWorker,
+  events: ReadonlyArray<InboxStore.PendingEvent>,
+  rows: ReadonlyMap<bigint, CompareWithRow.RowState>,
+  runId: bigint | null
+) => {
+  const { overlapMs } = worker.company.engine
+  const resolutions = events.map(({ id, ageMs }): InboxStore.Resolution => {
+    if (rows.get(id)?.isCurrent === true) return { id, state: "done", reason: null }
+    if (ageMs >= overlapMs) return { id, state: "done", reason: "the source does not list it" }
+    const pauseMs = visibilityDelay(ageMs, overlapMs)
+    return { id, state: "waiting", reason: "the source does not show it yet", pauseMs }
+  })
+  return resolve(worker, resolutions, runId)
+}
+
+/** Resolves the events of a scan that failed. */
+const resolveFailedRead = Effect.fnUntraced(function* (
+  worker: InboxWorker,
+  events: ReadonlyArray<InboxStore.PendingEvent>,
+  failure: Failure,
+  startedAt: number
+) {
+  if (failure.kind === "DatabaseError") return yield* failWithDatabase(failure)
+  const scope = yield* worker.breaker.classify(failure, startedAt)
+  const reason = `${failure.message}; ${failure.remedy}`
+  // The events stay due and the resource pauses. A drain postpones them, so that it can end.
+  if (scope === "company" || (scope === "contended" && !worker.isDrain)) return
+  yield* resolve(
+    worker,
+    events.map((event): InboxStore.Resolution => {
+      if (scope === "record") return retryOrDeadLetter(event, reason)
+      if (scope === "blocked") return { id: event.id, state: "dead", reason }
+      return { id: event.id, state: "waiting", reason, pauseMs: contendedPauseMs }
+    })
+  )
+})
+
+export const failWithDatabase = ({ message }: Failure) =>
+  Effect.fail(new DatabaseError({ operation: "act on events", code: undefined, message, isRetryable: false }))
+
+/** A task: reads every record of a resource, or the children of many parents, for the events that require it. */
+export const readForEvents = Effect.fnUntraced(function* (worker: InboxWorker, target: ResourceTarget) {
+  const { path, companyId, table } = target
+  worker.fullReads.delete(path)
+  const { unanswered } = yield* fetchDueEvents(worker, target, new Set())
+  const events = isRetrievable(table) ? unanswered.filter(({ recordId }) => recordId === null) : unanswered
+  const position = yield* syncPositionOf(companyId, path)
+  const parents = parentsOf(worker, target, position, events)
+  const parentCount = new Set(parents.values()).size
+  if (parents.size > 0 && mayReadEverything(position, parentCount)) {
+    yield* readChildrenOf(worker, target, parents, events, yield* live)
+  } else if (events.length > 0) yield* readChanges(worker, target, position, events)
+})
+
+/** A task: reads the children of parents that changed. */
+export const refetchChildren = Effect.fnUntraced(function* (worker: InboxWorker, target: ResourceTarget) {
+  const { breaker, childrenToRefetch } = worker
+  const { path, companyId } = target
+  const state = stateOf(worker, path)
+  childrenToRefetch.delete(path)
+  state.nextChildrenAt = worker.now() + childrenEveryMs
+  const position = yield* syncPositionOf(companyId, path)
+  // Without a full scan so far, the first one fulfils every request.
+  if (position.refetchRequests === 0 || position.fullMsAgo === null) return
+  if (mayReadEverything(position, 0) && fullReadDelayMs(worker, target, position) > 0) {
+    childrenToRefetch.add(path)
+    return
+  }
+  const { outcome, startedAt } = yield* runLiveLane(worker, target, "children", yield* live)
+  if (outcome.failure === null) return yield* breaker.succeed
+  const scope = yield* breaker.classify(outcome.failure, startedAt)
+  // The requests are durable: what a drain leaves, the next worker finds.
+  if (!worker.isDrain) childrenToRefetch.add(path)
+  if (scope === "blocked" || scope === "record") state.nextChildrenAt = worker.now() + scanRetryMs
+  if (outcome.failure.kind === "DatabaseError") return yield* failWithDatabase(outcome.failure)
+})

@@ -1,0 +1,91 @@
+/** A comparison of pending events with the rows of their records. */
+import * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { Table } from "../warehouse/Table.ts"
+import { inboxQuery } from "./InboxQuery.ts"
+import type { PendingEvent } from "./InboxStore.ts"
+import { unitSecondsOf } from "./ModifiedAt.ts"
+
+/** The row of the record that an event concerns. */
+export interface RowState {
+  /** Whether there is a row that is no tombstone. */
+  readonly isLive: boolean
+  /** Time since the read began that brought the row's version; null where there is no row. */
+  readonly observedMsAgo: number | null
+  /** Whether the row is as the event left it, or newer, as far as the stamps say. */
+  readonly isCurrent: boolean
+  /** Why the event needs no read; null when it does. */
+  readonly skipReason: string | null
+  /** Whether a scan of the whole resource began after the event was due. */
+  readonly isCovered: boolean
+}
+
+/**
+ * Compares events with their rows. A row answers an event in three cases:
+ * it is newer than the event; it was read after the event was due;
+ * or it has the event's stamp, and a completed scan began after the event was due.
+ * A read in the future was made before the warehouse's clock was set back, and answers nothing.
+ */
+export const compareWithRow = Effect.fnUntraced(function* (
+  table: Table,
+  companyId: bigint,
+  events: ReadonlyArray<PendingEvent>
+): Effect.fn.Return<ReadonlyMap<bigint, RowState>, DatabaseError, SqlClient.SqlClient> {
+  if (events.length === 0) return new Map()
+  const stamp = table.resource.field.has("lastchangedate") ? `t."lastchangedate"` : "null::timestamptz"
+  const rows = yield* inboxQuery<{
+    id: bigint
+    live: boolean
+    observed_ms_ago: number | null
+    newer: boolean
+    current: boolean
+    read_since: boolean
+    covered: boolean
+  }>(
+    "compare",
+    `select e.id, t."id" is not null and t."_deleted_at" is null as live,
+            (extract(epoch from tributary.now() - t."_observed_at") * 1000)::float8 as observed_ms_ago,
+            coalesce(${stamp} >= e.stamp + e.unit * interval '1 second', false) as newer,
+            coalesce(${stamp} >= e.stamp, true) as current,
+            coalesce(t."_observed_at" > i.due_at and t."_observed_at" <= tributary.now(), false) as read_since,
+            coalesce(greatest(c.cursor_at, c.full_scan_at) > i.due_at
+                     and greatest(c.cursor_at, c.full_scan_at) <= tributary.now(), false) as covered
+       from jsonb_to_recordset($2::text::jsonb) as e(id bigint, record bigint, stamp timestamptz, unit float8)
+       join tributary.inbox i on i.id = e.id
+       left join lateral (
+         select * from ${table.current} k where k."_company_id" = $1 and k."id" = e.record
+         -- Forces a look-up per event, also while the table has no statistics yet.
+         offset 0 limit 1) t on true
+       left join tributary.checkpoints c on c.company_id = $1 and c.resource = $3 and c.lane = 'live'`,
+    [
+      companyId,
+      JSON.stringify(
+        events.map(({ id, recordId, stamp: eventStamp }) => ({
+          id: String(id),
+          record: recordId,
+          stamp: eventStamp,
+          unit: eventStamp === null ? null : unitSecondsOf(eventStamp)
+        }))
+      ),
+      table.resource.path
+    ]
+  )
+  const stamped = new Set(events.filter((event) => event.stamp !== null).map(({ id }) => id))
+  return new Map(
+    rows.map((row) => {
+      const isCurrent = row.live && row.current
+      const skipReason = !row.live
+        ? null
+        : row.newer
+          ? "the warehouse holds a newer version"
+          : isCurrent && row.read_since
+            ? "the record was read after the event had come"
+            : isCurrent && row.covered && stamped.has(row.id)
+              ? "a scan that began after the event had come has read what changed"
+              : null
+      const { live: isLive, observed_ms_ago: observedMsAgo, covered: isCovered } = row
+      return [row.id, { isLive, observedMsAgo, isCurrent, skipReason, isCovered }]
+    })
+  )
+})

@@ -1,0 +1,49 @@
+/**
+ * Leases on the events of one resource.
+ *
+ * A lease keeps two processes from the same events. It is a courtesy: no guarantee depends on it.
+ */
+import * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { inboxQuery } from "./InboxQuery.ts"
+
+/** A lease that its process does not renew ends after this. */
+const leaseMs = 10_000
+
+/** The result of an attempt to acquire a lease. */
+export interface Lease {
+  readonly isOurs: boolean
+  /** Whether it belonged to another process, which let it expire. */
+  readonly tookOver: boolean
+}
+
+/** Acquires or renews the lease, unless another process has it. */
+export const acquire = (
+  company: string,
+  resource: string,
+  owner: string
+): Effect.Effect<Lease, DatabaseError, SqlClient.SqlClient> =>
+  inboxQuery<{ took_over: boolean }>(
+    "acquire a lease of",
+    `with previous as (select owner from tributary.inbox_claims where company = $1 and resource = $2)
+     insert into tributary.inbox_claims as c (company, resource, owner, until)
+     values ($1, $2, $3, tributary.now() + $4::float8 * interval '1 millisecond')
+     on conflict (company, resource) do update set owner = excluded.owner, until = excluded.until
+       where c.owner = excluded.owner or c.until <= tributary.now()
+     returning coalesce((select owner from previous) <> c.owner, false) as took_over`,
+    [company, resource, owner, leaseMs]
+  ).pipe(Effect.map(([row]) => ({ isOurs: row !== undefined, tookOver: row?.took_over ?? false })))
+
+export const release = (
+  company: string,
+  resource: string,
+  owner: string
+): Effect.Effect<void, DatabaseError, SqlClient.SqlClient> =>
+  Effect.asVoid(
+    inboxQuery(
+      "release a lease of",
+      "delete from tributary.inbox_claims where company = $1 and resource = $2 and owner = $3",
+      [company, resource, owner]
+    )
+  )

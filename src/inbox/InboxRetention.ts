@@ -1,0 +1,82 @@
+/** Retention of the inbox: removes old events, closed delivery gaps and former processes. */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+
+export interface PurgeOptions {
+  /** How long resolved events and closed gaps are kept. */
+  readonly keepMs: number
+  /** How many resolved events are kept at most; default 2,000,000. */
+  readonly settledMax?: number | undefined
+  /** How many dead letters are kept at most; default 100,000. */
+  readonly deadMax?: number | undefined
+}
+
+export interface PurgeResult {
+  /** Resolved events. */
+  readonly events: number
+  readonly dead: number
+  readonly gaps: number
+  readonly receivers: number
+}
+
+const settledMaxDefault = 2_000_000
+/** Dead letters are kept longer than the source keeps events that it gave up (30 days). */
+export const deadDays = 90
+const deadMaxDefault = 100_000
+const purgeBatch = 5_000
+
+/**
+ * Removes old rows, the oldest first. Pending events and open gaps always stay, and so does the last process of each set
+ * of companies. A dead letter stays for {@link deadDays}, unless there are too many. A removed event that is delivered
+ * again is processed again, which does no harm.
+ */
+export const purge = Effect.fnUntraced(function* (
+  options: PurgeOptions
+): Effect.fn.Return<PurgeResult, SqlError, SqlClient.SqlClient> {
+  const sql = yield* SqlClient.SqlClient
+  const agedMs = (ms: number) => sql`tributary.now() - ${ms}::float8 * interval '1 millisecond'`
+  const before = agedMs(options.keepMs)
+
+  const settled = sql`state in ('done', 'ignored')`
+  const isDead = sql`state = 'dead'`
+  const remove = (which: typeof settled, limit: number) =>
+    sql`delete from tributary.inbox where id = any(array(
+      select id from tributary.inbox where ${which} order by settled_at limit ${limit} for update skip locked)) returning 1`
+  const aged = Effect.fnUntraced(function* (which: typeof settled, oldest: typeof before) {
+    for (let events = 0; ;) {
+      const removed = yield* remove(sql`${which} and settled_at < ${oldest}`, purgeBatch)
+      events += removed.length
+      if (removed.length < purgeBatch) return events
+    }
+  })
+  const beyond = Effect.fnUntraced(function* (which: typeof settled, most: number) {
+    const [counted] = yield* sql<{
+      readonly count: bigint
+    }>`select count(*) as count from tributary.inbox where ${which}`
+    const excess = Number(counted?.count ?? 0n) - most
+    for (let events = 0; ;) {
+      const limit = Math.min(excess - events, purgeBatch)
+      const removed = limit <= 0 ? [] : yield* remove(which, limit)
+      events += removed.length
+      if (removed.length === 0) return events
+    }
+  })
+  const events = (yield* aged(settled, before)) + (yield* beyond(settled, options.settledMax ?? settledMaxDefault))
+  const dead =
+    (yield* aged(isDead, agedMs(Math.max(options.keepMs, deadDays * 86_400_000)))) +
+    (yield* beyond(isDead, options.deadMax ?? deadMaxDefault))
+
+  // The source's log shows an abandoned event for 30 days. Its gap must be known until then.
+  const gaps = yield* sql`
+    delete from tributary.gaps
+     where closed_at < ${before} and (events = '{}' or closed_at < tributary.now() - interval '31 days') returning 1`
+  const receivers = yield* sql`
+    delete from tributary.receivers old
+     where greatest(ended_at, alive_at) < ${before}
+       and exists (select from tributary.receivers later
+                    where later.companies @> old.companies and later.began_at > old.began_at
+                      and greatest(later.ended_at, later.alive_at) > greatest(old.ended_at, old.alive_at))
+    returning 1`
+  return { events, dead, gaps: gaps.length, receivers: receivers.length }
+})

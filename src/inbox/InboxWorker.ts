@@ -1,0 +1,181 @@
+/** The state of one worker: what a process knows about the inbox of a company while it processes its events. */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import type { Priority } from "../budget/Budget.ts"
+import type { DeliveryReader } from "../connector/Delivery.ts"
+import type { Company } from "../sync/Company.ts"
+import { childrenOf } from "../sync/Company.ts"
+import { failureOf } from "../sync/Outcome.ts"
+import type { Table } from "../warehouse/Table.ts"
+import * as CircuitBreaker from "./CircuitBreaker.ts"
+import * as FairShare from "./FairShare.ts"
+import * as InboxStore from "./InboxStore.ts"
+
+/** Records that were fetched by number at about the same time. */
+interface RecentFetches {
+  readonly at: number
+  records: number
+}
+
+/** What the worker knows of one resource. All times are of the monotonic clock, in milliseconds. */
+export interface ResourceState {
+  /** The resource is left alone until then. */
+  pausedUntil: number
+  /** No scan answers many events before then. */
+  nextScanAt: number
+  /** The whole resource is not read before then. */
+  nextFullReadAt: number
+  /** The children of changed parents are not read before then. */
+  nextChildrenAt: number
+  /** Records of a page, as far as scans have shown. */
+  pageRecords: number
+  /** How far before its cursor a scan begins. */
+  overlapMs: number
+  /** Fetches that a scan from the cursor would repeat. */
+  readonly recentFetches: Array<RecentFetches>
+}
+
+export interface InboxWorker {
+  readonly company: Company
+  readonly reader: DeliveryReader
+  /** Whether the worker ends as soon as no event is due. */
+  readonly isDrain: boolean
+  /** The name under which the worker holds leases. */
+  readonly owner: string
+  /** The monotonic clock, in milliseconds. */
+  readonly now: () => number
+  readonly breaker: CircuitBreaker.CircuitBreaker
+  readonly shares: FairShare.FairShare
+  readonly totals: { done: number; dead: number; ignored: number; putOff: number }
+  readonly resources: Map<string, ResourceState>
+  /** Child resources whose parents have changed. */
+  readonly childrenToRefetch: Set<string>
+  /** Resources with events that only a read of every record answers. */
+  readonly fullReads: Set<string>
+  /** Null until the source has answered who the company is. */
+  companyId: bigint | null
+  /** How often this process has stored new events. */
+  arrivals: number
+  /** When the refetch requests of other processes were last listed. */
+  refetchesListedAt: number
+}
+
+/** The resource that a task works on. */
+export interface ResourceTarget {
+  readonly companyId: bigint
+  readonly tables: ReadonlyMap<string, Table>
+  readonly table: Table
+  readonly path: string
+  /** Whether the worker still has the lease on the events. */
+  readonly isOurs: () => boolean
+}
+
+const pageRecordsDefault = 100
+
+export const make = Effect.fnUntraced(function* (
+  options: { readonly company: Company; readonly reader: DeliveryReader },
+  isDrain: boolean
+) {
+  const { company, reader } = options
+  const clock = yield* Clock.Clock
+  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const drawn = [yield* Random.nextInt, yield* Random.nextInt]
+  const worker: InboxWorker = {
+    company,
+    reader,
+    isDrain,
+    owner: drawn.map((part) => Math.abs(part).toString(36)).join("-"),
+    now,
+    breaker: yield* CircuitBreaker.make(company.name, company.connector),
+    shares: FairShare.make(now),
+    totals: { done: 0, dead: 0, ignored: 0, putOff: 0 },
+    resources: new Map(),
+    childrenToRefetch: new Set(),
+    fullReads: new Set(),
+    companyId: null,
+    arrivals: 0,
+    refetchesListedAt: Number.NEGATIVE_INFINITY
+  }
+  return worker
+})
+
+export const stateOf = ({ company, resources }: InboxWorker, path: string): ResourceState => {
+  const state = resources.get(path) ?? {
+    pausedUntil: 0,
+    nextScanAt: 0,
+    nextFullReadAt: 0,
+    nextChildrenAt: Number.NEGATIVE_INFINITY,
+    pageRecords: pageRecordsDefault,
+    overlapMs: company.engine.overlapMs,
+    recentFetches: []
+  }
+  resources.set(path, state)
+  return state
+}
+
+/** Leaves a resource alone for a while. */
+export const pause = (worker: InboxWorker, path: string, ms: number): void => {
+  stateOf(worker, path).pausedUntil = worker.now() + ms
+}
+
+/** The company's number at the source; null while the source does not answer. */
+export const identify = (worker: InboxWorker): Effect.Effect<bigint | null> =>
+  Effect.suspend(() => {
+    if (worker.companyId !== null) return Effect.succeed(worker.companyId)
+    const startedAt = worker.now()
+    return worker.company.connector.identify.pipe(
+      Effect.matchEffect({
+        onSuccess: ({ companyId }) => {
+          worker.companyId = companyId
+          return Effect.as(worker.breaker.succeed, companyId)
+        },
+        // A source that does not answer even this request is unavailable, whatever its error says.
+        onFailure: (error) =>
+          Effect.as(worker.breaker.classify({ ...failureOf(error), stops: "company" }, startedAt), null)
+      })
+    )
+  })
+
+export const countResolutions = ({ totals }: InboxWorker, resolutions: ReadonlyArray<InboxStore.Resolution>): void => {
+  for (const { state } of resolutions) totals[state === "waiting" ? "putOff" : state] += 1
+}
+
+/** Resolves events, and counts them once that is committed. */
+export const resolve = (
+  worker: InboxWorker,
+  resolutions: ReadonlyArray<InboxStore.Resolution>,
+  runId: bigint | null = null
+) =>
+  Effect.andThen(
+    InboxStore.resolve(resolutions, runId),
+    Effect.sync(() => countResolutions(worker, resolutions))
+  )
+
+/** Notes that rows of a resource have changed: its children are read again. */
+export const noteChanges = (
+  worker: InboxWorker,
+  { tables, path }: Pick<ResourceTarget, "tables" | "path">,
+  changedRows: number
+): void => {
+  if (changedRows > 0) for (const child of childrenOf(tables, path)) worker.childrenToRefetch.add(child.resource)
+}
+
+/** Notes records that were fetched by number. Their time is kept to a hundredth of the overlap. */
+export const noteFetches = (worker: InboxWorker, path: string, records: number): void => {
+  if (records === 0) return
+  const { recentFetches, overlapMs } = stateOf(worker, path)
+  const now = worker.now()
+  const last = recentFetches.at(-1)
+  if (last !== undefined && now - last.at < overlapMs / 100) last.records += records
+  else recentFetches.push({ at: now, records })
+  while (recentFetches.length > 1 && now - recentFetches[0]!.at > overlapMs) recentFetches.shift()
+}
+
+export const isRetrievable = ({ resource }: Table): boolean => resource.operations.includes("R")
+
+/** The priority of reads that an event waits for. */
+export const urgent: Priority = { class: "urgent", dueAt: 0 }
+
+/** The priority of reads that no single event waits for: that of a scheduled run that is due now. */
+export const live = Effect.map(Clock.currentTimeMillis, (dueAt): Priority => ({ class: "live", dueAt }))

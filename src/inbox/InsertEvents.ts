@@ -1,0 +1,87 @@
+/** The statement that inserts events into the inbox. */
+import * as Effect from "effect/Effect"
+import type pg from "pg"
+import * as BinaryArray from "../postgres/BinaryArray.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+
+/** An event of a genuine delivery. */
+export interface NewEvent {
+  /** The company's name in the configuration. */
+  readonly company: string
+  readonly eventId: string
+  readonly eventType: string
+  readonly resource: string | null
+  readonly recordId: string | null
+  readonly stamp: string | null
+  /** RFC 3339 in UTC. */
+  readonly occurredAt: string | null
+  /** The time in the signature of the attempt, in seconds since 1970. */
+  readonly sentAt: number
+  /** The bytes of the body, as received. */
+  readonly body: Uint8Array
+}
+
+/** The key of an event that was inserted. */
+export interface InsertedRow {
+  readonly company: string
+  readonly event_id: string
+}
+
+export const keyOfRow = ({ company, event_id }: InsertedRow): string => `${company}\n${event_id}`
+export const keyOfEvent = ({ company, eventId }: NewEvent): string => `${company}\n${eventId}`
+
+/**
+ * A commit that is answered is on disk, also where the operator has turned `synchronous_commit` off. Stronger settings
+ * stay. The setting is a part of the statement, so that it holds in every session.
+ */
+const insertText = `with durable as materialized (
+    select case when current_setting('synchronous_commit') = 'off'
+                then set_config('synchronous_commit', 'on', true) end as setting)
+  insert into tributary.inbox
+  (company, event_id, event_type, resource, record_id, stamp, occurred_at, sent_at, body)
+  select company, event_id, event_type, resource, record_id, stamp, occurred_at::timestamptz,
+         to_timestamp(sent_at::float8), body
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[])
+      as given (company, event_id, event_type, resource, record_id, stamp, occurred_at, sent_at, body)
+   where (select count(*) from durable) = 1
+  on conflict (company, event_id) do nothing
+  returning company, event_id`
+
+/** Inserts events, and answers those that are new. */
+export const insertEvents = (
+  client: pg.Client,
+  events: ReadonlyArray<NewEvent>
+): Effect.Effect<ReadonlyArray<InsertedRow>, DatabaseError> =>
+  Effect.tryPromise({
+    try: async () => {
+      const { rows } = await client.query<InsertedRow>({ name: "inbox", text: insertText }, [
+        BinaryArray.texts(events, (event) => event.company),
+        BinaryArray.texts(events, (event) => event.eventId),
+        BinaryArray.texts(events, (event) => event.eventType),
+        BinaryArray.texts(events, (event) => event.resource),
+        BinaryArray.texts(events, (event) => event.recordId),
+        BinaryArray.texts(events, (event) => event.stamp),
+        BinaryArray.texts(events, (event) => event.occurredAt),
+        BinaryArray.texts(events, (event) => String(event.sentAt)),
+        BinaryArray.bytes(events, (event) => event.body)
+      ])
+      return rows
+    },
+    catch: DatabaseError.from("store events")
+  })
+
+/** Whether the values of an event cause the error: the statement may succeed without them. */
+export const isAboutValues = ({ code }: DatabaseError): boolean =>
+  code !== undefined && /^(?:22|23|54)[0-9A-Z]{3}$/.test(code)
+
+const timedOutCode = "ETIMEDOUT"
+
+export const timedOut = (afterMs: number) =>
+  new DatabaseError({
+    operation: "store events",
+    code: timedOutCode,
+    message: `the warehouse did not answer within ${afterMs / 1000} s`,
+    isRetryable: false
+  })
+
+export const isTimeout = ({ code }: DatabaseError): boolean => code === timedOutCode

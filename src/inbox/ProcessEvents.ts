@@ -1,0 +1,269 @@
+/**
+ * A worker's time slice on the events of one resource.
+ *
+ * How a record is read: by its number, as long as that is cheap. One scan answers all events where more than
+ * {@link scanMinEvents} records are due, and where fetching them costs more than the pages of a scan from the cursor.
+ * Events about the whole resource, and those of a resource without single records, are answered by a list.
+ *
+ * Promise: the slice ends soon after another resource needs its place, or after the lease is lost. Then the events are
+ * due as before.
+ */
+import * as Effect from "effect/Effect"
+import type { LandingResult } from "../land/WriteSession.ts"
+import type { Table } from "../warehouse/Table.ts"
+import {
+  contendedPauseMs,
+  failWithDatabase,
+  fullReadDelayMs,
+  isOwnTask,
+  isScanCheaper,
+  mayReadEverything,
+  readChanges,
+  readChildrenOf,
+  resolveListed,
+  runLiveLane,
+  scanRetryMs
+} from "./BulkReads.ts"
+import { type DueEvents, fetchDueEvents, fetchRequestsOf, parentsOf } from "./DueEvents.ts"
+import * as InboxLease from "./InboxLease.ts"
+import type { ClaimedEvent } from "./InboxStore.ts"
+import {
+  countResolutions,
+  type InboxWorker,
+  isRetrievable,
+  noteChanges,
+  noteFetches,
+  pause,
+  type ResourceTarget,
+  stateOf,
+  urgent
+} from "./InboxWorker.ts"
+import { fetchRecords, sliceMs } from "./RecordFetcher.ts"
+import { isComplete } from "./Refresh.ts"
+import type { FetchRequest } from "./ResolveFetches.ts"
+import { syncPositionOf } from "./SyncPosition.ts"
+
+const lookEveryMs = 1_000
+const renewEveryMs = 3_000
+/** How long a worker keeps a resource without due events. */
+const idleMs = 2_000
+/** A pause after a failed task on a resource. */
+export const failurePauseMs = 5_000
+/** A pause between two long slices. Another process that needs the resource gets it then. */
+const yieldMs = 300
+
+interface TimeSlice {
+  readonly worker: InboxWorker
+  readonly target: ResourceTarget
+  readonly startedAt: number
+  /** Whether the last scan resolved nothing: then another scan does not help. */
+  wasScanUseless: boolean
+  /** The events that the last scan for many was to answer. */
+  scannedFor: ReadonlySet<bigint>
+  /** When the whole resource may be read, for an event that requires it. */
+  nextFullReadAt: number
+  /** Whether the process that had the lease before may still have locks. */
+  takesOver: boolean
+}
+
+type NextStep = "continue" | "end"
+
+/** Ends the slice. The resource is left alone for a while. */
+const endWithPause = ({ worker, target }: TimeSlice, ms: number): NextStep => {
+  pause(worker, target.path, ms)
+  return "end"
+}
+
+/** Processes the due events of a resource under a lease, where no other worker has one. */
+export const processResource = (
+  worker: InboxWorker,
+  companyId: bigint,
+  tables: ReadonlyMap<string, Table>,
+  table: Table
+) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { owner } = worker
+      const { name } = worker.company
+      const { path } = table.resource
+      const lease = yield* InboxLease.acquire(name, path, owner)
+      if (!lease.isOurs) return
+      let isOurs = true
+      yield* Effect.addFinalizer(() => Effect.ignore(InboxLease.release(name, path, owner)))
+      const renew = Effect.delay(InboxLease.acquire(name, path, owner), renewEveryMs).pipe(
+        Effect.tap((renewed) =>
+          Effect.sync(() => {
+            isOurs = renewed.isOurs
+          })
+        ),
+        Effect.ignore
+      )
+      yield* Effect.forkScoped(Effect.forever(renew))
+      yield* processEvents({
+        worker,
+        target: { companyId, tables, table, path, isOurs: () => isOurs },
+        startedAt: worker.now(),
+        wasScanUseless: false,
+        scannedFor: new Set(),
+        nextFullReadAt: Number.NEGATIVE_INFINITY,
+        takesOver: lease.tookOver
+      }).pipe(Effect.withSpan("webhook.act", { attributes: { "tributary.company": name, "tributary.resource": path } }))
+    })
+  )
+
+/** Processes events until none is due, or the slice is over. Fails only with the database. */
+const processEvents = Effect.fnUntraced(function* (slice: TimeSlice) {
+  const { worker, target, startedAt } = slice
+  while (worker.breaker.retryAfterMs() === 0 && target.isOurs()) {
+    if (worker.shares.shouldYield(target.path, startedAt)) return
+    if (worker.now() - startedAt >= sliceMs) return pause(worker, target.path, yieldMs)
+    const due = yield* fetchDueEvents(worker, target, new Set())
+    noteScanResult(slice, due)
+    if (due.count === 0) return
+    if (due.unanswered.length === 0) continue
+    const next = isRetrievable(target.table)
+      ? yield* readByNumber(slice, due.unanswered)
+      : yield* readByList(slice, due)
+    if (next === "end") return
+  }
+})
+
+/** Notes what the scan before has resolved. */
+const noteScanResult = (slice: TimeSlice, { unanswered, count }: DueEvents) => {
+  const { worker, target, scannedFor } = slice
+  // A scan that left more than half of its events is not repeated soon.
+  if (unanswered.filter(({ id }) => scannedFor.has(id)).length * 2 > scannedFor.size) {
+    stateOf(worker, target.path).nextScanAt = worker.now() + scanRetryMs
+  }
+  slice.scannedFor = new Set()
+  if (unanswered.length < count) slice.wasScanUseless = false
+}
+
+/** Reads a resource whose records cannot be fetched by number: the children of the parents, or everything. */
+const readByList = Effect.fnUntraced(function* (slice: TimeSlice, { unanswered, rows }: DueEvents) {
+  const { worker, target } = slice
+  const numbered = unanswered.filter(({ recordId }) => recordId !== null)
+  const covered = numbered.filter(({ id }) => rows.get(id)?.isCovered === true)
+  if (covered.length > 0) {
+    yield* resolveListed(worker, covered, rows, null)
+    slice.wasScanUseless = false
+    return "continue"
+  }
+  const position = yield* syncPositionOf(target.companyId, target.path)
+  const delayMs = slice.wasScanUseless ? contendedPauseMs : fullReadDelayMs(worker, target, position)
+  const parents = parentsOf(worker, target, position, numbered)
+  const mayBeAll = mayReadEverything(position, new Set(parents.values()).size)
+  if (parents.size > 0 && (worker.isDrain || !mayBeAll)) {
+    const isDone = yield* readChildrenOf(worker, target, parents, numbered, urgent)
+    if (!isDone) return endWithPause(slice, contendedPauseMs)
+    if (parents.size === unanswered.length) return "continue"
+  }
+  if (delayMs > 0) return endWithPause(slice, Math.min(delayMs, contendedPauseMs))
+  if (isOwnTask(worker, target, position)) {
+    worker.fullReads.add(target.path)
+    return endWithPause(slice, contendedPauseMs)
+  }
+  const rest = unanswered.filter(({ id }) => !parents.has(id))
+  yield* readChanges(worker, target, position, rest)
+  slice.wasScanUseless = true
+  return "continue"
+})
+
+/** Fetches the records of the events by number, or scans from the cursor where that is cheaper. */
+const readByNumber = Effect.fnUntraced(function* (slice: TimeSlice, unanswered: ReadonlyArray<ClaimedEvent>) {
+  const { worker, target } = slice
+  const numbered = unanswered.filter(({ recordId }) => recordId !== null)
+  const unnumbered = unanswered.filter(({ recordId }) => recordId === null)
+  if (unnumbered.length > 0 && worker.now() >= slice.nextFullReadAt) {
+    const hasRead = yield* readWholeResource(slice, unnumbered)
+    if (hasRead && numbered.length === 0) return "continue"
+  }
+  if (numbered.length === 0) {
+    return endWithPause(slice, Math.min(slice.nextFullReadAt - worker.now(), contendedPauseMs))
+  }
+  const requests = fetchRequestsOf(numbered)
+  if (yield* isScanCheaper(worker, target, requests.length)) {
+    yield* scanForMany(slice, numbered)
+    return "continue"
+  }
+  return yield* fetchByNumber(slice, requests)
+})
+
+/** Reads the whole resource, unless a task of its own does that. Answers whether it was read. */
+const readWholeResource = Effect.fnUntraced(function* (slice: TimeSlice, events: ReadonlyArray<ClaimedEvent>) {
+  const { worker, target } = slice
+  const position = yield* syncPositionOf(target.companyId, target.path)
+  const delayMs = slice.wasScanUseless ? contendedPauseMs : fullReadDelayMs(worker, target, position)
+  slice.nextFullReadAt = worker.now() + delayMs
+  if (delayMs > 0) return false
+  if (isOwnTask(worker, target, position)) {
+    worker.fullReads.add(target.path)
+    slice.nextFullReadAt = worker.now() + contendedPauseMs
+    return false
+  }
+  yield* readChanges(worker, target, position, events)
+  slice.wasScanUseless = true
+  return true
+})
+
+/** Scans from the cursor, for many events. The events that it leaves are fetched by number. */
+const scanForMany = Effect.fnUntraced(function* (slice: TimeSlice, events: ReadonlyArray<ClaimedEvent>) {
+  const { worker, target } = slice
+  const { outcome, startedAt } = yield* runLiveLane(worker, target, "changes")
+  const scope =
+    outcome.failure === null
+      ? yield* Effect.as(worker.breaker.succeed, null)
+      : yield* worker.breaker.classify(outcome.failure, startedAt)
+  const isDone = isComplete(outcome)
+  const pauseMs = isDone ? lookEveryMs : scope === "contended" ? failurePauseMs : scanRetryMs
+  stateOf(worker, target.path).nextScanAt = worker.now() + pauseMs
+  slice.scannedFor = new Set(isDone ? events.map(({ id }) => id) : [])
+})
+
+const fetchByNumber = Effect.fnUntraced(function* (slice: TimeSlice, first: ReadonlyArray<FetchRequest>) {
+  const { worker, target, startedAt } = slice
+  const { companyId, tables, table, path } = target
+  const { company, breaker } = worker
+  const never = { arrivals: -1, ms: Number.NEGATIVE_INFINITY }
+  let lastLook = never
+  const outcome = yield* fetchRecords({
+    company,
+    companyId,
+    tables,
+    table,
+    breaker,
+    takesOver: slice.takesOver,
+    first,
+    more: (inFlight) =>
+      Effect.gen(function* () {
+        if (!target.isOurs()) return null
+        // Without new events of this process, those of other processes are looked for once in a while.
+        const isFresh = lastLook.arrivals === worker.arrivals && worker.now() - lastLook.ms < lookEveryMs
+        if (!worker.isDrain && isFresh) return []
+        const look = { arrivals: worker.arrivals, ms: worker.now() }
+        const { unanswered } = yield* fetchDueEvents(worker, target, inFlight)
+        const requests = fetchRequestsOf(unanswered)
+        const hasUnnumbered = unanswered.some(({ recordId }) => recordId === null)
+        if (hasUnnumbered && worker.now() >= slice.nextFullReadAt) return null
+        if (yield* isScanCheaper(worker, target, requests.length)) return null
+        if (requests.length === 0) lastLook = look
+        return requests
+      }),
+    shouldYield: () => worker.shares.shouldYield(path, startedAt),
+    idleMs: worker.isDrain ? 0 : idleMs,
+    onResolved: (resolutions, landed: LandingResult | null) => {
+      countResolutions(worker, resolutions)
+      // Events of records in flight were left out by the last look.
+      lastLook = never
+      if (landed === null) return
+      noteFetches(worker, path, landed.inserted + landed.updated)
+      noteChanges(worker, target, landed.inserted + landed.updated + landed.deleted)
+    }
+  })
+  slice.takesOver = false
+  if (outcome.failure === null) return "continue"
+  const { kind } = outcome.failure
+  if (kind === "DatabaseError") return yield* failWithDatabase(outcome.failure)
+  // Another run has the lane. The events stay due.
+  return endWithPause(slice, kind === "TableChanged" ? 0 : contendedPauseMs)
+})
