@@ -128,7 +128,7 @@ export const runPush = Effect.fnUntraced(function* (options: PushContext) {
         children: childrenOf(tables, resource.path),
         settings: settings.push,
         scope: "push" in rows ? rows : "outbox",
-        told
+        onProgress: told
       })
     })
   ).pipe(Effect.onInterrupt(() => Output.note(`tributary: stopped; ${goesOn(named)}`)))

@@ -4,7 +4,8 @@
  * Promise: every record that was refused or that differs is counted, and what is said of it leads to a command or to a
  * statement that can be run as it stands. What others have written is shown with its control characters escaped.
  */
-import type { ExistingRow, DryRunReport, EnqueueResult } from "../outbox/Enqueue.ts"
+import type { DryRunReport } from "../outbox/DryRun.ts"
+import type { ExistingRow, EnqueueResult } from "../outbox/Enqueue.ts"
 import type { Operation, Problem } from "../outbox/Push.ts"
 import type {
   Counts,

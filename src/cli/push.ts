@@ -17,6 +17,7 @@ import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as From from "../outbox/input/Input.ts"
 import type { InputRecord, InputError } from "../outbox/input/InputRecord.ts"
+import { dryRun, type DryRunReport } from "../outbox/DryRun.ts"
 import * as Enqueue from "../outbox/Enqueue.ts"
 import type { Operation, Problem } from "../outbox/Push.ts"
 import * as QueryInput from "../outbox/input/QueryInput.ts"
@@ -91,7 +92,7 @@ const look = <R>(
 ) =>
   intake(
     (onProblem) =>
-      Enqueue.dryRun({ ...wish, batchRecordsMax, useBatch, records, onProblem }).pipe(
+      dryRun({ ...wish, batchRecordsMax, useBatch, records, onProblem }).pipe(
         Effect.filterOrFail(
           ({ problems }) => problems === 0,
           ({ problems }) =>
@@ -104,7 +105,7 @@ const look = <R>(
     json
   )
 
-const tellLooked = Effect.fnUntraced(function* (looked: Enqueue.DryRunReport, wish: Wish, json: boolean) {
+const tellLooked = Effect.fnUntraced(function* (looked: DryRunReport, wish: Wish, json: boolean) {
   const { company, resource, operation } = wish
   if (json) {
     const { given, bytes, calls, first } = looked

@@ -1,10 +1,10 @@
 /**
- * What the source holds of what was given.
+ * The differences between the values that were given and those of the source.
  *
- * Promise: a difference is told only where the source holds another value, and never because it writes the same value
- * in another way: decimals are compared as decimals at the scale that the source shows (F-02, F-03), flags with the
- * integers that they set (I-06), days with the day of an instant (F-01). What the record does not show is not compared:
- * lines, custom fields, the code half of a reference, what only steers the write.
+ * Promise: a difference is another value, and never another spelling of the same value. Decimals are compared at the
+ * scale that the source shows (F-02, F-03), flags with the integers that they set (I-06), days with the day of an
+ * instant (F-01). Values that the record does not show are not compared: lines, custom fields, the code half of a
+ * reference, options of the write.
  */
 import type { FieldType } from "../catalogue/Field.ts"
 import type { Resource } from "../catalogue/Resource.ts"
@@ -53,7 +53,7 @@ const isEqual = (type: FieldType, given: string, held: string): boolean => {
   }
 }
 
-/** The value as text; undefined for what is not compared. */
+/** The value as text; undefined when it is not compared. */
 const textOf = (value: Json): string | null | undefined => {
   if (value === null || typeof value === "string") return value
   if (value instanceof NumberToken) return value.text
@@ -63,12 +63,12 @@ const textOf = (value: Json): string | null | undefined => {
 const positions = new WeakMap<Resource, ReadonlyMap<string, number>>()
 
 const positionsOf = (resource: Resource): ReadonlyMap<string, number> => {
-  const known = positions.get(resource) ?? new Map(resource.fields.map(({ name }, index) => [name, index]))
-  positions.set(resource, known)
-  return known
+  const byName = positions.get(resource) ?? new Map(resource.fields.map(({ name }, index) => [name, index]))
+  positions.set(resource, byName)
+  return byName
 }
 
-/** Fields whose value at the source is not what was given; `text` is a body as `Check` makes it. */
+/** The fields whose value at the source differs from the given one; `text` is the body of a valid record. */
 export const differences = (
   resource: Resource,
   operation: Operation,
@@ -78,17 +78,16 @@ export const differences = (
   const body = parse(text)
   if (!isObject(body)) return []
   const found: Array<Difference> = []
-  const columns = record.columns
-  for (const slot of shapeOf(resource, operation).values()) {
-    const value = body.get(slot.name)
-    if (value === undefined || slot.sets === null || (slot.refers !== null && slot.refers.by !== null)) continue
-    const field = resource.field.get(slot.sets)
-    const position = positionsOf(resource).get(slot.sets)
-    const held = position === undefined ? undefined : columns[position]
+    for (const column of shapeOf(resource, operation).values()) {
+    const value = body.get(column.name)
+    if (value === undefined || column.sets === null || (column.refers !== null && column.refers.by !== null)) continue
+    const field = resource.field.get(column.sets)
+    const position = positionsOf(resource).get(column.sets)
+    const held = position === undefined ? undefined : record.columns[position]
     const given = textOf(value)
     if (field === undefined || held === undefined || given === undefined) continue
     const same = given === null || held === null ? given === held : isEqual(field.type, given, held)
-    if (!same) found.push({ field: slot.name, given, held })
+    if (!same) found.push({ field: column.name, given, held })
   }
   return found
 }

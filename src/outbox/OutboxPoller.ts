@@ -1,8 +1,8 @@
 /**
- * Pushing what is inserted into the outbox by SQL, for as long as a service runs.
+ * A poller that pushes rows inserted into the outbox by SQL, while a process serves.
  *
- * Promise: what waits is sent within seconds, resource by resource, many rows at once; a resource that cannot go on rests
- * for a while, longer each time up to a minute, and holds no other up. Nothing but the end of the service ends it.
+ * Promise: pending rows are sent within seconds, resource by resource, many rows at once. A resource that fails pauses,
+ * longer each time up to a minute, and delays no other. Only the end of the process ends the poller.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -16,22 +16,40 @@ import * as Polling from "../postgres/Polling.ts"
 import { push, type PushCompany, type PushSettings } from "./OutboxWorker.ts"
 
 export interface PolledCompany extends PushCompany {
-  /** The tables of the resources that are synced, by path, with the columns learnt so far; read anew at each use. */
+  /** The tables of the synced resources by path, with their inferred columns; read at each use. */
   readonly tables: Effect.Effect<ReadonlyMap<string, Table>, SqlError>
 }
 
 const pauseMinMs = 1_000
 const pauseMaxMs = 60_000
 
-const asking = <Row extends object>(text: string, values: ReadonlyArray<unknown>) =>
+/** Failures in a row, and until when nothing is tried. */
+interface Pause {
+  readonly failures: number
+  readonly untilMs: number
+}
+
+/** The poller of one company. */
+interface Poller {
+  readonly company: PolledCompany
+  readonly settings: PushSettings
+  readonly nowMs: () => number
+  /** Resources that are being pushed. */
+  readonly busy: Set<string>
+  /** By resource; of the company under the empty name. */
+  readonly pauses: Map<string, Pause>
+  companyId: bigint | null
+}
+
+const query = <Row extends object>(text: string, values: ReadonlyArray<unknown>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, [...values])).pipe(
     Effect.mapError(DatabaseError.from("look into the outbox"))
   )
 
-/** Resources with rows that belong to no push and are not settled. */
-const open = (company: string) =>
-  asking<{ resource: string }>(
-    // Each resource is looked up once in the index, however many rows wait.
+/** Resources with open rows that belong to no push. */
+const openResources = (company: string) =>
+  query<{ resource: string }>(
+    // A recursive query looks each resource up once in the index, however many rows are open.
     `with recursive resources as (
        (select resource from tributary.outbox
          where company = $1 and state in ('waiting', 'sending') and push_id is null order by resource limit 1)
@@ -44,99 +62,107 @@ const open = (company: string) =>
     [company]
   ).pipe(Effect.map((rows) => rows.map(({ resource }) => resource)))
 
-/** Rows of a resource that is not synced can never be sent. */
-const refuse = (company: string, resource: string) =>
-  asking(
+/** Rejects the pending rows of a resource that is not synced: they can never be sent. */
+const rejectRows = (company: string, resource: string) =>
+  query(
     `update tributary.outbox set state = 'refused', code = 'invalid', settled_at = tributary.now(),
             reason = 'the resource is not among those that are synced for this company'
       where company = $1 and resource = $2 and push_id is null and state = 'waiting'`,
     [company, resource]
   )
 
-const keepOne = Effect.fnUntraced(function* (company: PolledCompany, settings: PushSettings, lookEveryMs: number) {
-  const clock = yield* Clock.Clock
-  const now = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
-  const busy = new Set<string>()
-  /** Failures in a row and until when nothing is tried, by resource; of the company under the empty name. */
-  const rests = new Map<string, { readonly failures: number; readonly untilMs: number }>()
-  let companyId: bigint | null = null
+const isPaused = ({ nowMs, pauses }: Poller, path: string): boolean => (pauses.get(path)?.untilMs ?? 0) > nowMs()
 
-  const isResting = (path: string) => (rests.get(path)?.untilMs ?? 0) > now()
-  const rest = (path: string, why: string) =>
-    Effect.suspend(() => {
-      const failures = rests.get(path)?.failures ?? 0
-      const pauseMs = Math.min(pauseMaxMs, pauseMinMs * 2 ** Math.min(failures, 10))
-      rests.set(path, { failures: failures + 1, untilMs: now() + pauseMs })
-      const what = path === "" ? company.name : `${company.name}: ${path}`
-      return Effect.logWarning(`push of company ${what}: ${why}; again in ${Math.round(pauseMs / 1000)} s`)
-    })
+const pause = ({ company, nowMs, pauses }: Poller, path: string, reason: string): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const failures = pauses.get(path)?.failures ?? 0
+    const pauseMs = Math.min(pauseMaxMs, pauseMinMs * 2 ** Math.min(failures, 10))
+    pauses.set(path, { failures: failures + 1, untilMs: nowMs() + pauseMs })
+    const what = path === "" ? company.name : `${company.name}: ${path}`
+    return Effect.logWarning(`push of company ${what}: ${reason}; again in ${Math.round(pauseMs / 1000)} s`)
+  })
 
-  const work = Effect.fnUntraced(function* (tables: ReadonlyMap<string, Table>, table: Table, id: bigint) {
+/** Pushes the open rows of a resource. */
+const pushResource = Effect.fnUntraced(function* (
+  poller: Poller,
+  tables: ReadonlyMap<string, Table>,
+  table: Table,
+  companyId: bigint
+) {
+  const { company, pauses, settings } = poller
+  const { path } = table.resource
+  const children = childrenOf(tables, path)
+  const { failure } = yield* push({ company, companyId, table, children, settings, scope: "outbox" })
+  if (failure === null) pauses.delete(path)
+  // The table has new inferred columns: the next poll reads them.
+  else if (failure.kind !== "TableChanged") yield* pause(poller, path, `${failure.message}; ${failure.remedy}`)
+})
+
+/** The source's number of the company; null while the source cannot be reached. */
+const identify = Effect.fnUntraced(function* (poller: Poller) {
+  if (poller.companyId !== null) return poller.companyId
+  const result = yield* Effect.result(poller.company.connector.identify)
+  if (result._tag === "Failure") {
+    yield* pause(poller, "", result.failure.message)
+    return null
+  }
+  poller.pauses.delete("")
+  poller.companyId = result.success.companyId
+  return poller.companyId
+})
+
+/** Starts a push of each resource that has open rows. */
+const pollOnce = Effect.fnUntraced(function* (poller: Poller) {
+  const { busy, company } = poller
+  const paths = (yield* openResources(company.name)).filter((path) => !busy.has(path) && !isPaused(poller, path))
+  if (paths.length === 0 || isPaused(poller, "")) return
+  const tables = yield* Effect.mapError(company.tables, DatabaseError.from("read the tables"))
+  const synced = paths.flatMap((path) => tables.get(path) ?? [])
+  yield* Effect.forEach(
+    paths.filter((path) => !tables.has(path)),
+    (path) => rejectRows(company.name, path),
+    { discard: true }
+  )
+  if (synced.length === 0) return
+  const companyId = yield* identify(poller)
+  if (companyId === null) return
+  for (const table of synced) {
     const { path } = table.resource
-    const { failure } = yield* push({
-      company,
-      companyId: id,
-      table,
-      children: childrenOf(tables, path),
-      settings,
-      scope: "outbox"
-    })
-    if (failure === null) rests.delete(path)
-    // The table has learnt columns meanwhile: the next look knows them.
-    else if (failure.kind !== "TableChanged") yield* rest(path, `${failure.message}; ${failure.remedy}`)
-  })
-
-  const look = Effect.gen(function* () {
-    const paths = (yield* open(company.name)).filter((path) => !busy.has(path) && !isResting(path))
-    if (paths.length === 0 || isResting("")) return
-    const tables = yield* Effect.mapError(company.tables, DatabaseError.from("read the tables"))
-    const known = paths.flatMap((path) => tables.get(path) ?? [])
-    yield* Effect.forEach(
-      paths.filter((path) => !tables.has(path)),
-      (path) => refuse(company.name, path),
-      { discard: true }
+    busy.add(path)
+    yield* pushResource(poller, tables, table, companyId).pipe(
+      Effect.catchCause((cause) =>
+        Cause.hasInterruptsOnly(cause)
+          ? Effect.failCause(cause)
+          : pause(poller, path, `this is a fault of the program, please report it: ${Cause.pretty(cause)}`)
+      ),
+      Effect.ensuring(Effect.sync(() => busy.delete(path))),
+      Effect.forkScoped
     )
-    if (known.length === 0) return
-    if (companyId === null) {
-      const identified = yield* Effect.result(company.connector.identify)
-      if (identified._tag === "Failure") return yield* rest("", identified.failure.message)
-      companyId = identified.success.companyId
-      rests.delete("")
-    }
-    const id = companyId
-    for (const table of known) {
-      const { path } = table.resource
-      busy.add(path)
-      yield* work(tables, table, id).pipe(
-        Effect.catchCause((cause) =>
-          Cause.hasInterruptsOnly(cause)
-            ? Effect.failCause(cause)
-            : rest(path, `this is a fault of the program, please report it: ${Cause.pretty(cause)}`)
-        ),
-        Effect.ensuring(Effect.sync(() => busy.delete(path))),
-        Effect.forkScoped
-      )
-    }
-  })
+  }
+})
 
+const pollCompany = Effect.fnUntraced(function* (company: PolledCompany, settings: PushSettings, everyMs: number) {
+  const clock = yield* Clock.Clock
+  const nowMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const poller: Poller = { company, settings, nowMs, busy: new Set(), pauses: new Map(), companyId: null }
   let isFailing = false
   for (;;) {
-    const looked = yield* Effect.result(look)
-    if (looked._tag === "Failure" && !isFailing) {
-      yield* Effect.logWarning(`push of company ${company.name}: the outbox cannot be read: ${looked.failure.message}`)
+    const result = yield* Effect.result(pollOnce(poller))
+    if (result._tag === "Failure" && !isFailing) {
+      yield* Effect.logWarning(`push of company ${company.name}: the outbox cannot be read: ${result.failure.message}`)
     }
-    isFailing = looked._tag === "Failure"
-    yield* Effect.sleep(lookEveryMs)
+    isFailing = result._tag === "Failure"
+    yield* Effect.sleep(everyMs)
   }
 }, Effect.scoped)
 
-/** Pushes what waits in the outbox of these companies, for ever. */
+/** Pushes the open rows of these companies that belong to no push, for ever. */
 export const poll = (
   companies: ReadonlyArray<PolledCompany>,
   settings: PushSettings
 ): Effect.Effect<never, never, Database | SqlClient.SqlClient> =>
   Effect.andThen(
-    Effect.forEach(companies, (company) => keepOne(company, settings, Polling.everyMs(companies.length)), {
+    Effect.forEach(companies, (company) => pollCompany(company, settings, Polling.everyMs(companies.length)), {
       concurrency: "unbounded",
       discard: true
     }),

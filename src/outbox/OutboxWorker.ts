@@ -1,10 +1,10 @@
 /**
- * Writing what waits into the source.
+ * Pushing of the pending rows of a resource to the source.
  *
- * Promise: one process at a time works on the writes of a resource of a company, under a lock and a fence of its own;
- * what a predecessor left is brought to its end first. It works until nothing of what is meant waits, or it cannot go on
- * and says why. Whenever it ends, by itself or by force, the ledger holds everything that the next one needs. A push
- * never fails: how it went is in its outcome.
+ * Promise: one process at a time pushes a resource of a company, under a lock and a fence of its own. It completes the
+ * requests that an earlier process left open first. It works until no row of the scope is pending, or says why it
+ * stopped. However it ends, the database holds everything that the next process needs. A push never fails: the report
+ * says how it went.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -17,23 +17,30 @@ import * as RunStore from "../sync/RunStore.ts"
 import { newState, outcomeOf, retryFromCheckpoint } from "../sync/RunState.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
-import * as RequestStore from "./RequestStore.ts"
-import * as ResolveUpdate from "./ResolveUpdate.ts"
-import { type Validator, makeValidator } from "./Validate.ts"
-import * as ResolveCreate from "./ResolveCreate.ts"
-import * as PushPause from "./PushPause.ts"
+import { completeRequest } from "./CompleteRequest.ts"
 import * as Deduplicate from "./Deduplicate.ts"
-import * as Lane from "./PushSession.ts"
-import * as OutboxStore from "./OutboxStore.ts"
-import type { Operation, Problem } from "./Push.ts"
+import { countRowsWith, noCounts } from "./OutboxCounts.ts"
+import { findBlockers, finishPushes, lastPending } from "./OutboxStore.ts"
 import type { Counts } from "./Push.ts"
+import { pushChanges } from "./PushChanges.ts"
+import { pushCreates } from "./PushCreates.ts"
+import * as PushPause from "./PushPause.ts"
+import * as PushSession from "./PushSession.ts"
+import * as RequestStore from "./RequestStore.ts"
+import { validateRows } from "./ValidateRows.ts"
 
-export { type PushCompany, type PusherOptions, type PushSettings, type Scope, settingsDefault } from "./PushSession.ts"
+export {
+  type PushCompany,
+  type PushOptions,
+  type PushScope,
+  type PushSettings,
+  settingsDefault
+} from "./PushSession.ts"
 export type { Counts } from "./Push.ts"
 
 /** How a push went. */
 export interface PushReport {
-  /** `stopped`: rows wait, and the failure says why. */
+  /** `stopped`: rows are pending, and the failure says why. */
   readonly status: "done" | "stopped"
   readonly counts: Counts
   readonly calls: { readonly sent: number; readonly batches: number }
@@ -41,63 +48,73 @@ export interface PushReport {
   readonly durationMs: number
 }
 
-/** Rows checked in one transaction. */
-const checkedTogether = 1_000
-const lookAgainMs = 1_000
-/** So many looks in a row may find rows that wait and nothing to do. */
-const idleMax = 3
+const pollMs = 1_000
+/** The session stops after so many rounds in a row that find pending rows and resolve none. */
+const idleRoundsMax = 3
 
-/** Checks what nobody has checked. */
-const check = Effect.fnUntraced(function* (lane: Lane.PushSession, through: bigint) {
-  const checkers = new Map<Operation, Validator | Problem>()
-  const checkerOf = (operation: Operation) => {
-    const known = checkers.get(operation) ?? makeValidator(lane.table.resource, operation)
-    checkers.set(operation, known)
-    return known
-  }
-  for (;;) {
-    const { rows, refused } = yield* lane.transaction((run) =>
-      Effect.gen(function* () {
-        const found = yield* OutboxStore.pendingValidation(run, lane.place(), through, checkedTogether)
-        return {
-          rows: found,
-          refused: found.length === 0 ? [] : yield* OutboxStore.saveValidation(run, found, checkerOf)
-        }
-      })
+/** Completes the requests that an earlier process left open. */
+const completeOpenRequests = Effect.fnUntraced(function* (session: PushSession.PushSession) {
+  for (let after = -1n; !PushSession.isStopped(session);) {
+    const request = yield* PushSession.transaction(session, (run) =>
+      RequestStore.nextOpenRequest(run, PushSession.scopeOf(session), after)
     )
-    lane.pushing.counts = OutboxStore.counted(lane.pushing.counts, refused)
-    lane.pushing.settled += rows.length
-    if (rows.length < checkedTogether) return
-  }
-})
-
-/** Brings the calls that a predecessor left open to their end. */
-const resume = Effect.fnUntraced(function* (lane: Lane.PushSession) {
-  for (let after = -1n; !lane.isStopped();) {
-    const call = yield* lane.transaction((run) => RequestStore.open(run, lane.place(), after))
-    if (call === null) return
-    after = call.id
-    yield* call.operation === "create" || call.operation === "batch"
-      ? ResolveCreate.complete(lane, call)
-      : Effect.asVoid(ResolveUpdate.complete(lane, call))
+    if (request === null) return
+    after = request.id
+    yield* completeRequest(session, request)
   }
 })
 
 const stuck: Failure = {
   kind: "Stuck",
-  message: "rows wait, and none of them can be sent",
-  remedy: "this is a fault of the program, please report it with the rows of tributary.outbox that wait",
+  message: "rows are pending, and none of them can be sent",
+  remedy: "this is a fault of the program, please report it with the pending rows of tributary.outbox",
   stops: "resource",
   refused: false
 }
 
-/** One turn under the lock: from what the ledger holds until nothing waits. */
-const turn = Effect.fnUntraced(function* (options: Lane.PusherOptions, pushing: Lane.PushProgress) {
+/** Takes the blockers of the pending rows into the scope; returns whether there are new ones. */
+const addBlockers = Effect.fnUntraced(function* (session: PushSession.PushSession) {
+  const { state } = session
+  const blockers = yield* PushSession.transaction(session, (run) => findBlockers(run, PushSession.scopeOf(session)))
+  const added = blockers.filter((id) => !state.blockers.includes(id))
+  state.blockers = [...state.blockers, ...added]
+  return added.length > 0
+})
+
+/** One round: validates, deduplicates and pushes the pending rows up to this one. */
+const pushRows = Effect.fnUntraced(function* (session: PushSession.PushSession, through: bigint) {
+  yield* validateRows(session, through)
+  yield* Deduplicate.findExisting(session, through)
+  if (!PushSession.isStopped(session)) yield* pushCreates(session, through)
+  if (!PushSession.isStopped(session)) yield* pushChanges(session, through)
+})
+
+/** Pushes until no row is pending or the session stops. */
+const pushUntilDone = Effect.fnUntraced(function* (session: PushSession.PushSession) {
+  const { progress } = session
+  let resolvedBefore = -1
+  let idleRounds = 0
+  while (!PushSession.isStopped(session)) {
+    yield* PushSession.recount(session)
+    const through = yield* PushSession.transaction(session, (run) => lastPending(run, PushSession.scopeOf(session)))
+    if (through === null) return
+    const isIdle = progress.resolved === resolvedBefore && !(yield* addBlockers(session))
+    // Another process may have changed rows between two statements: a round without headway is repeated.
+    idleRounds = isIdle ? idleRounds + 1 : 0
+    if (idleRounds >= idleRoundsMax) return PushSession.stop(session, stuck)
+    if (isIdle) yield* Effect.sleep(pollMs)
+    resolvedBefore = progress.resolved
+    yield* pushRows(session, through)
+  }
+})
+
+/** One session under the lock. */
+const runSession = Effect.fnUntraced(function* (options: PushSession.PushOptions, progress: PushSession.PushProgress) {
   const { table, companyId, company, children } = options
-  const { state } = pushing
+  const { runState } = progress
   const resource = table.resource.path
   const lock = yield* ResourceLock.acquire({ table, connector: company.connector, companyId, lane: "push" })
-  const lander = yield* WriteSession.open(lock, {
+  const writeSession = yield* WriteSession.open(lock, {
     run: { kind: "push" },
     origin: "push",
     authority: "newer",
@@ -105,98 +122,82 @@ const turn = Effect.fnUntraced(function* (options: Lane.PusherOptions, pushing: 
     deletionsShareMax: company.engine.deletionsShareMax,
     children
   })
-  state.runId = lander.runId
-  state.began = { companyId, resource, kind: "push", resumed: false }
-  yield* (yield* Progress).began(state.began)
-  const held = PushPause.reasonOf(
-    (yield* lander.transaction((run) =>
-      run<PushPause.InstallationRow>("look for a hold on", PushPause.installationSql)
-    )).rows[0]
+  runState.runId = writeSession.runId
+  runState.began = { companyId, resource, kind: "push", resumed: false }
+  yield* (yield* Progress).began(runState.began)
+  const installation = yield* writeSession.transaction((run) =>
+    run<PushPause.InstallationRow>("look for a pause of", PushPause.installationSql)
   )
-  if (held !== null) {
-    pushing.failure ??= PushPause.failureOf(held)
+  const pauseReason = PushPause.reasonOf(installation.rows[0])
+  if (pauseReason !== null) {
+    progress.failure ??= PushPause.failureOf(pauseReason)
     return
   }
-  const lane = yield* Lane.make(options, lander, pushing)
-  yield* resume(lane)
-  let settledBefore = -1
-  let idle = 0
-  while (!lane.isStopped()) {
-    yield* lane.recount
-    const through = yield* lane.transaction((run) => OutboxStore.last(run, lane.place()))
-    if (through === null) break
-    if (pushing.settled === settledBefore) {
-      const beside = yield* lane.transaction((run) => OutboxStore.blockers(run, lane.place()))
-      const others = beside.filter((id) => !lane.beside.includes(id))
-      lane.beside = [...lane.beside, ...others]
-      // What others have changed between two looks is looked at once more.
-      idle = others.length === 0 ? idle + 1 : 0
-      if (idle >= idleMax) {
-        lane.stop(stuck)
-        break
-      }
-      if (idle > 0) yield* Effect.sleep(lookAgainMs)
-    } else idle = 0
-    settledBefore = pushing.settled
-    yield* check(lane, through)
-    yield* Deduplicate.findExisting(lane, through)
-    if (!lane.isStopped()) yield* ResolveCreate.create(lane, through)
-    if (!lane.isStopped()) yield* ResolveUpdate.change(lane, through)
-  }
-  yield* lane.transaction((run) => OutboxStore.finish(run, lane.place()))
-  yield* lane.recount
+  const session = yield* PushSession.openSession(options, writeSession, progress)
+  yield* completeOpenRequests(session)
+  yield* pushUntilDone(session)
+  yield* PushSession.transaction(session, (run) => finishPushes(run, PushSession.scopeOf(session)))
+  yield* PushSession.recount(session)
 }, Effect.scoped)
 
-/** Tells how it stands while another process works on it. */
-const watch = Effect.fnUntraced(function* (options: Lane.PusherOptions, pushing: Lane.PushProgress) {
+/** Reports the counts while another process has the lock. */
+const reportWhileLocked = Effect.fnUntraced(function* (
+  options: PushSession.PushOptions,
+  progress: PushSession.PushProgress
+) {
   const sql = yield* SqlClient.SqlClient
-  pushing.counts = yield* OutboxStore.countFrom(
+  progress.counts = yield* countRowsWith(
     (text, values) => sql.unsafe(text, values),
-    Lane.outboxScopeOf(options, [])
+    PushSession.outboxScopeOf(options, [])
   ).pipe(Effect.mapError(DatabaseError.from("count the rows of a push")))
-  yield* options.told?.(pushing.counts) ?? Effect.void
-  yield* Effect.sleep(lookAgainMs)
+  yield* options.onProgress?.(progress.counts) ?? Effect.void
+  yield* Effect.sleep(pollMs)
 })
 
-/** Pushes until nothing of the scope waits, or it cannot go on. */
-export const push = Effect.fn("push")(function* (
-  options: Lane.PusherOptions
-): Effect.fn.Return<PushReport, never, Database | SqlClient.SqlClient> {
-  const { companyId, table } = options
-  const clock = yield* Clock.Clock
-  const beganAt = clock.monotonicTimeNanosUnsafe()
-  const pushing: Lane.PushProgress = {
-    state: newState(),
-    counts: OutboxStore.noCounts,
-    sent: 0,
-    batches: 0,
-    settled: 0,
-    failure: null
-  }
+/** Runs sessions until one of them has ended; a failure of the last one is kept in the progress. */
+const runSessions = Effect.fnUntraced(function* (options: PushSession.PushOptions, progress: PushSession.PushProgress) {
   for (;;) {
-    const settledBefore = pushing.settled
+    const resolvedBefore = progress.resolved
     const result = yield* Effect.result(
       retryFromCheckpoint(
-        table.resource.path,
-        turn(options, pushing).pipe(
-          // Another process has it: it is waited for, and what it leaves is gone on with.
-          Effect.tapErrorTag("AlreadyRunning", () => watch(options, pushing)),
+        options.table.resource.path,
+        runSession(options, progress).pipe(
+          // Another process has the lock: this one waits, and continues with what is left.
+          Effect.tapErrorTag("AlreadyRunning", () => reportWhileLocked(options, progress)),
           Effect.retry({ while: (error) => error._tag === "AlreadyRunning" })
         )
       )
     )
-    if (result._tag === "Success") break
+    if (result._tag === "Success") return
     const error = result.failure
     const isRetryable = error instanceof DatabaseError && error.isRetryable
-    // A database that comes and goes is borne with as long as there is headway.
-    if (isRetryable && pushing.settled > settledBefore) continue
-    pushing.failure = failureOf(error)
-    break
+    // A database that fails now and then is retried while there is headway.
+    if (isRetryable && progress.resolved > resolvedBefore) continue
+    progress.failure = failureOf(error)
+    return
   }
+})
+
+/** Pushes until no row of the scope is pending, or it cannot continue. */
+export const push = Effect.fn("push")(function* (
+  options: PushSession.PushOptions
+): Effect.fn.Return<PushReport, never, Database | SqlClient.SqlClient> {
+  const { companyId, table } = options
+  const clock = yield* Clock.Clock
+  const beganAt = clock.monotonicTimeNanosUnsafe()
+  const progress: PushSession.PushProgress = {
+    runState: newState(),
+    counts: noCounts,
+    requests: 0,
+    batches: 0,
+    resolved: 0,
+    failure: null
+  }
+  yield* runSessions(options, progress)
   const durationMs = Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n)
-  const { state, failure } = pushing
+  const { runState, failure } = progress
   const outcome: Outcome = {
-    ...outcomeOf({ companyId, table, lane: "push" }, state, null, false, durationMs),
+    ...outcomeOf({ companyId, table, lane: "push" }, runState, null, false, durationMs),
     ...(failure === null ? {} : { status: "failed", failure })
   }
   if (outcome.runId !== null) yield* RunStore.close(outcome.runId, outcome)
@@ -204,8 +205,8 @@ export const push = Effect.fn("push")(function* (
   yield* Effect.annotateCurrentSpan(attributesOf(outcome))
   return {
     status: failure === null ? "done" : "stopped",
-    counts: pushing.counts,
-    calls: { sent: pushing.sent, batches: pushing.batches },
+    counts: progress.counts,
+    calls: { sent: progress.requests, batches: progress.batches },
     failure,
     durationMs
   }

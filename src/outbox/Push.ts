@@ -1,38 +1,37 @@
 /**
- * The words that the parts of pushing share.
+ * The types of a push that the outbox, the files for people and the screen share.
  *
- * Promise: what is done to a record, what became of it and what is wrong with it are said in these terms everywhere: in
- * the outbox, in files that are written for people and on the screen.
+ * Promise: an operation, an outcome and a problem have the same names everywhere.
  */
 
-/** What is done to a record of the source. */
+/** What a push does to a record of the source. */
 export type Operation = "create" | "update" | "cancel"
 
-/** What became of it; `adopted` was there already, `unchanged` was so already. */
+/** What became of a record: an `adopted` one existed already, an `unchanged` one had the values already. */
 export type Outcome = "created" | "adopted" | "updated" | "cancelled" | "unchanged"
 
 export const outcomes: ReadonlyArray<Outcome> = ["created", "adopted", "updated", "cancelled", "unchanged"]
 
-/** Why a record cannot be pushed as it was given. */
+/** Why a record cannot be pushed. */
 export interface Problem {
-  /** Where it stands in what was given, from 1; null when the problem is not one of a place. */
+  /** The line of the input, from 1; null when the problem has none. */
   readonly line: number | null
-  /** The field, `lines[0].quantity` inside a line; null when it is the record as a whole. */
+  /** The field, `lines[0].quantity` inside a line; null is the record as a whole. */
   readonly field: string | null
   readonly message: string
 }
 
-/** A field in which the source holds something else than what was given. */
+/** A field of which the source has another value than was given. */
 export interface Difference {
   readonly field: string
   readonly given: string | null
   readonly held: string | null
 }
 
-/** What became of records so far; `different` are those of which the source holds something else than was given. */
+/** Rows by state and outcome; of `different` rows the source has other values than were given. */
 export type Counts = Readonly<Record<"waiting" | "sending" | "refused" | "different" | Outcome, number>>
 
-/** A record that the source, or the check before it, refused. */
+/** A record that the source, or the validation before it, rejected. */
 export interface RejectedRow {
   readonly id: bigint
   readonly line: number | null
@@ -47,10 +46,10 @@ export interface RejectedRow {
   readonly record: string
 }
 
-/** The rows that are meant: those of a push, or those of a resource that belong to none. */
+/** The rows of a push, or the rows of a resource that belong to none. */
 export type Rows = { readonly push: bigint } | { readonly company: string; readonly resource: string }
 
-/** The rows that are meant, as a condition with its parameters. */
+/** The rows as a condition of SQL with its parameters. */
 export const whereOf = (rows: Rows): readonly [string, ReadonlyArray<string>] =>
   "push" in rows
     ? ["push_id = $1::bigint", [rows.push.toString()]]

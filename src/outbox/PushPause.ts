@@ -1,9 +1,9 @@
 /**
- * A hold on pushes after the database was restored.
+ * The pause of all pushes after the database was restored.
  *
- * Promise: while the database is another one than the one in which the outbox was last confirmed, nothing is sent and
- * nothing is lost. A restored outbox may have forgotten what was sent since the backup; a person decides when it goes on.
- * A failover changes the timeline as a restore does, and cannot be told from one: it holds pushes too.
+ * Promise: while the database is not the one in which the outbox was last confirmed, nothing is sent and nothing is
+ * lost. A restored outbox may not know what was sent since the backup: a person ends the pause. A failover changes the
+ * timeline as a restore does, so it pauses pushes too.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -22,7 +22,7 @@ export const installationSql = `select identity, tributary.database_identity() a
 const partsOf = (identity: string): ReadonlyMap<string, string> =>
   new Map(identity.split(" ").map((part) => [part.slice(0, part.indexOf("=")), part.slice(part.indexOf("=") + 1)]))
 
-/** Why pushes are held, as one sentence without its full stop; null when they are not. */
+/** Why pushes are paused, as one sentence without its full stop; null when they are not. */
 export const reasonOf = (row: InstallationRow | undefined): string | null => {
   if (row === undefined) return "the row of tributary.installation is missing"
   if (row.because !== null) return row.because
@@ -50,14 +50,14 @@ export const failureOf = (reason: string): Failure => ({
   isConfiguration: true
 })
 
-/** Why pushes are held; null when they are not. */
+/** Why pushes are paused; null when they are not. */
 export const read: Effect.Effect<string | null, SqlError, SqlClient.SqlClient> = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql.unsafe<InstallationRow>(installationSql)
   return reasonOf(row)
 })
 
-/** Pushes go on: this database is the right one. */
+/** Ends the pause: the outbox of this database is confirmed. */
 export const release: Effect.Effect<void, SqlError, SqlClient.SqlClient> = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`insert into tributary.installation (identity, confirmed_at)

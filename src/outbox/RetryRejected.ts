@@ -1,7 +1,7 @@
 /**
- * Refused records once more: after a person has mended at the source what they were refused for.
+ * Retry of rejected rows, after a person has fixed the cause at the source.
  *
- * Promise: they are checked and looked up again, as if they had never been sent; everything else stays as it is.
+ * Promise: the rows are validated and looked up again, as if they had never been sent. No other row changes.
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -9,14 +9,14 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { transaction } from "../postgres/Transaction.ts"
 import { type Rows, whereOf } from "./Push.ts"
 
-/** The same was given again meanwhile, and that push is not finished. */
+/** The same input was given again, and that push is not finished. */
 export class PushSuperseded extends Data.TaggedError("PushSuperseded")<{ readonly push: bigint; readonly by: bigint }> {
   override get message(): string {
-    return `what push ${this.push} was given is at work in push ${this.by}: go on with that one first`
+    return `the input of push ${this.push} is being pushed by push ${this.by}: continue that one first`
   }
 }
 
-/** Answers how many. A push that was finished is not any more. */
+/** Makes rejected rows pending, and returns how many. Their push is unfinished again. */
 export const retryRejected = Effect.fn("push.putBack")(function* (rows: Rows) {
   const sql = yield* SqlClient.SqlClient
   const [where, parameters] = whereOf(rows)

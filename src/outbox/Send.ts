@@ -1,47 +1,66 @@
 /**
- * Sending a call until something is known.
+ * Sending of a request until its outcome is known.
  *
- * Promise: the key's age is looked at before every send; retries with the same key end at an answer, at a key that the
- * source may have forgotten, or after {@link failuresMax} rounds in which the source itself failed. Whoever cannot be
- * reached, or does not let us, stops the turn, and the call stays open as it is.
+ * Promise: the key is validated before every send. Retries with the same key end at an answer, at a key that the source
+ * may have forgotten, or after {@link failuresMax} rounds in which the source itself failed. When the source cannot be
+ * reached, or rejects our token, the session stops and the request stays open.
  */
 import * as Effect from "effect/Effect"
 import type { WriteAnswer } from "../connector/Connector.ts"
-import type { Problem, SourceReason } from "../connector/SourceError.ts"
+import type { SourceReason } from "../connector/SourceError.ts"
+import { foreignKeyWaitMs, isKeyValid, mayBeSent } from "./KeyValidity.ts"
+import { isStopped, type PushSession, type PushSessionError, stop, stopForSource, transaction } from "./PushSession.ts"
 import * as RequestStore from "./RequestStore.ts"
-import type { PushSession, PushSessionError } from "./PushSession.ts"
+import type { Rejection } from "./RowResolution.ts"
 
-/** What is known after sending. */
-export type SendResult =
-  | { readonly _tag: "Answered"; readonly answer: WriteAnswer }
-  /** The source may have forgotten the key. */
-  | { readonly _tag: "Expired"; readonly detail: string }
-  /** The answers do not say what became of it. */
-  | { readonly _tag: "GivenUp"; readonly code: string; readonly detail: string }
-  | {
-      readonly _tag: "Refused"
-      readonly status: number | null
-      readonly code: string
-      readonly field: string | null
-      readonly detail: string
-      readonly problems: ReadonlyArray<Problem>
-    }
-  /** It stays open. */
-  | { readonly _tag: "Stopped" }
+export interface Answered {
+  readonly _tag: "Answered"
+  readonly answer: WriteAnswer
+}
 
-/** So often the source may fail at a call, each time after all retries, before its key is given up. */
+/** The source may or may not have written the records, and the key is not sent again. */
+export interface Uncertain {
+  readonly _tag: "Uncertain"
+  readonly code: string
+  readonly detail: string
+  /** Whether the source failed; false when it may have forgotten the key. */
+  readonly isFault: boolean
+}
+
+/** The source rejected the request as a whole. */
+export interface Rejected extends Rejection {
+  readonly _tag: "Rejected"
+  readonly status: number | null
+}
+
+/** The session has stopped, and the request stays open. */
+export interface Stopped {
+  readonly _tag: "Stopped"
+}
+
+export type SendResult = Answered | Uncertain | Rejected
+const stopped: Stopped = { _tag: "Stopped" }
+
+/** Rounds in which the source failed, each after all retries of the client, before the outcome is uncertain. */
 const failuresMax = 3
-/** So many calls in a row may be given up before the turn stops. */
-const inVainMax = 3
 const pauseMs = 250
-/** A source that asks to wait longer than this is not there. */
-const patienceMs = 60_000
+/** A source that requests a longer pause is not available. */
+const retryAfterMaxMs = 60_000
 
-/** What a failure of the whole call says. */
-const meaningOf = (call: RequestStore.PushRequest, reason: SourceReason): SendResult | "again" | "late" | "stop" => {
-  const isBatch = call.operation === "batch"
-  const refused = (status: number | null, code: string, detail: string): SendResult => ({
-    _tag: "Refused",
+const uncertain = (code: string, detail: string, isFault = true): Uncertain => ({
+  _tag: "Uncertain",
+  code,
+  detail,
+  isFault
+})
+
+/** What an error of the whole request means. */
+const resultOf = (
+  request: RequestStore.PushRequest,
+  reason: SourceReason
+): Uncertain | Rejected | "retry" | "cancelled" | "stop" => {
+  const rejected = (status: number | null, code: string, detail: string): Rejected => ({
+    _tag: "Rejected",
     status,
     code,
     field: null,
@@ -51,117 +70,111 @@ const meaningOf = (call: RequestStore.PushRequest, reason: SourceReason): SendRe
   switch (reason._tag) {
     case "Refused": {
       const { status, code, field, detail, problems } = reason
-      // The key is known for other bytes: what became of these is not known.
+      // The source knows the key for other bytes: the outcome of these bytes is not known.
       return code === "idempotency_replay"
-        ? { _tag: "GivenUp", code: "unclear", detail }
-        : { _tag: "Refused", status, code, field, detail, problems }
+        ? uncertain("unclear", detail)
+        : { _tag: "Rejected", status, code, field, detail, problems }
     }
     case "NotFound":
-      return refused(404, "not_found", reason.detail)
+      return rejected(404, "not_found", reason.detail)
     case "NotImplemented":
-      return isBatch ? refused(501, "not_implemented", reason.detail) : "stop"
+      return request.operation === "batch" ? rejected(501, "not_implemented", reason.detail) : "stop"
     case "Forbidden":
-      return reason.code === "record_limit_reached" && call.rows.length === 1
-        ? refused(403, reason.code, reason.detail)
+      return reason.code === "record_limit_reached" && request.rows.length === 1
+        ? rejected(403, reason.code, reason.detail)
         : "stop"
     case "SendCancelled":
-      return "late"
+      return "cancelled"
     case "TooLarge":
-      // The work may be done: only its answer was too long.
-      return { _tag: "GivenUp", code: "unclear", detail: `the answer is larger than ${reason.bytesMax} bytes` }
+      // The source may have written the records: only its answer was too long.
+      return uncertain("unclear", `the answer is larger than ${reason.bytesMax} bytes`)
     case "ServerFault":
-      return reason.retryAfterMs !== null && reason.retryAfterMs > patienceMs ? "stop" : "again"
+      return reason.retryAfterMs !== null && reason.retryAfterMs > retryAfterMaxMs ? "stop" : "retry"
     case "Malformed":
-      return "again"
+      return "retry"
     default:
       return "stop"
   }
 }
 
-/** One send, unless there is a reason not to. The key's age is looked at before each attempt of it. */
-const attempt = Effect.fn("push.call")(function* (lane: PushSession, call: RequestStore.PushRequest) {
-  const { company, table, pushing } = lane
-  if (lane.isStopped()) return "stopped"
+/** One send by the client, with its retries. The key is validated before each of them. */
+const attempt = Effect.fn("push.call")(function* (session: PushSession, request: RequestStore.PushRequest) {
+  const { company, table, progress } = session
+  if (isStopped(session)) return stopped
   const result = yield* Effect.result(
     company.connector.write({
       resource: table.resource,
-      operation: call.operation,
-      id: call.recordId,
-      body: call.body,
-      idempotencyKey: call.key,
-      ifMatch: call.ifMatch,
-      mayBeSent: lane.mayBeSent(call)
+      operation: request.operation,
+      id: request.recordId,
+      body: request.body,
+      idempotencyKey: request.key,
+      ifMatch: request.ifMatch,
+      mayBeSent: mayBeSent(session, request)
     })
   )
   yield* Effect.annotateCurrentSpan({
     "tributary.company": company.name,
     "tributary.resource": table.resource.path,
-    "tributary.operation": call.operation,
-    "tributary.call_id": call.id,
-    "tributary.records": call.rows.length,
+    "tributary.operation": request.operation,
+    "tributary.call_id": request.id,
+    "tributary.records": request.rows.length,
     ...(result._tag === "Success" ? {} : { "error.type": result.failure.reason._tag })
   })
   const isSent = result._tag === "Success" || result.failure.reason._tag !== "SendCancelled"
-  if (isSent) pushing.sent += 1
-  if (isSent && call.operation === "batch") pushing.batches += 1
+  if (isSent) progress.requests += 1
+  if (isSent && request.operation === "batch") progress.batches += 1
   return result
 })
 
-/** Sends the call, again with the same key where its outcome is not known. */
-export const send = Effect.fnUntraced(function* (
-  lane: PushSession,
-  given: RequestStore.PushRequest
-): Effect.fn.Return<SendResult, PushSessionError> {
-  let call = given
-  const strangeMs = lane.strangeMs(call)
-  if (strangeMs > 0) {
-    // Sent again it would be news to the source, and looked up it may not be there yet.
-    const minutes = Math.ceil(strangeMs / 60_000)
-    lane.stop({
-      kind: "AnotherToken",
-      message: "a request that was sent with another token may still be on its way",
-      remedy: `run again in ${minutes} min, or now with that token`,
-      stops: "resource",
-      refused: false
-    })
-    return { _tag: "Stopped" }
-  }
-  for (;;) {
-    if (call.failures >= failuresMax) {
-      return { _tag: "GivenUp", code: "server_error", detail: "the source failed at it again and again" }
-    }
-    const result = yield* lane.flight.withPermits(1)(attempt(lane, call))
-    if (result === "stopped") return { _tag: "Stopped" }
-    if (result._tag === "Success") return { _tag: "Answered", answer: result.success }
-    const error = result.failure
-    const meaning = meaningOf(call, error.reason)
-    if (meaning === "late") {
-      if (!(yield* lane.isRemembered(call)))
-        return { _tag: "Expired", detail: "the source may not know its key any more" }
-      // Somebody has taken over, or the warehouse is away: this says which.
-      yield* lane.transaction(() => Effect.void)
-      continue
-    }
-    if (meaning === "stop") {
-      lane.stopFor(error)
-      return { _tag: "Stopped" }
-    }
-    if (meaning !== "again") return meaning
-    call = yield* lane.transaction((run) => RequestStore.failed(run, call, error.message))
-    if (call.failures >= failuresMax) return { _tag: "GivenUp", code: "server_error", detail: error.message }
-    yield* Effect.sleep(pauseMs * 2 ** (call.failures - 1))
-  }
-})
-
-/** Counts a call that the source failed at; too many of them in a row stop the turn. */
-export const countFailure = (lane: PushSession, detail: string): void => {
-  lane.inVain += 1
-  if (lane.inVain < inVainMax) return
-  lane.stop({
-    kind: "FailsEveryWrite",
-    message: `the source failed at ${lane.inVain} writes in a row: ${detail}`,
-    remedy: "report it to whoever runs the service; the next run goes on where this one stopped",
+/** Stops the session while a request of another token may be in flight. */
+const stopForForeignKey = (session: PushSession, waitMs: number): Stopped => {
+  // With our token the source would not know its key, and a lookup may come too early.
+  const minutes = Math.ceil(waitMs / 60_000)
+  stop(session, {
+    kind: "AnotherToken",
+    message: "a request that was sent with another token may still be in flight",
+    remedy: `run again in ${minutes} min, or now with that token`,
     stops: "resource",
     refused: false
   })
+  return stopped
 }
+
+/** Sends the request, again with the same key while its outcome is not known. */
+export const send = Effect.fnUntraced(function* (
+  session: PushSession,
+  stored: RequestStore.PushRequest
+): Effect.fn.Return<SendResult | Stopped, PushSessionError> {
+  let request = stored
+  const waitMs = foreignKeyWaitMs(session, request)
+  if (waitMs > 0) return stopForForeignKey(session, waitMs)
+  for (;;) {
+    if (request.failedAttempts >= failuresMax) {
+      return uncertain("server_error", "the source failed at it again and again")
+    }
+    const attempted = yield* session.sendPermits.withPermits(1)(attempt(session, request))
+    if (attempted._tag === "Stopped") return attempted
+    if (attempted._tag === "Success") return { _tag: "Answered", answer: attempted.success }
+    const error = attempted.failure
+    const result = resultOf(request, error.reason)
+    switch (result) {
+      case "cancelled":
+        if (!isKeyValid(session, request)) {
+          return uncertain("unclear", "the source may not know its key any more", false)
+        }
+        // Another process has the fence, or the warehouse cannot be reached: this fails with the reason.
+        yield* transaction(session, () => Effect.void)
+        continue
+      case "stop":
+        stopForSource(session, error)
+        return stopped
+      case "retry":
+        request = yield* transaction(session, (run) => RequestStore.addFailedAttempt(run, request, error.message))
+        if (request.failedAttempts >= failuresMax) return uncertain("server_error", error.message)
+        yield* Effect.sleep(pauseMs * 2 ** (request.failedAttempts - 1))
+        continue
+      default:
+        return result
+    }
+  }
+})

@@ -2,7 +2,7 @@
  * Days and instants as the API writes them (F-01).
  *
  * Promise: only a day of the calendar is a day, and only UTC is an instant; an instant is whole microseconds since 1970,
- * further digits are cut.
+ * further digits are dropped.
  */
 
 const day = /^(\d{4})-(\d{2})-(\d{2})$/

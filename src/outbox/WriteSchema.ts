@@ -1,19 +1,18 @@
 /**
- * What a write of a resource may carry.
+ * The columns that a write of a resource may have.
  *
- * Promise: the shape follows from the catalogue alone: the stated write shape (EP-14), else the record without what the
- * service sets (EP-12). What only records have taught is no part of it: a field that the documents do not state is
- * refused (F-14).
+ * Promise: the columns follow from the catalogue alone: the stated write shape (EP-14), else the record without what the
+ * service sets (EP-12). An inferred column is not among them: a field that the documents do not state is rejected (F-14).
  */
 import type { Operation as Letter, Resource, WriteField } from "../catalogue/Resource.ts"
 import { write } from "../catalogue/Resource.ts"
 import type { Operation, Problem } from "./Push.ts"
 
-/** One field of a shape. */
+/** One column of a write. */
 export interface WriteColumn extends Omit<WriteField, "lines"> {
-  /** The other half of its reference pair, where the shape has both. */
+  /** The other half of its reference pair, where both can be written. */
   readonly pairedWith: string | null
-  /** The fields of each line, when the value is a list of lines that are stated. */
+  /** The columns of each line, when the value is a list of stated lines. */
   readonly lines: WriteColumns | null
 }
 
@@ -40,43 +39,43 @@ const recordFields = (resource: Resource): ReadonlyArray<WriteField> =>
     .filter((field) => !field.readOnly && field.learnt === null)
     .map((field) => write(field, { required: resource.required.includes(field.name) }))
 
-const make = (resource: Resource, operation: Operation): WriteColumns => {
+const columnsFor = (resource: Resource, operation: Operation): WriteColumns => {
   if (operation === "cancel") return new Map()
   return writeColumnsOf((operation === "create" ? resource.create : resource.update)?.fields ?? recordFields(resource))
 }
 
-const known = new WeakMap<Resource, Map<Operation, WriteColumns>>()
+const cache = new WeakMap<Resource, Map<Operation, WriteColumns>>()
 
 /** What the body of a write carries beside `custom_fields`; nothing for a cancel. */
 export const shapeOf = (resource: Resource, operation: Operation): WriteColumns => {
-  const shapes = known.get(resource) ?? new Map<Operation, WriteColumns>()
-  known.set(resource, shapes)
-  const shape = shapes.get(operation) ?? make(resource, operation)
+  const shapes = cache.get(resource) ?? new Map<Operation, WriteColumns>()
+  cache.set(resource, shapes)
+  const shape = shapes.get(operation) ?? columnsFor(resource, operation)
   shapes.set(operation, shape)
   return shape
 }
 
-const letters: Readonly<Record<Operation, ReadonlyArray<Letter>>> = {
+const operationLetters: Readonly<Record<Operation, ReadonlyArray<Letter>>> = {
   create: ["C", "B"],
   update: ["U"],
   cancel: ["D"]
 }
 
-const done: Readonly<Record<Operation, string>> = { create: "created", update: "updated", cancel: "cancelled" }
+const participles: Readonly<Record<Operation, string>> = { create: "created", update: "updated", cancel: "cancelled" }
 
 /** Why the operation cannot be pushed for the resource (F-11); null when it can. */
 export const unsupported = (resource: Resource, operation: Operation): Problem | null => {
   const problem = (message: string): Problem => ({ line: null, field: null, message })
-  if (!letters[operation].some((letter) => resource.operations.includes(letter))) {
+  if (!operationLetters[operation].some((letter) => resource.operations.includes(letter))) {
     const others = (["create", "update", "cancel"] as const)
-      .filter((other) => letters[other].some((letter) => resource.operations.includes(letter)))
-      .map((other) => done[other])
+      .filter((other) => operationLetters[other].some((letter) => resource.operations.includes(letter)))
+      .map((other) => participles[other])
     const instead = others.length === 0 ? "they are only read" : `they can be ${others.join(" or ")}`
-    return problem(`${resource.path} cannot be ${done[operation]} through this API; ${instead}`)
+    return problem(`${resource.path} cannot be ${participles[operation]} through this API; ${instead}`)
   }
   if (operation === "create" && !shapeOf(resource, operation).has("externalid")) {
     return problem(
-      `${resource.path} cannot be created by a push: what it takes has no externalid, so that a lost answer could not be settled`
+      `${resource.path} cannot be created by a push: its write has no externalid, so that a lost answer could not be resolved`
     )
   }
   return null

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { ConnectorShape, SourceRecord } from "../../src/connector/Connector.ts"
-import { find } from "../../src/outbox/Deduplicate.ts"
+import { findByExternalid } from "../../src/outbox/SourceLookup.ts"
 import { resourceOf } from "./support.ts"
 
 const resource = resourceOf("salesmen")
@@ -32,7 +32,9 @@ const answering = (...records: ReadonlyArray<SourceRecord>) =>
   }) as unknown as ConnectorShape
 
 const idsOf = (externalid: string, ...records: ReadonlyArray<SourceRecord>) =>
-  Effect.map(find(answering(...records), resource, externalid), (found) => found.map((one) => one.record?.id))
+  Effect.map(findByExternalid(answering(...records), resource, externalid), (found) =>
+    found.map((one) => one.record?.id)
+  )
 
 describe("a look-up", () => {
   it.effect("answers the record with exactly that externalid, or those that differ in spelling alone", () =>

@@ -17,7 +17,7 @@ const held = (path: string, values: Readonly<Record<string, string | null>>): So
 })
 
 const compare = (path: string, given: string, values: Readonly<Record<string, string | null>>) =>
-  differences(resourceOf(path), "create", (checkerOf(path).text(given) as ValidRecord).text, held(path, values))
+  differences(resourceOf(path), "create", (checkerOf(path).validateJson(given) as ValidRecord).text, held(path, values))
 
 describe("the echo of a write", () => {
   it("is compared by the fields that the write sets", () => {

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { type ValidRecord, makeValidator, isOffered, isInvalid } from "../../src/outbox/Validate.ts"
+import { type ValidRecord, makeValidator, isSupported, isInvalid } from "../../src/outbox/Validate.ts"
 import { shapeOf } from "../../src/outbox/WriteSchema.ts"
 import { server as anyServer } from "../reference-server/support.ts"
 import {
@@ -32,7 +32,7 @@ const textOf = (answer: ReturnType<typeof told>): string => {
 }
 
 const problem = (path: string, json: string, operation: "create" | "update" | "cancel" = "create") =>
-  told(checkerOf(path, operation).text(json))
+  told(checkerOf(path, operation).validateJson(json))
 
 describe("an externalid that the source could store as another one", () => {
   it("is refused for a create, and taken where it names a record that stands there", () => {
@@ -54,9 +54,9 @@ describe("an externalid that the source could store as another one", () => {
 
 describe("the check of a record", () => {
   it("sends the fields in the order of the shape, without spaces, whatever the order given", () => {
-    const { text } = checkerOf("payments")
-    const one = text('{"externalid":"P-1","amount":"12.50","invoiceid":7,"reference":null,"date":"2026-03-16"}')
-    const two = text('{ "date": "2026-03-16", "invoiceid": 7 , "amount":12.50, "externalid" : "P-1"}')
+    const { validateJson } = checkerOf("payments")
+    const one = validateJson('{"externalid":"P-1","amount":"12.50","invoiceid":7,"reference":null,"date":"2026-03-16"}')
+    const two = validateJson('{ "date": "2026-03-16", "invoiceid": 7 , "amount":12.50, "externalid" : "P-1"}')
     assert.deepStrictEqual(one, {
       externalid: "P-1",
       recordId: null,
@@ -192,12 +192,12 @@ describe("the check of a record", () => {
   it("writes lines whole, in an update, too", () => {
     const { create, ...shipments } = resourceOf("shipments")
     const made = makeValidator({ ...shipments, create, update: create }, "update")
-    assert.isTrue(isOffered(made))
-    if (!isOffered(made)) return
-    assert.deepStrictEqual(told(made.text('{"id":1,"lines":[{"quantity":"1"}]}')), [
+    assert.isTrue(isSupported(made))
+    if (!isSupported(made)) return
+    assert.deepStrictEqual(told(made.validateJson('{"id":1,"lines":[{"quantity":"1"}]}')), [
       "lines[0].orderlineid: is required"
     ])
-    assert.deepStrictEqual(told(made.text('{"id":1,"lines":[]}')), ["lines: must have at least one line"])
+    assert.deepStrictEqual(told(made.validateJson('{"id":1,"lines":[]}')), ["lines: must have at least one line"])
   })
 
   it("refuses what is given twice, and what is no record", () => {
@@ -223,70 +223,72 @@ describe("the check of a record", () => {
   })
 
   it("takes the externalid from where it is said to be", () => {
-    const { text } = checkerOf("payments", "create", { externalidFrom: "number" })
-    assert.deepStrictEqual(told(text('{"number":9007199254740993,"invoiceid":1,"amount":"1"}')), {
+    const { validateJson } = checkerOf("payments", "create", { externalidFrom: "number" })
+    assert.deepStrictEqual(told(validateJson('{"number":9007199254740993,"invoiceid":1,"amount":"1"}')), {
       externalid: "9007199254740993",
       recordId: null,
       text: '{"invoiceid":1,"amount":"1","externalid":"9007199254740993"}'
     })
-    assert.deepStrictEqual(told(text('{"invoiceid":1,"amount":"1"}')), [
+    assert.deepStrictEqual(told(validateJson('{"invoiceid":1,"amount":"1"}')), [
       "number: is required: it becomes the externalid"
     ])
-    assert.deepStrictEqual(told(text('{"number":"A","externalid":"B","invoiceid":1,"amount":"1"}')), [
+    assert.deepStrictEqual(told(validateJson('{"number":"A","externalid":"B","invoiceid":1,"amount":"1"}')), [
       'externalid: is "B", and number, which it is taken from, is "A"'
     ])
     // A field of the shape stays one.
     assert.strictEqual(
       textOf(
         told(
-          checkerOf("payments", "create", { externalidFrom: "reference" }).text(
+          checkerOf("payments", "create", { externalidFrom: "reference" }).validateJson(
             '{"reference":"R","invoiceid":1,"amount":"1"}'
           )
         )
       ),
       '{"invoiceid":1,"amount":"1","reference":"R","externalid":"R"}'
     )
-    assert.deepStrictEqual(told(text('{"number":"A","invoiceid":1,"amount":"1"}', { externalid: "B" })), [
+    assert.deepStrictEqual(told(validateJson('{"number":"A","invoiceid":1,"amount":"1"}', { externalid: "B" })), [
       'externalid: is "A" in the record and "B" beside it'
     ])
     assert.strictEqual(
-      (checkerOf("payments").text('{"invoiceid":1,"amount":"1"}', { externalid: "B" }) as ValidRecord).text,
+      (checkerOf("payments").validateJson('{"invoiceid":1,"amount":"1"}', { externalid: "B" }) as ValidRecord).text,
       '{"invoiceid":1,"amount":"1","externalid":"B"}'
     )
   })
 
   it("tells the record to change from what is to change", () => {
-    const { text } = checkerOf("payments", "update")
-    assert.deepStrictEqual(text('{"id":5,"externalid":"new","reference":null}'), {
+    const { validateJson } = checkerOf("payments", "update")
+    assert.deepStrictEqual(validateJson('{"id":5,"externalid":"new","reference":null}'), {
       externalid: null,
       recordId: "5",
       text: '{"reference":null,"externalid":"new"}'
     })
-    assert.deepStrictEqual(text('{"externalid":"P-1","method":3}'), {
+    assert.deepStrictEqual(validateJson('{"externalid":"P-1","method":3}'), {
       externalid: "P-1",
       recordId: null,
       text: '{"method":3}'
     })
-    assert.deepStrictEqual(text('{"externalid":"new"}', { externalid: "old" }), {
+    assert.deepStrictEqual(validateJson('{"externalid":"new"}', { externalid: "old" }), {
       externalid: "old",
       recordId: null,
       text: '{"externalid":"new"}'
     })
     // As the outbox keeps it once it is taken.
-    assert.deepStrictEqual(text('{"reference":"R"}', { externalid: "new", recordId: "5" }), {
+    assert.deepStrictEqual(validateJson('{"reference":"R"}', { externalid: "new", recordId: "5" }), {
       externalid: null,
       recordId: "5",
       text: '{"reference":"R"}'
     })
-    assert.deepStrictEqual(told(text('{"method":3}')), [
+    assert.deepStrictEqual(told(validateJson('{"method":3}')), [
       "record: does not say which record it is: give its id, or its externalid"
     ])
-    assert.deepStrictEqual(told(text('{"id":5}')), ["record: names no field to change"])
-    assert.deepStrictEqual(told(text('{"id":"x","amount":"1"}')), [
+    assert.deepStrictEqual(told(validateJson('{"id":5}')), ["record: names no field to change"])
+    assert.deepStrictEqual(told(validateJson('{"id":"x","amount":"1"}')), [
       "amount: is no field that can be written here; these are: method, reference, externalid, id, custom_fields",
       'id: must be the record\'s number, not "x"'
     ])
-    assert.deepStrictEqual(told(text('{"id":5,"method":1}', { recordId: "6" })), ["id: is 5, and the record is 6"])
+    assert.deepStrictEqual(told(validateJson('{"id":5,"method":1}', { recordId: "6" })), [
+      "id: is 5, and the record is 6"
+    ])
     assert.deepStrictEqual(problem("salesmen", '{"id":5,"name":null}', "update"), ["name: is required"])
   })
 
@@ -306,12 +308,12 @@ describe("the check of a record", () => {
     ])
     const refused = makeValidator(resourceOf("emailtemplates"), "cancel")
     assert.deepStrictEqual(
-      isOffered(refused) ? null : refused.message,
+      isSupported(refused) ? null : refused.message,
       "emailtemplates cannot be cancelled through this API; they can be created or updated"
     )
     const lines = makeValidator(resourceOf("apbilllines"), "update")
     assert.deepStrictEqual(
-      isOffered(lines) ? null : lines.message,
+      isSupported(lines) ? null : lines.message,
       "apbilllines cannot be updated through this API; they can be created"
     )
   })
@@ -347,10 +349,10 @@ describe("anything at all", () => {
           fc.string()
         ),
         (json) => {
-          for (const { text } of made) {
-            const answer = text(json)
+          for (const { validateJson } of made) {
+            const answer = validateJson(json)
             if (!isInvalid(answer)) {
-              assert.deepStrictEqual(text(answer.text, answer), answer)
+              assert.deepStrictEqual(validateJson(answer.text, answer), answer)
               continue
             }
             assert.isAbove(answer.length, 0)
@@ -365,12 +367,12 @@ describe("anything at all", () => {
 
 describe("what the check accepts", () => {
   it("is sent digit for digit", () => {
-    const { text } = checkerOf("invoicelines")
+    const { validateJson } = checkerOf("invoicelines")
     fc.assert(
       fc.property(decimalOf(6), decimalOf(6), (quantity, price) => {
         // A number token has no zeros in front.
         const token = price.replace(/^(-?)0+(?=\d)/, "$1")
-        const sent = text(`{"invoiceid":1,"quantity":"${quantity}","price":${token},"externalid":"x"}`)
+        const sent = validateJson(`{"invoiceid":1,"quantity":"${quantity}","price":${token},"externalid":"x"}`)
         assert.strictEqual(
           textOf(told(sent)),
           `{"invoiceid":1,"quantity":"${quantity}","price":"${token}","externalid":"x"}`
@@ -426,7 +428,7 @@ describe("what the check accepts", () => {
       "apbilllines",
       "orders"
     ]) {
-      const { text } = checkerOf(path)
+      const { validateJson } = checkerOf(path)
       const slots = new Map(
         [...shapeOf(resourceOf(path), "create")].filter(([name]) => name !== "cancel" && name !== "externalid")
       )
@@ -438,7 +440,7 @@ describe("what the check accepts", () => {
           if (path === "invoicelines") record["description"] ??= "Work"
           if (chance === 0) record["unheard"] = 1
           const json = JSON.stringify(record)
-          const answer = text(json)
+          const answer = validateJson(json)
           if (isInvalid(answer)) {
             refused++
             const { status } = call("POST", `/${path}`, json)
@@ -463,12 +465,12 @@ describe("what the check accepts", () => {
       const required = { name: "A", customercode: "A", externalid: "E" }
       const body = Object.fromEntries(Object.entries(required).filter(([name]) => resourceOf(path).field.has(name)))
       const { body: created } = call("POST", `/${path}`, body)
-      const { text } = checkerOf(path, "update")
+      const { validateJson } = checkerOf(path, "update")
       const slots = new Map([...shapeOf(resourceOf(path), "update")].filter(([name]) => name !== "cancel"))
       fc.assert(
         fc.property(recordOf(slots, mixed), (fields) => {
           const json = JSON.stringify(fields)
-          const answer = text(json, { recordId: String(created["id"]) })
+          const answer = validateJson(json, { recordId: String(created["id"]) })
           if (Object.keys(fields).length === 0) return assert.isTrue(isInvalid(answer))
           if (isInvalid(answer)) {
             refused++

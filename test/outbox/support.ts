@@ -10,7 +10,7 @@ import {
   type Validator,
   type ValidatorOptions,
   makeValidator,
-  isOffered,
+  isSupported,
   isInvalid
 } from "../../src/outbox/Validate.ts"
 import * as Csv from "../../src/outbox/input/Csv.ts"
@@ -27,7 +27,7 @@ export const resourceOf = (path: string): Resource => {
 
 export const checkerOf = (path: string, operation: Operation = "create", options: ValidatorOptions = {}): Validator => {
   const made = makeValidator(resourceOf(path), operation, options)
-  if (!isOffered(made)) throw new Error(made.message)
+  if (!isSupported(made)) throw new Error(made.message)
   return made
 }
 
@@ -61,7 +61,7 @@ export const ndJsonStream = (text: string): Stream.Stream<InputRecord> =>
 
 /** What the checker says of each, header included. */
 export const answers = (made: Validator, given: ReadonlyArray<InputRecord>) =>
-  given.map((one) => made.given(one)).filter((answer) => answer !== null)
+  given.map((one) => made.validateInput(one)).filter((answer) => answer !== null)
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Values

@@ -1,8 +1,8 @@
 /**
  * Records from a CSV file with a header.
  *
- * Promise: the line told is the one in the file where the record begins, also when cells before it hold line breaks. A
- * row with too few or too many cells is told alone; where the quotes do not fit, reading ends there, and that is told.
+ * Promise: a record has the line of the file on which it begins, also when cells before it contain line breaks. A row
+ * with too few or too many cells is invalid by itself. At a wrong quote, reading ends with an invalid row.
  * UTF-8, with or without a byte order mark. Memory does not grow with the file.
  */
 import { isUtf8 } from "node:buffer"
@@ -12,7 +12,7 @@ import { recordBytesMax } from "./InputRecord.ts"
 
 export type Delimiter = "," | ";" | "\t"
 
-const explain = (error: unknown): string => {
+const describeError = (error: unknown): string => {
   if (!(error instanceof CsvError)) throw error
   switch (error.code) {
     case "CSV_QUOTE_NOT_CLOSED":
@@ -36,7 +36,7 @@ const breaksIn = (cells: ReadonlyArray<string>): number => {
   return breaks
 }
 
-/** How many bytes at the end begin a character that the next piece may complete. */
+/** The number of bytes at the end that begin a character which the next chunk may complete. */
 const incomplete = (buffer: Buffer): number => {
   for (let back = 1; back <= Math.min(3, buffer.length); back++) {
     const byte = buffer[buffer.length - back]!
@@ -46,14 +46,14 @@ const incomplete = (buffer: Buffer): number => {
   return 0
 }
 
-/** What the rows of the bytes hold, in pieces of about the size that the bytes come in. */
+/** Reads the rows, in pieces of about the size of the chunks. */
 export const read = async function* (
   bytes: AsyncIterable<Uint8Array>,
   delimiter: Delimiter = ","
 ): AsyncGenerator<ReadonlyArray<InputRecord>> {
   let piece: Array<InputRecord> = []
   let names: ReadonlyArray<string> | null = null
-  /** Places of line breaks behind the last record, and how many there are up to it. */
+  /** Positions of the line breaks after the last record, and the number of those before them. */
   let breaks: Array<number> = []
   let passed = 0
 
@@ -81,14 +81,14 @@ export const read = async function* (
     skip_empty_lines: true,
     relax_column_count: true,
     max_record_size: recordBytesMax,
-    // Nothing is handed to the stream, where an error would throw away what came before it.
+    // Nothing is handed to the stream: its error would discard the rows before it.
     on_record: row
   })
   parser.resume()
   let failure: unknown = null
   parser.on("error", (error) => (failure ??= error))
 
-  /** The bytes that were handed to the parser, which may hold some of them back, and the line breaks in them. */
+  /** Bytes that the parser got, of which it may still buffer some, and the line breaks in them. */
   let fed = 0
   let fedBreaks = 0
   const feed = (buffer: Buffer): Promise<void> => {
@@ -104,7 +104,7 @@ export const read = async function* (
     { _tag: "Unreadable", line, message: `${message}; nothing behind it was read` }
   ]
   const notText = () => stop(fedBreaks + 1, "is not UTF-8")
-  const notCsv = () => stop(passed + 1, explain(failure))
+  const notCsv = () => stop(passed + 1, describeError(failure))
 
   let begun = false
   let rest = Buffer.alloc(0)

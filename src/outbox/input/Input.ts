@@ -1,7 +1,7 @@
 /**
- * What `--from` names: a file, the standard input, or a query of the warehouse.
+ * The input that `--from` names: a file, the standard input, or a query of the warehouse.
  *
- * Promise: how the records are written is known before the first of them is read, or told to be unknown.
+ * Promise: the format is known before the first record is read, or the input is rejected.
  */
 import { createReadStream } from "node:fs"
 import * as Effect from "effect/Effect"
@@ -17,7 +17,7 @@ import * as QueryInput from "./QueryInput.ts"
 export type Format = "ndjson" | "csv"
 
 export interface InputOptions {
-  /** Null takes it from the name of the file; the standard input is NDJSON. */
+  /** Null is the format that the name of the file says; the standard input is NDJSON. */
   readonly format?: Format | null
   /** What separates cells; null is a comma, or a tab in a `.tsv` file. */
   readonly delimiter?: Csv.Delimiter | null
@@ -25,7 +25,7 @@ export interface InputOptions {
   readonly stdin: () => AsyncIterable<Uint8Array>
 }
 
-/** Records with the name that people know them by. A query needs the warehouse, and a file does not. */
+/** Records and the name of their source, for people. Only a query needs the warehouse. */
 export type Input =
   | { readonly _tag: "File"; readonly source: string; readonly records: Stream.Stream<InputRecord, InputError> }
   | {
@@ -55,7 +55,7 @@ const unreadable = (name: string) => (error: unknown) => {
   return new InputError({ message: `${name} cannot be read: ${why}`, remedy: "check the path after --from" })
 }
 
-/** Opens nothing yet: the file is read when the records are. */
+/** Opens nothing: the file is opened when its records are read. */
 export const openInput = (text: string, options: InputOptions): Effect.Effect<Input, InputError> => {
   if (QueryInput.isQuery(text)) {
     return Effect.succeed({ _tag: "Query", source: text.trim(), records: QueryInput.read(text) })

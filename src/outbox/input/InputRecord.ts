@@ -1,7 +1,7 @@
 /**
- * Records as they were given, before anybody looked at what they say.
+ * Records of an input, before they are validated.
  *
- * Promise: everything that was given comes by with the place where it stands, also what could not be read.
+ * Promise: every part of an input is handed on with its line, also a part that cannot be read.
  */
 import * as Data from "effect/Data"
 
@@ -10,7 +10,7 @@ export interface JsonRecord {
   readonly _tag: "Json"
   readonly line: number
   readonly json: string
-  /** Whether null says that nothing was given, as in the row of a query. */
+  /** Whether null is a value that was not given, as in the row of a query. */
   readonly nullIsAbsent: boolean
 }
 
@@ -21,14 +21,14 @@ export interface CsvHeader {
   readonly names: ReadonlyArray<string>
 }
 
-/** A record as cells of text, as many as the header has names; an empty one was not given. */
+/** A record as cells of text, as many as the header has names; an empty cell is a value that was not given. */
 export interface CsvRow {
   readonly _tag: "Cells"
   readonly line: number
   readonly cells: ReadonlyArray<string>
 }
 
-/** Something stands here that is no record. */
+/** A part of the input that is no record. */
 export interface InvalidInput {
   readonly _tag: "Unreadable"
   readonly line: number
@@ -37,11 +37,11 @@ export interface InvalidInput {
 
 export type InputRecord = JsonRecord | CsvHeader | CsvRow | InvalidInput
 
-/** What was given cannot be read at all, or not to its end. */
+/** The input cannot be read, or not to its end. */
 export class InputError extends Data.TaggedError("InputError")<{
   readonly message: string
   readonly remedy: string
 }> {}
 
-/** A longer record is refused: no write is as long. */
+/** A longer record is invalid: no write is as long. */
 export const recordBytesMax = 1024 * 1024

@@ -1,7 +1,7 @@
 /**
  * Records from lines of JSON.
  *
- * Promise: every line that is not blank comes by, as a record or as what is wrong with it; one bad line hides no other.
+ * Promise: every line that is not blank is handed on, as a record or as invalid. An invalid line hides no other.
  * UTF-8, with or without a byte order mark; lines end with LF or CRLF. Memory does not grow with the file.
  */
 import { isUtf8 } from "node:buffer"
@@ -10,14 +10,14 @@ import { recordBytesMax } from "./InputRecord.ts"
 
 const tooLong = `is longer than ${recordBytesMax} bytes; no record is`
 
-/** What the lines of the bytes hold, in pieces of about the size that the bytes come in. */
+/** Reads the lines, in pieces of about the size of the chunks. */
 export const read = async function* (bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ReadonlyArray<InputRecord>> {
   let line = 0
   let rest = Buffer.alloc(0)
-  /** Inside a line that is too long: it was told already. */
+  /** Inside a line that is too long, and was handed on as invalid. */
   let skipping = false
 
-  const given = (content: Buffer): InputRecord | null => {
+  const parseLine = (content: Buffer): InputRecord | null => {
     line++
     if (content.length > recordBytesMax) return { _tag: "Unreadable", line, message: tooLong }
     if (!isUtf8(content)) return { _tag: "Unreadable", line, message: "is not UTF-8" }
@@ -28,7 +28,7 @@ export const read = async function* (bytes: AsyncIterable<Uint8Array>): AsyncGen
 
   for await (const chunk of bytes) {
     const piece: Array<InputRecord> = []
-    const tell = (one: InputRecord | null) => {
+    const add = (one: InputRecord | null) => {
       if (one !== null) piece.push(one)
     }
     const buffer = rest.length === 0 ? Buffer.from(chunk) : Buffer.concat([rest, chunk])
@@ -36,20 +36,20 @@ export const read = async function* (bytes: AsyncIterable<Uint8Array>): AsyncGen
     // A line break is never a part of another character in UTF-8.
     for (let end = buffer.indexOf(10, rest.length); end >= 0; end = buffer.indexOf(10, from)) {
       if (skipping) skipping = false
-      else tell(given(buffer.subarray(from, buffer[end - 1] === 13 && end > from ? end - 1 : end)))
+      else add(parseLine(buffer.subarray(from, buffer[end - 1] === 13 && end > from ? end - 1 : end)))
       from = end + 1
     }
     rest = buffer.subarray(from)
     if (skipping) rest = Buffer.alloc(0)
     else if (rest.length > recordBytesMax + 1) {
-      tell({ _tag: "Unreadable", line: ++line, message: tooLong })
+      add({ _tag: "Unreadable", line: ++line, message: tooLong })
       skipping = true
       rest = Buffer.alloc(0)
     }
     yield piece
   }
   if (!skipping && rest.length > 0) {
-    const last = given(rest)
+    const last = parseLine(rest)
     if (last !== null) yield [last]
   }
 }

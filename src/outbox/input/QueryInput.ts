@@ -1,9 +1,9 @@
 /**
  * Records from a query of the warehouse.
  *
- * Promise: the query is one statement that only reads; Postgres sees to both. Every value comes as Postgres writes it
- * in JSON, numbers with all their digits; null says that nothing was given. The rows are read through a cursor on a
- * connection of its own: memory does not grow with them.
+ * Promise: the query is one statement that only reads; Postgres enforces both. Every value is as Postgres writes it in
+ * JSON, numbers with all their digits; null is a value that was not given. A cursor on its own connection reads the
+ * rows: memory does not grow with them.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -21,7 +21,7 @@ export const isQuery = (text: string): boolean => /^\s*(?:select|with)\s/i.test(
 
 const rowsPerFetch = 1000
 
-const refused = (error: DatabaseError): DatabaseError | InputError =>
+const inputErrorOf = (error: DatabaseError): DatabaseError | InputError =>
   error.isRetryable
     ? error
     : new InputError({
@@ -29,7 +29,7 @@ const refused = (error: DatabaseError): DatabaseError | InputError =>
         remedy: "correct it; it must be one statement that only reads: try it with tributary query first"
       })
 
-/** With a name it is prepared, and what is prepared is one statement. */
+/** Declares the cursor. A statement with a name is prepared, and only one statement can be prepared. */
 const declare = (client: pg.Client, statement: string) => {
   const text = statement.trim().replace(/;\s*$/, "")
   return Effect.tryPromise({
@@ -42,12 +42,12 @@ const declare = (client: pg.Client, statement: string) => {
   })
 }
 
-/** The rows in order; the place of a record is the number of its row. */
+/** Reads the rows in order; the line of a record is the number of its row. */
 export const read = (statement: string): Stream.Stream<InputRecord, InputError | DatabaseError, Database> =>
   Stream.unwrap(
     Effect.gen(function* () {
       const client = yield* Reader.connect
-      yield* Effect.mapError(declare(client, statement), refused)
+      yield* Effect.mapError(declare(client, statement), inputErrorOf)
       return Stream.paginate(0, (row) =>
         Effect.andThen(
           Reader.limitTime(client),
@@ -65,7 +65,7 @@ export const read = (statement: string): Stream.Stream<InputRecord, InputError |
                 rows.length < rowsPerFetch ? Option.none() : Option.some(row + rows.length)
               ] as const
           ),
-          Effect.mapError(refused)
+          Effect.mapError(inputErrorOf)
         )
       )
     })

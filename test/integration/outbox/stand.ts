@@ -7,7 +7,7 @@ import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { ServiceClient } from "../../../connectors/service-v2/client/index.ts"
 import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
 import { engineDefault } from "../../../src/sync/SyncResource.ts"
-import { push, type PusherOptions, type PushSettings, settingsDefault } from "../../../src/outbox/OutboxWorker.ts"
+import { push, type PushOptions, type PushSettings, settingsDefault } from "../../../src/outbox/OutboxWorker.ts"
 import { compare } from "../../../src/verify/Compare.ts"
 import { layerSource, Source } from "../../support/source.ts"
 
@@ -64,7 +64,7 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
   })
   const { token, tokenid, connector } = yield* connect
   const company = { name, connector, engine: engineDefault, batchRecordsMax: 2_500 }
-  const options: PusherOptions = {
+  const options: PushOptions = {
     company,
     companyId: BigInt(number),
     table,
@@ -81,7 +81,7 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
     company,
     connect,
     control,
-    push: (settings: Partial<PushSettings> = {}, more: Partial<PusherOptions> = {}) =>
+    push: (settings: Partial<PushSettings> = {}, more: Partial<PushOptions> = {}) =>
       push({ ...options, ...more, settings: { ...settingsDefault, ...settings } }),
     /** Inserts records as anybody would, by SQL. */
     insert: (records: ReadonlyArray<object>, operation = "create") =>

@@ -2,12 +2,14 @@
 import type { FaultClass, Plan, Pushes } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
-const call = "src/outbox/RequestStore.ts"
+const requests = "src/outbox/RequestStore.ts"
+const assumed = "src/outbox/AssumedNew.ts"
+const changes = "src/outbox/PushChanges.ts"
 const creates = "src/outbox/ResolveCreate.ts"
-const changes = "src/outbox/ResolveUpdate.ts"
+const keys = "src/outbox/KeyValidity.ts"
 const known = "src/outbox/Deduplicate.ts"
-const lane = "src/outbox/PushSession.ts"
 const outbox = "src/outbox/OutboxStore.ts"
+const resolutions = "src/outbox/RowResolution.ts"
 const sending = "src/outbox/Send.ts"
 const serviceClient = "connectors/service-v2/client/ServiceClient.ts"
 const answer = "connectors/service-v2/client/Answer.ts"
@@ -26,8 +28,9 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: sending,
-        find: "idempotencyKey: call.key,",
-        replace: "idempotencyKey: call.failures === 0 ? call.key : `${call.key}-${call.failures}`,"
+        find: "idempotencyKey: request.key,",
+        replace:
+          "idempotencyKey: request.failedAttempts === 0 ? request.key : `${request.key}-${request.failedAttempts}`,"
       }
     ],
     wish: pushed(["U23"], ["C3"])
@@ -37,7 +40,11 @@ export const push: ReadonlyArray<Mutant> = [
     origin: "the key is made when it is sent",
     story: "what is stored is the call; its key is a matter of transport",
     changes: [
-      { file: call, find: "      key,\n      formedAt", replace: "      key: `${key}-${rows.length}`,\n      formedAt" }
+      {
+        file: requests,
+        find: "      id,\n      keyScope,\n      createdAt,",
+        replace: "      id,\n      key: `${request.key}-${rows.length}`,\n      keyScope,\n      createdAt,"
+      }
     ],
     wish: pushed([])
   },
@@ -47,9 +54,9 @@ export const push: ReadonlyArray<Mutant> = [
     story: "a key is a key",
     changes: [
       {
-        file: lane,
-        find: "- formedAt < settings.keyAgeMaxMs)",
-        replace: "- formedAt < settings.keyAgeMaxMs * 1000)"
+        file: keys,
+        find: "- createdAt < session.settings.keyAgeMaxMs",
+        replace: "- createdAt < session.settings.keyAgeMaxMs * 1000"
       }
     ],
     wish: pushed(["U15", "U2", "U1"])
@@ -60,9 +67,9 @@ export const push: ReadonlyArray<Mutant> = [
     story: "now is now",
     changes: [
       {
-        file: lane,
-        find: "lander.timeOf(monotonicMs()) - formedAt",
-        replace: "wallMs() - formedAt"
+        file: keys,
+        find: "warehouseNow(session) - createdAt <",
+        replace: "session.clock.currentTimeMillisUnsafe() - createdAt <"
       }
     ],
     wish: pushed(["U15", "U2", "U1", "K1"])
@@ -73,14 +80,14 @@ export const push: ReadonlyArray<Mutant> = [
     story: "the fence guards the ledger",
     changes: [
       {
-        file: lane,
-        find: "return isFresh() && (yield* isRemembered(call))",
-        replace: "return yield* isRemembered(call)"
+        file: keys,
+        find: "return isFenceFresh() && isKeyValid(session, request)",
+        replace: "return isKeyValid(session, request)"
       },
       {
-        file: lane,
-        find: "for (let checks = 0; checks < fenceChecksMax && !isFresh(); checks += 1) {",
-        replace: "for (let checks = 0; checks < 0 && !isFresh(); checks += 1) {"
+        file: keys,
+        find: "for (let checks = 0; checks < fenceChecksMax && !isFenceFresh(); checks += 1) {",
+        replace: "for (let checks = 0; checks < 0 && !isFenceFresh(); checks += 1) {"
       }
     ],
     wish: { ...pushed(["C3", "U1", "U7"]), overrides: { pushes: "only", pauseRate: 0.02 } }
@@ -91,9 +98,9 @@ export const push: ReadonlyArray<Mutant> = [
     story: "the fence was ours, the transaction says so",
     changes: [
       {
-        file: lane,
-        find: "return isFresh() && (yield* isRemembered(call))",
-        replace: "return yield* isRemembered(call)"
+        file: keys,
+        find: "return isFenceFresh() && isKeyValid(session, request)",
+        replace: "return isKeyValid(session, request)"
       }
     ],
     wish: { ...pushed(["C3", "U1", "U7"]), overrides: { pushes: "only", pauseRate: 0.02 } }
@@ -105,9 +112,9 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: creates,
-        find: "(row) => lookUp(lane, row, { wasSent: true, absent: again(row, complaint, isFault && isAlone) }),",
+        find: "(row) => lookUp(session, row, { wasSent: true, absent: retryAbsent(row, rejection, isFault && isAlone) }),",
         replace:
-          "(row) => Effect.succeed<ExistingRecord>({ row, verdict: again(row, complaint, isFault && isAlone), readings: [] }),"
+          "(row) => Effect.succeed<ResolvedRow>({ row, resolution: retryAbsent(row, rejection, isFault && isAlone) }),"
       }
     ],
     wish: pushed(["U8"])
@@ -119,8 +126,8 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: creates,
-        find: "if (item.isRetryable) return lookUp(lane, row, { wasSent: true, absent: again(row, item, true) })",
-        replace: "if (item.isRetryable) return { row, verdict: again(row, item, true), readings: [] }"
+        find: "if (item.isRetryable) return lookUp(session, row, { wasSent: true, absent: retryAbsent(row, item, true) })",
+        replace: "if (item.isRetryable) return Effect.succeed({ row, resolution: retryAbsent(row, item, true) })"
       }
     ],
     wish: pushed(["U14"])
@@ -129,7 +136,7 @@ export const push: ReadonlyArray<Mutant> = [
     name: "push-by-position",
     origin: "results by their position",
     story: "they come in the order in which they were sent",
-    changes: [{ file: creates, find: "places.get(row.position)", replace: "answer.items[row.position]" }],
+    changes: [{ file: creates, find: "items.get(row.requestIndex)", replace: "answer.items[row.requestIndex]" }],
     wish: pushed(["U10"])
   },
   {
@@ -139,10 +146,10 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: creates,
-        find: '    case "WriteSucceeded": {\n      if (item.record === null',
+        find: '    case "WriteSucceeded": {\n      const { id, record',
         replace:
-          '    case undefined:\n      return { row, verdict: { state: "done", outcome: "created", recordId: null, differences: [] }, readings: [] }\n' +
-          '    case "WriteSucceeded": {\n      if (item.record === null'
+          '    case undefined:\n      return Effect.succeed({ row, resolution: done("created", null) })\n' +
+          '    case "WriteSucceeded": {\n      const { id, record'
       }
     ],
     wish: pushed(["U10"])
@@ -154,8 +161,8 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: creates,
-        find: "if (rows.length <= 1 || row === undefined) {",
-        replace: "if (rows.length >= 1 || row === undefined) {"
+        find: "if (rows.length <= 1) {",
+        replace: "if (rows.length >= 1) {"
       }
     ],
     wish: pushed(["U13", "U20"])
@@ -171,7 +178,7 @@ export const push: ReadonlyArray<Mutant> = [
         replace: 'if (lane !== "push") yield* checkFence(locked?.fence === fence ? 1 : 0)'
       },
       {
-        file: outbox,
+        file: resolutions,
         find:
           "where o.id = v.id and o.call_id is not distinct from v.call_id\n" +
           "       and ${stateIs(\"case when v.call_id is null then 'waiting' else 'sending' end\")}\n" +
@@ -188,8 +195,8 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: known,
-        find: 'differences: only.record === null ? [] : differences(resource, "create", row.text, only.record)',
-        replace: 'differences: only.record !== null ? [] : differences(resource, "create", row.text, only.record)'
+        find: 'only.record === null ? [] : differences(resource, "create", row.text, only.record)',
+        replace: 'only.record !== null ? [] : differences(resource, "create", row.text, only.record)'
       }
     ],
     wish: pushed(["U17"])
@@ -215,9 +222,8 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: known,
-        find: 'const readings = yield* find(lane.company.connector, resource, row.externalid ?? "")\n  const absent',
-        replace:
-          'const readings = (yield* find(lane.company.connector, resource, row.externalid ?? "")).slice(0, 0)\n  const absent'
+        find: "return Effect.result(lookUp(session, row, { wasSent: false, absent }))",
+        replace: "return Effect.result(Effect.succeed<ResolvedRow>({ row, resolution: absent }))"
       }
     ],
     wish: pushed(["U17"])
@@ -241,7 +247,7 @@ export const push: ReadonlyArray<Mutant> = [
     story: "it was not there",
     changes: [
       {
-        file: outbox,
+        file: assumed,
         find: "const absentFor = \"interval '10 minutes'\"",
         replace: "const absentFor = \"interval '10 days'\""
       }
@@ -253,7 +259,11 @@ export const push: ReadonlyArray<Mutant> = [
     origin: "after stale_record the same is sent with the new version",
     story: "the last one wins",
     changes: [
-      { file: changes, find: "  if (base !== null) {\n", replace: "  if (base !== null && row.merges === 0) {\n" }
+      {
+        file: changes,
+        find: "const conflict = different.find(",
+        replace: "const conflict = row.conflictRetries > 0 ? undefined : different.find("
+      }
     ],
     wish: pushed(["U16", "U19"])
   },
@@ -261,7 +271,7 @@ export const push: ReadonlyArray<Mutant> = [
     name: "push-no-if-match",
     origin: "an update does not say which version it means",
     story: "it was read a moment ago",
-    changes: [{ file: changes, find: "ifMatch: reading.version,", replace: "ifMatch: null," }],
+    changes: [{ file: changes, find: "ifMatch: version,", replace: "ifMatch: null," }],
     wish: pushed(["U19"])
   },
   {
@@ -270,7 +280,7 @@ export const push: ReadonlyArray<Mutant> = [
     story: "it is the same JSON",
     changes: [
       {
-        file: call,
+        file: requests,
         find: "    body: row.body,\n",
         replace: "    body: row.body === null ? null : JSON.stringify(JSON.parse(row.body), null, 1),\n"
       }
@@ -291,8 +301,8 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: creates,
-        find: "      observedAt: call.formedAt\n",
-        replace: "      observedAt: call.formedAt + 3_600_000\n"
+        find: "      observedAt: request.createdAt\n",
+        replace: "      observedAt: request.createdAt + 3_600_000\n"
       }
     ],
     wish: pushed(["U16", "U2", "C1"], [], "beside")
@@ -302,7 +312,7 @@ export const push: ReadonlyArray<Mutant> = [
     origin: "what was answered is not landed",
     story: "the next sync brings it",
     changes: [
-      { file: creates, find: "      ...echoed(call, answer),\n", replace: "      ...echoed(call, answer).slice(1),\n" }
+      { file: creates, find: "echo: echoOf(request, answer),", replace: "echo: echoOf(request, answer).slice(1)," }
     ],
     wish: pushed([])
   },

@@ -40,7 +40,7 @@ const optionsOf = Effect.fnUntraced(function* (
   life: number,
   company: number,
   resource: string,
-  scope: OutboxWorker.Scope
+  scope: OutboxWorker.PushScope
 ) {
   const made = (yield* companiesOf(machine, owner, life, currentOf(machine.drawn))).find(
     ({ name }) => name === companyName(company)

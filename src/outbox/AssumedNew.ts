@@ -1,0 +1,94 @@
+/**
+ * Creates of which it must be found out whether the source has their record.
+ *
+ * Promise: a create is assumed new for the time of a session, by a scan that began after it was remembered here, or for
+ * ten minutes after a lookup. A create whose externalid the warehouse or its quarantine may hold is not assumed new.
+ */
+import * as Effect from "effect/Effect"
+import { planForAll } from "../land/MergeSql.ts"
+import { foldExternalidSql } from "./Externalid.ts"
+import { type OutboxScope, rowColumns, rowsOf, type RunSql, type SelectedRow } from "./OutboxRow.ts"
+import { parametersOf, pending } from "./OutboxStore.ts"
+
+/** How long a lookup proves that the source does not have a record. */
+const absentFor = "interval '10 minutes'"
+
+/** Creates that a scan of this session proves to be new. */
+const assumedNewTable = "pg_temp.push_absent"
+
+/** Creates the session's table, empty. */
+export const prepareSql = `create temp table if not exists push_absent (id bigint primary key, externalid text); truncate ${assumedNewTable}`
+
+/** Whether a create is assumed new. */
+export const isAssumedNew = `(coalesce(o.looked_up_at >= tributary.now() - ${absentFor}, false)
+              or (select true from ${assumedNewTable} a where a.id = o.id) is true)`
+
+const isUnknown = `${pending} and o.operation = 'create' and o.checked and o.id <= $5
+   and (o.looked_up_at is null or o.looked_up_at < tributary.now() - ${absentFor})
+   and not exists (select 1 from ${assumedNewTable} a where a.id = o.id)`
+
+export const unknownCreates = (run: RunSql, scope: OutboxScope, through: bigint, limit: number) =>
+  Effect.map(
+    run<SelectedRow>(
+      "look for new rows of",
+      `select ${rowColumns} from tributary.outbox o where ${isUnknown} order by o.id limit $6`,
+      [...parametersOf(scope), through, limit]
+    ),
+    rowsOf
+  )
+
+/** Assumes the unknown creates to be new, before the scan that must prove it: it does not show later creates. */
+export const assumeNew = (run: RunSql, scope: OutboxScope, through: bigint) =>
+  run(
+    "compare the new rows of",
+    `insert into ${assumedNewTable} (id, externalid) select o.id, o.externalid from tributary.outbox o where ${isUnknown}`,
+    [...parametersOf(scope), through]
+  )
+
+/** Drops the assumptions that no scan has proved. */
+export const clearAssumedNew = (run: RunSql) => run("forget the new rows of", `truncate ${assumedNewTable}`)
+
+/** Removes creates whose record may be in the warehouse or in quarantine from those assumed new, and returns them. */
+export const possibleDuplicates = (run: RunSql, scope: OutboxScope, table: string, companyId: bigint) =>
+  Effect.gen(function* () {
+    yield* run("look at the new rows of", `analyze ${assumedNewTable}; ${planForAll}`)
+    return rowsOf(
+      yield* run<SelectedRow>(
+        "compare the new rows with the warehouse's",
+        `with found as (
+           select a.id from ${assumedNewTable} a join ${table} t
+               on ${foldExternalidSql('t."externalid"')} = ${foldExternalidSql("a.externalid")} and t."_company_id" = $4 and t."_deleted_at" is null
+           union
+           select a.id from tributary.quarantine q join ${assumedNewTable} a on position(a.externalid in q.bytes) > 0
+            where q.company_id = $4 and q.resource = $2 and q.resolved_at is null
+         ), duplicate as (
+           delete from ${assumedNewTable} a using found f where a.id = f.id
+         )
+         select ${rowColumns} from tributary.outbox o join found f on f.id = o.id
+          where o.company = $1 and o.state = 'waiting' order by o.id`,
+        [scope.company, scope.resource, scope.push, companyId]
+      )
+    )
+  })
+
+/** A record with another spelling of an externalid. */
+export interface OtherSpelling {
+  readonly id: string
+  readonly externalid: string
+}
+
+/** Records that the warehouse holds under other spellings of these externalids only, by the given externalid. */
+export const otherSpellings = (run: RunSql, table: string, companyId: bigint, externalids: ReadonlyArray<string>) =>
+  Effect.map(
+    run<{ externalid: string; id: string; other: string }>(
+      "look for other spellings in",
+      `select a.externalid, min(t."id")::text as id, min(t."externalid") as other
+         from unnest($2::text[]) a (externalid)
+         join ${table} t on ${foldExternalidSql('t."externalid"')} = ${foldExternalidSql("a.externalid")}
+        where t."_company_id" = $1 and t."_deleted_at" is null
+        group by 1 having bool_and(t."externalid" <> a.externalid)`,
+      [companyId, externalids]
+    ),
+    ({ rows }): ReadonlyMap<string, OtherSpelling> =>
+      new Map(rows.map(({ externalid, id, other }) => [externalid, { id, externalid: other }]))
+  )

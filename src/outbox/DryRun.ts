@@ -1,0 +1,87 @@
+/** A dry run of a push: it validates an input as `enqueue` does, needs no warehouse and changes nothing. */
+import * as Effect from "effect/Effect"
+import { foldExternalid } from "./Externalid.ts"
+import type { Problem } from "./Push.ts"
+import type { ValidRecord } from "./Validate.ts"
+import {
+  duplicateProblem,
+  emptyInput,
+  type EnqueueRejected,
+  type InputOptions,
+  spellingProblem,
+  validateInput,
+  type ValidInput
+} from "./ValidateInput.ts"
+
+export interface DryRunOptions<E, R> extends InputOptions<E, R> {
+  /** Records of one request, where the resource accepts several. */
+  readonly batchRecordsMax: number
+  readonly useBatch: boolean
+}
+
+/** What a push would send. */
+export interface DryRunReport {
+  /** Valid records. */
+  readonly given: number
+  readonly problems: number
+  /** The size of all bodies, in bytes of UTF-8. */
+  readonly bytes: number
+  /** Requests that write, when nothing fails: of several records, and of a single one. */
+  readonly calls: { readonly batch: number; readonly single: number }
+  /** The first records as they would be sent. */
+  readonly first: ReadonlyArray<ValidRecord>
+}
+
+const firstMax = 3
+
+type Lines = Map<string, { readonly line: number; readonly externalid: string }>
+
+/** Notes the line of an externalid; returns a problem when an earlier line has it. */
+const addLine = (lines: Lines, { line, externalid }: ValidInput): ReadonlyArray<Problem> => {
+  if (externalid === null) return []
+  const folded = foldExternalid(externalid)
+  const earlier = lines.get(folded)
+  if (earlier === undefined) {
+    lines.set(folded, { line, externalid })
+    return []
+  }
+  return [
+    earlier.externalid === externalid
+      ? duplicateProblem(line, externalid, earlier.line)
+      : spellingProblem(line, externalid, earlier.externalid, earlier.line)
+  ]
+}
+
+/** The requests for so many records. */
+const requestCounts = <E, R>(
+  { batchRecordsMax, operation, resource, useBatch }: DryRunOptions<E, R>,
+  records: number
+): DryRunReport["calls"] => {
+  const isBatch = operation === "create" && useBatch && batchRecordsMax > 1 && resource.operations.includes("B")
+  if (!isBatch) return { batch: 0, single: records }
+  // A last record that is left alone is sent without a batch.
+  const single = records % batchRecordsMax === 1 ? 1 : 0
+  return { batch: Math.ceil(records / batchRecordsMax) - single, single }
+}
+
+/** Validates an input and reports what a push would send. */
+export const dryRun = <E, R>(options: DryRunOptions<E, R>): Effect.Effect<DryRunReport, E | EnqueueRejected, R> =>
+  Effect.gen(function* () {
+    const lines: Lines = new Map()
+    const first: Array<ValidRecord> = []
+    let given = 0
+    let bytes = 0
+    let duplicates = 0
+    const invalid = yield* validateInput(options, (records) => {
+      given += records.length
+      for (const { externalid, recordId, text } of records) {
+        bytes += Buffer.byteLength(text)
+        if (first.length < firstMax) first.push({ externalid, recordId, text })
+      }
+      const problems = options.operation === "create" ? records.flatMap((record) => addLine(lines, record)) : []
+      duplicates += problems.length
+      return Effect.forEach(problems, options.onProblem, { discard: true })
+    })
+    if (given === 0 && invalid === 0) return yield* emptyInput
+    return { given, problems: invalid + duplicates, bytes, calls: requestCounts(options, given), first }
+  })

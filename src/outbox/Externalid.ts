@@ -1,0 +1,19 @@
+/** Externalids: which of them a source keeps as they are, and which of them it may take for the same. */
+
+export const externalidLengthMax = 100
+
+/** Two externalids with the same folded form may be one to a source. */
+export const foldExternalid = (text: string): string => text.normalize("NFC").trim().toLowerCase()
+
+/** {@link foldExternalid} in SQL. */
+export const foldExternalidSql = (text: string): string => `lower(btrim(normalize(${text}), E' \\t\\r\\n'))`
+
+/** Why a source could store another externalid than this one; null when it has no reason to. */
+export const alterationOf = (text: string): string | null => {
+  if (/\p{Cc}/u.test(text)) return "has a control character, which the service may drop: take it out"
+  if (text.trim() !== text) return "begins or ends with a blank, which the service may drop: take it out"
+  if (text.normalize("NFC") !== text) {
+    return "is not in Unicode's composed form (NFC), into which the service may bring it: normalise it"
+  }
+  return null
+}

@@ -1,0 +1,97 @@
+/**
+ * Identification of the records that changes are about.
+ *
+ * Promise: an externalid names a record only if the record itself shows it. When the source has none or several, the
+ * row is rejected.
+ */
+import * as Effect from "effect/Effect"
+import type { SourceError } from "../connector/SourceError.ts"
+import { commitRows } from "./GroupCommit.ts"
+import type { OutboxRow } from "./OutboxRow.ts"
+import { recordIdsOf, saveRecordIds } from "./OutboxStore.ts"
+import { type PushSession, type PushSessionError, stopForSource, transaction } from "./PushSession.ts"
+import { rejected, type ResolvedRow } from "./RowResolution.ts"
+import { findByExternalid, idOf, idsText, valueOf } from "./SourceLookup.ts"
+
+/** Commits the resolution of a pending row that needs no request. */
+export const commitRow = (session: PushSession, resolved: ResolvedRow): Effect.Effect<null, PushSessionError> =>
+  Effect.as(commitRows(session, { closed: null, rows: [resolved] }), null)
+
+/** A read failed: of this record alone the row is rejected, else the session stops. */
+export const rejectOrStop = (
+  session: PushSession,
+  row: OutboxRow,
+  error: SourceError
+): Effect.Effect<null, PushSessionError> => {
+  const { reason } = error
+  if (reason._tag === "Refused") {
+    return commitRow(session, { row, resolution: rejected(reason.code, reason.field, reason.detail) })
+  }
+  return Effect.sync(() => {
+    stopForSource(session, error)
+    return null
+  })
+}
+
+/** Finds the record of a row; null when the row was resolved instead. */
+const identify = Effect.fnUntraced(function* (
+  session: PushSession,
+  row: OutboxRow,
+  inWarehouse: ReadonlyMap<string, ReadonlyArray<string>>
+): Effect.fn.Return<OutboxRow | null, PushSessionError | SourceError> {
+  const { resource } = session.table
+  const { connector } = session.company
+  const externalid = row.externalid ?? ""
+  const ids = inWarehouse.get(externalid) ?? []
+  if (ids.length === 1 && ids[0] !== undefined) {
+    // The warehouse may be outdated: the record itself must show the externalid.
+    const { record } = yield* connector.get(resource, ids[0])
+    if (record !== null && valueOf(resource, record, "externalid") === externalid)
+      return { ...row, recordId: record.id }
+  }
+  const readings = yield* findByExternalid(connector, resource, externalid)
+  const [only] = readings
+  const id = only === undefined ? null : idOf(only)
+  if (only === undefined) {
+    const resolution = rejected("not_found", "externalid", "the source has no record with this externalid")
+    return yield* commitRow(session, { row, resolution })
+  }
+  if (readings.length > 1 || id === null) {
+    const reason = `the source has several records with this externalid: ${idsText(readings)}`
+    const resolution = rejected("ambiguous_externalid", "externalid", reason)
+    return yield* commitRow(session, { row, resolution, readings })
+  }
+  return { ...row, recordId: id }
+})
+
+/** The rows with the numbers of their records, without the rows that were resolved on the way. */
+export const identifyRecords = Effect.fnUntraced(function* (
+  session: PushSession,
+  rows: ReadonlyArray<OutboxRow>
+): Effect.fn.Return<ReadonlyArray<OutboxRow>, PushSessionError> {
+  const unidentified = rows.filter(({ recordId }) => recordId === null)
+  if (unidentified.length === 0) return rows
+  const { table, companyId, settings } = session
+  if (!table.resource.field.has("externalid")) {
+    const reason = "records of this resource have no externalid: give the record's id"
+    const resolution = rejected("not_found", "externalid", reason)
+    yield* Effect.forEach(unidentified, (row) => commitRow(session, { row, resolution }), { discard: true })
+    return rows.filter(({ recordId }) => recordId !== null)
+  }
+  const externalids = unidentified.flatMap(({ externalid }) => externalid ?? [])
+  const inWarehouse = yield* transaction(session, (run) => recordIdsOf(run, table.current, companyId, externalids))
+  const identifyOne = (row: OutboxRow) =>
+    (row.recordId === null ? identify(session, row, inWarehouse) : Effect.succeed(row)).pipe(
+      Effect.catchTag("SourceError", (error) => rejectOrStop(session, row, error))
+    )
+  const results = yield* Effect.forEach(rows, identifyOne, { concurrency: settings.concurrency })
+  const identified = results.filter((row) => row !== null)
+  const ids = new Set(unidentified.map(({ id }) => id))
+  yield* transaction(session, (run) =>
+    saveRecordIds(
+      run,
+      identified.filter(({ id }) => ids.has(id))
+    )
+  )
+  return identified
+})

@@ -1,0 +1,107 @@
+/**
+ * The valid records of an input, in a temporary table.
+ *
+ * Promise: memory does not grow with the input.
+ */
+import { createHash, type Hash } from "node:crypto"
+import * as Effect from "effect/Effect"
+import type pg from "pg"
+import { copyValue } from "../land/CopyText.ts"
+import { query } from "../postgres/Connection.ts"
+import { copyIn } from "../postgres/Copy.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { foldExternalidSql } from "./Externalid.ts"
+import type { Problem } from "./Push.ts"
+import { duplicateProblem, spellingProblem, type ValidInput } from "./ValidateInput.ts"
+
+export const operationName = "enqueue what is to be pushed"
+
+export interface InputTable {
+  readonly client: pg.Client
+  /** Of the records and of what is done to them: the same input is known by it. */
+  readonly hash: Hash
+  records: number
+  /** Rows that are not copied yet. */
+  buffer: string
+}
+
+/** How much is copied at once, in characters. */
+const bufferMax = 512 * 1024
+
+export const runQuery = <Row extends pg.QueryResultRow>(
+  client: pg.Client,
+  text: string,
+  values?: ReadonlyArray<unknown>
+) => query<Row>(client, operationName, text, values)
+
+/** Creates the table; `identity` is a part of the hash. */
+export const openInputTable = (
+  client: pg.Client,
+  identity: ReadonlyArray<string | null>
+): Effect.Effect<InputTable, DatabaseError> =>
+  Effect.as(
+    runQuery(
+      client,
+      "create temporary table push_given (line bigint not null, externalid text, record_id text, record text not null)"
+    ),
+    { client, hash: createHash("sha256").update(JSON.stringify(identity)), records: 0, buffer: "" }
+  )
+
+export const flush = (table: InputTable): Effect.Effect<void, DatabaseError> =>
+  Effect.suspend(() => {
+    const { buffer, client } = table
+    table.buffer = ""
+    if (buffer === "") return Effect.void
+    return Effect.asVoid(copyIn(client, "copy push_given (line, externalid, record_id, record) from stdin", [buffer]))
+  })
+
+export const addRecords = (
+  table: InputTable,
+  records: ReadonlyArray<ValidInput>
+): Effect.Effect<void, DatabaseError> => {
+  let identities = ""
+  for (const { line, externalid, recordId, text } of records) {
+    identities += `\n${JSON.stringify([externalid, recordId])}${text}`
+    table.buffer += `${line}\t${copyValue(externalid)}\t${copyValue(recordId)}\t${copyValue(text)}\n`
+  }
+  table.hash.update(identities)
+  table.records += records.length
+  return table.buffer.length < bufferMax ? Effect.void : flush(table)
+}
+
+const duplicatesSql = `
+  select line, externalid, first, other
+  from (select line, externalid, min(line) over same as first, first_value(externalid) over (same order by line) as other
+          from push_given window same as (partition by ${foldExternalidSql("externalid")})) g
+  where line <> first order by line`
+
+/** Open rows with another spelling of an externalid of the input. */
+const otherSpellingsSql = `
+  select g.line, g.externalid, o.externalid as other
+  from push_given g join tributary.outbox o on ${foldExternalidSql("o.externalid")} = ${foldExternalidSql("g.externalid")} and o.externalid <> g.externalid
+  where o.company = $1 and o.resource = $2 and o.operation = 'create' and o.state in ('waiting', 'sending', 'refused')
+  order by g.line`
+
+/** The problems of creates whose externalid another record of the input, or an open row, has or may have. */
+export const findDuplicates = Effect.fnUntraced(function* (
+  { client }: InputTable,
+  company: string,
+  resource: string
+): Effect.fn.Return<ReadonlyArray<Problem>, DatabaseError> {
+  const duplicates = yield* runQuery<{ line: bigint; externalid: string; first: bigint; other: string }>(
+    client,
+    duplicatesSql
+  )
+  const spellings = yield* runQuery<{ line: bigint; externalid: string; other: string }>(client, otherSpellingsSql, [
+    company,
+    resource
+  ])
+  return [
+    ...duplicates.map(({ externalid, first, line, other }) =>
+      externalid === other
+        ? duplicateProblem(Number(line), externalid, Number(first))
+        : spellingProblem(Number(line), externalid, other, Number(first))
+    ),
+    ...spellings.map(({ externalid, line, other }) => spellingProblem(Number(line), externalid, other, null))
+  ]
+})

@@ -1,0 +1,92 @@
+/**
+ * Pushing of updates and cancels.
+ *
+ * Promise: a record is read before it is changed. Nothing is sent when the record shows the change already. An update
+ * names the version that it changes. A change of other fields by another person is kept; a change of the same field is a
+ * conflict, and a person decides.
+ */
+import * as Effect from "effect/Effect"
+import type { FetchedRecord } from "../connector/Connector.ts"
+import { completeRequest } from "./CompleteRequest.ts"
+import { differences } from "./DiffWritten.ts"
+import { storeNextRequest } from "./GroupCommit.ts"
+import { commitRow, identifyRecords, rejectOrStop } from "./IdentifyRecords.ts"
+import type { OutboxRow } from "./OutboxRow.ts"
+import { lockPending, selectChanges } from "./OutboxStore.ts"
+import { isStopped, type PushSession, type PushSessionError, scopeOf, transaction } from "./PushSession.ts"
+import type { NewRequest } from "./RequestStore.ts"
+import { isComparable, notFound } from "./ResolveUpdate.ts"
+import { done, rejected, type RowResolution } from "./RowResolution.ts"
+import { isCancelled, isShown } from "./SourceLookup.ts"
+
+const rowsPerSelect = 200
+
+/** What to do with a change, by the record as it was read: resolve the row, or send a request. */
+const plan = (session: PushSession, row: OutboxRow, reading: FetchedRecord): RowResolution | NewRequest => {
+  const { resource } = session.table
+  const { record, version } = reading
+  const { expectedValues, recordId } = row
+  if (!isShown(reading)) return notFound
+  if (row.operation === "cancel") {
+    if (isCancelled(resource, record)) return done("unchanged", recordId)
+    return { operation: "cancel", recordId, ifMatch: null, body: null, rows: [row], expectedValues: {} }
+  }
+  const request = { operation: "update", recordId, ifMatch: version, body: row.text, rows: [row] } as const
+  if (record === null) return { ...request, expectedValues: expectedValues ?? {} }
+  const different = differences(resource, "update", row.text, record)
+  if (different.length === 0 && isComparable(session, row)) {
+    return done(row.attempts > 0 ? "updated" : "unchanged", recordId)
+  }
+  if (expectedValues === null) {
+    return { ...request, expectedValues: Object.fromEntries(different.map(({ field, held }) => [field, held])) }
+  }
+  const conflict = different.find(({ field, held }) => expectedValues[field] !== held)
+  if (conflict === undefined) return { ...request, expectedValues }
+  const { field, held } = conflict
+  return rejected("conflict", field, `another person has set ${field} to ${JSON.stringify(held)} meanwhile`)
+}
+
+/** Reads the record and sends the change where there is one; returns the row if it is pending again. */
+const pushChange = (session: PushSession, row: OutboxRow): Effect.Effect<OutboxRow | null, PushSessionError> =>
+  Effect.gen(function* () {
+    const { company, table } = session
+    const reading = yield* company.connector.get(table.resource, row.recordId ?? "")
+    const planned = plan(session, row, reading)
+    if ("state" in planned) return yield* commitRow(session, { row, resolution: planned, readings: [reading] })
+    const request = yield* storeNextRequest(session, (run) =>
+      Effect.map(lockPending(run, row), (isLocked) => (isLocked ? [planned] : []))
+    )
+    if (request === null) return null
+    const [pending = null] = yield* completeRequest(session, request)
+    return pending
+  }).pipe(Effect.catchTag("SourceError", (error) => rejectOrStop(session, row, error)))
+
+/** Pushes the changes of one record, one after the other. */
+const pushChangesOfRecord = Effect.fnUntraced(function* (session: PushSession, rows: ReadonlyArray<OutboxRow>) {
+  for (const row of rows) {
+    for (let pending: OutboxRow | null = row; pending !== null;) {
+      if (isStopped(session)) return
+      pending = yield* pushChange(session, pending)
+    }
+  }
+})
+
+/** Pushes the updates and cancels up to this row. */
+export const pushChanges = Effect.fnUntraced(function* (
+  session: PushSession,
+  through: bigint
+): Effect.fn.Return<void, PushSessionError> {
+  for (let after = -1n; !isStopped(session);) {
+    const rows = yield* transaction(session, (run) =>
+      selectChanges(run, scopeOf(session), { after, through, limit: rowsPerSelect })
+    )
+    const last = rows.at(-1)
+    if (last === undefined) return
+    after = last.id
+    const byRecord = Map.groupBy(yield* identifyRecords(session, rows), ({ recordId }) => recordId)
+    yield* Effect.forEach(byRecord.values(), (ofRecord) => pushChangesOfRecord(session, ofRecord), {
+      concurrency: session.settings.concurrency,
+      discard: true
+    })
+  }
+})

@@ -1,0 +1,135 @@
+/**
+ * What becomes of rows of the outbox.
+ *
+ * Promise: a row leaves `waiting` and `sending` by a {@link RowResolution} only. A resolution changes no row that has
+ * left the state in which it was resolved.
+ */
+import * as Effect from "effect/Effect"
+import type { FetchedRecord } from "../connector/Connector.ts"
+import type { WriteRejected } from "../connector/WriteResult.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { sanitizeText } from "../postgres/Text.ts"
+import type { OutboxRow, RunSql } from "./OutboxRow.ts"
+import { stateIs } from "./OutboxStore.ts"
+import type { Difference, Outcome, Problem } from "./Push.ts"
+
+export interface DoneResolution {
+  readonly state: "done"
+  readonly outcome: Outcome
+  readonly recordId: string | null
+  readonly differences: ReadonlyArray<Difference>
+}
+
+export interface RejectedResolution {
+  readonly state: "refused"
+  readonly code: string
+  readonly field: string | null
+  readonly reason: string
+  readonly problems: ReadonlyArray<Pick<Problem, "field" | "message">>
+  /** Added to the attempts of the row. */
+  readonly attempts?: number
+}
+
+/** The row is sent again, in another request. */
+export interface PendingResolution {
+  readonly state: "waiting"
+  readonly reason: string | null
+  /** Added to the attempts of the row. */
+  readonly attempts?: number
+  /** Added to the conflict retries of the row. */
+  readonly conflictRetries?: number
+  /** Whether a read has shown that the source does not have the record. */
+  readonly isAbsent?: boolean
+}
+
+export type RowResolution = DoneResolution | RejectedResolution | PendingResolution
+
+export interface ResolvedRow {
+  readonly row: OutboxRow
+  readonly resolution: RowResolution
+  /** What was read from the source to resolve it. */
+  readonly readings?: ReadonlyArray<FetchedRecord>
+}
+
+/** A resolution of a row of a request, or of a pending row (null). */
+export interface RowUpdate extends ResolvedRow {
+  readonly requestId: bigint | null
+}
+
+/** The source's words about a record that it did not write. */
+export type Rejection = Pick<WriteRejected, "code" | "field" | "detail" | "problems">
+
+export const done = (
+  outcome: Outcome,
+  recordId: string | null,
+  differences: ReadonlyArray<Difference> = []
+): DoneResolution => ({ state: "done", outcome, recordId, differences })
+
+export const rejected = (code: string, field: string | null, reason: string): RejectedResolution => ({
+  state: "refused",
+  code,
+  field,
+  reason,
+  problems: []
+})
+
+export const rejectedBySource = ({ code, field, detail, problems }: Rejection): RejectedResolution => ({
+  ...rejected(code, field, detail),
+  problems: problems.map((problem) => ({ field: problem.field, message: problem.message }))
+})
+
+const reasonLengthMax = 1_000
+
+/** A replacer of `JSON.stringify`: a message of the source may hold characters that a text of Postgres cannot. */
+export const sanitizeStrings = (_: string, value: unknown) => (typeof value === "string" ? sanitizeText(value) : value)
+
+const parameterOf = ({ row, resolution, requestId }: RowUpdate) => {
+  const same = {
+    id: String(row.id),
+    state: resolution.state,
+    ...(requestId === null ? { text: row.text } : { call_id: String(requestId) })
+  }
+  switch (resolution.state) {
+    case "done": {
+      const { outcome, recordId, differences } = resolution
+      return { ...same, outcome, record_id: recordId, differences: differences.length === 0 ? null : differences }
+    }
+    case "refused": {
+      const { code, field, reason, problems, attempts = 0 } = resolution
+      return { ...same, code, field, reason, problems: problems.length === 0 ? null : problems, attempts }
+    }
+    case "waiting": {
+      const { reason, attempts = 0, conflictRetries = 0, isAbsent = false } = resolution
+      return { ...same, reason, attempts, merges: conflictRetries, absent: isAbsent }
+    }
+  }
+}
+
+/** Writes resolutions, and returns those that took effect. */
+export const resolveRows = Effect.fnUntraced(function* (
+  run: RunSql,
+  updates: ReadonlyArray<RowUpdate>
+): Effect.fn.Return<ReadonlyArray<RowUpdate>, DatabaseError> {
+  if (updates.length === 0) return []
+  const { rows } = yield* run<{ id: bigint }>(
+    "resolve rows of",
+    `update tributary.outbox o set
+       state = v.state, outcome = v.outcome, record_id = coalesce(v.record_id, o.record_id),
+       attempts = o.attempts + coalesce(v.attempts, 0), merges = o.merges + coalesce(v.merges, 0),
+       looked_up_at = case when v.absent then tributary.now() else o.looked_up_at end,
+       call_id = case when v.state = 'waiting' then null else o.call_id end,
+       position = case when v.state = 'waiting' then null else o.position end,
+       code = v.code, field = v.field, reason = left(v.reason, ${reasonLengthMax}), problems = v.problems,
+       differences = v.differences,
+       settled_at = case when v.state = 'waiting' then null else tributary.now() end
+     from jsonb_to_recordset($1::text::jsonb) as v(id bigint, call_id bigint, state text, text text, outcome text, record_id text,
+       attempts integer, merges integer, absent boolean, code text, field text, reason text, problems json, differences json)
+     where o.id = v.id and o.call_id is not distinct from v.call_id
+       and ${stateIs("case when v.call_id is null then 'waiting' else 'sending' end")}
+       and (v.text is null or v.text = o.record::text)
+     returning o.id`,
+    [JSON.stringify(updates.map(parameterOf), sanitizeStrings)]
+  )
+  const ids = new Set(rows.map(({ id }) => id))
+  return updates.filter(({ row }) => ids.has(row.id))
+})

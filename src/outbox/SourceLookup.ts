@@ -1,0 +1,56 @@
+/** Records as the source shows them, and their lookup by externalid. */
+import * as Effect from "effect/Effect"
+import type { ConnectorShape, FetchedRecord, SourceRecord } from "../connector/Connector.ts"
+import type { SourceError } from "../connector/SourceError.ts"
+import type { Resource } from "../catalogue/Resource.ts"
+import * as Scan from "../extract/Scan.ts"
+import { foldExternalid } from "./Externalid.ts"
+
+/** A column of a record by its field's name; null when the record shows none. */
+export const valueOf = (resource: Resource, record: SourceRecord, field: string): string | null => {
+  const index = resource.fields.findIndex(({ name }) => name === field)
+  return index === -1 ? null : (record.columns[index] ?? null)
+}
+
+export const isCancelled = (resource: Resource, record: SourceRecord | null): boolean =>
+  record !== null && valueOf(resource, record, "cancel") === "true"
+
+/** Whether the source has the record, readable or not. */
+export const isShown = ({ record, rejected }: FetchedRecord): boolean => record !== null || rejected !== null
+
+/** The number of the record that was read. */
+export const idOf = ({ record, rejected }: FetchedRecord): string | null => record?.id ?? rejected?.id ?? null
+
+/** The numbers of several records, for a person. */
+export const idsText = (readings: ReadonlyArray<FetchedRecord>): string =>
+  readings.map((reading) => idOf(reading) ?? "one without a number").join(", ")
+
+/**
+ * The records with the externalid, cancelled ones too. They are compared here, since it is not known how a source
+ * compares (A-18). When there is none: the records with the same folded externalid, which a source may have stored for
+ * this one.
+ */
+export const findByExternalid = Effect.fnUntraced(function* (
+  connector: ConnectorShape,
+  resource: Resource,
+  externalid: string
+): Effect.fn.Return<ReadonlyArray<FetchedRecord>, SourceError> {
+  const pages = yield* Scan.children(connector, resource, { field: "externalid", value: externalid })
+  const same = new Map<string, FetchedRecord>()
+  const alike = new Map<string, FetchedRecord>()
+  const folded = foldExternalid(externalid)
+  const inJson = JSON.stringify(externalid)
+  for (const { records, rejected, beganAt, source } of pages) {
+    for (const record of records) {
+      const shown = valueOf(resource, record, "externalid")
+      if (shown === null || (shown !== externalid && foldExternalid(shown) !== folded)) continue
+      const found = shown === externalid ? same : alike
+      found.set(record.id, { record, rejected: null, version: null, beganAt, source })
+    }
+    for (const one of rejected) {
+      if (!one.bytes.includes(inJson)) continue
+      same.set(one.id ?? one.bytes, { record: null, rejected: one, version: null, beganAt, source })
+    }
+  }
+  return [...(same.size > 0 ? same : alike).values()]
+})

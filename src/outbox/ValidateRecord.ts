@@ -1,0 +1,210 @@
+/**
+ * Validation of one record: its names, its identity and its body.
+ *
+ * Promise: every problem of a record is reported, in the order of its parts. The same record always gives the same text.
+ */
+import type { Resource } from "../catalogue/Resource.ts"
+import { isObject, isPlain, type Json, printSorted } from "../json/Json.ts"
+import { alterationOf } from "./Externalid.ts"
+import { listFields } from "./FieldHints.ts"
+import type { Operation, Problem } from "./Push.ts"
+import { type AddProblem, fieldTexts } from "./ValidateFields.ts"
+import { externalidText, fieldName, integerText, InvalidValue, showValue } from "./ValidateValue.ts"
+import { shapeOf, type WriteColumns } from "./WriteSchema.ts"
+
+/** A record that can be pushed. */
+export interface ValidRecord {
+  /** The key of the record to create, or of the record to change when it has no id. */
+  readonly externalid: string | null
+  /** The source's number of the record to change. */
+  readonly recordId: string | null
+  /** The canonical JSON of the body that is sent, byte for byte; `{}` for a cancel. */
+  readonly text: string
+}
+
+/** The identity of a record, where it stands beside the record. */
+export interface IdentifiedRecord {
+  readonly externalid?: string | null
+  readonly recordId?: string | null
+}
+
+export type ValidationResult = ValidRecord | ReadonlyArray<Problem>
+
+export const isInvalid = (result: ValidationResult): result is ReadonlyArray<Problem> => Array.isArray(result)
+
+/** What records of a resource are validated against. */
+export interface RecordRules {
+  readonly resource: Resource
+  readonly operation: Operation
+  readonly columns: WriteColumns
+  /** The member that holds the externalid. */
+  readonly keyName: string
+  /** Members that are allowed beside the columns. */
+  readonly otherNames: ReadonlyArray<string>
+}
+
+export const customFields = "custom_fields"
+
+export const rulesOf = (resource: Resource, operation: Operation, keyName: string): RecordRules => ({
+  resource,
+  operation,
+  columns: shapeOf(resource, operation),
+  keyName,
+  otherNames: [
+    ...(operation === "create" ? [] : ["id", "externalid"]),
+    ...(operation === "cancel" ? [] : [customFields])
+  ]
+})
+
+/** Members that `export-refused` adds for people; they are not validated. */
+const explanations: ReadonlySet<string> = new Set(["_line", "_code", "_field", "_message"])
+
+/** Why no record can have a member of this name; null when it can. */
+export const nameProblem = (
+  { columns, keyName, operation, otherNames, resource }: RecordRules,
+  name: string
+): string | null => {
+  if (columns.has(name) || explanations.has(name) || name === keyName || otherNames.includes(name)) return null
+  if (operation === "cancel") return "is not needed to cancel a record: give its id or externalid alone"
+  if (resource.field.get(name)?.readOnly === true) return "is set by the service; leave it out"
+  const others = otherNames.filter((other) => !columns.has(other))
+  return `is no field that can be written here; ${listFields(name, columns, others)}`
+}
+
+type Members = ReadonlyMap<string, Json>
+
+interface Identity {
+  readonly externalid: string | null
+  readonly recordId: string | null
+  /** The externalid in the body; undefined when the body has none. */
+  readonly written: Json | undefined
+}
+
+/** The externalids that a record was given with. */
+interface GivenKeys {
+  /** In the record's member {@link RecordRules.keyName}. */
+  readonly named: string | null
+  /** In the record's member `externalid`, or in the named one. */
+  readonly inside: string | null
+  /** Beside the record. */
+  readonly outside: string | null
+}
+
+const givenKeysOf = (
+  { keyName }: RecordRules,
+  members: Members,
+  beside: IdentifiedRecord,
+  addProblem: AddProblem
+): GivenKeys => {
+  const key = (name: string, value: Json | undefined): string | null => {
+    if (value === undefined || value === null) return null
+    const text = externalidText(value)
+    if (!(text instanceof InvalidValue)) return text
+    addProblem(fieldName(name), text.message)
+    return null
+  }
+  const named = key(keyName, members.get(keyName))
+  const inside = keyName === "externalid" ? named : (key("externalid", members.get("externalid")) ?? named)
+  if (named !== null && inside !== named) {
+    addProblem("externalid", `is "${inside}", and ${keyName}, which it is taken from, is "${named}"`)
+  }
+  return { named, inside, outside: key("externalid", beside.externalid) }
+}
+
+const identityOfCreate = (
+  { keyName }: RecordRules,
+  { inside, named, outside }: GivenKeys,
+  problems: ReadonlyArray<Problem>,
+  addProblem: AddProblem
+): Identity => {
+  const externalid = outside ?? named ?? inside
+  const alteration = externalid === null ? null : alterationOf(externalid)
+  if (alteration !== null) addProblem(keyName, alteration)
+  if (externalid === null && problems.every(({ field }) => field !== keyName)) {
+    const why =
+      keyName === "externalid" ? "it tells whether the record was written already" : "it becomes the externalid"
+    addProblem(keyName, `is required: ${why}`)
+  }
+  if (outside !== null && inside !== null && outside !== inside) {
+    addProblem("externalid", `is "${inside}" in the record and "${outside}" beside it`)
+  }
+  return { externalid, recordId: null, written: externalid ?? undefined }
+}
+
+const recordNumber = (id: Json | undefined, addProblem: AddProblem): string | null => {
+  if (id === undefined || id === null) return null
+  const text = typeof id === "string" ? id : integerText(id)
+  if (!(text instanceof InvalidValue) && /^[1-9]\d{0,18}$/.test(text)) return text
+  addProblem("id", `must be the record's number, not ${showValue(id)}`)
+  return null
+}
+
+const identityOfChange = (
+  { keyName, operation }: RecordRules,
+  members: Members,
+  beside: IdentifiedRecord,
+  { inside, named, outside }: GivenKeys,
+  problems: ReadonlyArray<Problem>,
+  addProblem: AddProblem
+): Identity => {
+  const externalid = outside ?? named ?? inside
+  const id = recordNumber(members.get("id"), addProblem)
+  const idBeside = recordNumber(beside.recordId, addProblem)
+  if (id !== null && idBeside !== null && id !== idBeside) addProblem("id", `is ${id}, and the record is ${idBeside}`)
+  const recordId = idBeside ?? id
+  if (recordId !== null) {
+    // The number identifies the record: the externalid is a field to change like any other.
+    const written = members.get(keyName) === null ? null : (inside ?? undefined)
+    return { externalid: operation === "cancel" ? externalid : null, recordId, written }
+  }
+  if (externalid === null && problems.every(({ field }) => field !== "id" && field !== keyName)) {
+    addProblem(null, `does not say which record it is: give its id, or its ${keyName}`)
+  }
+  // The externalid identifies the record: only another one is a value to write.
+  return { externalid, recordId, written: inside !== null && inside !== externalid ? inside : undefined }
+}
+
+/** The members of the body as JSON. */
+const bodyTexts = (
+  { columns, operation }: RecordRules,
+  members: Members,
+  written: Json | undefined,
+  addProblem: AddProblem
+): ReadonlyArray<string> => {
+  const body = new Map(members)
+  body.delete("externalid")
+  if (written !== undefined) body.set("externalid", written)
+  if (columns.has("cancel") && body.get("cancel") === true) {
+    addProblem("cancel", "cannot be set by a write; push the record to be cancelled with the operation cancel")
+  }
+  if (operation === "cancel") return []
+  const texts = fieldTexts(columns, body, "", operation, addProblem)
+  const custom = members.get(customFields)
+  if (custom === undefined || (custom === null && operation === "create")) return texts
+  if (custom !== null && !isObject(custom)) addProblem(customFields, `must be an object, not ${showValue(custom)}`)
+  else if (!isPlain(custom)) addProblem(customFields, "has a NUL or half a surrogate pair, which no text can hold")
+  else return [...texts, `${JSON.stringify(customFields)}:${printSorted(custom)}`]
+  return texts
+}
+
+/** Validates a record whose names are validated; problems found before are among its problems. */
+export const validateRecord = (
+  rules: RecordRules,
+  members: Members,
+  beside: IdentifiedRecord,
+  earlier: ReadonlyArray<Problem>
+): ValidationResult => {
+  const problems = [...earlier]
+  const addProblem: AddProblem = (field, message) => problems.push({ line: null, field, message })
+  const keys = givenKeysOf(rules, members, beside, addProblem)
+  const { externalid, recordId, written } =
+    rules.operation === "create"
+      ? identityOfCreate(rules, keys, problems, addProblem)
+      : identityOfChange(rules, members, beside, keys, problems, addProblem)
+  const texts = bodyTexts(rules, members, written, addProblem)
+  if (problems.length > 0) return problems
+  if (rules.operation === "update" && texts.length === 0) {
+    return [{ line: null, field: null, message: "names no field to change" }]
+  }
+  return { externalid, recordId, text: `{${texts.join(",")}}` }
+}

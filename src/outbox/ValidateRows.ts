@@ -1,0 +1,93 @@
+/**
+ * Validation of rows that were inserted by SQL.
+ *
+ * Promise: no row is sent before it was validated: it gets the bytes that will be sent, or is rejected with every
+ * problem.
+ */
+import * as Effect from "effect/Effect"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { addUpdates } from "./OutboxCounts.ts"
+import { type OutboxRow, type OutboxScope, rowColumns, rowsOf, type RunSql, type SelectedRow } from "./OutboxRow.ts"
+import { parametersOf, pending } from "./OutboxStore.ts"
+import type { Operation, Problem } from "./Push.ts"
+import { type PushSession, type PushSessionError, scopeOf, transaction } from "./PushSession.ts"
+import { rejected, resolveRows, type RowUpdate } from "./RowResolution.ts"
+import { isInvalid, isSupported, makeValidator, type Validator } from "./Validate.ts"
+
+const rowsPerTransaction = 1_000
+
+type Validators = (operation: Operation) => Validator | Problem
+
+/** The next rows that are not validated yet, locked. */
+const selectUnvalidated = (run: RunSql, scope: OutboxScope, through: bigint) =>
+  Effect.map(
+    run<SelectedRow>(
+      "look for unchecked rows of",
+      `select ${rowColumns} from tributary.outbox o where ${pending} and not o.checked and o.id <= $5
+        order by o.id limit $6 for update of o`,
+      [...parametersOf(scope), through, rowsPerTransaction]
+    ),
+    rowsOf
+  )
+
+/** Saves the bytes of valid rows, rejects the others, and returns those that were rejected. */
+const saveValidation = Effect.fnUntraced(function* (
+  run: RunSql,
+  rows: ReadonlyArray<OutboxRow>,
+  validators: Validators
+): Effect.fn.Return<ReadonlyArray<RowUpdate>, DatabaseError> {
+  if (rows.length === 0) return []
+  const invalid: Array<RowUpdate> = []
+  const valid: Array<Readonly<Record<"id" | "text", string> & Record<"record_id" | "externalid", string | null>>> = []
+  for (const row of rows) {
+    const { externalid, recordId } = row
+    const validator = validators(row.operation)
+    const result = isSupported(validator) ? validator.validateJson(row.text, { externalid, recordId }) : [validator]
+    if (isInvalid(result)) {
+      const [first] = result
+      const resolution = rejected("invalid", first?.field ?? null, first?.message ?? "it does not fit")
+      const problems = result.map(({ field, message }) => ({ field, message }))
+      invalid.push({ row, requestId: null, resolution: { ...resolution, problems } })
+    } else {
+      valid.push({
+        id: String(row.id),
+        text: result.text,
+        record_id: result.recordId,
+        externalid: result.externalid
+      })
+    }
+  }
+  yield* run(
+    "keep the checked rows of",
+    `update tributary.outbox o set checked = true, record = v.text::json, record_id = coalesce(v.record_id, o.record_id),
+            externalid = case when o.operation = 'create' then o.externalid else v.externalid end
+       from jsonb_to_recordset($1::text::jsonb) as v(id bigint, text text, record_id text, externalid text) where o.id = v.id`,
+    [JSON.stringify(valid)]
+  )
+  return yield* resolveRows(run, invalid)
+})
+
+/** Validates the pending rows up to this one. */
+export const validateRows = Effect.fnUntraced(function* (
+  session: PushSession,
+  through: bigint
+): Effect.fn.Return<void, PushSessionError> {
+  const { progress, table } = session
+  const known = new Map<Operation, Validator | Problem>()
+  const validators: Validators = (operation) => {
+    const validator = known.get(operation) ?? makeValidator(table.resource, operation)
+    known.set(operation, validator)
+    return validator
+  }
+  for (;;) {
+    const { rows, invalid } = yield* transaction(session, (run) =>
+      Effect.gen(function* () {
+        const rows = yield* selectUnvalidated(run, scopeOf(session), through)
+        return { rows, invalid: yield* saveValidation(run, rows, validators) }
+      })
+    )
+    progress.counts = addUpdates(progress.counts, invalid)
+    progress.resolved += rows.length
+    if (rows.length < rowsPerTransaction) return
+  }
+})
