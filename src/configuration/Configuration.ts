@@ -231,9 +231,9 @@ const engineOf = ({ sync }: Settings): EngineSettings => {
   const percent = sync?.deletions_max_percent
   return {
     overlapMs: sync?.overlap_seconds === undefined ? engineDefault.overlapMs : sync.overlap_seconds * 1000,
-    fullEveryMs: days === undefined ? engineDefault.fullEveryMs : days === 0 ? null : days * dayMs,
-    sweepEveryMs:
-      sync?.sweep_every_minutes === undefined ? engineDefault.sweepEveryMs : sync.sweep_every_minutes * 60_000,
+    fullScanEveryMs: days === undefined ? engineDefault.fullScanEveryMs : days === 0 ? null : days * dayMs,
+    cursorlessScanEveryMs:
+      sync?.sweep_every_minutes === undefined ? engineDefault.cursorlessScanEveryMs : sync.sweep_every_minutes * 60_000,
     deletionsShareMax: percent === undefined ? engineDefault.deletionsShareMax : percent / 100
   }
 }

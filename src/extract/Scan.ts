@@ -31,15 +31,15 @@ export interface ScanSettings {
   /** How far before the cursor a scan begins at least, in milliseconds (spec A-05). */
   readonly overlapMs: number
   /** A resource with a cursor is read in full when its last full scan began longer ago than this; null never. */
-  readonly fullEveryMs: number | null
+  readonly fullScanEveryMs: number | null
   /** A resource without a cursor is read in full when its last full scan began longer ago than this. */
-  readonly sweepEveryMs: number
+  readonly cursorlessScanEveryMs: number
 }
 
 export const settingsDefault: ScanSettings = {
   overlapMs: 300_000,
-  fullEveryMs: 7 * 24 * 60 * 60 * 1000,
-  sweepEveryMs: 0
+  fullScanEveryMs: 7 * 24 * 60 * 60 * 1000,
+  cursorlessScanEveryMs: 0
 }
 
 export interface ScanRequest {
@@ -59,7 +59,7 @@ export interface ScanPlan {
   /** How far before the cursor it begins, in milliseconds. */
   readonly overlapMs: number
   /** Why it is a full scan although nobody asked for one; null otherwise. */
-  readonly because: string | null
+  readonly reason: string | null
 }
 
 /** Only the children of parents that changed are read: between two full scans of a resource without cursor. */
@@ -67,7 +67,7 @@ export interface ChildrenPlan {
   readonly kind: "children"
 }
 
-export const overlapOf = (checkpoint: Checkpoint, settings: ScanSettings): number =>
+export const effectiveOverlapMs = (checkpoint: Checkpoint, settings: ScanSettings): number =>
   Math.max(settings.overlapMs, checkpoint.overlapMs)
 
 /** Chooses what a run reads. A scan in progress goes on, unless a full one is wished and it is none. */
@@ -78,23 +78,23 @@ export const plan = (
   settings: ScanSettings,
   nowMs: number
 ): ScanPlan | ChildrenPlan => {
-  const { scan, cursor, fullScanAt, fullWanted } = checkpoint
-  const overlapMs = overlapOf(checkpoint, settings)
+  const { scan, cursor, fullScanAt, fullScanReason } = checkpoint
+  const overlapMs = effectiveOverlapMs(checkpoint, settings)
   const ageMs = fullScanAt === null ? Infinity : nowMs - fullScanAt
-  const isOld = settings.fullEveryMs !== null && fullScanAt !== null && ageMs >= settings.fullEveryMs
-  const incremental = resource.modifiedSince && cursor !== null && !wish.full && fullWanted === null && !isOld
+  const isOld = settings.fullScanEveryMs !== null && fullScanAt !== null && ageMs >= settings.fullScanEveryMs
+  const incremental = resource.modifiedSince && cursor !== null && !wish.full && fullScanReason === null && !isOld
   const common = { until: null, cursor, overlapMs }
   if (scan !== null && (scan.kind === "full" || incremental)) {
-    return { ...common, kind: scan.kind, since: scan.since, resume: scan, because: null }
+    return { ...common, kind: scan.kind, since: scan.since, resume: scan, reason: null }
   }
   if (incremental) {
-    return { ...common, kind: "incremental", since: before(cursor, overlapMs), resume: null, because: null }
+    return { ...common, kind: "incremental", since: before(cursor, overlapMs), resume: null, reason: null }
   }
-  const { sweepEveryMs } = settings
-  const isSwept = !resource.modifiedSince && sweepEveryMs > 0 && ageMs < sweepEveryMs
-  if (isSwept && !wish.full && fullWanted === null) return { kind: "children" }
-  const because = wish.full ? null : (fullWanted ?? (isOld ? "the last full scan is old" : null))
-  return { ...common, kind: "full", since: null, resume: null, because }
+  const { cursorlessScanEveryMs } = settings
+  const isSwept = !resource.modifiedSince && cursorlessScanEveryMs > 0 && ageMs < cursorlessScanEveryMs
+  if (isSwept && !wish.full && fullScanReason === null) return { kind: "children" }
+  const reason = wish.full ? null : (fullScanReason ?? (isOld ? "the last full scan is old" : null))
+  return { ...common, kind: "full", since: null, resume: null, reason }
 }
 
 /** What a backfill reads: everything, or what changed since an instant, up to another. */
@@ -108,11 +108,11 @@ export const planBackfill = (
   const kind = since === null ? "full" : "incremental"
   const { scan } = checkpoint
   const resume = scan !== null && scan.since === since && scan.until === until ? scan : null
-  return { kind, since, until, resume, cursor: null, overlapMs: 0, because: null }
+  return { kind, since, until, resume, cursor: null, overlapMs: 0, reason: null }
 }
 
 /** A `synced_through` may be this far after the time of its answer. */
-const aheadMsMax = 60 * 60 * 1000
+const futureMsMax = 60 * 60 * 1000
 
 /**
  * The position that a page proves. The time of the answer stands in for a `synced_through` that the source does not give
@@ -121,13 +121,13 @@ const aheadMsMax = 60 * 60 * 1000
 const cursorOf = (resource: Resource, page: Page, overlapMs: number): string | null => {
   const answeredAt = page.answeredAt ?? null
   const isAhead =
-    page.syncedThrough !== null && answeredAt !== null && isAfter(before(page.syncedThrough, aheadMsMax), answeredAt)
+    page.syncedThrough !== null && answeredAt !== null && isAfter(before(page.syncedThrough, futureMsMax), answeredAt)
   if (page.syncedThrough !== null && isAhead !== true) return page.syncedThrough
   return !resource.modifiedSince || answeredAt === null ? null : before(answeredAt, overlapMs)
 }
 
 /** The records of a page that a backfill may land: those that changed at its end or before. */
-const upTo = (resource: Resource, page: Page, until: string): Page => {
+const recordsUntil = (resource: Resource, page: Page, until: string): Page => {
   const stamp = resource.fields.findIndex((field) => field.name === "lastchangedate")
   return stamp === -1
     ? page
@@ -161,7 +161,7 @@ export const clockRegression = (plan: ScanPlan, page: Page): SourceClockRegresse
 }
 
 /** Before an empty list is read a second time: a source that is just starting, or rebuilding, may need a moment. */
-const emptyPauseMs = 1_000
+const emptyRetryDelayMs = 1_000
 
 /**
  * Reads a scan to its end, handing every page over in order. Waits when `offer` waits, so that pages do not pile up.
@@ -189,18 +189,18 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
     if (!isEmpty(page) || page.next !== null) return false
     if (token !== null) return true
     if (from.kind !== "full" || !(yield* hasLive)) return false
-    yield* Effect.sleep(emptyPauseMs)
+    yield* Effect.sleep(emptyRetryDelayMs)
     return true
   })
   for (;;) {
     const token = state?.token ?? null
     const ask = connector.page({ resource, since: from.since, token })
     const first = yield* ask
-    const read = (yield* isStrange(first, token)) ? again(first, yield* ask) : first
-    const page = from.until === null ? read : upTo(resource, read, from.until)
+    const read = (yield* isStrange(first, token)) ? secondAnswer(first, yield* ask) : first
+    const page = from.until === null ? read : recordsUntil(resource, read, from.until)
     empty = isNews(idsOf(read)) ? 0 : empty + 1
     if (page.next !== null) {
-      if (empty >= emptyPagesMax) return yield* endless(`/${resource.path}`)
+      if (empty >= emptyPagesMax) return yield* endlessPages(`/${resource.path}`)
       if (page.next === token || tokens.has(page.next)) {
         return yield* new SourceError({
           reason: new PagingBroken({ detail: `page ${(state?.pages ?? 0) + 1} leads back to a page already read` }),
@@ -226,7 +226,7 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
   }
 })
 
-const endless = (path: string) =>
+const endlessPages = (path: string) =>
   new SourceError({
     reason: new PagingBroken({ detail: `${emptyPagesMax} pages in a row had no new record and named a next page` }),
     request: { method: "GET", path, requestId: null }
@@ -237,7 +237,7 @@ const isEmpty = ({ records, rejected }: Page): boolean => records.length === 0 &
 const idsOf = ({ records, rejected }: Page) => [...records, ...rejected].map(({ id }) => id)
 
 /** The second answer, with what both of them cost. */
-const again = (first: Page, second: Page): Page => ({
+const secondAnswer = (first: Page, second: Page): Page => ({
   ...second,
   bytes: first.bytes + second.bytes,
   attempts: first.attempts + second.attempts
@@ -262,7 +262,7 @@ export const children = Effect.fnUntraced(function* (
     pages.push(page)
     if (page.next === null) return pages
     empty = isNews(idsOf(page)) ? 0 : empty + 1
-    if (empty >= emptyPagesMax) return yield* endless(`/${resource.path}?${where.field}=${where.value}`)
+    if (empty >= emptyPagesMax) return yield* endlessPages(`/${resource.path}?${where.field}=${where.value}`)
     if (tokens.has(page.next)) {
       return yield* new SourceError({
         reason: new PagingBroken({ detail: `page ${pages.length} leads back to a page already read` }),

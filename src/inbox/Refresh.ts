@@ -49,8 +49,8 @@ export const refresh = (options: RefreshOptions): Effect.Effect<Outcome, never, 
     acceptDeletions: false,
     batchRecordsMax: company.batchRecordsMax,
     // Only scheduled runs decide that a full scan is due.
-    engine: { ...company.engine, fullEveryMs: null, sweepEveryMs: reads === "children" ? never : 0 },
+    engine: { ...company.engine, fullScanEveryMs: null, cursorlessScanEveryMs: reads === "children" ? never : 0 },
     children: childrenOf(tables, table.resource.path),
-    waits: options.waits ?? true
+    waitForHolder: options.waits ?? true
   })
 }

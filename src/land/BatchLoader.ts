@@ -30,8 +30,8 @@ export interface LoadResult {
   /** The earliest stamp among the rows written, in milliseconds since 1970; null when none has one. */
   readonly earliestMs: number | null
   /** Records older than the row that was kept. */
-  readonly wentBack: number
-  readonly refused: ReadonlyArray<{ readonly carried: StagedRecord; readonly error: DatabaseError }>
+  readonly staleVersions: number
+  readonly rejected: ReadonlyArray<{ readonly carried: StagedRecord; readonly error: DatabaseError }>
 }
 
 export interface BatchLoaderOptions {
@@ -59,7 +59,7 @@ interface MergedRow extends WrittenRow {
   readonly updated: number
 }
 
-const nothing: LoadResult = { inserted: 0, updated: 0, late: 0, earliestMs: null, wentBack: 0, refused: [] }
+const nothing: LoadResult = { inserted: 0, updated: 0, late: 0, earliestMs: null, staleVersions: 0, rejected: [] }
 
 const combine = (left: LoadResult, right: LoadResult): LoadResult => ({
   inserted: left.inserted + right.inserted,
@@ -69,8 +69,8 @@ const combine = (left: LoadResult, right: LoadResult): LoadResult => ({
     left.earliestMs === null || right.earliestMs === null
       ? (left.earliestMs ?? right.earliestMs)
       : Math.min(left.earliestMs, right.earliestMs),
-  wentBack: left.wentBack + right.wentBack,
-  refused: [...left.refused, ...right.refused]
+  staleVersions: left.staleVersions + right.staleVersions,
+  rejected: [...left.rejected, ...right.rejected]
 })
 
 /** The rows of a COPY do not have the columns of its table: a fault of the table or the program, never of a value. */
@@ -81,9 +81,9 @@ const isValueError = ({ code }: DatabaseError) =>
   code !== badCopyFormat && (code?.startsWith("22") === true || code === "54000")
 
 /** Where Postgres rejects all of so many records, their values are not the reason: the run fails and sets nothing aside. */
-const allRefusedMin = 2
+const allRejectedMin = 2
 
-const refusesAll = (records: number, { code, message }: DatabaseError) =>
+const allRejected = (records: number, { code, message }: DatabaseError) =>
   new DatabaseError({
     operation: "load",
     code,
@@ -175,19 +175,19 @@ const copyAndMerge: LoadBatch = Effect.fnUntraced(function* (options, batch) {
   if (partial) yield* run("complete", sql.fillAbsent, [companyId])
   const { written, updated, late, earliest_ms: earliestMs } = yield* mergeStage(options)
   if (written > 0 && children.length > 0) {
-    yield* run("ask for the children of", sql.askChildren, [
+    yield* run("ask for the children of", sql.requestChildren, [
       companyId,
       runId,
       children.map((child) => child.resource),
       children.map((child) => child.field)
     ])
   }
-  let wentBack = 0
-  if (written < batch.length && sql.wentBack !== null) {
-    const { rows: older } = yield* run<{ records: number }>("look for older versions of", sql.wentBack, [companyId])
-    wentBack = older[0]!.records
+  let staleVersions = 0
+  if (written < batch.length && sql.countStale !== null) {
+    const { rows: older } = yield* run<{ records: number }>("look for older versions of", sql.countStale, [companyId])
+    staleVersions = older[0]!.records
   }
-  return { inserted: written - updated, updated, late, earliestMs, wentBack, refused: [] }
+  return { inserted: written - updated, updated, late, earliestMs, staleVersions, rejected: [] }
 })
 
 /** Loads a batch; halves it around a value that Postgres rejects until that record stands alone. */
@@ -201,7 +201,7 @@ const loadBatch: LoadBatch = (options, batch) => {
       () => savepoint(options, copyAndMerge(options, batch))
     ),
     Effect.catchIf(isValueError, (error) => {
-      if (batch.length === 1) return Effect.succeed({ ...nothing, refused: [{ carried: batch[0]!, error }] })
+      if (batch.length === 1) return Effect.succeed({ ...nothing, rejected: [{ carried: batch[0]!, error }] })
       const middle = Math.floor(batch.length / 2)
       return Effect.zipWith(
         loadBatch(options, batch.slice(0, middle)),
@@ -217,8 +217,8 @@ const load = Effect.fnUntraced(function* (options: BatchLoaderOptions, records: 
   for (const [index, batch] of batchesOf(records).entries()) {
     const one = yield* loadBatch(options, batch)
     // The first batch has every id; later ones have further versions only.
-    if (index === 0 && batch.length >= allRefusedMin && one.refused.length === batch.length) {
-      return yield* refusesAll(batch.length, one.refused[0]!.error)
+    if (index === 0 && batch.length >= allRejectedMin && one.rejected.length === batch.length) {
+      return yield* allRejected(batch.length, one.rejected[0]!.error)
     }
     loaded = combine(loaded, one)
   }

@@ -44,7 +44,7 @@ export interface Checkpoint {
   /** How far before the cursor scans must begin, as learnt from rows that became visible late. */
   readonly overlapMs: number
   /** Why the next run must read every record; null when it need not. */
-  readonly fullWanted: string | null
+  readonly fullScanReason: string | null
   readonly scan: OpenScan | null
   /** Whether rows may come from an earlier source: what is read wins until a full scan has completed. */
   readonly adoptsSource: boolean
@@ -78,7 +78,7 @@ export const fromRow = (row: CheckpointRow): Checkpoint => ({
   cursor: row.cursor,
   fullScanAt: row.full_scan_at === null ? null : row.full_scan_at.getTime(),
   overlapMs: Number(row.overlap_ms),
-  fullWanted: row.full_wanted,
+  fullScanReason: row.full_wanted,
   adoptsSource: row.adopts_source,
   scan:
     row.scan_kind === null || row.scan_began_at === null

@@ -25,12 +25,12 @@ export interface CheckpointChange {
   readonly completed: OpenScan | null
   readonly lateMs: number
   /** Why the next run must read every record; undefined leaves it as it is. */
-  readonly fullWanted?: string | null
+  readonly fullScanReason?: string | null
 }
 
 export const saveCheckpoint = Effect.fnUntraced(function* (
   { lock, runId, state }: SessionContext,
-  { scan, completed, lateMs, fullWanted }: CheckpointChange
+  { scan, completed, lateMs, fullScanReason }: CheckpointChange
 ): Effect.fn.Return<void, DatabaseError | FenceLost | TableReplaced> {
   const { companyId, resource, lane } = lock
   const { rows, affected } = yield* lock.run<{ same_table: boolean }>(
@@ -65,30 +65,30 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
       scan === null ? null : instantText(scan.beganAt),
       Math.ceil(lateMs),
       overlapMaxMs,
-      fullWanted !== undefined,
-      fullWanted ?? null,
-      state.knownFullWanted,
+      fullScanReason !== undefined,
+      fullScanReason ?? null,
+      state.knownFullScanReason,
       ...lock.sameTableParameters
     ]
   )
   yield* lock.checkFence(affected)
   // A landing locks its table until the commit: the table is replaced before this statement, or after the run.
   if (!rows[0]!.same_table) return yield* new TableReplaced({ resource })
-  if (fullWanted !== undefined) state.knownFullWanted = fullWanted
+  if (fullScanReason !== undefined) state.knownFullScanReason = fullScanReason
 })
 
 /** A backfill has read everything: live syncing that has not begun can begin from here. */
 export const seedLiveCheckpoint = (
   { run, companyId, resource }: ResourceLock,
   scan: OpenScan,
-  fullWanted: string | null
+  fullScanReason: string | null
 ) =>
   run(
     "let live syncing begin after the backfill of",
     `update tributary.checkpoints set cursor = $3, cursor_at = $4, full_scan_at = $4, full_wanted = $5
       where company_id = $1 and resource = $2 and lane = 'live' and cursor is null and full_scan_at is null
         and scan_kind is null`,
-    [companyId, resource, scan.syncedThrough, instantText(scan.beganAt), fullWanted]
+    [companyId, resource, scan.syncedThrough, instantText(scan.beganAt), fullScanReason]
   )
 
 /** Requires a full scan of the children, which is cheaper than a refetch request for every parent. */

@@ -14,7 +14,7 @@ import { deleteScanIds, softDeleteMissing, type SoftDeleteResult } from "./SoftD
 
 export interface CompletedScan extends SoftDeleteResult {
   /** Why the next run must read every record; null when it need not. */
-  readonly fullWanted: string | null
+  readonly fullScanReason: string | null
 }
 
 /** Why the next run must be a full scan as well; null when it need not. */
@@ -23,7 +23,7 @@ const nextFullScanReason = Effect.fnUntraced(function* (
   { kept }: SoftDeleteResult
 ): Effect.fn.Return<string | null, DatabaseError> {
   // A reason that came up while the scan was read holds for the next one too.
-  const reason = options.run.resumed === true ? lock.checkpoint.fullWanted : state.staleReason
+  const reason = options.run.resumed === true ? lock.checkpoint.fullScanReason : state.staleReason
   if (reason !== null) return reason
   if (kept > 0) return `${kept} rows are newer than the last full scan, which did not return them`
   if (sql.countUnstamped === null || !lock.table.resource.modifiedSince) return null
@@ -38,16 +38,16 @@ export const completeFullScan = Effect.fnUntraced(function* (
 ): Effect.fn.Return<CompletedScan, DatabaseError> {
   const { lock, options } = context
   const result = yield* softDeleteMissing(context, scan)
-  if (result.disbelieved === null) yield* releaseUnmet(context, scan)
+  if (result.massDeleteBlocked === null) yield* releaseUnmet(context, scan)
   yield* deleteScanIds(lock)
-  if (result.disbelieved !== null) {
-    const { gone, live } = result.disbelieved
-    return { ...result, fullWanted: `${gone} of ${live} rows were absent and not believed deleted` }
+  if (result.massDeleteBlocked !== null) {
+    const { gone, live } = result.massDeleteBlocked
+    return { ...result, fullScanReason: `${gone} of ${live} rows were absent and not believed deleted` }
   }
   yield* deleteOlderThanScan(lock, scan.beganAt)
   // A first load asks for no children of its rows.
   if (options.children.length > 0 && context.wasNeverLoaded) yield* requireChildScans(context)
-  const fullWanted = yield* nextFullScanReason(context, result)
-  if (lock.lane === "backfill") yield* seedLiveCheckpoint(lock, scan, fullWanted)
-  return { ...result, fullWanted }
+  const fullScanReason = yield* nextFullScanReason(context, result)
+  if (lock.lane === "backfill") yield* seedLiveCheckpoint(lock, scan, fullScanReason)
+  return { ...result, fullScanReason }
 })

@@ -65,5 +65,5 @@ export interface LandingResult {
   readonly wentBack: number
   /** New drift, for people; null when there is none. */
   readonly drift: string | null
-  readonly disbelieved: MassDeleteBlocked | null
+  readonly massDeleteBlocked: MassDeleteBlocked | null
 }

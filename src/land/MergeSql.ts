@@ -14,7 +14,7 @@ import type { Column, Table } from "../warehouse/Table.ts"
  * next. Each resource has its own, for the case that an older version of the program has left one behind.
  */
 const stageOf = (table: Table): string => identifier(nameFor(`stage_${table.name}`, new Set()))
-const goneOf = (table: Table): string => identifier(nameFor(`gone_${table.name}`, new Set()))
+const missingOf = (table: Table): string => identifier(nameFor(`gone_${table.name}`, new Set()))
 
 /** Fields, then what every record has. */
 const carried = (table: Table): ReadonlyArray<Column> => [
@@ -106,23 +106,23 @@ export interface UpsertSql {
    */
   readonly merge: string
   /** Counts records of the stage that are older than the row which was kept. Parameters: company. */
-  readonly wentBack: string | null
+  readonly countStale: string | null
   /** Counts live rows without a stamp. Parameters: company. */
   readonly countUnstamped: string | null
   /** Asks for the children of the rows that the round has written. Parameters: company, run, resources, fields. */
-  readonly askChildren: string
+  readonly requestChildren: string
 }
 
 /** Statements that soft-delete rows. */
 export interface SoftDeleteSql {
   /** Creates the transaction's table of rows that a completed full scan did not meet. */
-  readonly createGone: string
-  readonly emptyGone: string
+  readonly createMissing: string
+  readonly clearMissing: string
   /**
    * Finds the live rows that the scan did not meet and nothing has seen since. Parameters: company, resource, began,
    * lane.
    */
-  readonly findGone: string
+  readonly findMissing: string
   /** Takes rows out of those that seem gone, which writes and reads by number may have landed after the scan had passed
    * their place. Parameters: company, scan began. */
   readonly keepConcurrent: string
@@ -132,9 +132,9 @@ export interface SoftDeleteSql {
    * nothing. Null without stamps. Parameters: company, position of the scan, cursor of the checkpoint or null. */
   readonly keepUnreached: string | null
   /** Finds live rows among ids that nothing has seen since. Parameters: company, ids, began. */
-  readonly findGoneAmong: string
+  readonly findMissingAmong: string
   /** Writes the rows about to be tombstoned to the history. Parameters: company, scan began. */
-  readonly supersedeGone: string
+  readonly archiveMissing: string
   /** Parameters: company, scan began, run, source, origin. */
   readonly tombstone: string
   /** Gives rows whose versions stand in the history already, as after a restore, later ones. Parameters: company. */
@@ -225,7 +225,7 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
       `returning ${stamp("new")}, s."_began", ${old.map(({ name }) => `old.${identifier(name)}`).join(", ")}), ` +
       `kept as (${history} select ${old.map(({ as }) => as).join(", ")}, began from merged where ${oldVersion} is not null) ` +
       `select ${told}, count(${oldVersion})::int as updated from merged`,
-    wentBack:
+    countStale:
       isStamped(table) && authority === "newer"
         ? `select count(*)::int as records from ${matched(table)} where t."_deleted_at" is null and s."lastchangedate" < t."lastchangedate" ` +
           `and ${isBefore('t."_observed_at"', 's."_began"', "<=")}`
@@ -233,7 +233,7 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
     countUnstamped: isStamped(table)
       ? `select count(*)::int as rows from ${table.current} where "_company_id" = $1 and "_deleted_at" is null and "lastchangedate" is null`
       : null,
-    askChildren:
+    requestChildren:
       `insert into tributary.rereads as r (company_id, resource, field, value, asked_at) ` +
       `select $1::bigint, child.resource, child.field, t."id"::text, tributary.now() ` +
       `from ${matched(table)} cross join unnest($3::text[], $4::text[]) child(resource, field) ` +
@@ -243,12 +243,12 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
 }
 
 const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql => {
-  const goneRows = goneOf(table)
+  const goneRows = missingOf(table)
   return {
-    createGone: `create temp table if not exists ${goneRows} (id bigint primary key) on commit drop`,
-    emptyGone: `truncate ${goneRows}`,
+    createMissing: `create temp table if not exists ${goneRows} (id bigint primary key) on commit drop`,
+    clearMissing: `truncate ${goneRows}`,
     // An anti-join, so that Postgres can hash: this looks at every row of the table.
-    findGone:
+    findMissing:
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
       `and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz")} and not exists (` +
       `select 1 from (select unnest(ids) as id from tributary.scan_seen where company_id = $1 and resource = $2 and lane = $4) seen ` +
@@ -263,10 +263,10 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
           `and t."lastchangedate" > $2::timestamptz and t."lastchangedate" <= tributary.now() ` +
           `and ($3::timestamptz is null or $2::timestamptz < $3::timestamptz)`
         : null,
-    findGoneAmong:
+    findMissingAmong:
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
       `and t."id" = any($2::bigint[]) and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz", "<=")}`,
-    supersedeGone:
+    archiveMissing:
       `${historyInsert(table)} select t."_company_id", ${list(rowColumns(table), "t")}, $2::timestamptz from ${table.current} t ` +
       `join ${goneRows} g on g.id = t."id" where t."_company_id" = $1`,
     tombstone:

@@ -13,7 +13,7 @@ import { instantText } from "./WarehouseClock.ts"
 export interface RefetchRequest {
   readonly field: string
   readonly value: string
-  readonly asks: bigint
+  readonly generation: bigint
 }
 
 /** The oldest requests of a resource. */
@@ -21,9 +21,9 @@ export const pendingRequests = (
   { run, companyId, resource }: ResourceLock,
   atMost: number
 ): Effect.Effect<ReadonlyArray<RefetchRequest>, DatabaseError> =>
-  run<{ field: string; value: string; asks: bigint }>(
+  run<{ field: string; value: string; generation: bigint }>(
     "look for questions about",
-    `select field, value, asks from tributary.rereads where company_id = $1 and resource = $2
+    `select field, value, asks as generation from tributary.rereads where company_id = $1 and resource = $2
       order by asked_at, field, value limit $3`,
     [companyId, resource, atMost]
   ).pipe(Effect.map(({ rows }) => rows))
@@ -32,11 +32,11 @@ export const deleteFulfilled = Effect.fnUntraced(function* (
   { run, companyId, resource }: ResourceLock,
   requests: ReadonlyArray<RefetchRequest>
 ) {
-  for (const { field, value, asks } of requests) {
+  for (const { field, value, generation } of requests) {
     yield* run(
       "forget an answered question of",
       `delete from tributary.rereads where company_id = $1 and resource = $2 and field = $3 and value = $4 and asks = $5`,
-      [companyId, resource, field, value, asks]
+      [companyId, resource, field, value, generation]
     )
   }
 })

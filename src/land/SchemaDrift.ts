@@ -149,7 +149,7 @@ const membersOf = (text: string): ReadonlyArray<readonly [name: string, value: u
   return members
 }
 
-interface Seen {
+interface FieldSighting {
   readonly kinds: Set<ValueKind>
   /** Sightings that are not written down yet. */
   times: number
@@ -158,11 +158,11 @@ interface Seen {
 /** One for each turn at a resource: what it remembers is true as long as nobody else lands there. */
 export const make = ({ run, table, companyId, runId }: DriftOptions): SchemaDrift => {
   const { field: fields, path } = table.resource
-  const remembered = new Map<string, Seen>()
+  const remembered = new Map<string, FieldSighting>()
   /** Whether the name is to be noted: unknown, or learnt and not fitting. A catalogue's field has odd digits there. */
   const ignored = new Set<string>()
 
-  const look = (name: string): Seen | undefined => {
+  const look = (name: string): FieldSighting | undefined => {
     const seen = remembered.get(name)
     if (seen !== undefined) return seen
     if (ignored.has(name)) return undefined
@@ -171,7 +171,7 @@ export const make = ({ run, table, companyId, runId }: DriftOptions): SchemaDrif
       if (ignored.size < namesMax) ignored.add(name)
       return undefined
     }
-    const fresh: Seen = { kinds: new Set(), times: 0 }
+    const fresh: FieldSighting = { kinds: new Set(), times: 0 }
     remembered.set(name, fresh)
     return fresh
   }
@@ -244,9 +244,9 @@ export const make = ({ run, table, companyId, runId }: DriftOptions): SchemaDrif
 export const describe = (resource: string, { unknown, misfits }: DriftReport): string | null => {
   const list = (names: ReadonlyArray<string>) =>
     names
-      .slice(0, namesTold)
+      .slice(0, namesListedMax)
       .map((name) => JSON.stringify(`${resource}.${name}`))
-      .join(", ") + (names.length > namesTold ? ` and ${names.length - namesTold} more` : "")
+      .join(", ") + (names.length > namesListedMax ? ` and ${names.length - namesListedMax} more` : "")
   const parts = [
     ...(unknown.length === 0
       ? []
@@ -256,4 +256,4 @@ export const describe = (resource: string, { unknown, misfits }: DriftReport): s
   return parts.length === 0 ? null : parts.join("; ")
 }
 
-const namesTold = 10
+const namesListedMax = 10

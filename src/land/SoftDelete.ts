@@ -21,7 +21,7 @@ const unguardedDeletionsMax = 20
 
 export interface SoftDeleteResult {
   readonly deleted: number
-  readonly disbelieved: MassDeleteBlocked | null
+  readonly massDeleteBlocked: MassDeleteBlocked | null
   /** Rows that the scan did not return and that are kept all the same. */
   readonly kept: number
 }
@@ -58,7 +58,7 @@ const tombstone = Effect.fnUntraced(function* (
   source: string
 ) {
   const { run, companyId } = lock
-  yield* run("keep deleted versions of", sql.supersedeGone, [companyId, deletedAt])
+  yield* run("keep deleted versions of", sql.archiveMissing, [companyId, deletedAt])
   yield* run("bury", sql.tombstone, [companyId, deletedAt, runId, source, options.origin])
 })
 
@@ -94,7 +94,7 @@ export const softDeleteMissing = Effect.fnUntraced(function* (
 ): Effect.fn.Return<SoftDeleteResult, DatabaseError> {
   const { lock, sql, options, runId, state } = context
   const { run, companyId, resource, lane } = lock
-  const nothing = { deleted: 0, disbelieved: null, kept: 0 }
+  const nothing = { deleted: 0, massDeleteBlocked: null, kept: 0 }
   if (state.isFirstLoad) {
     // Rows that were read before this scan began can only have come from another lane.
     const { rows: others } = yield* run(
@@ -107,18 +107,18 @@ export const softDeleteMissing = Effect.fnUntraced(function* (
   const began = instantText(scan.beganAt)
   // A record whose very number could not be read may be any of those that are missing.
   if (yield* metUnreadable(context, scan)) return nothing
-  yield* run("prepare the burial of", `${planForAll}; ${sql.createGone}; ${sql.emptyGone}`)
-  const { affected: absent } = yield* run("find what is gone of", sql.findGone, [companyId, resource, began, lane])
+  yield* run("prepare the burial of", `${planForAll}; ${sql.createMissing}; ${sql.clearMissing}`)
+  const { affected: absent } = yield* run("find what is gone of", sql.findMissing, [companyId, resource, began, lane])
   if (absent === 0) return nothing
   const kept = yield* keepNewer(context, scan)
   const gone = absent - kept
   if (gone === 0) return { ...nothing, kept }
   const live = yield* countLive(lock)
   if (!context.acceptsDeletions && gone > unguardedDeletionsMax && gone > live * options.deletionsShareMax) {
-    return { deleted: 0, disbelieved: { live, gone }, kept }
+    return { deleted: 0, massDeleteBlocked: { live, gone }, kept }
   }
   yield* tombstone(context, began, `absent from the full scan of run ${runId}`)
-  return { deleted: gone, disbelieved: null, kept }
+  return { deleted: gone, massDeleteBlocked: null, kept }
 })
 
 /** Soft-deletes records that the source, asked for exactly them, does not have. Returns how many rows there were. */
@@ -126,9 +126,9 @@ export const softDelete = Effect.fnUntraced(function* (context: SessionContext, 
   const { lock, sql } = context
   let deleted = 0
   for (const { id, observedAt, source } of absent) {
-    yield* lock.run("prepare the burial of", `${sql.createGone}; ${sql.emptyGone}`)
+    yield* lock.run("prepare the burial of", `${sql.createMissing}; ${sql.clearMissing}`)
     const at = instantText(observedAt)
-    const { affected } = yield* lock.run("find what is gone of", sql.findGoneAmong, [lock.companyId, [id], at])
+    const { affected } = yield* lock.run("find what is gone of", sql.findMissingAmong, [lock.companyId, [id], at])
     if (affected > 0) yield* tombstone(context, at, source)
     deleted += affected
   }

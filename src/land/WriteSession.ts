@@ -46,8 +46,8 @@ export interface WriteSession {
   readonly transaction: <A, E>(
     body: (run: ResourceLock["run"]) => Effect.Effect<A, E>
   ) => Effect.Effect<A, E | LandingError>
-  /** Forgets the scan in progress: the next one begins at its first page. `fullWanted` says why it reads everything. */
-  readonly restart: (fullWanted?: string) => Effect.Effect<void, LandingError>
+  /** Forgets the scan in progress: the next one begins at its first page. `fullScanReason` says why it reads everything. */
+  readonly restart: (fullScanReason?: string) => Effect.Effect<void, LandingError>
 }
 
 /** A session and the parts that remember something between its landings. */
@@ -65,7 +65,7 @@ const stagedRecords = function* (pages: Landing["pages"]): Generator<BatchLoader
 }
 
 /** How late the latest of the loaded rows was, in milliseconds. */
-const lateMsOf = ({ options }: Session, { late, earliestMs }: BatchLoader.LoadResult): number => {
+const lateMsOf = ({ options }: Session, { late, earliestMs }: Pick<BatchLoader.LoadResult, "late" | "earliestMs">): number => {
   const { lateness = null } = options.run
   return late > 0 && earliestMs !== null && lateness !== null ? Math.max(0, lateness.cursorMs - earliestMs) : 0
 }
@@ -74,10 +74,10 @@ const lateMsOf = ({ options }: Session, { late, earliestMs }: BatchLoader.LoadRe
 const loadRecords = Effect.fnUntraced(function* (session: Session, landing: Landing) {
   const { pages, scan, complete, absent = [] } = landing
   const loaded = yield* session.loader.load(stagedRecords(pages))
-  const rejectedIds = new Set(loaded.refused.map(({ carried }) => carried.record.id))
+  const rejectedIds = new Set(loaded.rejected.map(({ carried }) => carried.record.id))
   const rejected = [
     ...pages.flatMap(({ page }) => page.rejected.map((one) => ({ rejected: one, source: page.source }))),
-    ...loaded.refused.map(({ carried, error }) => ({
+    ...loaded.rejected.map(({ carried, error }) => ({
       rejected: rejectedByPostgres(session.lock.table, carried.record, error),
       source: carried.source
     }))
@@ -118,10 +118,10 @@ const writeLanding = Effect.fnUntraced(function* (
     quarantined: loaded.rejected.length,
     late: loaded.late,
     lateMs: lateMsOf(session, loaded),
-    wentBack: loaded.wentBack,
+    wentBack: loaded.staleVersions,
     drift:
       [SchemaDrift.describe(lock.resource, loaded.drift), ...findings].filter((one) => one !== null).join("; ") || null,
-    disbelieved: completed?.disbelieved ?? null
+    massDeleteBlocked: completed?.massDeleteBlocked ?? null
   }
   yield* Effect.annotateCurrentSpan({
     "tributary.records": landed.records,
@@ -131,19 +131,19 @@ const writeLanding = Effect.fnUntraced(function* (
   })
   if (landed.wentBack > 0) state.staleReason = "the source showed older versions than the warehouse holds"
   // A scan that the guard stopped has not shown the resource.
-  const completedScan = complete && landed.disbelieved === null ? scan : null
+  const completedScan = complete && landed.massDeleteBlocked === null ? scan : null
   yield* addRunCounts(session, pages, landed, completedScan)
   if (landing.inTransaction !== undefined) {
     const quarantined = new Set(loaded.rejected.flatMap(({ rejected }) => (rejected.id === null ? [] : [rejected.id])))
     yield* landing.inTransaction({ run: lock.run, runId, quarantined })
   }
   // A source that showed older versions is read in full until a person has decided.
-  const fullWanted = state.staleReason ?? completed?.fullWanted
+  const fullScanReason = state.staleReason ?? completed?.fullScanReason
   yield* saveCheckpoint(session, {
     scan: complete ? null : scan,
     completed: completedScan,
     lateMs: landed.lateMs,
-    ...(fullWanted === undefined ? {} : { fullWanted })
+    ...(fullScanReason === undefined ? {} : { fullScanReason })
   })
   return landed
 })
@@ -166,7 +166,7 @@ const land = (session: Session, landing: Landing) =>
     )
   )
 
-const restart = (session: Session, fullWanted?: string) =>
+const restart = (session: Session, fullScanReason?: string) =>
   session.lock.transaction(
     Effect.gen(function* () {
       yield* deleteScanIds(session.lock)
@@ -174,7 +174,7 @@ const restart = (session: Session, fullWanted?: string) =>
         scan: null,
         completed: null,
         lateMs: 0,
-        ...(fullWanted === undefined ? {} : { fullWanted })
+        ...(fullScanReason === undefined ? {} : { fullScanReason })
       })
       // A record that was landed before may be gone at the source by now.
       session.state.isFirstLoad = false
@@ -207,7 +207,7 @@ export const open = Effect.fn("WriteSession.open")(function* (
       hasQuarantine: inserted.quarantined,
       isFirstLoad: !inserted.has_rows && !resumed,
       isWholeScan: !resumed,
-      knownFullWanted: checkpoint.fullWanted,
+      knownFullScanReason: checkpoint.fullScanReason,
       staleReason: null
     },
     loader: BatchLoader.make({
@@ -230,6 +230,6 @@ export const open = Effect.fn("WriteSession.open")(function* (
     timeOf: lock.timeOf,
     land: (landing) => land(session, landing),
     transaction: (body) => lock.transaction(Effect.suspend(() => body(run))),
-    restart: (fullWanted) => restart(session, fullWanted)
+    restart: (fullScanReason) => restart(session, fullScanReason)
   }
 })

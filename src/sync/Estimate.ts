@@ -108,21 +108,21 @@ const planResource = Effect.fnUntraced(function* (
   const seen = history.resources.get(path) ?? noHistory
   const choose = (full: boolean) => Scan.plan(resource, checkpoint, { full }, engine, history.nowMs)
   let plan = backfill === undefined ? choose(options.full) : Scan.planBackfill(resource, checkpoint, backfill)
-  if (plan.kind === "children" && seen.rereads > parentsMax && seen.rereads > (seen.rows ?? 0) / 100)
+  if (plan.kind === "children" && seen.pendingRefetches > parentsMax && seen.pendingRefetches > (seen.rows ?? 0) / 100)
     plan = choose(true)
   if (plan.kind === "children") {
     return {
       ...base,
       kind: "children",
-      requests: seen.rereads,
+      requests: seen.pendingRefetches,
       certainty: "atLeast",
-      basis: `${seen.rereads} parents that changed, and those that change meanwhile`
+      basis: `${seen.pendingRefetches} parents that changed, and those that change meanwhile`
     } satisfies PlannedResource
   }
   const { scan } = checkpoint
   const isGivenUp = scan !== null && plan.resume === null
   const because = [
-    ...(plan.because === null || plan.resume !== null ? [] : [plan.because]),
+    ...(plan.reason === null || plan.resume !== null ? [] : [plan.reason]),
     ...(backfill !== undefined && backfill.since !== null && plan.since === null
       ? ["it offers no modifiedsince: every record is read"]
       : []),

@@ -39,7 +39,7 @@ export interface FetchRecordsOptions {
 const recordsPerLanding = 100
 const concurrency = 4
 /** Whoever has begun waits so often, some seconds each time, for somebody else who reads records of the resource. */
-const turnsWaitedFor = 12
+const lockAttemptsMax = 12
 
 /** A record that was read alone, as a page of one, so that it lands like any other. */
 export const pageOf = (reading: FetchedRecord): Page => ({
@@ -91,7 +91,7 @@ const readAndLand = Effect.fnUntraced(function* (
     yield* addTotals(state, landed, pages)
   }).pipe(Effect.scoped)
   yield* isPatient
-    ? Effect.retry(land, { while: ({ _tag }) => _tag === "AlreadyRunning", times: turnsWaitedFor - 1 })
+    ? Effect.retry(land, { while: ({ _tag }) => _tag === "AlreadyRunning", times: lockAttemptsMax - 1 })
     : land
 })
 
@@ -127,7 +127,7 @@ export const runToCompletion = Effect.fnUntraced(function* (
 })
 
 /** Two runs in a row, told as one. */
-const both = (before: Outcome, after: Outcome): Outcome => ({
+const combine = (before: Outcome, after: Outcome): Outcome => ({
   ...after,
   status: after.status === "done" ? before.status : after.status,
   kind: after.kind ?? before.kind,
@@ -159,7 +159,7 @@ export const fetchRecords = Effect.fn("readRecords")(function* (
     runToCompletion(options, (state) => readAndLand(options, some, isPatient, state))
   let outcome = yield* read(ids.slice(0, recordsPerLanding), false)
   for (let at = recordsPerLanding; at < ids.length && outcome.failure === null; at += recordsPerLanding) {
-    outcome = both(outcome, yield* read(ids.slice(at, at + recordsPerLanding), true))
+    outcome = combine(outcome, yield* read(ids.slice(at, at + recordsPerLanding), true))
   }
   return outcome
 })

@@ -1,8 +1,8 @@
 /**
- * How a run ended, in terms that a person and a program can act on.
+ * The outcome of a run: status, totals and failure, for people and programs.
  *
- * Promise: `done` is said only when every record of the scan was landed; anything less has its own status and says
- * what to do.
+ * Promise: the status is `done` only when every record of the scan was landed. Anything less has its own status and a
+ * remedy.
  */
 import { SourceError } from "../connector/SourceError.ts"
 import type { SourceClockRegressed } from "../extract/Scan.ts"
@@ -25,17 +25,17 @@ export interface Failure {
   readonly kind: string
   readonly message: string
   readonly remedy: string
-  /** How much must stop. */
+  /** Whether other resources of the company must stop as well. */
   readonly stops: "resource" | "company"
-  /** Whether the source said no (a token, a scope, a licence), so that only a person can help. */
+  /** Whether the source refused access (token, scope, licence), so that only a person can help. */
   readonly refused: boolean
-  /** Whether nothing was wrong with the source and a person has to change how the program is run. */
+  /** Whether the cause is the configuration, not the source. */
   readonly isConfiguration?: boolean
-  /** Requests that were sent and brought nothing to land. */
+  /** Requests that were sent without a page to land. */
   readonly requests?: number
 }
 
-export interface RunTotals extends Omit<LandingResult, "disbelieved" | "drift"> {
+export interface RunTotals extends Omit<LandingResult, "massDeleteBlocked" | "drift"> {
   readonly pages: number
   readonly requests: number
   readonly bytes: number
@@ -56,7 +56,7 @@ export const noTotals: RunTotals = {
   wentBack: 0
 }
 
-/** The work of both. */
+/** The totals of both. */
 export const sum = (one: RunTotals, other: RunTotals): RunTotals => ({
   pages: one.pages + other.pages,
   requests: one.requests + other.requests,
@@ -83,14 +83,14 @@ export interface Outcome {
   readonly cursor: string | null
   readonly durationMs: number
   readonly totals: RunTotals
-  /** Deletions that a full scan found and that were not believed. */
+  /** Set when the mass-delete guard stopped a full scan. */
   readonly disbelieved: MassDeleteBlocked | null
-  /** What a person should know although the run went well. */
+  /** Remarks for a person, also of a run that succeeded. */
   readonly notes: ReadonlyArray<string>
   readonly failure: Failure | null
 }
 
-/** What a trace says of the run, for whoever exports traces. */
+/** The attributes of the run's span. */
 export const attributesOf = (outcome: Outcome): Readonly<Record<string, unknown>> => {
   const { companyId, resource, lane, kind, status, runId, totals, failure } = outcome
   return {
@@ -111,7 +111,7 @@ export const attributesOf = (outcome: Outcome): Readonly<Record<string, unknown>
   }
 }
 
-/** Puts any failure of a run into words. */
+/** Describes the failure of a run, with its remedy. */
 export const failureOf = (error: SourceError | SourceClockRegressed | LandingError | AcquireError): Failure => {
   if (error instanceof SourceError) {
     const tag = error.reason._tag

@@ -74,7 +74,7 @@ export const readAndLand = Effect.fnUntraced(function* (attempt: Attempt, plan: 
     complete = last.complete
     const recordsPerPage = Math.max(1, last.page.records.length)
     pagesMax = Math.max(1, Math.min(batchPagesMax, Math.floor(batchRecordsMax / recordsPerPage)))
-    if (complete && landed.disbelieved === null) state.cursor = last.scan.syncedThrough ?? state.cursor
+    if (complete && landed.massDeleteBlocked === null) state.cursor = last.scan.syncedThrough ?? state.cursor
     yield* addTotals(state, landed, pages)
   }
   yield* Fiber.join(reader)

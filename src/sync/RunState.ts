@@ -17,7 +17,7 @@ export interface RunState {
   began: RunBegan | null
   totals: RunTotals
   cursor: string | null
-  disbelieved: MassDeleteBlocked | null
+  massDeleteBlocked: MassDeleteBlocked | null
   readonly notes: Set<string>
 }
 
@@ -26,11 +26,11 @@ export const newState = (): RunState => ({
   began: null,
   totals: noTotals,
   cursor: null,
-  disbelieved: null,
+  massDeleteBlocked: null,
   notes: new Set()
 })
 
-/** Adds what a landing did to the run. */
+/** Adds the result of a landing to the totals of the run. */
 export const addTotals = Effect.fnUntraced(function* (
   state: RunState,
   landed: LandingResult,
@@ -42,14 +42,14 @@ export const addTotals = Effect.fnUntraced(function* (
     requests: pages.reduce((count, { page }) => count + page.attempts, 0),
     bytes: pages.reduce((count, { page }) => count + page.bytes, 0)
   })
-  state.disbelieved = landed.disbelieved ?? state.disbelieved
+  state.massDeleteBlocked = landed.massDeleteBlocked ?? state.massDeleteBlocked
   if (landed.drift !== null) state.notes.add(landed.drift)
   if (state.began !== null) yield* (yield* Progress).landed(state.began, state.totals)
 })
 
 const seconds = (milliseconds: number) => `${Math.round(milliseconds / 100) / 10} s`
 
-/** What the counts of a run mean for a person. */
+/** Remarks for a person about the totals of a run. */
 const notesOf = (state: RunState): ReadonlyArray<string> => {
   const { late, lateMs, wentBack } = state.totals
   return [
@@ -84,7 +84,7 @@ export const outcomeOf = (
   durationMs: number
 ): Outcome => {
   const failure = error === null ? null : failureOf(error)
-  const incomplete = state.totals.quarantined > 0 || state.disbelieved !== null || state.totals.wentBack > 0
+  const incomplete = state.totals.quarantined > 0 || state.massDeleteBlocked !== null || state.totals.wentBack > 0
   return {
     companyId,
     resource: table.resource.path,
@@ -96,7 +96,7 @@ export const outcomeOf = (
     cursor: state.cursor,
     durationMs,
     totals: { ...state.totals, requests: state.totals.requests + (failure?.requests ?? 0) },
-    disbelieved: state.disbelieved,
+    disbelieved: state.massDeleteBlocked,
     notes: notesOf(state),
     failure
   }

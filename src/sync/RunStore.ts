@@ -15,7 +15,7 @@ import type { Outcome } from "./Outcome.ts"
 type RunOwner = Pick<Outcome, "companyId" | "resource" | "lane">
 
 /** The kind of a run that nobody goes on with, and that nobody has ended. What itself it says later is believed. */
-const vanished = "Vanished"
+const processLost = "Vanished"
 
 /** Whose run it is: a restored control plane gives ids again, and another run may have the number by now. */
 const isOwn = (sql: SqlClient.SqlClient, runId: bigint, { companyId, resource, lane }: RunOwner) =>
@@ -42,11 +42,11 @@ export const close = Effect.fnUntraced(function* (
            note = ${outcome.notes.length === 0 ? null : outcome.notes.join("; ")},
            remedy = ${outcome.failure?.remedy ?? null},
            requests = requests + ${inVain}, retries = retries + ${Math.max(0, inVain - 1)}
-     where ${isOwn(sql, runId, outcome)} and (status = 'running' or error_kind = ${vanished})`.pipe(Effect.ignore)
+     where ${isOwn(sql, runId, outcome)} and (status = 'running' or error_kind = ${processLost})`.pipe(Effect.ignore)
 })
 
 /** Whoever is told to stop waits no longer than this for the database. */
-const farewellMaxMs = 2_000
+const abandonTimeoutMs = 2_000
 
 /** Says that a run was stopped before its end. What it landed stays, and the next run goes on from there. */
 export const abandon = (runId: bigint, owner: RunOwner): Effect.Effect<void, never, SqlClient.SqlClient> =>
@@ -57,7 +57,7 @@ export const abandon = (runId: bigint, owner: RunOwner): Effect.Effect<void, nev
          set status = 'abandoned', ended_at = tributary.now(), error_kind = 'Stopped',
              error = 'stopped: the process was told to end', remedy = 'nothing is lost: the next run goes on from here'
        where ${isOwn(sql, runId, owner)} and status = 'running'`
-  ).pipe(Effect.interruptible, Effect.timeoutOption(farewellMaxMs), Effect.ignore)
+  ).pipe(Effect.interruptible, Effect.timeoutOption(abandonTimeoutMs), Effect.ignore)
 
 /**
  * Ends the runs whose process is gone: those that stand as running although nobody holds the lock of their lane. One that
@@ -72,14 +72,14 @@ export const markAbandoned: Effect.Effect<number, SqlError, SqlClient.SqlClient>
             remedy = 'nothing is lost: the next run goes on from here'
       where r.status = 'running' and not ${LaneLock.isHeldSql("r")}
       returning 1`,
-    [vanished]
+    [processLost]
   )
   return ended.length
 })
 
-const vanishedEveryMs = 15_000
+const abandonedCheckMs = 15_000
 
 /** Looks for such runs at once and then every fifteen seconds, for ever. */
 export const watchAbandoned: Effect.Effect<never, SqlError, SqlClient.SqlClient> = Effect.forever(
-  Effect.andThen(markAbandoned, Effect.sleep(vanishedEveryMs))
+  Effect.andThen(markAbandoned, Effect.sleep(abandonedCheckMs))
 )

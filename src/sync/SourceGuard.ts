@@ -14,14 +14,14 @@ import { otherAddress, sourceChanged } from "../land/CheckpointIdentity.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { retryTransient, transaction } from "../postgres/Transaction.ts"
 
-interface Known {
+interface StoredSource {
   readonly companyId: bigint | null
   readonly address: string | null
 }
 
-const knownOf = Effect.fnUntraced(function* (company: string, companyId: bigint) {
+const readStoredSource = Effect.fnUntraced(function* (company: string, companyId: bigint) {
   const sql = yield* SqlClient.SqlClient
-  const [known] = yield* sql.unsafe<Known>(
+  const [known] = yield* sql.unsafe<StoredSource>(
     `select (select company_id from tributary.companies where company = $1) as "companyId",
             (select address from tributary.sources where company_id = $2) as address`,
     [company, companyId]
@@ -30,7 +30,7 @@ const knownOf = Effect.fnUntraced(function* (company: string, companyId: bigint)
 })
 
 /** Stores the number of a company that has none yet. */
-export const remember = Effect.fnUntraced(function* (
+export const saveCompanyId = Effect.fnUntraced(function* (
   company: string,
   companyId: bigint
 ): Effect.fn.Return<void, SqlError, SqlClient.SqlClient> {
@@ -40,17 +40,17 @@ export const remember = Effect.fnUntraced(function* (
 })
 
 /** Records that wait to be written to the earlier source name its records: they are held for a person. */
-const hold = Effect.fnUntraced(function* (company: string) {
+const pauseOutbox = Effect.fnUntraced(function* (company: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update tributary.installation set held_because = ${`company ${company} has a new source, and its outbox was filled for the earlier one`}
               where exists (select 1 from tributary.outbox where company = ${company} and state in ('waiting', 'sending'))`
 })
 
-const accept = Effect.fnUntraced(function* (company: string, companyId: bigint, address: string | null, known: Known) {
+const acceptSource = Effect.fnUntraced(function* (company: string, companyId: bigint, address: string | null, known: StoredSource) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`insert into tributary.companies (company, company_id) values (${company}, ${companyId})
              on conflict (company) do update set company_id = excluded.company_id, seen_at = tributary.now()`
-  yield* hold(company)
+  yield* pauseOutbox(company)
   if (address === null || known.address === address) return
   yield* sql`insert into tributary.sources (company_id, address, since) values (${companyId}, ${address}, tributary.now())
              on conflict (company_id) do update set address = excluded.address, since = excluded.since`
@@ -63,18 +63,18 @@ const accept = Effect.fnUntraced(function* (company: string, companyId: bigint, 
   yield* sql`delete from tributary.scan_seen where company_id = ${companyId}`
 })
 
-const confirm = Effect.fnUntraced(function* (
+const confirmCompany = Effect.fnUntraced(function* (
   company: string,
   { companyId }: Identity,
   address: string | null,
   acceptsNewSource: boolean
 ) {
-  const known = yield* knownOf(company, companyId)
+  const known = yield* readStoredSource(company, companyId)
   const isOtherNumber = known.companyId !== null && known.companyId !== companyId
   const isOtherAddress = address !== null && known.address !== null && known.address !== address
   if (!isOtherNumber && !isOtherAddress) return
   if (acceptsNewSource) {
-    yield* transaction(accept(company, companyId, address, known))
+    yield* transaction(acceptSource(company, companyId, address, known))
     const rest = isOtherNumber ? `; rows of company ${known.companyId} stay as they are` : ""
     return yield* Effect.logInfo(
       `company ${company} has a new source, company ${companyId} of ${address ?? "it"}${rest}`
@@ -95,7 +95,7 @@ export const guarded = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ConnectorShape, never, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
   const identify = Effect.tap(connector.identify, (identity) =>
-    retryTransient(confirm(company, identity, connector.source?.address ?? null, acceptsNewSource)).pipe(
+    retryTransient(confirmCompany(company, identity, connector.source?.address ?? null, acceptsNewSource)).pipe(
       Effect.provideService(SqlClient.SqlClient, sql),
       Effect.mapError((error) =>
         isSqlError(error)

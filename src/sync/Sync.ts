@@ -144,7 +144,7 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
   }
   const identity = identified.success
   const { companyId } = identity
-  yield* retryTransient(SourceGuard.remember(company.name, companyId))
+  yield* retryTransient(SourceGuard.saveCompanyId(company.name, companyId))
   const synced = yield* retryTransient(lastSynced(companyId))
   const freshnessOf = options.freshnessOf ?? (() => freshnessDefaultMs)
   const dueAt = ({ path }: Resource) => (synced.get(path) ?? 0) + freshnessOf(path)

@@ -27,7 +27,7 @@ export interface ResourceHistory {
   /** Changes per hour; null before the first incremental run. */
   readonly changesPerHour: number | null
   /** Pending refetch requests. */
-  readonly rereads: number
+  readonly pendingRefetches: number
 }
 
 export interface SyncHistory {
@@ -62,14 +62,14 @@ export const noHistory: ResourceHistory = {
   perPage: null,
   isPageSize: false,
   changesPerHour: null,
-  rereads: 0
+  pendingRefetches: 0
 }
 export const noCheckpoint: Checkpoint = {
   fence: 0n,
   cursor: null,
   fullScanAt: null,
   overlapMs: 0,
-  fullWanted: null,
+  fullScanReason: null,
   scan: null,
   adoptsSource: false
 }
@@ -131,7 +131,7 @@ export const readHistory = Effect.fnUntraced(function* (
         isPageSize: (row.pages ?? 0) > 1,
         changesPerHour:
           row.changes === null || row.hours === null ? null : row.changes / Math.max(rateSpanHoursMin, row.hours),
-        rereads: row.rereads ?? 0
+        pendingRefetches: row.rereads ?? 0
       }
     ])
   )

@@ -55,9 +55,9 @@ export interface SyncResourceOptions {
   /** Reads this range beside live syncing instead of following the source; RFC 3339 in UTC. */
   readonly backfill?: { readonly since: string | null; readonly until: string | null }
   /** A process that was at it has given no sign of life for long: its lock does not hold this one up. */
-  readonly takesOver?: boolean
+  readonly evictHolder?: boolean
   /** Whether it waits for a moment for a run that may just be ending; default true. */
-  readonly waits?: boolean
+  readonly waitForHolder?: boolean
 }
 
 export const batchRecordsMaxDefault = 2_500
@@ -89,7 +89,7 @@ const planRun = Effect.fnUntraced(function* (options: SyncResourceOptions, lock:
 /** The cursor as an instant, to recognise late rows; null when it is none, or when something is wrong with the source. */
 const latenessOf = (plan: Scan.ScanPlan, checkpoint: Checkpoint): WriteSession.LateArrival | null => {
   const cursorMs = plan.cursor === null ? undefined : millisecondsOf(plan.cursor)
-  return cursorMs === undefined || checkpoint.fullWanted !== null
+  return cursorMs === undefined || checkpoint.fullScanReason !== null
     ? null
     : { cursorMs, toleratedMs: plan.kind === "full" ? plan.overlapMs : 0 }
 }
@@ -157,8 +157,8 @@ const attemptRun = Effect.fnUntraced(function* (options: SyncResourceOptions, st
     companyId,
     lane: laneOf(options),
     acceptsOlderCatalogue: options.acceptsOlderCatalogue ?? false,
-    evictHolder: options.takesOver ?? false,
-    waitForHolder: options.waits ?? true
+    evictHolder: options.evictHolder ?? false,
+    waitForHolder: options.waitForHolder ?? true
   })
   const plan = yield* planRun(options, lock)
   const session = yield* WriteSession.open(lock, {
@@ -182,7 +182,7 @@ const attemptRun = Effect.fnUntraced(function* (options: SyncResourceOptions, st
     return yield* readChildren(attempt)
   }
   if (session.checkpoint.scan !== null && plan.resume === null) yield* session.restart()
-  if (plan.because !== null && plan.resume === null) state.notes.add(`read in full: ${plan.because}`)
+  if (plan.reason !== null && plan.resume === null) state.notes.add(`read in full: ${plan.reason}`)
   yield* begin(plan.kind, plan.resume !== null)
   yield* runScan(attempt, plan)
 }, Effect.scoped)

@@ -270,7 +270,7 @@ const schedule = Effect.fnUntraced(function* (options: TaskWorkerOptions) {
     const identity = identified.success
     yield* persistently(
       `company ${name}: its number cannot be written down`,
-      SourceGuard.remember(name, identity.companyId)
+      SourceGuard.saveCompanyId(name, identity.companyId)
     )
     if (standing.told !== null) yield* Effect.logInfo(`company ${name}: the source answers again`)
     standing.identity = identity
@@ -406,9 +406,9 @@ const schedule = Effect.fnUntraced(function* (options: TaskWorkerOptions) {
       batchRecordsMax: company.batchRecordsMax,
       engine: company.engine,
       children: childrenOf(tables, path),
-      takesOver: claim.leftAt !== null && !known.isTaken,
+      evictHolder: claim.leftAt !== null && !known.isTaken,
       // What another run is at is looked at again, and counted.
-      waits: false,
+      waitForHolder: false,
       ...(claim.kind === "backfill" ? { backfill: { since: claim.since, until: claim.until } } : {})
     }).pipe(
       Effect.provideService(Priority, {

@@ -130,7 +130,7 @@ describe("quarantine", () => {
     it.effect("is leafed through by state, company and resource, and shows what others have written as text", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* SourceGuard.remember(hostile, 900n)
+        yield* SourceGuard.saveCompanyId(hostile, 900n)
         yield* sql`
           insert into tributary.quarantine (company_id, resource, record_id, field, reason, bytes, run_id, source,
             first_seen_at, last_seen_at, resolved_at)

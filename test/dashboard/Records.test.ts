@@ -21,7 +21,7 @@ layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the history 
   it.effect("tells every version, what brought it and what it changed", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      yield* SourceGuard.remember("main", 1n)
+      yield* SourceGuard.saveCompanyId("main", 1n)
       const source = scripted(1n, pages({ records: [] }))
       const sync = Effect.fnUntraced(function* (price: string, minute: number) {
         const lastchangedate = `2026-01-01T00:0${minute}:00Z`

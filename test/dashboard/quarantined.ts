@@ -24,7 +24,7 @@ export const makeStand = Effect.fnUntraced(function* () {
   const id = (companies += 1)
   const name = `company ${id}`
   const company = yield* source.company(name, source.token({ company: id }), { tables: Effect.succeed(tables) })
-  yield* SourceGuard.remember(name, BigInt(id))
+  yield* SourceGuard.saveCompanyId(name, BigInt(id))
   const control = (method: string, path: string, body?: unknown) =>
     Effect.sync(() => assert.isBelow(source.control(method, path, body).status, 300))
   const put = (resource: string, records: ReadonlyArray<object>) =>

@@ -10,7 +10,7 @@ const nothing: Checkpoint = {
   cursor: null,
   fullScanAt: null,
   overlapMs: 0,
-  fullWanted: null,
+  fullScanReason: null,
   scan: null,
   adoptsSource: false
 }
@@ -48,7 +48,7 @@ describe("the plan of a scan", () => {
       resume: null,
       cursor: "2026-01-01T00:00:00.000001Z",
       overlapMs: 300_000,
-      because: null
+      reason: null
     })
     const exact = { ...settingsDefault, overlapMs: 0 }
     assert.strictEqual(plan(things, checkpoint, false, exact).since, "2026-01-01T00:00:00.000001Z")
@@ -72,13 +72,13 @@ describe("reading in full now and then", () => {
   it("happens when the last full scan is old, and when something wants it", () => {
     assert.strictEqual(plan(things, swept, false).kind, "incremental")
     assert.strictEqual(plan(things, { ...swept, fullScanAt: nowMs - 8 * day }, false).kind, "full")
-    assert.strictEqual(plan(things, swept, false, { ...settingsDefault, fullEveryMs: day }).kind, "full")
+    assert.strictEqual(plan(things, swept, false, { ...settingsDefault, fullScanEveryMs: day }).kind, "full")
     assert.strictEqual(
-      plan(things, { ...swept, fullScanAt: 0 }, false, { ...settingsDefault, fullEveryMs: null }).kind,
+      plan(things, { ...swept, fullScanAt: 0 }, false, { ...settingsDefault, fullScanEveryMs: null }).kind,
       "incremental"
     )
-    const wanted = plan(things, { ...swept, fullWanted: "because" }, false)
-    assert.deepStrictEqual([wanted.kind, wanted.because], ["full", "because"])
+    const wanted = plan(things, { ...swept, fullScanReason: "because" }, false)
+    assert.deepStrictEqual([wanted.kind, wanted.reason], ["full", "because"])
   })
 
   it("lets a resource without cursor read only the children of changed parents in between", () => {

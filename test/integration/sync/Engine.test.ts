@@ -489,7 +489,7 @@ describe("the engine", () => {
           acceptDeletions: false,
           concurrency: 2,
           batchRecordsMax: 100,
-          engine: { ...engineDefault, sweepEveryMs: 3_600_000 }
+          engine: { ...engineDefault, cursorlessScanEveryMs: 3_600_000 }
         }
         const kinds = Effect.map(sync(options), ({ companies: [one] }) =>
           one!.outcomes.map(({ kind, totals }) => [kind, totals.requests, totals.updated + totals.inserted])

@@ -78,7 +78,7 @@ describe("tasks", () => {
         const company = newCompany()
         const sql = yield* SqlClient.SqlClient
         const later = { schedule: "0 3 * * * (UTC)", next: (afterMs: number) => afterMs + 60 * minute }
-        yield* SourceGuard.remember(company, 4711n)
+        yield* SourceGuard.saveCompanyId(company, 4711n)
         yield* sql`insert into tributary.checkpoints (company_id, resource, lane, fence, cursor, updated_at)
           values (4711, 'synced', 'live', 1, '2026-01-01T00:00:00Z', tributary.now()),
                  (4711, 'touched', 'live', 1, null, tributary.now())`
@@ -319,8 +319,8 @@ describe("tasks", () => {
           remedy: "give it another one",
           askedAt: null
         })
-        yield* SourceGuard.remember(company, 12n)
-        yield* SourceGuard.remember(company, 13n)
+        yield* SourceGuard.saveCompanyId(company, 12n)
+        yield* SourceGuard.saveCompanyId(company, 13n)
         assert.strictEqual((yield* TaskQueue.companyIds).get(company), 12n, "only a person changes it")
       })
     )

@@ -97,7 +97,7 @@ export const extract: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: scan,
-        find: "const page = from.until === null ? read : upTo(resource, read, from.until)",
+        find: "const page = from.until === null ? read : recordsUntil(resource, read, from.until)",
         replace:
           'const stampAt = resource.fields.findIndex((field) => field.name === "lastchangedate")\n' +
           "    const page = stampAt < 0 ? read : { ...read, records: read.records.filter(({ columns }) => columns[stampAt] !== null) }"
@@ -126,7 +126,7 @@ export const extract: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: session,
-        find: "restart: (fullWanted) => restart(session, fullWanted)",
+        find: "restart: (fullScanReason) => restart(session, fullScanReason)",
         replace: "restart: (_fullWanted) => Effect.void"
       },
       {
@@ -161,7 +161,7 @@ export const extract: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: scan,
-        find: "const read = (yield* isStrange(first, token)) ? again(first, yield* ask) : first",
+        find: "const read = (yield* isStrange(first, token)) ? secondAnswer(first, yield* ask) : first",
         replace: "const read = first"
       }
     ],

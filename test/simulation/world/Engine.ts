@@ -91,9 +91,9 @@ export const companiesOf = (
 export const engineOf = ({ drawn }: Machine): EngineSettings => ({
   ...engineDefault,
   // No full scan but those that the engine itself asks for: a repair would hide what was lost.
-  fullEveryMs: null,
+  fullScanEveryMs: null,
   overlapMs: drawn.overlap / 1000,
-  sweepEveryMs: drawn.resources.includes(family[1]!) ? drawn.sweepEvery / 1000 : 0
+  cursorlessScanEveryMs: drawn.resources.includes(family[1]!) ? drawn.sweepEvery / 1000 : 0
 })
 
 /** One `tributary sync` of every company of the plan. */
