@@ -30,6 +30,7 @@ import * as InboxWriter from "../inbox/InboxWriter.ts"
 import * as HttpServer from "../ingest/HttpServer.ts"
 import * as Metrics from "../status/Metrics.ts"
 import * as Ingest from "../ingest/Ingest.ts"
+import type { SecretsCompany } from "../subscriptions/SecretCache.ts"
 import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
 import * as Supervisor from "./Supervisor.ts"
 import * as ProcessInbox from "../inbox/ProcessInbox.ts"
@@ -58,7 +59,7 @@ export interface ServiceOptions<E> {
   /** How often subscriptions and delivery logs are checked; null: never. */
   readonly checkEveryMs: number | null
   /** What decrypts the signing secrets of each company. */
-  readonly secrets: ReadonlyArray<SigningSecrets.SecretsCompany>
+  readonly secrets: ReadonlyArray<SecretsCompany>
   /** Connects the companies, without a request to the source. */
   readonly companies: Effect.Effect<ReadonlyArray<Company>, E, Database | SqlClient.SqlClient | Scope.Scope>
   readonly warehouse: Layer.Layer<Database | SqlClient.SqlClient, E>

@@ -1,7 +1,7 @@
-/** What a token's scopes mean for events: the source delivers only what the token may read (EVT-02, H-03). */
+/** Events that a token may not read: the source does not deliver them (EVT-02, H-03). */
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 
-/** The events that are never delivered, with the scope that the token lacks; none where the source tells no scopes. */
+/** Undeliverable events with the missing scope; empty where the source does not report scopes. */
 export const undeliverableEvents = (
   { resources }: Catalogue,
   scopes: ReadonlyArray<string> | null,

@@ -1,16 +1,16 @@
-/** The signing secrets that are accepted now, as the receiver sees them. */
+/** The accepted signing secrets, as the receiver of deliveries uses them. */
 import type * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 
 export interface SecretKeyring {
-  /** From memory, so that a forgery costs no question; empty for a company that is not known. */
+  /** From memory, so that a forgery costs no query; empty for an unknown company. */
   readonly of: (company: string) => ReadonlyArray<Redacted.Redacted>
-  /** How many the company with the most has. */
+  /** The largest number of secrets of one company. */
   readonly most: () => number
   /**
-   * Reads what other processes may have stored meanwhile. Asked before a delivery is called forged, so it asks the
-   * database at most about once a second. False when it could not be asked, or not at once: what is known stays, and
-   * may not be all. Never fails.
+   * Reads what other processes have stored. It runs before a delivery is refused as forged, and queries the database at
+   * most about once a second. False when the database did not answer, or too many wait: secrets may be missing then.
+   * Never fails.
    */
   readonly refresh: Effect.Effect<boolean>
 }

@@ -1,10 +1,10 @@
 /**
- * What is known of the subscriptions that deliver to us: `tributary.subscriptions`.
+ * The stored state of the subscriptions that deliver to us: `tributary.subscriptions`.
  *
- * Promise: a time in which events may have been dropped is never papered over. Whoever looks at the source writes down
- * what it saw; from the first look that was not sound (paused, disabled, gone, an event missing, failures forgotten
- * without a delivery) `sound_at` stands still and `unsound` says why, whoever mends the subscription meanwhile, until
- * {@link markHealthy} is called by whoever has written the gap down.
+ * Promise: a time in which events may have been dropped stays visible. Every snapshot of the source is stored. From the
+ * first unhealthy snapshot (paused, disabled, gone, an event missing, failures reset without a delivery) `sound_at` stops
+ * and `unsound` names the reason. A repair of the subscription does not change them; {@link markHealthy} does, in the
+ * transaction that stores the delivery gap.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -17,29 +17,29 @@ import * as HookUrl from "./HookUrl.ts"
 
 export type SubscriptionState = "active" | "paused" | "disabled" | "gone"
 
-/** Why events may have been dropped: the causes of a gap that the subscription itself shows. */
+/** Why events may have been dropped: the causes of a delivery gap that the subscription itself shows. */
 export type UnhealthyReason = "paused" | "disabled" | "missing"
 
-/** A row as it stands after a look. Times are RFC 3339 to the microsecond by the warehouse's clock. */
+/** A row after a snapshot. Times are RFC 3339 to the microsecond by the warehouse's clock. */
 export interface SubscriptionRow {
   readonly id: string
   readonly url: string
   readonly events: ReadonlyArray<string>
   readonly state: SubscriptionState
-  /** Also where the source has disabled it as well. */
+  /** Also true where the source has disabled it as well. */
   readonly paused: boolean
   readonly failCount: bigint | null
   readonly lastDeliveryAt: string | null
   readonly disabledAt: string | null
   readonly firstSeenAt: string
   readonly checkedAt: string
-  /** Nothing that fired before this was dropped by the subscription; null when it was never seen sound. */
+  /** The subscription dropped no event that fired before this; null when it was never healthy. */
   readonly soundAt: string | null
-  /** The first reason since then; null while it is sound. Stays when the subscription is mended, until {@link markHealthy}. */
+  /** The first reason since then; null while it is healthy. Stays until {@link markHealthy}. */
   readonly unsound: UnhealthyReason | null
-  /** Events that are wanted and that it does not deliver, but for those that the source does not know. */
+  /** Wanted events that it does not deliver, except those that the source does not know. */
   readonly lacks: ReadonlyArray<string>
-  /** Why the last look at it or at its delivery log failed, and what to do; null while looks succeed. */
+  /** Why the last read of it or of its delivery log failed, and what to do; null after a success. */
   readonly problem: string | null
   readonly remedy: string | null
 }
@@ -54,23 +54,23 @@ const columns = `subscription_id as id, url, events, state, paused, problem, rem
   ${instant("first_seen_at")} as "firstSeenAt", ${instant("checked_at")} as "checkedAt",
   ${instant("sound_at")} as "soundAt", unsound`
 
-/** Whether it delivers everything that is wanted, as it stands. */
+/** Whether it delivers all wanted events now. */
 export const isHealthy = ({ state, lacks }: SubscriptionRow): boolean => state === "active" && lacks.length === 0
 
-/** The wanted events ($2) that a row does not deliver. */
-const lacks = (events: string, refused: string) =>
+/** SQL: the wanted events ($2) that a row does not deliver. */
+const missingEvents = (events: string, refused: string) =>
   `array(select w from jsonb_array_elements_text($2::jsonb) w where w <> all(${events}) and w <> all(${refused}))`
 
-/** The warehouse's time, to be taken before the source is asked: a look is of no later moment. */
+/** The warehouse's time. The caller reads it before the source: a snapshot is not younger than this. */
 export const now: Effect.Effect<string, SqlError, SqlClient.SqlClient> = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(sql.unsafe<{ at: string }>(`select ${instant("tributary.now()")} as at`), (rows) => rows[0]!.at)
 )
 
 /**
- * The source's whole list. A subscription that is known, or whose secret is in use, and that is not listed is asked for by
- * its number before it counts as gone: a list that is empty by mistake must not lead to a second one.
+ * The source's whole list. A subscription that is stored, or whose secret is in use, and that is not listed is requested
+ * by its id before it counts as gone: a list that is empty by mistake must not lead to a second subscription.
  */
-export const listed = Effect.fn("Seen.listed")(function* (
+export const listed = Effect.fn("SubscriptionStore.listed")(function* (
   company: string,
   source: Subscriptions
 ): Effect.fn.Return<ReadonlyArray<Subscription>, SourceError | SqlError, SqlClient.SqlClient> {
@@ -90,27 +90,27 @@ export const listed = Effect.fn("Seen.listed")(function* (
   return [...shown, ...found.flatMap((one) => (one === null || one.cancelled ? [] : [one]))]
 })
 
-/** The rows of a company, those that are gone included, in the order in which they were first seen. */
+/** The rows of a company, including those that are gone, in the order of their first snapshot. */
 export const read = (
   company: string,
   wantedEvents: ReadonlyArray<string>
 ): Effect.Effect<ReadonlyArray<SubscriptionRow>, SqlError, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql.unsafe<SubscriptionRow>(
-      `select ${columns}, ${lacks("events", "refused")} as lacks
+      `select ${columns}, ${missingEvents("events", "refused")} as lacks
          from tributary.subscriptions where company = $1 order by first_seen_at, subscription_id`,
       [company, JSON.stringify(wantedEvents)]
     )
   )
 
 /**
- * Failures in a row are forgotten by a delivery or by enabling (DLV-12, DLV-13): without a delivery it was disabled
- * between two looks, and enabled again.
+ * SQL: a delivery or enabling resets the failure count (DLV-12, DLV-13). When it fell without a delivery, the
+ * subscription was disabled and enabled again between two snapshots.
  */
-const forgot = `case when excluded.failcount < s.failcount
+const failuresReset = `case when excluded.failcount < s.failcount
               and excluded.last_delivery_at is not distinct from s.last_delivery_at then 'disabled' end`
 
-/** A time that the source sent, as far as it is one. */
+/** A time of the source in RFC 3339; null where it is not a time. */
 const timeOf = (text: string | null): string | null => {
   if (text === null) return null
   const milliseconds = Date.parse(text)
@@ -118,13 +118,12 @@ const timeOf = (text: string | null): string | null => {
 }
 
 /**
- * Writes down what a look at the source showed: `subscriptions` is its whole list, `at` the time from {@link now} taken
- * before it was asked. Only those that {@link HookUrl.isOurs} takes for ours with `wantedUrl` are written down; one that
- * was and is no longer listed is gone. `refused` are events that the source was just asked for and does not know; they
- * are remembered, and not missed. Answers the company's rows as they stand afterwards. A look that is older than what
- * stands changes nothing.
+ * Stores a snapshot: `subscriptions` is the source's whole list, `at` the time from {@link now} before it was read. Only
+ * subscriptions that are ours by {@link HookUrl.isOurs} are stored; a stored one that is not listed is gone. `refused` are
+ * events that the source just refused as unknown: they are stored, and do not count as missing. A snapshot older than the
+ * stored one changes nothing. Answers the company's rows.
  */
-export const saveSnapshot = Effect.fn("Seen.recordSeen")(function* (
+export const saveSnapshot = Effect.fn("SubscriptionStore.saveSnapshot")(function* (
   company: string,
   subscriptions: ReadonlyArray<Subscription>,
   wantedUrl: string | null,
@@ -155,7 +154,7 @@ export const saveSnapshot = Effect.fn("Seen.recordSeen")(function* (
          left join tributary.subscriptions before on before.company = $1 and before.subscription_id = r.id
      ), seen as (
        select l.*, case when state in ('paused', 'disabled') then state
-                        when state = 'gone' or ${lacks("l.events", "l.refused")} <> '{}' then 'missing' end as unsound
+                        when state = 'gone' or ${missingEvents("l.events", "l.refused")} <> '{}' then 'missing' end as unsound
          from listed l
      ), gone as (
        update tributary.subscriptions s
@@ -175,20 +174,20 @@ export const saveSnapshot = Effect.fn("Seen.recordSeen")(function* (
             disabled_at = excluded.disabled_at, checked_at = excluded.checked_at, refused = excluded.refused,
             revive_tries = case when excluded.state = 'disabled' then s.revive_tries else 0 end,
             revive_due_at = case when excluded.state = 'disabled' then s.revive_due_at end,
-            unsound = coalesce(s.unsound, excluded.unsound, ${forgot}),
-            sound_at = case when coalesce(s.unsound, excluded.unsound, ${forgot}) is null then excluded.sound_at
+            unsound = coalesce(s.unsound, excluded.unsound, ${failuresReset}),
+            sound_at = case when coalesce(s.unsound, excluded.unsound, ${failuresReset}) is null then excluded.sound_at
                             else s.sound_at end
       where s.checked_at <= excluded.checked_at`,
     [company, JSON.stringify(wantedEvents), JSON.stringify(rows), at, refused === null ? null : JSON.stringify(refused)]
   )
-  // Everybody locks a company's rows in the same order.
+  // Every process locks a company's rows in the same order.
   const lock = sql`
     select 1 from tributary.subscriptions where company = ${company} order by subscription_id for update`
   yield* transaction(Effect.andThen(lock, write))
   return yield* read(company, wantedEvents)
 })
 
-/** Writes down why a look at the subscription failed, until one succeeds. */
+/** Stores why a read of the subscription failed, until one succeeds. */
 export const recordFailure = (
   company: string,
   subscriptionId: string,
@@ -203,8 +202,8 @@ export const recordFailure = (
   )
 
 /**
- * A subscription that is sound again counts as sound from `at`, the time of the look that showed it. To be called in the
- * transaction that writes the gap before it down.
+ * Marks a subscription as healthy from `at`, the time of the snapshot that showed it. The caller's transaction stores the
+ * delivery gap before that.
  */
 export const markHealthy = (
   company: string,

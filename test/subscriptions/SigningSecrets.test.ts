@@ -4,7 +4,7 @@
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import * as Redacted from "effect/Redacted"
-import { decrypt, encrypt } from "../../src/subscriptions/SigningSecrets.ts"
+import { decrypt, encrypt } from "../../src/subscriptions/SecretCipher.ts"
 
 const token = Redacted.make("svc_tok_9b1f0c33ab54")
 const secret = Redacted.make("whsec_dGhlIHNlY3JldCB0aGF0IG5vYm9keSBzaG91bGQgc2Vl")

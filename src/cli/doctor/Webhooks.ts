@@ -6,7 +6,7 @@ import type { CompanyConfiguration, DashboardConfiguration } from "../../configu
 import type { ConnectorShape } from "../../connector/Connector.ts"
 import { describeAnswer, type Subscription, type Subscriptions } from "../../connector/Subscriptions.ts"
 import * as HookUrl from "../../subscriptions/HookUrl.ts"
-import { decrypt } from "../../subscriptions/SigningSecrets.ts"
+import { decrypt } from "../../subscriptions/SecretCipher.ts"
 import { stateOf } from "../../subscriptions/SubscriptionStore.ts"
 import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"

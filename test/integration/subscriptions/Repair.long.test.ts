@@ -68,7 +68,7 @@ describe("subscriptions", () => {
           const own = Redacted.make(`a secret of one's own, number ${round}`)
           yield* kindOf(at.act(Subscriptions.rotate(at.company, at.wanted, null, own)))
         }
-        assert.lengthOf(at.secrets.held.of(at.name), 16)
+        assert.lengthOf(at.secrets.keyring.of(at.name), 16)
         at.state.instead = () => undefined
         assert.deepStrictEqual(yield* at.deliver(), [true])
       })
@@ -83,7 +83,7 @@ describe("subscriptions", () => {
         yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))
         yield* restore
         at.state.isPatient = false
-        yield* at.secrets.held.refresh
+        yield* at.secrets.keyring.refresh
         assert.deepStrictEqual(yield* at.deliver(), [false])
         const mended = yield* at.ensure()
         assert.deepStrictEqual([did(mended), mended.warnings], [["rotated"], []])

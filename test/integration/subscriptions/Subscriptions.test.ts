@@ -199,13 +199,13 @@ describe("subscriptions", () => {
           const secrets = yield* Effect.map(Secrets.SigningSecrets, (one) => one).pipe(
             Effect.provide(Secrets.layer(keys))
           )
-          assert.deepStrictEqual(secrets.held.of(at.name), [])
+          assert.deepStrictEqual(secrets.keyring.of(at.name), [])
           const made = yield* Subscriptions.ensure(
             { name: at.name, connector: yield* at.connect(token) },
             at.wanted
           ).pipe(Effect.provideService(Secrets.SigningSecrets, secrets))
           assert.deepStrictEqual(did(made), ["created"])
-          assert.lengthOf(secrets.held.of(at.name), 1)
+          assert.lengthOf(secrets.keyring.of(at.name), 1)
           assert.deepStrictEqual(
             made.seen.map(({ state }) => state),
             ["gone", "active"]
@@ -312,17 +312,17 @@ describe("subscriptions", () => {
           const { id } = (yield* at.ensure()).subscription
           const sql = yield* SqlClient.SqlClient
           for (let round = 0; round < 3; round += 1) yield* at.act(Subscriptions.rotate(at.company, at.wanted, id))
-          assert.lengthOf(at.secrets.held.of(at.name), 4)
+          assert.lengthOf(at.secrets.keyring.of(at.name), 4)
           const [oldest] = yield* at.rows
           yield* sql`update tributary.webhook_secrets set accepted_until = tributary.now() where id = ${oldest!.id}::bigint`
-          assert.isTrue(yield* at.secrets.held.refresh)
-          assert.lengthOf(at.secrets.held.of(at.name), 3)
+          assert.isTrue(yield* at.secrets.keyring.refresh)
+          assert.lengthOf(at.secrets.keyring.of(at.name), 3)
           for (let round = 0; round < 16; round += 1) {
             yield* at.secrets.store(at.name, id, yield* at.secrets.draw, "current")
           }
           yield* at.act(Subscriptions.rotate(at.company, at.wanted, id))
           assert.isFalse((yield* at.rows).some((row) => row.id === oldest!.id))
-          assert.lengthOf(at.secrets.held.of(at.name), 16)
+          assert.lengthOf(at.secrets.keyring.of(at.name), 16)
           assert.deepStrictEqual(yield* at.deliver(), [true])
         })
     )
@@ -392,7 +392,7 @@ describe("subscriptions", () => {
         yield* at.act(Subscriptions.rotate(at.company, at.wanted, foreign.id, shared))
         const unknowing = yield* Effect.flip(at.act(Subscriptions.rotate(at.company, at.wanted, foreign.id)))
         assert.strictEqual(unknowing._tag === "SubscriptionError" ? unknowing.kind : unknowing._tag, "foreign")
-        assert.lengthOf(at.secrets.held.of(at.name), 1)
+        assert.lengthOf(at.secrets.keyring.of(at.name), 1)
 
         assert.isTrue((yield* at.act(Subscriptions.remove(at.company, at.wanted, id))).cancelled)
         assert.deepStrictEqual(yield* at.rows, [])

@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { decrypt } from "../../../src/subscriptions/SigningSecrets.ts"
+import { decrypt } from "../../../src/subscriptions/SecretCipher.ts"
 import { certificate } from "../../support/certificate.ts"
 import { makeWorld } from "../../support/world.ts"
 

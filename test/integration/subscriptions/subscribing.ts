@@ -135,7 +135,7 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
   })
   const keys = [{ name, token: Redacted.make(token), configured }]
   const secrets = yield* Effect.map(Secrets.SigningSecrets, (one) => one).pipe(Effect.provide(Secrets.layer(keys)))
-  held = apart ? yield* Secrets.keyring(keys) : secrets.held
+  held = apart ? yield* Secrets.keyring(keys) : secrets.keyring
   const wanted: Subscriptions.DesiredSubscription = { url, events: ["salesmen.created", "salesmen.updated"] }
   const company = { name, connector: yield* connect(token) }
   const call = running.caller(token)

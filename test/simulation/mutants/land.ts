@@ -268,7 +268,7 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: session,
-        find: "const completedScan = complete && landed.disbelieved === null ? scan : null",
+        find: "const completedScan = complete && landed.massDeleteBlocked === null ? scan : null",
         replace: "const completedScan = complete ? scan : null"
       }
     ],

@@ -7,7 +7,7 @@ const receiver = "src/ingest/Ingest.ts"
 const inbox = "src/inbox/InboxWriter.ts"
 const insert = "src/inbox/InsertEvents.ts"
 const retention = "src/inbox/InboxRetention.ts"
-const secrets = "src/subscriptions/SigningSecrets.ts"
+const secrets = "src/subscriptions/SecretRows.ts"
 const queue = "src/inbox/InboxStore.ts"
 const fetcher = "src/inbox/RecordFetcher.ts"
 const resolver = "src/inbox/ResolveFetches.ts"
@@ -17,7 +17,8 @@ const breaker = "src/inbox/CircuitBreaker.ts"
 const gaps = "src/reconcile/DeliveryGaps.ts"
 const heal = "src/reconcile/Reconcile.ts"
 const seen = "src/subscriptions/SubscriptionStore.ts"
-const subscribe = "src/subscriptions/Subscriptions.ts"
+const changeSubscription = "src/subscriptions/ChangeSubscription.ts"
+const rotate = "src/subscriptions/Rotate.ts"
 const due = "src/inbox/DueEvents.ts"
 const subscriptions = "connectors/service-v2/client/Subscriptions.ts"
 
@@ -313,7 +314,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "ensure-leaves-pause",
     origin: "pause",
     story: "somebody paused it, and will know why",
-    changes: [{ file: subscribe, find: "...(one.paused ? { paused: false } : {}),", replace: "" }],
+    changes: [{ file: changeSubscription, find: "...(one.paused ? { paused: false } : {}),", replace: "" }],
     wish: { on: ["W12"], overrides: alone }
   },
   {
@@ -370,10 +371,10 @@ export const webhook: ReadonlyArray<Mutant> = [
     story: "a secret that the source does not take is stored in vain",
     changes: [
       {
-        file: subscribe,
-        find: "  const secret = given ?? (yield* secrets.draw)\n",
+        file: rotate,
+        find: "  const secret = requested ?? (yield* secrets.draw)\n",
         replace:
-          "  const secret = given ?? (yield* secrets.draw)\n    yield* source.update(subscriptionId, { secret })\n"
+          "  const secret = requested ?? (yield* secrets.draw)\n    yield* source.update(subscriptionId, { secret })\n"
       }
     ],
     wish: { on: ["W6"], only: ["W6"], overrides: { ...alone, writes: 60, delayMax: 3_000_000 } }

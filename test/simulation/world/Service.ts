@@ -66,7 +66,7 @@ const known = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life:
 export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, skew: () => number) {
   const { drawn, ports } = machine
   const { companies, secrets } = yield* known(machine, owner, life)
-  const { held } = secrets
+  const { keyring: held } = secrets
   const inbox = yield* InboxWriter.make()
   const receiver = yield* Ingest.make({
     reader: deliveryReader,

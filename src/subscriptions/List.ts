@@ -1,0 +1,46 @@
+/** The subscriptions at the source, joined with what the warehouse stores about them. */
+import * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { Subscription } from "../connector/Subscriptions.ts"
+import { isOurs, takeSnapshot, webhooksOf } from "./ChangeSubscription.ts"
+import { SigningSecrets } from "./SigningSecrets.ts"
+import type { DesiredSubscription, SubscribeError, Subscriber } from "./SubscriptionError.ts"
+import * as SubscriptionStore from "./SubscriptionStore.ts"
+
+export interface Listing {
+  readonly subscription: Subscription
+  readonly state: SubscriptionStore.SubscriptionState
+  /** Whether it delivers to us. */
+  readonly ours: boolean
+  /** Whether its deliveries can be checked: with a stored secret, with one of the configuration, or not. */
+  readonly secret: "held" | "configured" | "unreadable" | "none"
+  /** Wanted events that ours does not deliver. */
+  readonly lacks: ReadonlyArray<string>
+  /** It dropped no event that fired before this; null when it was never healthy, or is not ours. */
+  readonly soundAt: string | null
+}
+
+export const list = Effect.fn("Subscriptions.list")(function* (
+  company: Subscriber,
+  wanted: DesiredSubscription
+): Effect.fn.Return<ReadonlyArray<Listing>, SubscribeError, SigningSecrets | SqlClient.SqlClient> {
+  const source = yield* webhooksOf(company)
+  const secrets = yield* SigningSecrets
+  const { listed, seen } = yield* takeSnapshot(company, source, wanted)
+  const storedSecrets = yield* secrets.stored(company.name)
+  const isConfigured = secrets.configured(company.name) > 0
+  return listed.map((subscription): Listing => {
+    const stored = storedSecrets.get(subscription.id)
+    const row = seen.find(({ id }) => id === subscription.id)
+    const isReadable = stored !== undefined && (stored.holding === "held" || stored.next !== null)
+    const ours = isOurs(company.name, wanted, subscription)
+    return {
+      subscription,
+      state: SubscriptionStore.stateOf(subscription),
+      ours,
+      secret: isReadable ? "held" : isConfigured && ours ? "configured" : stored === undefined ? "none" : "unreadable",
+      lacks: ours ? (row?.lacks ?? []) : [],
+      soundAt: ours ? (row?.soundAt ?? null) : null
+    }
+  })
+})

@@ -1,0 +1,209 @@
+/**
+ * Rotation of a subscription's signing secret.
+ *
+ * Promise: no delivery is refused because of a rotation. A secret is stored before the source receives it, and is
+ * discarded only when the source cannot sign with it. When the source's answer is lost, both secrets stay accepted. Every
+ * step may be repeated, and a process may stop anywhere.
+ */
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type { SqlError } from "effect/sql/SqlError"
+import { SourceError } from "../connector/SourceError.ts"
+import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
+import { changeSubscription, isOurs } from "./ChangeSubscription.ts"
+import { descriptionOf } from "./Create.ts"
+import { type StoredSecrets, SigningSecrets } from "./SigningSecrets.ts"
+import {
+  commandFor,
+  type DesiredSubscription,
+  type SubscribeError,
+  type SubscribeNeeds,
+  type Subscriber,
+  SubscriptionError
+} from "./SubscriptionError.ts"
+
+/** Whether the source read the request and will never do it. */
+export const isFinal = ({ reason: { _tag } }: SourceError): boolean =>
+  _tag === "Refused" || _tag === "NotFound" || _tag === "NotImplemented"
+
+/** Whether the source cannot have done it: it received the request once, and refused it. */
+const isUndone = (error: SourceError): boolean =>
+  isFinal(error) || (error.reason._tag === "Forbidden" && (error.request.attempts ?? 1) <= 1)
+
+type StoredSecret = NonNullable<StoredSecrets["next"]>
+
+/**
+ * Sends a stored secret to the source and makes it the current one. The secrets before it stay accepted for some hours,
+ * since the source signs with both for a while (H-08).
+ */
+const sendSecret = Effect.fnUntraced(function* (
+  company: string,
+  source: Subscriptions,
+  subscriptionId: string,
+  { id, secret }: StoredSecret
+): Effect.fn.Return<void, SourceError | SqlError, SigningSecrets> {
+  yield* source.update(subscriptionId, { secret })
+  yield* (yield* SigningSecrets).promote(company, subscriptionId, id)
+})
+
+/** Names the setting that helps where the source has no such field (H-07). */
+const rotationProblem =
+  (company: string) =>
+  <E>(error: E): E | SubscriptionError =>
+    error instanceof SourceError && error.reason._tag === "Refused" && error.reason.code === "unknown_parameter"
+      ? new SubscriptionError({
+          kind: "field",
+          company,
+          detail: `its secret is as before: ${error.message}`,
+          remedy: "set webhooks.rotate_field in the configuration to the field in which the source takes a new secret"
+        })
+      : error
+
+/**
+ * Rotates to the requested secret, or to a new one. The secret of an interrupted rotation is sent first: the source may
+ * sign with it already, and repeated failures leave one secret, not many.
+ */
+const rotateTo = Effect.fnUntraced(
+  function* (
+    company: string,
+    source: Subscriptions,
+    subscriptionId: string,
+    requested: Redacted.Redacted | null
+  ): Effect.fn.Return<void, SourceError | SqlError | SubscriptionError, SigningSecrets> {
+    const secrets = yield* SigningSecrets
+    const interrupted = (yield* secrets.stored(company)).get(subscriptionId)?.next ?? null
+    if (
+      interrupted !== null &&
+      (requested === null || Redacted.value(requested) === Redacted.value(interrupted.secret))
+    ) {
+      const sent = yield* Effect.result(sendSecret(company, source, subscriptionId, interrupted))
+      if (sent._tag === "Success") return
+      // It stays accepted: the source may have taken it at an earlier attempt.
+      if (requested !== null || sent.failure._tag !== "SourceError" || !isFinal(sent.failure))
+        return yield* sent.failure
+    }
+    const secret = requested ?? (yield* secrets.draw)
+    const id = yield* secrets.store(company, subscriptionId, secret, "next")
+    yield* sendSecret(company, source, subscriptionId, { id, secret }).pipe(
+      Effect.tapErrorTag("SourceError", (error) =>
+        isUndone(error) ? Effect.ignore(secrets.discard(company, id)) : Effect.void
+      )
+    )
+  },
+  (effect, company) => Effect.mapError(effect, rotationProblem(company))
+)
+
+/**
+ * Rotates to the requested secret, or to a new one. A subscription that delivers to another receiver needs a requested
+ * secret, which is not stored here.
+ */
+export const rotate = (
+  company: Subscriber,
+  wanted: DesiredSubscription,
+  id: string | null,
+  requested: Redacted.Redacted | null = null
+): Effect.Effect<
+  {
+    readonly subscription: Subscription
+    /** Whether it delivers to us, so that the secret before is accepted for a while. */
+    readonly ours: boolean
+  },
+  SubscribeError,
+  SubscribeNeeds
+> =>
+  changeSubscription(
+    company,
+    wanted,
+    id,
+    Effect.fnUntraced(function* (source, subscription): Effect.fn.Return<
+      { readonly subscription: Subscription; readonly ours: boolean },
+      SubscribeError,
+      SigningSecrets
+    > {
+      const { name } = company
+      const ours = isOurs(name, wanted, subscription)
+      if (ours) yield* rotateTo(name, source, subscription.id, requested)
+      else if (requested !== null) {
+        yield* Effect.mapError(source.update(subscription.id, { secret: requested }), rotationProblem(name))
+      } else {
+        return yield* new SubscriptionError({
+          kind: "foreign",
+          company: name,
+          detail: `subscription ${subscription.id} delivers to ${subscription.url}, which would not know a new secret`,
+          remedy: `give both the same one: ${commandFor(name, `rotate ${subscription.id}`)} --secret-env NAME`
+        })
+      }
+      return { subscription, ours }
+    })
+  ).pipe(Effect.withSpan("Subscriptions.rotate"))
+
+// -------------------------------------------------------------------------------------------------------------- repair
+
+/**
+ * Whether the last delivery was answered 401, as a delivery is whose signature fits no secret. Only the log says which
+ * secret the source signs with: a restored warehouse has an older one.
+ */
+export const isLastUnauthorized = (source: Subscriptions, { id, failCount }: Subscription): Effect.Effect<boolean> =>
+  failCount === 0
+    ? Effect.succeed(false)
+    : source.deliveries({ id, token: null }).pipe(
+        Effect.map(({ attempts: [last] }) => last !== undefined && !last.delivered && last.responseCode === 401),
+        Effect.orElseSucceed(() => false)
+      )
+
+export interface SecretRepair {
+  /** What was rotated and why; null when nothing was. */
+  readonly rotated: string | null
+  readonly warnings: ReadonlyArray<string>
+}
+
+/**
+ * Makes the source sign with a stored secret. `isUnauthorized` says that its last delivery was answered 401. When the
+ * source refuses the secret of an interrupted rotation, it is kept: the source may have taken it at the first attempt.
+ */
+export const repairSecret = Effect.fnUntraced(function* (
+  company: string,
+  source: Subscriptions,
+  { id, description }: Subscription,
+  stored: StoredSecrets | undefined,
+  isUnauthorized: boolean
+): Effect.fn.Return<SecretRepair, SourceError | SqlError | SubscriptionError, SigningSecrets> {
+  const warnings: Array<string> = []
+  const next = stored?.next ?? null
+  if (next !== null) {
+    const sent = yield* Effect.result(sendSecret(company, source, id, next))
+    if (sent._tag === "Success") return { rotated: "a rotation that was interrupted has been finished", warnings }
+    if (sent.failure._tag !== "SourceError" || !isFinal(sent.failure)) return yield* sent.failure
+    const { message } = rotationProblem(company)(sent.failure)
+    warnings.push(
+      `a rotation of subscription ${id} was interrupted, and is refused now: ${message}; both secrets stay accepted, ` +
+        `and ${commandFor(company, `rotate ${id}`)} makes another`
+    )
+  }
+  if (stored?.holding !== "held") {
+    // The secret of a subscription that we made is none of the configured ones.
+    const isConfigured = (yield* SigningSecrets).configured(company) > 0 && description !== descriptionOf(company)
+    if (!isConfigured) {
+      yield* rotateTo(company, source, id, null)
+      return { rotated: "its secret was not stored here", warnings }
+    }
+    if (isUnauthorized) {
+      warnings.push(
+        `the last delivery of subscription ${id} was answered 401: its secret is none of webhook_secrets_env, or a clock ` +
+          `is wrong; ${commandFor(company, `rotate ${id}`)} makes a secret that is kept here`
+      )
+    }
+    return { rotated: null, warnings }
+  }
+  if (!isUnauthorized) return { rotated: null, warnings }
+  yield* rotateTo(company, source, id, null)
+  // The test is an entry in the log, which the next check reads.
+  const tested = yield* Effect.result(source.test(id))
+  if (tested._tag === "Success" && tested.success.responseCode === 401) {
+    warnings.push(
+      `a test delivery of subscription ${id} is answered 401 still: npx tributary doctor says whether a clock is wrong; ` +
+        "else the source takes a new secret in another field, which webhooks.rotate_field names"
+    )
+  }
+  return { rotated: "its last delivery was answered 401: the stored secret was not its secret", warnings }
+})
