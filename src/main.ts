@@ -30,7 +30,7 @@ const source = Layer.succeed(Source, {
       token: company.token,
       scope: configuration.budgetScope,
       requestsPerMinute: configuration.requestsPerMinute,
-      heldMaxMs: configuration.retryAfterMaxMs
+      pauseWaitMaxMs: configuration.retryAfterMaxMs
     })
     const http = yield* Layer.build(Transport.layerUndici())
     const catalogue = yield* Overlay.named(serviceV2, configuration.resources).pipe(

@@ -1,8 +1,8 @@
 /**
- * The budget of each token: whoever connects to a source gets it here.
+ * The rate budgets of all tokens: a connector gets its budget here.
  *
- * Promise: with a warehouse, every process on it shares the budget of a token, and within a process there is one line
- * to stand in. Without one (the default) a budget is of its process alone.
+ * Promise: with a warehouse, all processes on it share the budget of a token, and a process has one dispatcher for each.
+ * Without a warehouse (the default) a budget is for its process alone.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -13,16 +13,16 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { type BudgetShape, fromPermitStore, make } from "./Budget.ts"
 import * as PostgresPermitStore from "./PostgresPermitStore.ts"
 
-/** Whose budget, and how large it is. */
+/** The token and the size of its budget. */
 export interface TokenBudget {
   readonly baseUrl: string
   readonly token: Redacted.Redacted
-  /** What the source's limit is counted by: a token, or everything that comes to the address. */
+  /** The unit of the source's limit: each token, or the whole address. */
   readonly scope: "token" | "install"
   /** Null for no limit but Retry-After. */
   readonly requestsPerMinute: number | null
-  /** The longest hold that is waited for. */
-  readonly heldMaxMs: number
+  /** The longest pause that a request waits for. */
+  readonly pauseWaitMaxMs: number
 }
 
 export interface BudgetsShape {
@@ -30,7 +30,7 @@ export interface BudgetsShape {
 }
 
 export const Budgets = Context.Reference<BudgetsShape>("tributary/budget/Budgets", {
-  defaultValue: () => ({ of: ({ requestsPerMinute, heldMaxMs }) => make(requestsPerMinute, { heldMaxMs }) })
+  defaultValue: () => ({ of: ({ requestsPerMinute, pauseWaitMaxMs }) => make(requestsPerMinute, { pauseWaitMaxMs }) })
 })
 
 /** Budgets that are shared through the warehouse. */
@@ -43,12 +43,15 @@ export const layerPostgres: Layer.Layer<never, never, SqlClient.SqlClient> = Lay
     return {
       of: Effect.fnUntraced(function* (budget: TokenBudget) {
         const fingerprint = PostgresPermitStore.fingerprintOf(budget.baseUrl, budget.token, budget.scope)
-        const key = `${fingerprint} ${budget.requestsPerMinute} ${budget.heldMaxMs}`
-        const known = made.get(key)
-        if (known !== undefined) return known
-        const ledger = PostgresPermitStore.make(sql, fingerprint, { perMinute: budget.requestsPerMinute })
-        // It lives as long as the warehouse, whoever connected first.
-        const shape = yield* Effect.provideContext(fromPermitStore(ledger, { heldMaxMs: budget.heldMaxMs }), context)
+        const key = `${fingerprint} ${budget.requestsPerMinute} ${budget.pauseWaitMaxMs}`
+        const existing = made.get(key)
+        if (existing !== undefined) return existing
+        const store = PostgresPermitStore.make(sql, fingerprint, { perMinute: budget.requestsPerMinute })
+        // It lives as long as the warehouse, not as long as the connector that came first.
+        const shape = yield* Effect.provideContext(
+          fromPermitStore(store, { pauseWaitMaxMs: budget.pauseWaitMaxMs }),
+          context
+        )
         made.set(key, shape)
         return shape
       })

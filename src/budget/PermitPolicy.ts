@@ -1,24 +1,24 @@
 /**
- * Which permits may be given now: the rule of the budget, without a clock and without a place.
+ * The rule of a rate budget: which permits may be given now. It has no clock and no store.
  *
- * Promise: whatever is asked and whenever, permits that are used within their lease never number more than the limit in
- * any window of the span, so that no server provokes a 429 with that limit, whether it counts by fixed windows, by
- * sliding ones, or fills a bucket. `tributary.lease_permits` in Postgres is the same rule; a test holds them equal.
+ * Promise: permits that are used within their lease never number more than the limit in any window of the span. So a
+ * server never answers 429 because of that limit, whether it counts by fixed windows, by sliding ones, or fills a bucket.
+ * `tributary.lease_permits` in Postgres is the same rule; a test compares them.
  *
  * Within the limit, by class:
- * - urgent work may use all of it; the other two leave it a two-hundredth.
- * - live work may use half of the window at once and goes at an even pace beyond; so that a large sync does not leave
- *   everybody without a permit for the rest of a minute.
- * - backfills go at an even pace from the beginning, and yield to whoever waits with something nearer; but of every ten
+ * - urgent requests may use all of it; the other two leave them a two-hundredth.
+ * - live requests may use half of the window at once, and go at an even pace beyond. So a large sync does not use up the
+ *   permits of a whole minute.
+ * - backfills go at an even pace from the beginning, and yield to requests that wait with a nearer target. Of every ten
  *   permits one is theirs, so that they are never starved.
- * While the effective rate is lowered after a 429, everybody goes at the even pace.
+ * While the effective rate is lowered after a 429, every class goes at the even pace.
  *
- * A Retry-After is obeyed to the letter up to a bound that depends on who sent it: 24 h with the error body of the API,
- * 1 h for a 429 without it, 1 min for another answer without it, four times that after each probe that met the same, up
- * to 1 h. After a pause that ended before its Retry-After one permit is granted, the probe; the others follow its answer.
+ * A Retry-After is obeyed up to a cap that depends on the sender: 24 h with the error body of the API, 1 h for a 429
+ * without it. For another answer without it the cap is 1 min, four times that after each probe that met the same, up to
+ * 1 h. After a pause that ended before its Retry-After one permit is granted, the probe; the others follow its answer.
  */
 
-/** How near a broken promise is. */
+/** The class of a request: how near its freshness target is. */
 export type PriorityClass = "urgent" | "live" | "backfill"
 
 export const classes: ReadonlyArray<PriorityClass> = ["urgent", "live", "backfill"]
@@ -33,7 +33,7 @@ export const windowMs = 60_000
  */
 export const guardMs = 500
 
-/** A lease with this much more before it than any has was made by a clock that was set back since. */
+/** A lease that counts longer than any lease can, by more than this, is from before the clock was set back. */
 const clockSlackMs = 20_000
 
 /** Permits that were given and still count. */
@@ -41,13 +41,13 @@ export interface CountedLease {
   readonly id: bigint
   readonly permits: number
   readonly backfill: number
-  readonly countedUntil: number
+  readonly countsUntil: number
 }
 
 /** The sender of the answer that requested a pause: `source` with the error body of the API; `intermediary` without (a proxy, a firewall). */
 export type PauseOrigin = "source" | "intermediary"
 
-/** The answer that asked for a pause. */
+/** The answer that requested a pause. */
 export interface PauseCause {
   readonly origin: PauseOrigin
   readonly status: number
@@ -55,29 +55,29 @@ export interface PauseCause {
   readonly request: string | null
 }
 
-/** A pause as an answer asked for it. */
+/** A pause as an answer requested it. */
 export interface PauseRequest extends PauseCause {
   /** Its Retry-After. */
   readonly statedMs: number
-  /** Whether it counts as a 429 of the token: then others use it too. */
+  /** Whether it counts as a 429 of the token: then other programs use the token too. */
   readonly limited: boolean
 }
 
-/** A pause that is in force: who asked for it, for how long, and how long ago. */
+/** A pause that is in force: the answer that requested it, for how long, and how long ago. */
 export interface PauseReport extends PauseCause {
   readonly statedMs: number
   readonly agoMs: number
 }
 
-/** What is known of one token; times in milliseconds of whoever keeps it. */
+/** The state of one token's rate budget; times are in milliseconds of the store's clock. */
 export interface PermitState {
   readonly leases: ReadonlyArray<CountedLease>
   readonly lowered: { readonly to: number; readonly at: number } | null
-  readonly heldUntil: number
-  /** The answer that asked for the last pause, and when it came. */
-  readonly heldBy: (PauseCause & { readonly statedMs: number; readonly at: number }) | null
+  readonly pausedUntil: number
+  /** The answer that requested the last pause, and when it came. */
+  readonly pausedBy: (PauseCause & { readonly statedMs: number; readonly at: number }) | null
   /** Pauses in a row that ended before their Retry-After. */
-  readonly cutHolds: number
+  readonly cappedPauses: number
   /** A probe is under way; another one may be sent after this time. */
   readonly probeUntil: number | null
   /** A request whose long Retry-After pauses no other request, since others were answered. */
@@ -85,16 +85,16 @@ export interface PermitState {
   /** How often a person ended a pause. */
   readonly releases: number
   readonly pacedAt: number | null
-  /** Until when somebody of the class is known to wait. */
+  /** Until when a request of the class is known to wait. */
   readonly waitsUntil: ByClass<number | null>
 }
 
 export const emptyPermitState: PermitState = {
   leases: [],
   lowered: null,
-  heldUntil: 0,
-  heldBy: null,
-  cutHolds: 0,
+  pausedUntil: 0,
+  pausedBy: null,
+  cappedPauses: 0,
   probeUntil: null,
   exemptRequest: null,
   releases: 0,
@@ -102,7 +102,7 @@ export const emptyPermitState: PermitState = {
   waitsUntil: { urgent: null, live: null, backfill: null }
 }
 
-/** What a lease came to: how many of its permits were used, the last of them so long ago. */
+/** The usage of a lease: how many of its permits were used, and how long ago the last one was. */
 export interface SettledPermits {
   readonly id: bigint
   readonly used: number
@@ -119,25 +119,25 @@ export interface PermitRequest {
 export interface PermitGrant {
   readonly leaseId: bigint | null
   readonly granted: ByClass<number>
-  /** When to ask again for what was not granted. */
+  /** When to request again the permits that were not granted. */
   readonly waitMs: number
-  /** How long nobody may send; nothing is granted then. */
-  readonly heldMs: number
+  /** How long no request may be sent; no permit is granted then. */
+  readonly pausedMs: number
   readonly effectivePerMinute: number
-  /** The answer that requested the pause; null where there is none, or where nothing is known of it. */
-  readonly heldBy: PauseReport | null
-  /** The one permit after a pause that was cut: what becomes of it is to be reported. */
+  /** The answer that requested the pause; null without a pause, or where the answer is not known. */
+  readonly pausedBy: PauseReport | null
+  /** The one permit after a capped pause: the end of its request is to be reported. */
   readonly isProbe: boolean
   readonly releases: number
 }
 
-type Permits = Omit<PermitGrant, "heldBy" | "isProbe" | "releases">
+type Permits = Omit<PermitGrant, "pausedBy" | "isProbe" | "releases">
 
 /** As Postgres keeps a time. */
 const toMicros = (ms: number) => Math.round(ms * 1000) / 1000
 
-export const effectiveLimits = (standing: PermitState, perMinute: number, nowMs: number, spanMs: number): number => {
-  const { lowered } = standing
+export const effectiveLimits = (state: PermitState, perMinute: number, nowMs: number, spanMs: number): number => {
+  const { lowered } = state
   if (lowered === null) return perMinute
   return Math.min(perMinute, lowered.to + (perMinute * 0.05 * Math.max(0, nowMs - lowered.at)) / spanMs)
 }
@@ -146,45 +146,45 @@ const settle = (leases: ReadonlyArray<CountedLease>, settled: SettledPermits | n
   leases.flatMap((lease) => {
     if (settled === null || lease.id !== settled.id) return [lease]
     if (settled.used <= 0) return []
-    const countedUntil = Math.min(lease.countedUntil, toMicros(nowMs - settled.ageMs + spanMs))
+    const countsUntil = Math.min(lease.countsUntil, toMicros(nowMs - settled.ageMs + spanMs))
     const permits = Math.min(lease.permits, settled.used)
-    return [{ ...lease, permits, backfill: Math.min(lease.backfill, settled.used), countedUntil }]
+    return [{ ...lease, permits, backfill: Math.min(lease.backfill, settled.used), countsUntil }]
   })
 
 const permitsOf = (
-  standing: PermitState,
-  ask: PermitRequest,
+  state: PermitState,
+  request: PermitRequest,
   perMinute: number,
   nowMs: number,
   spanMs: number,
   newId: bigint
 ): readonly [PermitState, Permits] => {
-  const { wanted } = ask
-  const leases = settle(standing.leases, ask.settled, nowMs, spanMs)
-    .filter(({ countedUntil }) => countedUntil > nowMs)
+  const { wanted } = request
+  const leases = settle(state.leases, request.settled, nowMs, spanMs)
+    .filter(({ countsUntil }) => countsUntil > nowMs)
     .map((one) =>
-      one.countedUntil > nowMs + spanMs + clockSlackMs ? { ...one, countedUntil: toMicros(nowMs + spanMs) } : one
+      one.countsUntil > nowMs + spanMs + clockSlackMs ? { ...one, countsUntil: toMicros(nowMs + spanMs) } : one
     )
-  const effectivePerMinute = effectiveLimits(standing, perMinute, nowMs, spanMs)
-  const heldMs = Math.max(0, standing.heldUntil - nowMs)
-  if (heldMs > 0 || classes.every((one) => wanted[one] === 0)) {
+  const effectivePerMinute = effectiveLimits(state, perMinute, nowMs, spanMs)
+  const pausedMs = Math.max(0, state.pausedUntil - nowMs)
+  if (pausedMs > 0 || classes.every((one) => wanted[one] === 0)) {
     const granted = { urgent: 0, live: 0, backfill: 0 }
     return [
-      { ...standing, leases },
-      { leaseId: null, granted, waitMs: 0, heldMs, effectivePerMinute }
+      { ...state, leases },
+      { leaseId: null, granted, waitMs: 0, pausedMs, effectivePerMinute }
     ]
   }
 
   const counted = leases.reduce((sum, { permits }) => sum + permits, 0)
   const low = leases.reduce((sum, { backfill }) => sum + backfill, 0)
-  const nextFree = leases.reduce((least, { countedUntil }) => Math.min(least, countedUntil), Number.POSITIVE_INFINITY)
+  const nextFree = leases.reduce((least, { countsUntil }) => Math.min(least, countsUntil), Number.POSITIVE_INFINITY)
   const beatMs = spanMs / 60
   const allowed = Math.max(1, Math.floor(effectivePerMinute + 1e-9))
   const isSlowed = allowed < perMinute
   const urgentShare = Math.floor(allowed / 200)
   const everyMs = spanMs / (allowed - urgentShare)
   const depthMs = Math.max(beatMs, 2 * everyMs)
-  let paced = Math.min(nowMs, Math.max(standing.pacedAt ?? nowMs - depthMs, nowMs - depthMs))
+  let paced = Math.min(nowMs, Math.max(state.pacedAt ?? nowMs - depthMs, nowMs - depthMs))
   let credits = Math.floor((nowMs - paced) / everyMs + 1e-3)
   let room = allowed - counted
   const pay = (permits: number) => {
@@ -192,7 +192,7 @@ const permitsOf = (
     paced += permits * everyMs
   }
   const isWaiting = (one: PriorityClass) => {
-    const until = standing.waitsUntil[one]
+    const until = state.waitsUntil[one]
     return until !== null && until > nowMs && (one === "backfill" || until <= nowMs + 3 * beatMs)
   }
 
@@ -230,67 +230,67 @@ const permitsOf = (
   }
 
   const permits = urgent + live + backfill
-  const given: ReadonlyArray<CountedLease> =
-    permits === 0 ? [] : [{ id: newId, permits, backfill, countedUntil: toMicros(nowMs + ask.validMs + spanMs) }]
+  const newLeases: ReadonlyArray<CountedLease> =
+    permits === 0 ? [] : [{ id: newId, permits, backfill, countsUntil: toMicros(nowMs + request.validMs + spanMs) }]
   const granted = { urgent, live, backfill }
   const waitsUntil = (one: PriorityClass) =>
-    wanted[one] === 0 ? standing.waitsUntil[one] : granted[one] < wanted[one] ? toMicros(nowMs + waitMs + beatMs) : null
+    wanted[one] === 0 ? state.waitsUntil[one] : granted[one] < wanted[one] ? toMicros(nowMs + waitMs + beatMs) : null
   return [
     {
-      ...standing,
-      leases: [...leases, ...given],
+      ...state,
+      leases: [...leases, ...newLeases],
       pacedAt: toMicros(paced),
       waitsUntil: { urgent: waitsUntil("urgent"), live: waitsUntil("live"), backfill: waitsUntil("backfill") }
     },
-    { leaseId: permits === 0 ? null : newId, granted, waitMs, heldMs: 0, effectivePerMinute }
+    { leaseId: permits === 0 ? null : newId, granted, waitMs, pausedMs: 0, effectivePerMinute }
   ]
 }
 
-/** What is granted without a limit. */
-const unlimited = (wanted: ByClass<number>, heldMs: number): Permits => ({
+/** The permits without a limit. */
+const unlimited = (wanted: ByClass<number>, pausedMs: number): Permits => ({
   leaseId: null,
-  granted: heldMs > 0 ? { urgent: 0, live: 0, backfill: 0 } : wanted,
+  granted: pausedMs > 0 ? { urgent: 0, live: 0, backfill: 0 } : wanted,
   waitMs: 0,
-  heldMs,
+  pausedMs,
   effectivePerMinute: Number.POSITIVE_INFINITY
 })
 
-/** Answers an ask; `newId` is for the lease, if there is one. Without a limit every wanted permit is granted. */
+/** Leases permits; `newId` is for the lease, if there is one. Without a limit every wanted permit is granted. */
 export const leasePermits = (
   before: PermitState,
-  ask: PermitRequest,
+  request: PermitRequest,
   perMinute: number | null,
   nowMs: number,
   spanMs: number,
   newId: bigint
 ): readonly [PermitState, PermitGrant] => {
-  const { urgent, live, backfill } = ask.wanted
-  const standing = { ...before, heldUntil: Math.min(before.heldUntil, nowMs + pauseMsMax) }
-  const { cutHolds, heldBy, heldUntil, probeUntil, releases } = standing
-  const isProbing = cutHolds > 0 && heldUntil <= nowMs && urgent + live + backfill > 0
+  const { urgent, live, backfill } = request.wanted
+  const state = { ...before, pausedUntil: Math.min(before.pausedUntil, nowMs + pauseMaxMs.source) }
+  const { cappedPauses, pausedBy, pausedUntil, probeUntil, releases } = state
+  const isProbing = cappedPauses > 0 && pausedUntil <= nowMs && urgent + live + backfill > 0
   const isProbeOut = isProbing && probeUntil !== null && probeUntil > nowMs && probeUntil <= nowMs + probeMs
   const one = (isWanted: boolean) => (!isProbeOut && isWanted ? 1 : 0)
   const wanted = isProbing
     ? { urgent: one(urgent > 0), live: one(urgent === 0 && live > 0), backfill: one(urgent === 0 && live === 0) }
-    : ask.wanted
+    : request.wanted
   const [next, permits] =
     perMinute === null
-      ? [standing, unlimited(wanted, Math.max(0, heldUntil - nowMs))]
-      : permitsOf(standing, { ...ask, wanted }, perMinute, nowMs, spanMs, newId)
+      ? [state, unlimited(wanted, Math.max(0, pausedUntil - nowMs))]
+      : permitsOf(state, { ...request, wanted }, perMinute, nowMs, spanMs, newId)
   const isProbe = isProbing && classes.some((each) => permits.granted[each] > 0)
   return [
     isProbe ? { ...next, probeUntil: nowMs + probeMs } : next,
     {
       ...permits,
       waitMs: isProbe || isProbeOut ? 1000 : permits.waitMs,
-      heldBy:
-        permits.heldMs > 0 && heldBy !== null
+      pausedBy:
+        permits.pausedMs > 0 && pausedBy !== null
           ? {
-              origin: heldBy.origin,
-              status: heldBy.status,
-              request: heldBy.request,
-              statedMs: heldBy.statedMs,
-              agoMs: Math.max(0, nowMs - heldBy.at)
+              origin: pausedBy.origin,
+              status: pausedBy.status,
+              request: pausedBy.request,
+              statedMs: pausedBy.statedMs,
+              agoMs: Math.max(0, nowMs - pausedBy.at)
             }
           : null,
       isProbe,
@@ -299,63 +299,62 @@ export const leasePermits = (
   ]
 }
 
-/** No pause is longer, whatever asked for it. */
-export const pauseMsMax = 24 * 3_600_000
-const foreignMaxMs = 3_600_000
-const foreignFirstMs = 60_000
-/** What a clock and a database can hold, with room. */
+/** The longest pause, by the sender of the answer that requested it. A request is tried again after it, whatever it says. */
+export const pauseMaxMs = { source: 24 * 3_600_000, intermediary: 3_600_000 } as const
+const intermediaryFirstMs = 60_000
+/** The longest time that a clock and a database can represent, with room. */
 const statedMaxMs = 1e12
 /** A probe that is not answered within this time is followed by another one. */
 const probeMs = 60_000
 
-/** How much of a Retry-After is believed after so many pauses that were cut. */
+/** The cap of a pause after this number of capped pauses in a row. */
 export const cappedPauseMs = ({ limited, origin }: Pick<PauseRequest, "limited" | "origin">, level: number): number => {
-  if (origin === "source") return pauseMsMax
-  return limited ? foreignMaxMs : Math.min(foreignMaxMs, foreignFirstMs * 4 ** Math.min(level, 10))
+  if (origin === "source" || limited) return pauseMaxMs[origin]
+  return Math.min(pauseMaxMs.intermediary, intermediaryFirstMs * 4 ** Math.min(level, 10))
 }
 
-/** Pauses all requests for as long as is believed; a 429 also lowers the rate, since others use the same token. */
+/** Pauses all requests, up to the cap; a 429 also lowers the rate, since other programs use the same token. */
 export const pause = (
-  standing: PermitState,
-  asked: PauseRequest,
+  state: PermitState,
+  pauseRequest: PauseRequest,
   perMinute: number | null,
   nowMs: number,
   spanMs: number
 ): PermitState => {
-  const { limited, origin, request, status } = asked
-  const statedMs = Math.min(Math.max(asked.statedMs, 0), statedMaxMs)
-  // Requests that were on their way together are one sign, not many.
-  const isNews = nowMs >= standing.heldUntil
-  const cutBefore = standing.cutHolds
-  const maxMs = cappedPauseMs(asked, isNews ? cutBefore : Math.max(0, cutBefore - 1))
-  const isCut = statedMs > maxMs
-  const isExempt = request !== null && request === standing.exemptRequest
-  if (isCut && isExempt && origin === "intermediary" && !limited) return standing
+  const { limited, origin, request, status } = pauseRequest
+  const statedMs = Math.min(Math.max(pauseRequest.statedMs, 0), statedMaxMs)
+  // Requests that were in flight together count once.
+  const isNew = nowMs >= state.pausedUntil
+  const cappedBefore = state.cappedPauses
+  const maxMs = cappedPauseMs(pauseRequest, isNew ? cappedBefore : Math.max(0, cappedBefore - 1))
+  const isCapped = statedMs > maxMs
+  const isExempt = request !== null && request === state.exemptRequest
+  if (isCapped && isExempt && origin === "intermediary" && !limited) return state
   const until = toMicros(nowMs + Math.min(statedMs, maxMs))
-  const isLonger = until > standing.heldUntil
+  const isLonger = until > state.pausedUntil
   const next: PermitState = {
-    ...standing,
-    heldUntil: isLonger ? until : standing.heldUntil,
-    heldBy: isLonger ? { origin, status, request, statedMs, at: nowMs } : standing.heldBy,
-    cutHolds: !isCut ? cutBefore : isNews ? cutBefore + 1 : Math.max(1, cutBefore),
+    ...state,
+    pausedUntil: isLonger ? until : state.pausedUntil,
+    pausedBy: isLonger ? { origin, status, request, statedMs, at: nowMs } : state.pausedBy,
+    cappedPauses: !isCapped ? cappedBefore : isNew ? cappedBefore + 1 : Math.max(1, cappedBefore),
     probeUntil: null
   }
-  const { lowered } = standing
-  if (!limited || perMinute === null || !isNews || (lowered !== null && nowMs < lowered.at + spanMs / 6)) return next
-  const to = Math.max(Math.ceil(perMinute / 10), 0.75 * effectiveLimits(standing, perMinute, nowMs, spanMs))
-  return { ...next, lowered: { to, at: next.heldUntil } }
+  const { lowered } = state
+  if (!limited || perMinute === null || !isNew || (lowered !== null && nowMs < lowered.at + spanMs / 6)) return next
+  const to = Math.max(Math.ceil(perMinute / 10), 0.75 * effectiveLimits(state, perMinute, nowMs, spanMs))
+  return { ...next, lowered: { to, at: next.pausedUntil } }
 }
 
-/** What became of the probe: answered, so that all may send again, or unknown, so that another one may be sent. */
-export const endProbe = (standing: PermitState, request: string, isAnswered: boolean): PermitState => {
-  const { exemptRequest, heldBy } = standing
-  if (standing.probeUntil === null) return standing
-  if (!isAnswered) return { ...standing, probeUntil: null }
-  const isForeign = heldBy?.origin === "intermediary" && heldBy.status !== 429
+/** Ends the probe: answered, so that every request may be sent again, or unknown, so that another one may be sent. */
+export const endProbe = (state: PermitState, request: string, isAnswered: boolean): PermitState => {
+  const { exemptRequest, pausedBy } = state
+  if (state.probeUntil === null) return state
+  if (!isAnswered) return { ...state, probeUntil: null }
+  const isIntermediary = pausedBy?.origin === "intermediary" && pausedBy.status !== 429
   return {
-    ...standing,
-    cutHolds: 0,
+    ...state,
+    cappedPauses: 0,
     probeUntil: null,
-    exemptRequest: heldBy?.request === request ? null : isForeign ? heldBy.request : exemptRequest
+    exemptRequest: pausedBy?.request === request ? null : isIntermediary ? pausedBy.request : exemptRequest
   }
 }

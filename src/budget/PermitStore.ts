@@ -1,8 +1,8 @@
 /**
- * Where the permits of one token are counted.
+ * A store that counts the permits of one token.
  *
- * Promise: what a ledger grants to everybody together stays within the limit (see `Rule.ts`), and whoever asks after a
- * hold was reported is told of it.
+ * Promise: all grants of a store together stay within the limit, by the rule of `PermitPolicy.ts`. Every lease after the
+ * report of a pause is answered with that pause.
  */
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
@@ -19,20 +19,20 @@ import {
   windowMs
 } from "./PermitPolicy.ts"
 
-/** The ledger cannot be reached; nothing was granted as far as the caller knows. */
+/** The store did not answer; the caller knows of no grant. */
 export class PermitStoreError extends Data.TaggedError("PermitStoreError")<{ readonly detail: string }> {}
 
 export interface PermitStore {
   /** The limit; null for none but Retry-After. */
   readonly perMinute: number | null
-  /** Leases permits. Without a limit every wanted one is granted, unless there is a hold. */
-  readonly lease: (ask: PermitRequest) => Effect.Effect<PermitGrant, PermitStoreError>
-  /** Pauses all requests for as long as is believed; answers how long that still is. */
-  readonly hold: (asked: PauseRequest) => Effect.Effect<number, PermitStoreError>
-  /** What became of the probe that this ledger granted. */
+  /** Leases permits. Without a limit every wanted one is granted, except in a pause. */
+  readonly lease: (request: PermitRequest) => Effect.Effect<PermitGrant, PermitStoreError>
+  /** Pauses all requests, up to the cap; answers how long the pause still lasts. */
+  readonly pause: (request: PauseRequest) => Effect.Effect<number, PermitStoreError>
+  /** Ends the probe that this store granted. */
   readonly endProbe: (request: string, isAnswered: boolean) => Effect.Effect<void, PermitStoreError>
-  /** How long a permit that nobody waits for yet, or the word that there is no hold, may be relied upon. */
-  readonly reliedUponMs: number
+  /** How long a process may keep a permit that no request waits for yet, or rely on the absence of a pause. */
+  readonly cacheMaxMs: number
 }
 
 export interface PermitStoreOptions {
@@ -44,32 +44,32 @@ export interface PermitStoreOptions {
 
 export const spanMsDefault = windowMs + guardMs
 
-/** For one process alone. */
+/** A store for one process alone. */
 export const memory = (options: PermitStoreOptions): Effect.Effect<PermitStore> =>
   Effect.map(Clock.Clock, (clock) => {
     const { perMinute } = options
     const spanMs = options.spanMs ?? spanMsDefault
     const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-    let standing = emptyPermitState
+    let state = emptyPermitState
     let leases = 0n
     return {
       perMinute,
-      reliedUponMs: Number.POSITIVE_INFINITY,
-      lease: (ask) =>
+      cacheMaxMs: Number.POSITIVE_INFINITY,
+      lease: (request) =>
         Effect.sync(() => {
-          const [next, grant] = leasePermits(standing, ask, perMinute, now(), spanMs, (leases += 1n))
-          standing = next
+          const [next, grant] = leasePermits(state, request, perMinute, now(), spanMs, (leases += 1n))
+          state = next
           return grant
         }),
-      hold: (asked) =>
+      pause: (request) =>
         Effect.sync(() => {
           const at = now()
-          standing = pause(standing, asked, perMinute, at, spanMs)
-          return Math.max(0, standing.heldUntil - at)
+          state = pause(state, request, perMinute, at, spanMs)
+          return Math.max(0, state.pausedUntil - at)
         }),
       endProbe: (request, isAnswered) =>
         Effect.sync(() => {
-          standing = endProbe(standing, request, isAnswered)
+          state = endProbe(state, request, isAnswered)
         })
     } satisfies PermitStore
   })

@@ -1,9 +1,9 @@
 /**
- * The ledger that every process on a warehouse shares: `tributary.budgets` and `tributary.budget_leases`.
+ * The permit store that all processes on a warehouse share: `tributary.budgets` and `tributary.budget_leases`.
  *
- * Promise: one round trip for an ask; processes stand in line at the token's row, and `tributary.now()` is the only
- * clock that is read, so that machines may disagree about the time. What a killed process held counts as used until its
- * time is over. The token stands nowhere: its fingerprint does.
+ * Promise: a lease costs one round trip, and processes take turns by the lock of the token's row. `tributary.now()` is the
+ * only clock, so that the clocks of machines may differ. Permits of a killed process count as used until their time is
+ * over. The token is stored nowhere; its fingerprint is.
  */
 import { createHash } from "node:crypto"
 import * as Context from "effect/Context"
@@ -15,12 +15,12 @@ import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { type PermitStore, PermitStoreError, type PermitStoreOptions, spanMsDefault } from "./PermitStore.ts"
 import type { PauseOrigin } from "./PermitPolicy.ts"
 
-/** Longer than this a permit is not waited for in one question. */
+/** The timeout of one statement. */
 const answerTimeoutMs = 10_000
-/** A hold that another process reported is learnt no later than this, whatever was leased before. */
-const reliedUponMs = 250
+/** Maximum time until a pause that another process reported is in force here, whatever was leased before. */
+const cacheMaxMs = 250
 
-/** What the token is called in the ledger; with `install` all tokens of an address share one budget. */
+/** The name of the token in the store; with `install` all tokens of an address share one budget. */
 export const fingerprintOf = (baseUrl: string, token: Redacted.Redacted, scope: "token" | "install"): string =>
   createHash("sha256")
     .update(baseUrl.trim().replace(/\/+$/, ""))
@@ -45,8 +45,8 @@ interface LeaseRow {
   readonly by_ago_ms: number
 }
 
-/** The text of Postgres says nothing of a token: only its fingerprint is sent there. */
-const failed = (error: SqlError) => {
+/** A message of Postgres contains no token: only its fingerprint is sent there. */
+const toStoreError = (error: SqlError) => {
   const { code, message } = toDatabaseError(error)
   return new PermitStoreError({ detail: code === readOnly ? takesNoWrites : message })
 }
@@ -56,10 +56,13 @@ const takesNoWrites =
   "npx tributary doctor says which"
 const toDatabaseError = DatabaseError.from("ask for a permit")
 
-/** Never part of a transaction of whoever asks: a permit that was used is not taken back. */
-const asked = <A>(sql: SqlClient.SqlClient, effect: Effect.Effect<A, SqlError>): Effect.Effect<A, PermitStoreError> =>
+/** Runs outside the caller's transaction: a rollback must not take a used permit back. */
+const outsideTransaction = <A>(
+  sql: SqlClient.SqlClient,
+  effect: Effect.Effect<A, SqlError>
+): Effect.Effect<A, PermitStoreError> =>
   effect.pipe(
-    Effect.mapError(failed),
+    Effect.mapError(toStoreError),
     Effect.updateContext((context: Context.Context<never>) => Context.omit(sql.transactionService)(context)),
     Effect.timeoutOrElse({
       duration: answerTimeoutMs,
@@ -67,15 +70,15 @@ const asked = <A>(sql: SqlClient.SqlClient, effect: Effect.Effect<A, SqlError>):
     })
   )
 
-/** The ledger of one token. */
+/** The store of one token. */
 export const make = (sql: SqlClient.SqlClient, fingerprint: string, options: PermitStoreOptions): PermitStore => {
   const { perMinute } = options
   const spanMs = options.spanMs ?? spanMsDefault
   return {
     perMinute,
-    reliedUponMs,
-    lease: (ask) =>
-      asked(
+    cacheMaxMs,
+    lease: (request) =>
+      outsideTransaction(
         sql,
         sql.unsafe<LeaseRow>(
           `select * from tributary.lease_budget($1, $2, $3::float8, $4::float8, $5, $6, $7, $8, $9, $10::float8)`,
@@ -83,26 +86,26 @@ export const make = (sql: SqlClient.SqlClient, fingerprint: string, options: Per
             fingerprint,
             perMinute,
             spanMs,
-            ask.validMs,
-            ask.wanted.urgent,
-            ask.wanted.live,
-            ask.wanted.backfill,
-            ask.settled?.id ?? null,
-            ask.settled?.used ?? null,
-            ask.settled?.ageMs ?? null
+            request.validMs,
+            request.wanted.urgent,
+            request.wanted.live,
+            request.wanted.backfill,
+            request.settled?.id ?? null,
+            request.settled?.used ?? null,
+            request.settled?.ageMs ?? null
           ]
         )
       ).pipe(
         Effect.flatMap(([row]) =>
           row === undefined
-            ? Effect.fail(new PermitStoreError({ detail: "the question was answered with no row" }))
+            ? Effect.fail(new PermitStoreError({ detail: "the statement returned no row" }))
             : Effect.succeed({
                 leaseId: row.lease_id,
                 granted: { urgent: row.granted_urgent, live: row.granted_live, backfill: row.granted_backfill },
                 waitMs: row.wait_ms,
-                heldMs: row.held_ms,
+                pausedMs: row.held_ms,
                 effectivePerMinute: row.effective,
-                heldBy:
+                pausedBy:
                   row.by_origin === null
                     ? null
                     : {
@@ -117,17 +120,27 @@ export const make = (sql: SqlClient.SqlClient, fingerprint: string, options: Per
               })
         )
       ),
-    hold: (hold) =>
-      asked(
+    pause: (request) =>
+      outsideTransaction(
         sql,
-        sql.unsafe<{ readonly held: number }>(
-          `select tributary.report_hold($1, $2, $3::float8, $4::float8, $5, $6, $7, $8) as held`,
-          [fingerprint, perMinute, spanMs, hold.statedMs, hold.limited, hold.origin, hold.status, hold.request]
+        sql.unsafe<{ readonly paused_ms: number }>(
+          `select tributary.report_hold($1, $2, $3::float8, $4::float8, $5, $6, $7, $8) as paused_ms`,
+          [
+            fingerprint,
+            perMinute,
+            spanMs,
+            request.statedMs,
+            request.limited,
+            request.origin,
+            request.status,
+            request.request
+          ]
         )
-      ).pipe(Effect.map(([row]) => row?.held ?? 0)),
+      ).pipe(Effect.map(([row]) => row?.paused_ms ?? 0)),
     endProbe: (request, isAnswered) =>
-      asked(sql, sql.unsafe(`select tributary.end_probe($1, $2, $3)`, [fingerprint, request, isAnswered])).pipe(
-        Effect.asVoid
-      )
+      outsideTransaction(
+        sql,
+        sql.unsafe(`select tributary.end_probe($1, $2, $3)`, [fingerprint, request, isAnswered])
+      ).pipe(Effect.asVoid)
   }
 }

@@ -120,7 +120,7 @@ export const backgroundServices = Effect.fnUntraced(function* (
     parts: (companies) => [
       {
         what: "syncing by schedule",
-        run: TaskWorker.run({ companies, scheduleOf, freshnessOf, concurrency, datasets, models })
+        run: TaskWorker.runTasks({ companies, scheduleOf, freshnessOf, concurrency, datasets, models })
       },
       { what: "counting rows", run: CountRows.countRows(datasets) },
       {

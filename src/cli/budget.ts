@@ -6,7 +6,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { describePause } from "../budget/Pause.ts"
 import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
-import * as PermitState from "../budget/PermitState.ts"
+import * as BudgetState from "../budget/BudgetState.ts"
 import { chooseCompanies } from "../configuration/Configuration.ts"
 import { company, config, configuration, json, reported } from "./Command.ts"
 import * as Output from "./Output.ts"
@@ -30,7 +30,7 @@ const eachCompany = <A>(
     })
   )
 
-const lineOf = (name: string, standing: PermitState.BudgetState | undefined, now: number): ReadonlyArray<string> => {
+const lineOf = (name: string, standing: BudgetState.BudgetState | undefined, now: number): ReadonlyArray<string> => {
   if (standing === undefined) return [`${name}: no request has been made yet`]
   const { allowed, configured, heldBy, heldUntil, isProbing, refusals, used } = standing
   const limit =
@@ -90,7 +90,7 @@ export const command = Command.make(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const [row] = yield* sql<{ readonly now: Date }>`select tributary.now() as now`
-        const [standing] = yield* PermitState.read([fingerprint])
+        const [standing] = yield* BudgetState.readBudgets([fingerprint])
         return { now: row!.now.getTime(), standing }
       })
     )

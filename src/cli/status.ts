@@ -5,7 +5,7 @@ import * as Command from "effect/cli/Command"
 import * as SqlClient from "effect/sql/SqlClient"
 import { describePause } from "../budget/Pause.ts"
 import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
-import * as PermitState from "../budget/PermitState.ts"
+import * as BudgetState from "../budget/BudgetState.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import * as FieldFinding from "../warehouse/FieldFinding.ts"
 import { identifier } from "../warehouse/Identifier.ts"
@@ -293,7 +293,7 @@ const pauses = (settings: Configuration) => {
     name,
     fingerprint: fingerprintOf(url, token, settings.budgetScope)
   }))
-  return Effect.map(PermitState.read(named.map(({ fingerprint }) => fingerprint)), (standings) =>
+  return Effect.map(BudgetState.readBudgets(named.map(({ fingerprint }) => fingerprint)), (standings) =>
     named.flatMap(({ fingerprint, name }) => {
       const found = standings.find((one) => one.fingerprint === fingerprint)
       const until = found?.heldUntil ?? null

@@ -202,7 +202,7 @@ export const read = Effect.fn("dashboard.Resources.read")(function* (
   const names = companies.map(({ name }) => name)
   const rows = yield* sql.unsafe<Row>(question, [JSON.stringify(names), resource])
   const tasks = new Map(
-    (yield* TaskQueue.read).map((task) => [`${task.kind} ${task.company} ${task.resource}`, task] as const)
+    (yield* TaskQueue.readTasks).map((task) => [`${task.kind} ${task.company} ${task.resource}`, task] as const)
   )
   const counts = yield* CountRows.read
   return rows.map((row): ResourceState => {

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { read as readTasks, type Task } from "../tasks/TaskQueue.ts"
+import { readTasks, type Task } from "../tasks/TaskQueue.ts"
 
 export interface ScheduleStatus {
   /** Processes of `tributary serve` that are alive. */

@@ -6,6 +6,7 @@ import * as References from "effect/References"
 import * as TestClock from "effect/testing/TestClock"
 import * as Budget from "../../src/budget/Budget.ts"
 import { type PermitStore, PermitStoreError, memory } from "../../src/budget/PermitStore.ts"
+import { BudgetPaused } from "../../src/budget/BudgetError.ts"
 import type { PriorityClass } from "../../src/budget/PermitPolicy.ts"
 import { most, servers } from "./Servers.ts"
 
@@ -20,7 +21,7 @@ interface Taken {
 const insatiable = (budget: Budget.BudgetShape, by: string, taken: Array<Taken>, latencyMs = 5) =>
   Effect.forever(
     Effect.gen(function* () {
-      yield* budget.take
+      yield* budget.takePermit
       taken.push({ by, at: yield* Clock.currentTimeMillis })
       yield* Effect.sleep(latencyMs)
     })
@@ -47,7 +48,7 @@ describe("a budget", () => {
       const fiber = yield* Effect.forkChild(
         Effect.forEach([1, 2, 3, 4, 5], () =>
           Effect.andThen(
-            budget.take,
+            budget.takePermit,
             Effect.sync(() => (taken += 1))
           )
         )
@@ -64,12 +65,12 @@ describe("a budget", () => {
     Effect.gen(function* () {
       const budget = yield* Budget.make(null)
       let taken = 0
-      yield* budget.hold(10_000)
-      yield* budget.hold(5_000)
+      yield* budget.pause(10_000)
+      yield* budget.pause(5_000)
       const fibers = yield* Effect.forEach([1, 2], () =>
         Effect.forkChild(
           Effect.andThen(
-            budget.take,
+            budget.takePermit,
             Effect.sync(() => (taken += 1))
           )
         )
@@ -85,16 +86,16 @@ describe("a budget", () => {
   it.effect("lengthens a wait that has begun", () =>
     Effect.gen(function* () {
       const budget = yield* Budget.make(1)
-      yield* budget.take
+      yield* budget.takePermit
       let taken = false
       const fiber = yield* Effect.forkChild(
         Effect.andThen(
-          budget.take,
+          budget.takePermit,
           Effect.sync(() => (taken = true))
         )
       )
       yield* TestClock.adjust("30 seconds")
-      yield* budget.hold(60_000)
+      yield* budget.pause(60_000)
       yield* TestClock.adjust("31 seconds")
       assert.isFalse(taken)
       yield* TestClock.adjust("30 seconds")
@@ -106,11 +107,11 @@ describe("a budget", () => {
   it.effect("gives the permit of a taker that went away to the next one", () =>
     Effect.gen(function* () {
       const budget = yield* Budget.make(1)
-      yield* budget.take
-      const gone = yield* Effect.forkChild(budget.take)
+      yield* budget.takePermit
+      const gone = yield* Effect.forkChild(budget.takePermit)
       yield* TestClock.adjust("10 seconds")
       yield* Fiber.interrupt(gone)
-      const next = yield* Effect.forkChild(budget.take)
+      const next = yield* Effect.forkChild(budget.takePermit)
       yield* TestClock.adjust("51 seconds")
       assert.isDefined(next.pollUnsafe())
     })
@@ -118,20 +119,20 @@ describe("a budget", () => {
 
   it.effect("fails who would have to wait too long for a hold, at once and also those who wait already", () =>
     Effect.gen(function* () {
-      const budget = yield* Budget.make(1, { heldMaxMs: 60_000 })
-      yield* budget.take
-      const early = yield* Effect.forkChild(Effect.flip(budget.take))
+      const budget = yield* Budget.make(1, { pauseWaitMaxMs: 60_000 })
+      yield* budget.takePermit
+      const early = yield* Effect.forkChild(Effect.flip(budget.takePermit))
       yield* TestClock.adjust("1 second")
-      yield* budget.hold(3_600_000, "limit")
+      yield* budget.pause(3_600_000, "limit")
       const told = yield* Fiber.join(early)
       assert.deepStrictEqual(
         told,
-        new Budget.BudgetPaused({
+        new BudgetPaused({
           retryAfterMs: 3_600_000,
           by: { origin: "source", status: 429, request: null, statedMs: 3_600_000, agoMs: 0 }
         })
       )
-      assert.strictEqual((yield* Effect.flip(budget.take))._tag, "BudgetPaused")
+      assert.strictEqual((yield* Effect.flip(budget.takePermit))._tag, "BudgetPaused")
     })
   )
 })
@@ -142,12 +143,12 @@ describe("the order of work", () => {
     wishes: ReadonlyArray<readonly [kind: PriorityClass, dueAt: number]>
   ) {
     const budget = yield* Budget.make(perMinute)
-    for (let index = 0; index < perMinute; index++) yield* as("urgent")(budget.take)
+    for (let index = 0; index < perMinute; index++) yield* as("urgent")(budget.takePermit)
     const served: Array<string> = []
     for (const [kind, dueAt] of wishes) {
       yield* Effect.forkChild(
         Effect.andThen(
-          as(kind, dueAt)(budget.take),
+          as(kind, dueAt)(budget.takePermit),
           Effect.sync(() => served.push(`${kind} ${dueAt}`))
         )
       )
@@ -222,7 +223,7 @@ describe("the order of work", () => {
       const other = yield* Budget.fromPermitStore(ledger)
       const waited = Effect.fnUntraced(function* (kind: PriorityClass) {
         const began = yield* Clock.currentTimeMillis
-        const fiber = yield* Effect.forkChild(Effect.andThen(as(kind)(other.take), Clock.currentTimeMillis))
+        const fiber = yield* Effect.forkChild(Effect.andThen(as(kind)(other.takePermit), Clock.currentTimeMillis))
         yield* TestClock.adjust("5 seconds")
         return (yield* Fiber.join(fiber)) - began
       })
@@ -282,7 +283,7 @@ describe("the whole of the budget", () => {
                 const latencyMs = 20 + Math.floor(draw() * 2_000)
                 yield* Effect.forkScoped(as(kind)(insatiable(budget, kind, taken, latencyMs)))
                 yield* Effect.forkScoped(as("live")(insatiable(budget, "live", taken, latencyMs * 3)))
-                if (draw() < 0.2) yield* Effect.forkScoped(budget.hold(draw() * 5_000, "limit"))
+                if (draw() < 0.2) yield* Effect.forkScoped(budget.pause(draw() * 5_000, "limit"))
               }
               yield* TestClock.adjust(Math.ceil(draw() * 40_000))
             })
@@ -307,20 +308,20 @@ describe("the rate", () => {
         ledger.lease({ wanted: nothing, validMs: 0, settled: null }),
         ({ effectivePerMinute }) => effectivePerMinute
       )
-      yield* budget.hold(2_000, "limit")
-      yield* budget.hold(2_000, "limit")
+      yield* budget.pause(2_000, "limit")
+      yield* budget.pause(2_000, "limit")
       assert.strictEqual(yield* rate, 75)
-      yield* budget.hold(20_000, "fault")
+      yield* budget.pause(20_000, "fault")
       yield* TestClock.adjust("22 seconds")
       assert.isAtMost(yield* rate, 77)
-      yield* budget.hold(1_000, "limit")
+      yield* budget.pause(1_000, "limit")
       assert.isAtMost(yield* rate, 58)
       yield* TestClock.adjust("2 minutes")
       assert.closeTo(yield* rate, 67, 2)
       yield* TestClock.adjust("10 minutes")
       assert.strictEqual(yield* rate, 100)
       for (let index = 0; index < 30; index++) {
-        yield* budget.hold(1_000, "limit")
+        yield* budget.pause(1_000, "limit")
         yield* TestClock.adjust("15 seconds")
       }
       assert.isAtLeast(yield* rate, 10)
@@ -353,11 +354,11 @@ describe("the rate", () => {
         as("backfill")(
           Effect.forever(
             Effect.gen(function* () {
-              yield* budget.take
+              yield* budget.takePermit
               const waitMs = enter(yield* Clock.currentTimeMillis)
               if (waitMs === 0) return void (own += 1)
               refusals += 1
-              yield* budget.hold(Math.max(1_000, waitMs), "limit")
+              yield* budget.pause(Math.max(1_000, waitMs), "limit")
             })
           )
         )
@@ -391,24 +392,24 @@ describe("a ledger that is away", () => {
             asked += 1
             return isAway ? away : real.lease(ask)
           }),
-        hold: (asked) =>
+        pause: (asked) =>
           Effect.suspend(() => {
             if (isAway) return away
             holds += 1
-            return real.hold(asked)
+            return real.pause(asked)
           })
       }
       const budget = yield* Budget.fromPermitStore(ledger)
-      const first = yield* Effect.forkChild(Effect.flip(budget.take))
+      const first = yield* Effect.forkChild(Effect.flip(budget.takePermit))
       yield* TestClock.adjust("29 seconds")
       assert.isUndefined(first.pollUnsafe())
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual((yield* Fiber.join(first))._tag, "BudgetUnavailable")
       assert.isAtMost(asked, 15)
       // Somebody is told to wait meanwhile: nobody here sends, and the ledger hears of it before it is asked.
-      yield* budget.hold(60_000, "limit")
+      yield* budget.pause(60_000, "limit")
       isAway = false
-      const second = yield* Effect.forkChild(budget.take)
+      const second = yield* Effect.forkChild(budget.takePermit)
       yield* TestClock.adjust("59 seconds")
       assert.isUndefined(second.pollUnsafe())
       yield* TestClock.adjust("10 seconds")

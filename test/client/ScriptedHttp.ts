@@ -116,13 +116,13 @@ export const make = Effect.fnUntraced(function* (
       return step === undefined ? Effect.die(new Error(`nobody expected ${request.method} ${url.href}`)) : step(request)
     })
   )
-  const budget = yield* Budget.make(null, { heldMaxMs: options.retryAfterMaxMs ?? 600_000 })
+  const budget = yield* Budget.make(null, { pauseWaitMaxMs: options.retryAfterMaxMs ?? 600_000 })
   const watched = Budget.Budget.of({
     ...budget,
-    hold: (durationMs, cause, by) =>
+    pause: (durationMs, cause, by) =>
       Effect.andThen(
         Effect.sync(() => held.push(durationMs)),
-        budget.hold(durationMs, cause, by)
+        budget.pause(durationMs, cause, by)
       )
   })
   const connector = yield* ServiceClient.make({

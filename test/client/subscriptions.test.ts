@@ -57,10 +57,10 @@ const world = Effect.fnUntraced(function* (
   const budget = yield* Budget.make(null)
   const watched = Budget.Budget.of({
     ...budget,
-    hold: (durationMs, cause, by) =>
+    pause: (durationMs, cause, by) =>
       Effect.andThen(
         Effect.sync(() => held.push(durationMs)),
-        budget.hold(durationMs, cause, by)
+        budget.pause(durationMs, cause, by)
       )
   })
   const make = (secret: string) =>

@@ -51,7 +51,7 @@ const until = (what: string, look: Effect.Effect<Reply>, isThere: (reply: Reply)
   )
 
 const task = (company: string, resource: string, kind: TaskQueue.TaskKind = "sync") =>
-  Effect.map(TaskQueue.read, (all) =>
+  Effect.map(TaskQueue.readTasks, (all) =>
     all.find((one) => one.company === company && one.resource === resource && one.kind === kind)
   )
 
@@ -269,7 +269,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
       Effect.gen(function* () {
         const page = yield* acting(companies)
         const company = "<b>south</b>"
-        const of = Effect.map(TaskQueue.read, (all) => all.filter((one) => one.company === company))
+        const of = Effect.map(TaskQueue.readTasks, (all) => all.filter((one) => one.company === company))
         assert.match(
           words((yield* done(page, "pause-company", { company })).text),
           /Paused: 19 resources of &lt;b&gt;south/

@@ -107,7 +107,7 @@ describe("quarantine", () => {
         assert.match(list.said!, /^The source does not offer single records of this resource/)
         const unknown = yield* ask(routes, [company], "/do/retry", yield* add("nothing", "7"))
         assert.match(unknown.said!, /^nothing is not among the resources that are synced/)
-        const tasks = (yield* TaskQueue.read).filter((task) => task.company === name)
+        const tasks = (yield* TaskQueue.readTasks).filter((task) => task.company === name)
         assert.deepStrictEqual(
           tasks.map(({ resource, askedFull, askedBy }) => [resource, askedFull, askedBy]),
           [

@@ -9,7 +9,7 @@ import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Headers from "effect/http/Headers"
 import * as Result from "effect/Result"
-import type { PauseOrigin } from "../../../src/budget/PermitPolicy.ts"
+import { type PauseOrigin, pauseMaxMs } from "../../../src/budget/PermitPolicy.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import { isObject, type JsonObject, member, parse, Unreadable } from "./Envelope.ts"
 
@@ -49,9 +49,6 @@ export class Failed {
     this.origin = origin
   }
 }
-
-/** The longest Retry-After that a failure carries, by who answered: beyond it a request is tried again, whatever it says. */
-const believedMaxMs = { source: 24 * 3_600_000, intermediary: 3_600_000 } as const
 
 /** How often an answer is asked for that is whole and yet not this API's. */
 export const foreignAttemptsMax = 3
@@ -164,7 +161,7 @@ export const failure = (answer: Answer, asking: RequestContext): Failed => {
   const parsed = parse(answer.bytes)
   const complaint = parsed instanceof Unreadable ? null : errorBodyOf(parsed.value, asking.scrub)
   const origin = complaint === null ? "intermediary" : "source"
-  const wait = stated === null ? null : Math.min(stated, believedMaxMs[origin])
+  const wait = stated === null ? null : Math.min(stated, pauseMaxMs[origin])
   if (status === 410 && asking.pageParameters !== null) {
     return failed(new SourceError.PageTokenRefused({ detail: complaint?.detail ?? "gone (410)" }))
   }

@@ -18,7 +18,8 @@ import type { HttpClientResponse } from "effect/http/HttpClientResponse"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
-import type { BudgetError, BudgetShape } from "../../../src/budget/Budget.ts"
+import type { BudgetShape } from "../../../src/budget/Budget.ts"
+import type { BudgetError } from "../../../src/budget/BudgetError.ts"
 import { describePause } from "../../../src/budget/Pause.ts"
 import { type ConnectorUsage, RequestInFlight } from "../../../src/connector/Connector.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
@@ -265,11 +266,11 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
     let limited = 0
     let limitedWaitMs = 0
     for (;;) {
-      yield* Effect.mapError(budget.take, (error) => fail(withoutPermit(error), null))
+      yield* Effect.mapError(budget.takePermit, (error) => fail(withoutPermit(error), null))
       if (call.mayBeSent !== undefined) {
         if (!(yield* call.mayBeSent)) return yield* fail(new SourceError.SendCancelled({ attempts: sent }), null)
         // A pause may have begun meanwhile.
-        if (yield* budget.isHeld) continue
+        if (yield* budget.isPaused) continue
       }
       usage.requests++
       sent++
@@ -281,7 +282,7 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
       const asking: RequestContext = { pageParameters: call.pageParameters, scrub, nowMs }
       const outcome = answer instanceof Failed ? answer : read(answer, asking)
       if (!(outcome instanceof Failed)) {
-        yield* budget.ended(name, sentAt, true)
+        yield* budget.reportAttempt(name, sentAt, true)
         return outcome
       }
 
@@ -291,12 +292,12 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
       const isLimit = reason._tag === "RateLimited" && call.isCountedApart !== true
       const isForAll = isLimit || (reason._tag === "ServerFault" && statedMs !== null && statedMs > 0)
       const hold = (ms: number) =>
-        budget.hold(ms, isLimit ? "limit" : "fault", {
+        budget.pause(ms, isLimit ? "limit" : "fault", {
           origin,
           status: reason._tag === "ServerFault" ? reason.status : 429,
           request: name
         })
-      if (!isForAll) yield* budget.ended(name, sentAt, isAnswer(reason))
+      if (!isForAll) yield* budget.reportAttempt(name, sentAt, isAnswer(reason))
       if (!reason.isRetryable) return yield* fail(reason, requestId)
       if (reason._tag === "RateLimited") usage.rateLimited++
       if (statedMs !== null && statedMs > options.retryAfterMaxMs) {

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { describePause } from "../../budget/Pause.ts"
 import { fingerprintOf } from "../../budget/PostgresPermitStore.ts"
-import * as PermitState from "../../budget/PermitState.ts"
+import * as BudgetState from "../../budget/BudgetState.ts"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import type { Resource } from "../../catalogue/Resource.ts"
 import type { CompanyConfiguration, Configuration } from "../../configuration/Configuration.ts"
@@ -165,7 +165,7 @@ export const budget = Effect.fnUntraced(function* (company: CompanyConfiguration
          from tributary.budgets b where b.fingerprint = $1`,
       [fingerprint]
     )
-    const [state] = yield* Effect.provideService(PermitState.read([fingerprint]), SqlClient.SqlClient, sql.value)
+    const [state] = yield* Effect.provideService(BudgetState.readBudgets([fingerprint]), SqlClient.SqlClient, sql.value)
     const pausedBy = state?.heldBy ?? null
     if (row !== undefined && row.heldms > 0) {
       const why = pausedBy === null ? "an answer asked to wait (Retry-After)" : describePause(pausedBy)

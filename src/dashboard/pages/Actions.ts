@@ -173,7 +173,7 @@ const actions: ReadonlyArray<Action> = [
     button: "Pause",
     do: (target, { by }) =>
       Effect.as(
-        TaskQueue.pause({ company: target.company, resource: target.resource, by }),
+        TaskQueue.pauseTasks({ company: target.company, resource: target.resource, by }),
         `Paused: ${named(target)}.`
       )
   },
@@ -185,7 +185,7 @@ const actions: ReadonlyArray<Action> = [
     button: "Resume",
     do: (target, { by }) =>
       Effect.as(
-        TaskQueue.resume({ company: target.company, resource: target.resource, by }),
+        TaskQueue.resumeTasks({ company: target.company, resource: target.resource, by }),
         `Resumed: ${named(target)}.`
       )
   },
@@ -200,7 +200,7 @@ const actions: ReadonlyArray<Action> = [
     button: "Pause all",
     do: ({ company }, { by }) =>
       Effect.map(
-        TaskQueue.pause({ company, resource: null, by }),
+        TaskQueue.pauseTasks({ company, resource: null, by }),
         (changed) => `Paused: ${plural(changed, "resource")} of ${visible(company)}.`
       )
   },
@@ -214,7 +214,7 @@ const actions: ReadonlyArray<Action> = [
     button: "Resume all",
     do: ({ company }, { by }) =>
       Effect.map(
-        TaskQueue.resume({ company, resource: null, by }),
+        TaskQueue.resumeTasks({ company, resource: null, by }),
         (changed) => `Resumed: ${plural(changed, "resource")} of ${visible(company)}.`
       )
   }

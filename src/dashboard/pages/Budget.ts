@@ -1,7 +1,7 @@
 /** `/budget`: how many requests each token may make, what is used of it, and who waits. */
 import * as Effect from "effect/Effect"
 import { describePause } from "../../budget/Pause.ts"
-import { type BudgetState, read } from "../../budget/PermitState.ts"
+import { type BudgetState, readBudgets } from "../../budget/BudgetState.ts"
 import * as SampleBudget from "../../tasks/SampleBudget.ts"
 import { budgetChart, clock, refusalsOf } from "../Chart.ts"
 import { html, type Html, page, type Route } from "../Page.ts"
@@ -172,7 +172,7 @@ export const routes: ReadonlyArray<Route> = [
           limit: own.flatMap(({ requestsPerMinute }) => requestsPerMinute ?? [])[0] ?? null
         })
       )
-      const standings = yield* read(shared.map(({ fingerprint }) => fingerprint))
+      const standings = yield* readBudgets(shared.map(({ fingerprint }) => fingerprint))
       const sections = yield* Effect.forEach(shared, (one, index) =>
         Effect.map(SampleBudget.read(one.fingerprint, hourMs), (samples) =>
           section(

@@ -5,6 +5,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as TestClock from "effect/testing/TestClock"
 import * as Budget from "../../../src/budget/Budget.ts"
 import { Budgets, layerPostgres } from "../../../src/budget/Budgets.ts"
 import type { PermitStore } from "../../../src/budget/PermitStore.ts"
@@ -51,7 +52,7 @@ const ownTime = Effect.gen(function* () {
 const insatiable = (budget: Budget.BudgetShape, taken: Array<number>, pauseMs: number) =>
   Effect.forever(
     Effect.gen(function* () {
-      yield* budget.take
+      yield* budget.takePermit
       taken.push(Number((yield* Clock.Clock).monotonicTimeNanosUnsafe()) / 1e6)
       yield* Effect.sleep(pauseMs)
     })
@@ -59,7 +60,7 @@ const insatiable = (budget: Budget.BudgetShape, taken: Array<number>, pauseMs: n
 
 layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledger in Postgres", (it) => {
   describe("its rule", () => {
-    it.effect("is the one of Rule.ts, on random histories", () =>
+    it.effect("is the one of PermitPolicy.ts, on random histories", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const set = yield* ownTime
@@ -90,8 +91,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
                 limited: draw(2) === 0
               }
               standing = PermitPolicy.pause(standing, asked, perMinute, now, spanMs)
-              const heldMs = yield* ledger.hold(asked)
-              assert.closeTo(heldMs, Math.max(0, standing.heldUntil - now), 0.01)
+              const heldMs = yield* ledger.pause(asked)
+              assert.closeTo(heldMs, Math.max(0, standing.pausedUntil - now), 0.01)
               if (asked.statedMs > 4_000) now += draw(2) === 0 ? draw(60_000) : Math.ceil(heldMs)
               yield* set(now)
             }
@@ -130,16 +131,16 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
             const where = `limit ${perMinute}, step ${step}`
             assert.deepStrictEqual(rest.granted, others.granted, where)
             assert.closeTo(rest.waitMs, others.waitMs, 1, where)
-            assert.closeTo(rest.heldMs, others.heldMs, 0.01, where)
+            assert.closeTo(rest.pausedMs, others.pausedMs, 0.01, where)
             if (perMinute !== null) assert.closeTo(rest.effectivePerMinute, others.effectivePerMinute, 1e-3, where)
             assert.strictEqual(rest.isProbe, others.isProbe, where)
-            assert.strictEqual(rest.heldBy === null, others.heldBy === null, where)
-            if (rest.heldBy !== null && others.heldBy !== null) {
-              assert.deepStrictEqual({ ...rest.heldBy, agoMs: 0 }, { ...others.heldBy, agoMs: 0 }, where)
-              assert.closeTo(rest.heldBy.agoMs, others.heldBy.agoMs, 0.01, where)
+            assert.strictEqual(rest.pausedBy === null, others.pausedBy === null, where)
+            if (rest.pausedBy !== null && others.pausedBy !== null) {
+              assert.deepStrictEqual({ ...rest.pausedBy, agoMs: 0 }, { ...others.pausedBy, agoMs: 0 }, where)
+              assert.closeTo(rest.pausedBy.agoMs, others.pausedBy.agoMs, 0.01, where)
             }
             if (rest.isProbe) probes++
-            if (rest.heldMs > 0) held++
+            if (rest.pausedMs > 0) held++
             if (expectedId !== null) {
               const permits = grant.granted.urgent + grant.granted.live + grant.granted.backfill
               granted += permits
@@ -195,11 +196,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
           status: 503,
           request: "GET /jobs"
         } as const
-        yield* ledger.hold(pause)
+        yield* ledger.pause(pause)
         yield* set(now - 14_400_000)
-        assert.strictEqual((yield* ledger.lease(ask)).heldMs, 300_000)
+        assert.strictEqual((yield* ledger.lease(ask)).pausedMs, 300_000)
         yield* set(now - 14_400_000 + 200_000)
-        assert.strictEqual((yield* ledger.lease(ask)).heldMs, 100_000)
+        assert.strictEqual((yield* ledger.lease(ask)).pausedMs, 100_000)
         yield* set(now - 14_400_000 + 300_001)
         assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
       }).pipe(Effect.scoped)
@@ -252,9 +253,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
           yield* Effect.forkScoped(as("backfill")(insatiable(two, taken, 3)))
           while (taken.length < 20) yield* Effect.sleep(10)
           const clock = yield* Clock.Clock
-          yield* one.hold(800, "limit")
+          yield* one.pause(800, "limit")
           const heldAt = Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-          const first = yield* Effect.forkChild(one.take)
+          const first = yield* Effect.forkChild(one.takePermit)
           yield* Effect.sleep(650)
           assert.isUndefined(first.pollUnsafe())
           // What was leased ahead is used up or void a quarter of a second later.
@@ -280,9 +281,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
         const name = fingerprint()
         const one = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
         const two = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
-        yield* two.take
-        yield* one.hold(500)
-        const fiber = yield* Effect.forkChild(two.take)
+        yield* two.takePermit
+        yield* one.pause(500)
+        const fiber = yield* Effect.forkChild(two.takePermit)
         yield* Effect.sleep(400)
         assert.isUndefined(fiber.pollUnsafe())
         yield* Fiber.join(fiber)
@@ -345,20 +346,20 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
           token: Redacted.make(token),
           scope,
           requestsPerMinute: 600,
-          heldMaxMs: 1_000
+          pauseWaitMaxMs: 1_000
         })
       const one = yield* asked("canary-1", "token")
       assert.strictEqual(yield* asked("canary-1", "token"), one)
       assert.notStrictEqual(yield* asked("canary-2", "token"), one)
       assert.strictEqual(yield* asked("canary-2", "install"), yield* asked("canary-1", "install"))
-      yield* one.take
+      yield* one.takePermit
       const text = JSON.stringify(
         yield* sql<{ text: string }>`select b::text || l::text as text from tributary.budgets b
           join tributary.budget_leases l using (fingerprint)`
       )
       assert.notInclude(text, "canary")
-      yield* one.hold(3_600_000)
-      assert.strictEqual((yield* Effect.flip(one.take))._tag, "BudgetPaused")
+      yield* one.pause(3_600_000)
+      assert.strictEqual((yield* Effect.flip(one.takePermit))._tag, "BudgetPaused")
     }).pipe(Effect.provide(layerPostgres))
   )
 
@@ -370,9 +371,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
       const asked = { ...nothing, live: 3 }
       yield* sql.unsafe("select tributary.report_hold($1, 10, 60500, 1e23, false, 'source', 503, null)", [name])
       const day = 24 * 3_600_000
-      assert.closeTo((yield* ledger.lease({ wanted: asked, validMs: 1_000, settled: null })).heldMs, day, 60_000)
+      assert.closeTo((yield* ledger.lease({ wanted: asked, validMs: 1_000, settled: null })).pausedMs, day, 60_000)
       yield* sql`update tributary.budgets set held_until = '9999-01-01' where fingerprint = ${name}`
-      assert.closeTo((yield* ledger.lease({ wanted: asked, validMs: 1_000, settled: null })).heldMs, day, 60_000)
+      assert.closeTo((yield* ledger.lease({ wanted: asked, validMs: 1_000, settled: null })).pausedMs, day, 60_000)
       const [row] = yield* sql<{ ends: boolean }>`
         select held_until < tributary.now() + interval '25 hours' as ends from tributary.budgets where fingerprint = ${name}`
       assert.isTrue(row!.ends, "it must come to an end, not be cut anew by each look")
@@ -383,21 +384,24 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const name = fingerprint()
-      const ledger = () => PostgresPermitStore.make(sql, name, { perMinute: 10 })
-      const one = yield* Budget.fromPermitStore(ledger())
-      const impatient = yield* Budget.fromPermitStore(ledger(), { heldMaxMs: 1_000 })
-      yield* one.take
-      yield* impatient.take
-      yield* one.hold(3_600_000, "fault", { origin: "source", status: 503, request: "GET /orders" })
-      const waiting = yield* Effect.forkChild(one.take)
-      const held = yield* Effect.flip(impatient.take)
-      assert(held._tag === "BudgetPaused")
-      assert.deepInclude(held.by, { origin: "source", status: 503, request: "GET /orders" })
+      const store = () => PostgresPermitStore.make(sql, name, { perMinute: 10 })
+      const one = yield* Budget.fromPermitStore(store())
+      const impatient = yield* Budget.fromPermitStore(store(), { pauseWaitMaxMs: 1_000 })
+      yield* one.takePermit
+      yield* impatient.takePermit
+      yield* one.pause(3_600_000, "fault", { origin: "source", status: 503, request: "GET /orders" })
+      const waiting = yield* Effect.forkChild(one.takePermit)
+      const paused = yield* Effect.flip(impatient.takePermit)
+      assert(paused._tag === "BudgetPaused")
+      assert.deepInclude(paused.by, { origin: "source", status: 503, request: "GET /orders" })
       const [row] = yield* sql<{ was: boolean }>`select tributary.release_budget(${name}) as was`
       assert.isTrue(row!.was)
-      yield* Fiber.join(waiting).pipe(Effect.timeout("8 seconds"))
-      yield* impatient.take
-    }).pipe(Effect.scoped)
+      assert.isUndefined(waiting.pollUnsafe())
+      // Both check again after five seconds of their own clocks, whichever of them noticed the pause first.
+      yield* TestClock.adjust("5 seconds")
+      yield* Fiber.join(waiting)
+      yield* impatient.takePermit
+    }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
   )
 
   it.effect("that has gone lets nobody send, and says so in words", () =>
@@ -409,7 +413,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
       yield* locked("alter function tributary.lease_permits rename to lease_permits_gone")
       yield* Effect.addFinalizer(() => locked("alter function tributary.lease_permits_gone rename to lease_permits"))
       const budget = yield* Budget.fromPermitStore(ledger, { unavailableMaxMs: 300 })
-      const error = yield* Effect.flip(budget.take)
+      const error = yield* Effect.flip(budget.takePermit)
       assert.strictEqual(error._tag, "BudgetUnavailable")
       assert.include(error.message, "warehouse")
     }).pipe(Effect.scoped)
@@ -423,7 +427,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
       const error = yield* Effect.gen(function* () {
         const ledger = PostgresPermitStore.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
         const budget = yield* Budget.fromPermitStore(ledger, { unavailableMaxMs: 300 })
-        return yield* Effect.flip(budget.take)
+        return yield* Effect.flip(budget.takePermit)
       }).pipe(Effect.provide(Layer.provideMerge(sqlLayer, readOnly), { local: true }))
       assert.match(error.message, /takes no writes.*default_transaction_read_only.*tributary doctor/)
     }).pipe(Effect.scoped)

@@ -123,7 +123,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("two conn
     const ledger: PermitStore = {
       ...shared,
       lease: (ask) => counted(shared.lease(ask)),
-      hold: (asked) => counted(shared.hold(asked))
+      pause: (asked) => counted(shared.pause(asked))
     }
     const connector = Effect.gen(function* () {
       const budget = yield* Budget.fromPermitStore(ledger)

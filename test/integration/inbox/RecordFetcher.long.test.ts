@@ -196,7 +196,7 @@ describe("reading one by one, and its queue", () => {
         const budget = yield* Budget.pipe(Effect.provide(Layer.fresh(Budget.layerUnlimited)))
         const { accept, inbox, read, runs } = yield* makeStand(1, budget)
         yield* accept(1)
-        yield* budget.hold(1_500)
+        yield* budget.pause(1_500)
         const outcome = yield* read({ stuckMs: 100, readMaxMs: 1_200 })
         assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 1])
         assert.isAtLeast(outcome.durationMs, 1_300)

@@ -57,7 +57,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("samples 
 
       // A 429 with Retry-After, told by another process.
       yield* setClock("2026-03-01T10:00:46Z")
-      yield* PostgresPermitStore.make(sql, mine, { perMinute: 600 }).hold({
+      yield* PostgresPermitStore.make(sql, mine, { perMinute: 600 }).pause({
         origin: "source",
         status: 429,
         request: "GET /orders",

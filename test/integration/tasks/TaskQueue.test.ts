@@ -3,7 +3,9 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as SourceGuard from "../../../src/sync/SourceGuard.ts"
+import * as TaskLeases from "../../../src/tasks/TaskLeases.ts"
 import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
+import * as TaskSchedules from "../../../src/tasks/TaskSchedules.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 let companies = 0
@@ -14,17 +16,17 @@ const minute = 60_000
 const plan = (
   company: string,
   resource: string,
-  more: Partial<TaskQueue.TaskSchedule> = {}
-): TaskQueue.TaskSchedule => ({
+  more: Partial<TaskSchedules.TaskSchedule> = {}
+): TaskSchedules.TaskSchedule => ({
   company,
   resource,
   schedule: "every 10 min",
-  promiseMs: 15 * minute,
+  freshnessTargetMs: 15 * minute,
   missed: "once",
   next: (afterMs, lastBeganMs) => (lastBeganMs === null ? afterMs : afterMs + 10 * minute),
   ...more
 })
-const runnable = (company: string, ...resources: ReadonlyArray<string>): ReadonlyArray<TaskQueue.Runnable> =>
+const runnable = (company: string, ...resources: ReadonlyArray<string>): ReadonlyArray<TaskLeases.Runnable> =>
   resources.map((resource) => ({ company, resource, parent: null }))
 
 const set = (company: string, resource: string, assignments: string) =>
@@ -32,7 +34,7 @@ const set = (company: string, resource: string, assignments: string) =>
     sql.unsafe(`update tributary.schedule set ${assignments} where company = $1 and resource = $2`, [company, resource])
   )
 const taskOf = (company: string, resource: string, kind: TaskQueue.TaskKind = "sync") =>
-  Effect.map(TaskQueue.read, (tasks) =>
+  Effect.map(TaskQueue.readTasks, (tasks) =>
     tasks.find((task) => task.company === company && task.resource === resource && task.kind === kind)!
   )
 const nowMs = Effect.flatMap(SqlClient.SqlClient, (sql) =>
@@ -41,8 +43,8 @@ const nowMs = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     (rows) => rows[0]!.ms
   )
 )
-const done: TaskQueue.TaskResult = { status: "done", runId: 7n, error: null, remedy: null, failures: 0, nextMs: null }
-const namesOf = (claims: ReadonlyArray<TaskQueue.ClaimedTask>) =>
+const done: TaskLeases.TaskResult = { status: "done", runId: 7n, error: null, remedy: null, failures: 0, nextMs: null }
+const namesOf = (claims: ReadonlyArray<TaskLeases.ClaimedTask>) =>
   claims.map(({ resource, kind }) => `${kind} ${resource}`).sort()
 
 describe("tasks", () => {
@@ -50,26 +52,30 @@ describe("tasks", () => {
     it.effect("are due at once while nothing was ever synced, and are taken by one process", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* TaskQueue.upsertSchedules([
+        yield* TaskSchedules.upsertSchedules([
           plan(company, "a"),
           plan(company, "b"),
           plan(company, "off", { schedule: null })
         ])
-        assert.deepStrictEqual((yield* TaskQueue.pollDue([company])).due, [company])
+        assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [company])
         const known = runnable(company, "a", "b", "off")
         const [mine, yours] = yield* Effect.all(
-          [TaskQueue.claim("me", known, 4), TaskQueue.claim("you", known, 4), TaskQueue.claim("she", known, 4)],
+          [
+            TaskLeases.claimTasks("me", known, 4),
+            TaskLeases.claimTasks("you", known, 4),
+            TaskLeases.claimTasks("she", known, 4)
+          ],
           { concurrency: "unbounded" }
         ).pipe(Effect.map((all) => all.flat()))
         assert.sameMembers([mine!.resource, yours!.resource], ["a", "b"])
-        assert.deepStrictEqual((yield* TaskQueue.pollDue([company])).due, [])
+        assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [])
         const running = yield* taskOf(company, "a")
         assert.isTrue(running.isRunning)
         assert.isNotNull(running.beganAt)
-        assert.isTrue(yield* TaskQueue.complete(mine!, { ...done, nextMs: (yield* nowMs) + minute }))
+        assert.isTrue(yield* TaskLeases.completeTask(mine!, { ...done, nextMs: (yield* nowMs) + minute }))
         const ended = yield* taskOf(company, mine!.resource)
         assert.deepInclude(ended, { isRunning: false, status: "done", runId: 7n })
-        assert.deepStrictEqual((yield* TaskQueue.pollDue([company])).due, [])
+        assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [])
       })
     )
 
@@ -82,7 +88,7 @@ describe("tasks", () => {
         yield* sql`insert into tributary.checkpoints (company_id, resource, lane, fence, cursor, updated_at)
           values (4711, 'synced', 'live', 1, '2026-01-01T00:00:00Z', tributary.now()),
                  (4711, 'touched', 'live', 1, null, tributary.now())`
-        yield* TaskQueue.upsertSchedules([
+        yield* TaskSchedules.upsertSchedules([
           plan(company, "synced", later),
           plan(company, "touched", later),
           plan(company, "new", later)
@@ -99,21 +105,21 @@ describe("tasks", () => {
     it.effect("pass to another process when the lease has run out, and the former one no longer has a say", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* TaskQueue.upsertSchedules([plan(company, "a")])
-        const [held] = yield* TaskQueue.claim("me", runnable(company, "a"), 1)
-        assert.isNull(held!.leftAt)
-        assert.lengthOf(yield* TaskQueue.renew([held!]), 1)
-        assert.lengthOf(yield* TaskQueue.claim("you", runnable(company, "a"), 1), 0)
+        yield* TaskSchedules.upsertSchedules([plan(company, "a")])
+        const [held] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
+        assert.isNull(held!.leaseExpiredAt)
+        assert.lengthOf(yield* TaskLeases.renewLeases([held!]), 1)
+        assert.lengthOf(yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1), 0)
         yield* set(company, "a", "lease_until = tributary.now() - interval '1 ms', paused_at = tributary.now()")
-        const [taken] = yield* TaskQueue.claim("you", runnable(company, "a"), 1)
+        const [taken] = yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1)
         assert.isTrue(taken!.fence > held!.fence)
-        assert.isNotNull(taken!.leftAt, "it was left by a process, and is finished also while it is paused")
-        assert.lengthOf(yield* TaskQueue.renew([held!]), 0)
-        assert.isFalse(yield* TaskQueue.complete(held!, { ...done, status: "failed" }))
-        assert.isFalse(yield* TaskQueue.reschedule(held!, 0))
-        assert.isFalse(yield* TaskQueue.returnTask(held!, "stopped"))
+        assert.isNotNull(taken!.leaseExpiredAt, "it was left by a process, and is finished also while it is paused")
+        assert.lengthOf(yield* TaskLeases.renewLeases([held!]), 0)
+        assert.isFalse(yield* TaskLeases.completeTask(held!, { ...done, status: "failed" }))
+        assert.isFalse(yield* TaskLeases.rescheduleTask(held!, 0))
+        assert.isFalse(yield* TaskLeases.returnTask(held!, "stopped"))
         assert.isTrue((yield* taskOf(company, "a")).isRunning)
-        assert.isTrue(yield* TaskQueue.complete(taken!, done))
+        assert.isTrue(yield* TaskLeases.completeTask(taken!, done))
         assert.strictEqual((yield* taskOf(company, "a")).status, "done")
       })
     )
@@ -121,35 +127,35 @@ describe("tasks", () => {
     it.effect("are let go of in the middle, and go on with what was asked for", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* TaskQueue.upsertSchedules([plan(company, "a", { schedule: null })])
+        yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: null })])
         yield* TaskQueue.requestSync({ company, resource: "a", full: true, by: "Ann" })
-        const [held] = yield* TaskQueue.claim("me", runnable(company, "a"), 1)
+        const [held] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
         assert.deepInclude(held!, { full: true })
-        assert.isNotNull(held!.askedAt)
-        assert.isTrue(yield* TaskQueue.returnTask(held!, "stopped: the process was told to end"))
+        assert.isNotNull(held!.requestedAt)
+        assert.isTrue(yield* TaskLeases.returnTask(held!, "stopped: the process was shut down"))
         assert.deepInclude(yield* taskOf(company, "a"), { status: "stopped", isRunning: false, askedBy: "Ann" })
-        const [again] = yield* TaskQueue.claim("you", runnable(company, "a"), 1)
-        assert.deepInclude(again!, { full: true, leftAt: null })
-        assert.strictEqual(again!.askedAt?.getTime(), held!.askedAt?.getTime())
+        const [again] = yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1)
+        assert.deepInclude(again!, { full: true, leaseExpiredAt: null })
+        assert.strictEqual(again!.requestedAt?.getTime(), held!.requestedAt?.getTime())
       })
     )
 
     it.effect("run once more when somebody asks while they run, and no more often", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* TaskQueue.upsertSchedules([plan(company, "a", { schedule: null })])
-        assert.lengthOf(yield* TaskQueue.claim("me", runnable(company, "a"), 1), 0)
+        yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: null })])
+        assert.lengthOf(yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1), 0)
         yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
-        assert.deepStrictEqual((yield* TaskQueue.pollDue([company])).asked, [company])
-        const [first] = yield* TaskQueue.claim("me", runnable(company, "a"), 1)
+        assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).requested, [company])
+        const [first] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
         yield* TaskQueue.requestSync({ company, resource: "a", full: true, by: "Ben" })
         yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
-        assert.lengthOf(yield* TaskQueue.claim("me", runnable(company, "a"), 1), 0)
-        yield* TaskQueue.complete(first!, done)
-        const [second] = yield* TaskQueue.claim("me", runnable(company, "a"), 1)
+        assert.lengthOf(yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1), 0)
+        yield* TaskLeases.completeTask(first!, done)
+        const [second] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
         assert.isTrue(second!.full, "that Ann asked for less takes nothing from Ben")
-        yield* TaskQueue.complete(second!, done)
-        assert.lengthOf(yield* TaskQueue.claim("me", runnable(company, "a"), 1), 0)
+        yield* TaskLeases.completeTask(second!, done)
+        assert.lengthOf(yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1), 0)
         assert.isFalse((yield* taskOf(company, "a")).askedFull)
       })
     )
@@ -157,18 +163,18 @@ describe("tasks", () => {
     it.effect("rest while they are paused, except when somebody asks", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* TaskQueue.upsertSchedules([plan(company, "a"), plan(company, "b")])
-        assert.strictEqual(yield* TaskQueue.pause({ company, resource: null, by: "Ann" }), 2)
-        assert.strictEqual(yield* TaskQueue.pause({ company, resource: "a", by: "Ben" }), 0)
+        yield* TaskSchedules.upsertSchedules([plan(company, "a"), plan(company, "b")])
+        assert.strictEqual(yield* TaskQueue.pauseTasks({ company, resource: null, by: "Ann" }), 2)
+        assert.strictEqual(yield* TaskQueue.pauseTasks({ company, resource: "a", by: "Ben" }), 0)
         assert.strictEqual((yield* taskOf(company, "a")).pausedBy, "Ann")
-        assert.deepStrictEqual((yield* TaskQueue.pollDue([company])).due, [])
+        assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [])
         yield* TaskQueue.requestSync({ company, resource: "b", full: false, by: "Ann" })
-        const asked = yield* TaskQueue.claim("me", runnable(company, "a", "b"), 4)
+        const asked = yield* TaskLeases.claimTasks("me", runnable(company, "a", "b"), 4)
         assert.deepStrictEqual(namesOf(asked), ["sync b"])
-        yield* TaskQueue.complete(asked[0]!, { ...done, nextMs: yield* nowMs })
-        assert.deepStrictEqual((yield* TaskQueue.pollDue([company])).due, [])
-        assert.strictEqual(yield* TaskQueue.resume({ company, resource: "a", by: "Ann" }), 1)
-        assert.deepStrictEqual(namesOf(yield* TaskQueue.claim("me", runnable(company, "a", "b"), 4)), ["sync a"])
+        yield* TaskLeases.completeTask(asked[0]!, { ...done, nextMs: yield* nowMs })
+        assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [])
+        assert.strictEqual(yield* TaskQueue.resumeTasks({ company, resource: "a", by: "Ann" }), 1)
+        assert.deepStrictEqual(namesOf(yield* TaskLeases.claimTasks("me", runnable(company, "a", "b"), 4)), ["sync a"])
       })
     )
 
@@ -176,11 +182,11 @@ describe("tasks", () => {
       Effect.gen(function* () {
         const company = newCompany()
         const other = newCompany()
-        yield* TaskQueue.upsertSchedules([
+        yield* TaskSchedules.upsertSchedules([
           plan(company, "parent"),
           plan(company, "child"),
-          plan(company, "late", { promiseMs: minute }),
-          plan(company, "later", { promiseMs: 60 * minute }),
+          plan(company, "late", { freshnessTargetMs: minute }),
+          plan(company, "later", { freshnessTargetMs: 60 * minute }),
           plan(other, "one")
         ])
         yield* set(company, "late", "next_at = tributary.now() - interval '10 min'")
@@ -192,20 +198,20 @@ describe("tasks", () => {
           ...runnable(other, "one")
         ]
         const order: Array<string> = []
-        const claim = Effect.tap(TaskQueue.claim("me", known, 2), (claims) =>
+        const claim = Effect.tap(TaskLeases.claimTasks("me", known, 2), (claims) =>
           Effect.sync(() => order.push(...claims.map(({ resource }) => resource).sort()))
         )
         const [later] = (yield* claim).filter(({ company: name }) => name === company)
         yield* claim
         yield* claim
         assert.deepStrictEqual(order, ["later", "one", "late"], "two of the company run, that is all")
-        yield* TaskQueue.complete(later!, done)
+        yield* TaskLeases.completeTask(later!, done)
         const [parent] = yield* claim
         assert.strictEqual(parent!.resource, "parent")
         yield* set(company, "late", "owner = null, lease_until = null, next_at = null")
         yield* claim
         assert.deepStrictEqual(order.slice(3), ["parent"], "its parent runs still")
-        yield* TaskQueue.complete(parent!, done)
+        yield* TaskLeases.completeTask(parent!, done)
         yield* claim
         assert.deepStrictEqual(order.slice(3), ["parent", "child"])
       })
@@ -214,16 +220,16 @@ describe("tasks", () => {
     it.effect("are taken up to a limit, what is due longest first, over all companies", () =>
       Effect.gen(function* () {
         const companies = [newCompany(), newCompany(), newCompany()]
-        yield* TaskQueue.upsertSchedules(companies.map((company) => plan(company, "a")))
+        yield* TaskSchedules.upsertSchedules(companies.map((company) => plan(company, "a")))
         for (const [minutes, company] of companies.entries()) {
           yield* set(company, "a", `next_at = tributary.now() - interval '${minutes + 1} minutes'`)
         }
         const known = companies.flatMap((company) => runnable(company, "a"))
-        const taken = yield* TaskQueue.claim("me", known, 4, 2)
+        const taken = yield* TaskLeases.claimTasks("me", known, 4, 2)
         assert.deepStrictEqual(taken.map(({ company }) => company).sort(), companies.slice(1).sort())
-        assert.lengthOf(yield* TaskQueue.claim("me", known, 4, 0), 0)
+        assert.lengthOf(yield* TaskLeases.claimTasks("me", known, 4, 0), 0)
         assert.deepStrictEqual(
-          (yield* TaskQueue.claim("me", known, 4)).map(({ company }) => company),
+          (yield* TaskLeases.claimTasks("me", known, 4)).map(({ company }) => company),
           companies.slice(0, 1)
         )
       })
@@ -232,20 +238,20 @@ describe("tasks", () => {
     it.effect("backfill one range at a time, beside the syncing", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* TaskQueue.upsertSchedules([plan(company, "a")])
+        yield* TaskSchedules.upsertSchedules([plan(company, "a")])
         const range = { company, resource: "a", since: "2026-01-01T00:00:00Z", until: null, by: "Ann" }
         assert.strictEqual(yield* TaskQueue.requestBackfill(range), "asked")
-        const claims = yield* TaskQueue.claim("me", runnable(company, "a"), 1)
+        const claims = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
         assert.deepStrictEqual(namesOf(claims), ["backfill a", "sync a"])
         const backfill = claims.find(({ kind }) => kind === "backfill")!
         assert.deepInclude(backfill, { since: range.since, until: null })
         assert.strictEqual(yield* TaskQueue.requestBackfill(range), "asked", "it is under way")
         assert.strictEqual(yield* TaskQueue.requestBackfill({ ...range, since: null }), "running")
         assert.strictEqual((yield* taskOf(company, "a", "backfill")).since, range.since)
-        yield* TaskQueue.complete(backfill, done)
-        assert.lengthOf(yield* TaskQueue.claim("me", runnable(company, "a"), 1), 0)
+        yield* TaskLeases.completeTask(backfill, done)
+        assert.lengthOf(yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1), 0)
         assert.strictEqual(yield* TaskQueue.requestBackfill({ ...range, since: null }), "asked")
-        const [another] = yield* TaskQueue.claim("me", runnable(company, "a"), 1)
+        const [another] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
         assert.deepInclude(another!, { kind: "backfill", since: null })
       })
     )
@@ -261,7 +267,7 @@ describe("tasks", () => {
           plan(company, "left", { missed: "skip" }),
           plan(company, "future", { missed: "skip" })
         ]
-        yield* TaskQueue.upsertSchedules(plans)
+        yield* TaskSchedules.upsertSchedules(plans)
         for (const { resource } of plans) {
           const passed = resource === "late" ? 30 : resource === "future" ? -30 : 90
           yield* set(
@@ -276,7 +282,7 @@ describe("tasks", () => {
           insert into tributary.receivers (instance, companies, began_at, alive_at)
           values (${company}, ${[company]}, tributary.now() - interval '60 min', tributary.now() - interval '20 min')`
         const before = yield* taskOf(company, "future")
-        yield* TaskQueue.upsertSchedules(plans)
+        yield* TaskSchedules.upsertSchedules(plans)
         const now = yield* nowMs
         const dueIn = (resource: string) =>
           Effect.map(taskOf(company, resource), ({ nextAt }) => Math.round((nextAt!.getTime() - now) / minute))
@@ -291,28 +297,28 @@ describe("tasks", () => {
     it.effect("follow the configuration: another schedule, another promise, and what is gone goes", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* TaskQueue.upsertSchedules([plan(company, "a"), plan(company, "b"), plan(company, "c")])
-        const [held] = yield* TaskQueue.claim("me", runnable(company, "b"), 1)
+        yield* TaskSchedules.upsertSchedules([plan(company, "a"), plan(company, "b"), plan(company, "c")])
+        const [held] = yield* TaskLeases.claimTasks("me", runnable(company, "b"), 1)
         yield* set(company, "a", "began_at = tributary.now(), next_at = tributary.now() + interval '1 min'")
         const same = yield* taskOf(company, "a")
-        yield* TaskQueue.upsertSchedules([plan(company, "a", { promiseMs: minute })])
+        yield* TaskSchedules.upsertSchedules([plan(company, "a", { freshnessTargetMs: minute })])
         assert.deepInclude(yield* taskOf(company, "a"), { nextAt: same.nextAt, promiseMs: minute })
-        yield* TaskQueue.upsertSchedules([plan(company, "a", { schedule: "every 1 h" })])
+        yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: "every 1 h" })])
         assert.isAbove((yield* taskOf(company, "a")).nextAt!.getTime(), same.nextAt!.getTime())
-        yield* TaskQueue.upsertSchedules([plan(company, "a", { schedule: null })])
+        yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: null })])
         assert.deepInclude(yield* taskOf(company, "a"), { schedule: null, nextAt: null })
         assert.isUndefined(yield* taskOf(company, "c"))
         assert.isTrue((yield* taskOf(company, "b")).isRunning, "what runs stays until it has ended")
-        assert.isTrue(yield* TaskQueue.complete(held!, done))
+        assert.isTrue(yield* TaskLeases.completeTask(held!, done))
       })
     )
 
     it.effect("say why their company rests, and count what was asked for as answered", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* TaskQueue.upsertSchedules([plan(company, "a")])
+        yield* TaskSchedules.upsertSchedules([plan(company, "a")])
         yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
-        yield* TaskQueue.blockCompany(company, "the token was refused", "give it another one")
+        yield* TaskLeases.blockCompany(company, "the token was refused", "give it another one")
         assert.deepInclude(yield* taskOf(company, "a"), {
           status: "failed",
           error: "the token was refused",

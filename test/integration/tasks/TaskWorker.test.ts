@@ -17,6 +17,7 @@ import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { engineDefault, syncResource } from "../../../src/sync/SyncResource.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as TaskWorker from "../../../src/tasks/TaskWorker.ts"
+import type { ScheduledCompany, TaskWorkerOptions } from "../../../src/tasks/WorkerState.ts"
 import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
 import type { ResourceSchedule } from "../../../src/tasks/Cron.ts"
 import { layerWarehouse, otherProcess } from "../../support/postgres.ts"
@@ -39,7 +40,7 @@ const makeCompany = (more: Partial<ConnectorShape> = {}) => {
     })(request)
   )
   const connector: ConnectorShape = { ...source.connector, ...more }
-  const company: TaskWorker.ScheduledCompany = {
+  const company: ScheduledCompany = {
     name: `company${companyId}`,
     connector,
     tables: Effect.succeed(tables),
@@ -50,9 +51,9 @@ const makeCompany = (more: Partial<ConnectorShape> = {}) => {
 }
 
 const options = (
-  all: ReadonlyArray<{ readonly company: TaskWorker.ScheduledCompany }>,
-  scheduleOf: TaskWorker.TaskWorkerOptions["scheduleOf"] = () => hourly
-): TaskWorker.TaskWorkerOptions => ({
+  all: ReadonlyArray<{ readonly company: ScheduledCompany }>,
+  scheduleOf: TaskWorkerOptions["scheduleOf"] = () => hourly
+): TaskWorkerOptions => ({
   companies: all.map(({ company }) => company),
   scheduleOf,
   freshnessOf: () => 5_400_000,
@@ -62,7 +63,7 @@ const options = (
 })
 
 const taskOf = (company: string, resource: string, kind: TaskQueue.TaskKind = "sync") =>
-  Effect.map(TaskQueue.read, (all) =>
+  Effect.map(TaskQueue.readTasks, (all) =>
     all.find((task) => task.company === company && task.resource === resource && task.kind === kind)
   )
 
@@ -146,8 +147,8 @@ describe("a scheduler", () => {
               }
             }
           }))
-        yield* Effect.forkScoped(TaskWorker.run(options(of("first"))))
-        yield* Effect.forkScoped(TaskWorker.run(options(of("second"))))
+        yield* Effect.forkScoped(TaskWorker.runTasks(options(of("first"))))
+        yield* Effect.forkScoped(TaskWorker.runTasks(options(of("second"))))
         for (const { name } of all) {
           yield* becomes(name, "things", "done")
           yield* becomes(name, "plains", "done")
@@ -180,7 +181,7 @@ describe("a scheduler", () => {
           batchRecordsMax: 100
         })
         const asked = source.requests.length
-        yield* Effect.forkScoped(TaskWorker.run(options([{ company }])))
+        yield* Effect.forkScoped(TaskWorker.runTasks(options([{ company }])))
         assert.strictEqual((yield* becomes(name, "things", "done")).runId, outcome.runId)
         yield* becomes(name, "plains", "done")
         assert.lengthOf(
@@ -203,7 +204,7 @@ describe("a scheduler", () => {
             throw failing(new ServerFault({ status: 500, code: null, retryAfterMs: null }))
           return good(request)
         }
-        yield* Effect.forkScoped(TaskWorker.run(options([one])))
+        yield* Effect.forkScoped(TaskWorker.runTasks(options([one])))
         const failed = yield* becomes(one.name, "things", "failed")
         assert.include(failed.error!, "500")
         assert.isNotNull(failed.remedy)
@@ -235,7 +236,7 @@ describe("a scheduler", () => {
         late.source.script = () => {
           throw failing(new Forbidden({ code: "feature_not_enabled", scope: null, detail: "no" }))
         }
-        yield* Effect.forkScoped(TaskWorker.run(options([refused, narrow, late])))
+        yield* Effect.forkScoped(TaskWorker.runTasks(options([refused, narrow, late])))
         const rests = yield* becomes(refused.name, "things", "failed")
         assert.isNotNull(rests.remedy)
         assert.lengthOf(refused.source.requests, 0)
@@ -267,7 +268,7 @@ describe("a scheduler", () => {
           }
         }
         const scheduler = yield* Effect.forkChild(
-          TaskWorker.run(options([held], (path) => (path === "things" ? hourly : off)))
+          TaskWorker.runTasks(options([held], (path) => (path === "things" ? hourly : off)))
         )
         yield* Deferred.await(reading)
         assert.isTrue((yield* taskOf(one.name, "things"))!.isRunning)
@@ -278,7 +279,7 @@ describe("a scheduler", () => {
           status: "abandoned",
           error: "stopped: the process was told to end"
         })
-        yield* Effect.forkScoped(TaskWorker.run(options([one])))
+        yield* Effect.forkScoped(TaskWorker.runTasks(options([one])))
         yield* becomes(one.name, "things", "done")
       }).pipe(Effect.scoped)
     )
@@ -312,7 +313,7 @@ describe("a scheduler", () => {
               insert into tributary.schedule (company, resource, kind, schedule, next_at, owner, lease_until, fence)
               values (${one.name}, 'things', 'sync', 'every 1 h', tributary.now(), 'stopped',
                       tributary.now() - interval '1 s', 5)`
-            yield* Effect.forkScoped(TaskWorker.run(options([one])))
+            yield* Effect.forkScoped(TaskWorker.runTasks(options([one])))
             yield* becomes(one.name, "things", "done")
             yield* goesOn.open
             const said = yield* Effect.exit(Fiber.join(landing))
@@ -337,14 +338,14 @@ describe("a scheduler", () => {
           const values = isKnown ? { id: "1", colour: "red" } : { id: "1" }
           return pages({ records: [record(resource, values, isKnown ? {} : { extra: '{"colour":"red"}' })] })(request)
         }
-        const company: TaskWorker.ScheduledCompany = {
+        const company: ScheduledCompany = {
           ...one.company,
           tables: Overlay.resources(catalogue, [widgets]).pipe(
             Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource)]))),
             Effect.provideService(SqlClient.SqlClient, sql)
           )
         }
-        yield* Effect.forkScoped(TaskWorker.run(options([{ company }])))
+        yield* Effect.forkScoped(TaskWorker.runTasks(options([{ company }])))
         const first = yield* becomes(one.name, "widgets", "done")
         assert.deepStrictEqual(yield* sql`select colour from erp.widgets where _extra is null`, [{ colour: "red" }])
         yield* TaskQueue.requestSync({ company: one.name, resource: "widgets", full: true, by: "Ann" })

@@ -54,7 +54,7 @@ export interface Wish {
 }
 
 /** The longest Retry-After that is waited for, as configured by default. */
-const heldMaxMs = 600_000
+const pauseWaitMaxMs = 600_000
 
 /** The companies of the plan, each with its connector. */
 export const companiesOf = (
@@ -69,7 +69,7 @@ export const companiesOf = (
       const secret = Redacted.make(token)
       const { requestsPerMinute } = drawn
       const budgets = yield* Budgets
-      const budget = yield* budgets.of({ baseUrl, token: secret, scope: "token", requestsPerMinute, heldMaxMs })
+      const budget = yield* budgets.of({ baseUrl, token: secret, scope: "token", requestsPerMinute, pauseWaitMaxMs })
       const connector = yield* ServiceClient.make({
         baseUrl,
         token: secret,

@@ -1,21 +1,21 @@
-/** What the warehouse knows of the request budgets at this moment, for people. Nothing is asked of the source. */
+/** The state of the rate budgets, as the warehouse stores it. The source gets no request. */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { PauseReport } from "./PermitPolicy.ts"
 import { spanMsDefault } from "./PermitStore.ts"
 
-/** How a token's budget stands. */
+/** The state of one token's budget. */
 export interface BudgetState {
   readonly fingerprint: string
-  /** Requests that count now: those of the last minute, and those that processes hold permits for. */
+  /** Requests that count now: those of the last minute, and those for which processes have permits. */
   readonly used: number
-  /** What is used at most at present: less than configured for a while after a 429. Null without a limit. */
+  /** The limit at present: lower than configured for a while after a 429. Null without a limit. */
   readonly allowed: number | null
   readonly configured: number | null
   /** Until when requests pause; null where they do not. */
   readonly heldUntil: Date | null
-  /** The answer that requested the pause; null without one, or where nothing is known of it. */
+  /** The answer that requested the pause; null without a pause, or where the answer is not known. */
   readonly heldBy: PauseReport | null
   /** A pause ended before its Retry-After: one request is sent, the probe, and the others wait for its answer. */
   readonly isProbing: boolean
@@ -26,11 +26,11 @@ export interface BudgetState {
   readonly urgentWaits: boolean
   readonly liveWaits: boolean
   readonly backfillWaits: boolean
-  /** When a permit was last asked for. */
+  /** When a process last requested a permit. */
   readonly askedAt: Date
 }
 
-export const read = (
+export const readBudgets = (
   fingerprints: ReadonlyArray<string>
 ): Effect.Effect<ReadonlyArray<BudgetState>, SqlError, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>

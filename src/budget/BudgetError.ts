@@ -1,0 +1,22 @@
+/** The reasons for which a request gets no permit. */
+import * as Data from "effect/Data"
+import type { PauseReport } from "./PermitPolicy.ts"
+
+/** The permit store did not answer for a while. Without a permit no request is sent. May be tried again. */
+export class BudgetUnavailable extends Data.TaggedError("BudgetUnavailable")<{ readonly detail: string }> {
+  override get message(): string {
+    return `no permit to send, since the warehouse that keeps the request budget does not answer (${this.detail})`
+  }
+}
+
+/** A pause is in force that is longer than the caller waits. */
+export class BudgetPaused extends Data.TaggedError("BudgetPaused")<{
+  readonly retryAfterMs: number
+  readonly by: PauseReport | null
+}> {
+  override get message(): string {
+    return `the source asked to wait, still for ${Math.ceil(this.retryAfterMs / 1000)} s`
+  }
+}
+
+export type BudgetError = BudgetUnavailable | BudgetPaused

@@ -1,0 +1,55 @@
+/** Identification of a company by its token; until the source accepts the token, no task of the company runs. */
+import * as Effect from "effect/Effect"
+import * as SourceGuard from "../sync/SourceGuard.ts"
+import { retryForever } from "./RetryForever.ts"
+import * as TaskLeases from "./TaskLeases.ts"
+import { backoffMs, type CompanyState, monotonicMs, type WorkerState } from "./WorkerState.ts"
+
+/** Runs no task of the company until the source accepts its token again. */
+export const blockCompany = Effect.fnUntraced(function* (
+  worker: WorkerState,
+  state: CompanyState,
+  { message, remedy }: { readonly message: string; readonly remedy: string }
+) {
+  state.consecutiveFailures += 1
+  const delayMs = backoffMs(state.consecutiveFailures)
+  state.identity = null
+  state.blockedUntilMs = monotonicMs(worker) + delayMs
+  if (state.loggedError !== message) {
+    state.loggedError = message
+    yield* Effect.logWarning(
+      `company ${state.company.name}: nothing is synced: ${message}; ${remedy}; tried again in ${delayMs / 1000} s, then less often`
+    )
+  }
+  yield* Effect.ignore(TaskLeases.blockCompany(state.company.name, message, remedy))
+})
+
+export const identifyCompany = Effect.fnUntraced(function* (worker: WorkerState, state: CompanyState) {
+  const { name, connector } = state.company
+  const identified = yield* Effect.result(connector.identify)
+  if (identified._tag === "Failure") return yield* blockCompany(worker, state, identified.failure)
+  const identity = identified.success
+  yield* retryForever(
+    `company ${name}: its company id cannot be stored`,
+    SourceGuard.saveCompanyId(name, identity.companyId)
+  )
+  if (state.loggedError !== null) yield* Effect.logInfo(`company ${name}: the source answers again`)
+  state.identity = identity
+  state.identifiedAtMs = monotonicMs(worker)
+  state.consecutiveFailures = 0
+  state.loggedError = null
+})
+
+/** Identifies the company beside the polls, and wakes the worker. */
+export const identifyInBackground = (worker: WorkerState, state: CompanyState) =>
+  Effect.suspend(() => {
+    state.isIdentifying = true
+    return identifyCompany(worker, state)
+  }).pipe(
+    Effect.ensuring(
+      Effect.sync(() => {
+        state.isIdentifying = false
+        worker.wakeUp.openUnsafe()
+      })
+    )
+  )

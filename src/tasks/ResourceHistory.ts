@@ -1,0 +1,68 @@
+/** The last syncs of a resource, as the warehouse stores them. */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { epochMs } from "./TaskSql.ts"
+
+export interface ResourceHistory {
+  /** The time up to which the resource was last synced, in milliseconds since 1970. */
+  readonly syncedMs: number
+  /** The last successful run of any process or command. */
+  readonly lastRun: {
+    readonly runId: bigint
+    readonly isFull: boolean
+    /** Whether it put no record into quarantine. */
+    readonly isComplete: boolean
+    readonly beganMs: number
+  } | null
+  /** Whether a run is under way that began after the last lease expired, if there was one. */
+  readonly isRunning: boolean
+}
+
+interface HistoryRow {
+  readonly cursorMs: number | null
+  readonly fullScanMs: number | null
+  readonly runId: bigint | null
+  readonly kind: string | null
+  readonly status: string | null
+  readonly beganMs: number | null
+  readonly isRunning: boolean
+}
+
+const historyFrom = ({
+  beganMs,
+  cursorMs,
+  fullScanMs,
+  isRunning,
+  kind,
+  runId,
+  status
+}: HistoryRow): ResourceHistory => ({
+  syncedMs: Math.max(cursorMs ?? 0, fullScanMs ?? 0),
+  lastRun:
+    runId === null ? null : { runId, isFull: kind === "full", isComplete: status === "done", beganMs: beganMs ?? 0 },
+  isRunning
+})
+
+export const readHistory = Effect.fnUntraced(function* (
+  companyId: bigint,
+  resource: string,
+  lane: string,
+  leaseExpiredAt: Date | null
+) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql.unsafe<HistoryRow>(
+    `select ${epochMs("c.cursor_at")} as "cursorMs", ${epochMs("c.full_scan_at")} as "fullScanMs",
+            r.id as "runId", r.kind, r.status, ${epochMs("r.began_at")} as "beganMs",
+            exists (select 1 from tributary.runs o
+                     where o.company_id = $1 and o.resource = $2 and o.lane = $3 and o.status = 'running'
+                       and o.began_at > $4::timestamptz) as "isRunning"
+       from (select 1) one
+       left join tributary.checkpoints c on c.company_id = $1 and c.resource = $2 and c.lane = 'live'
+       left join lateral (select id, kind, status, began_at from tributary.runs
+                           where company_id = $1 and resource = $2 and lane = 'live' and kind in ('full', 'incremental')
+                             and status in ('done', 'quarantined')
+                           order by id desc limit 1) r on true`,
+    [companyId, resource, lane, leaseExpiredAt]
+  )
+  return historyFrom(row!)
+})

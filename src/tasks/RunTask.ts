@@ -1,0 +1,168 @@
+/**
+ * One run of a claimed task.
+ *
+ * Promise: the result is stored, or the lease expires and another process claims the task. When the run is interrupted,
+ * landed pages stay, and the task is returned, so that another process goes on at once.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { Priority } from "../budget/Budget.ts"
+import type { Identity } from "../connector/Connector.ts"
+import type { Database } from "../postgres/Database.ts"
+import { retryTransient } from "../postgres/Transaction.ts"
+import { Progress, type ProgressShape } from "../sync/Progress.ts"
+import { accessBlockOf } from "../sync/Sync.ts"
+import { syncResource } from "../sync/SyncResource.ts"
+import * as Adoption from "../warehouse/Adoption.ts"
+import { childrenOf, type Table } from "../warehouse/Table.ts"
+import { blockCompany, identifyCompany } from "./IdentifyCompany.ts"
+import { readHistory, type ResourceHistory } from "./ResourceHistory.ts"
+import * as TaskLeases from "./TaskLeases.ts"
+import {
+  alreadyDone,
+  contendedDelayMs,
+  crashed,
+  type PostponedTask,
+  postponed,
+  resultOf,
+  skipped
+} from "./TaskResults.ts"
+import { type CompanyState, monotonicMs, resourceKey, taskKey, type WorkerState } from "./WorkerState.ts"
+
+/** An access block is checked again at the source after this. */
+const identityMaxMs = 5 * 60_000
+/** A process that ends waits no longer than this for the database. */
+const shutdownTimeoutMs = 2_000
+
+const interruptedReason = "stopped: the process was shut down"
+
+/** The progress of a run, for the log. */
+export const logProgress: ProgressShape = {
+  began: () => Effect.void,
+  landed: () => Effect.void,
+  ended: () => Effect.void,
+  note: (text) => Effect.logInfo(text)
+}
+
+/** A last statement before the process ends. */
+const bestEffort = <A, R>(effect: Effect.Effect<A, SqlError, R>): Effect.Effect<void, never, R> =>
+  effect.pipe(Effect.interruptible, Effect.timeoutOption(shutdownTimeoutMs), Effect.ignore)
+
+const sync = (
+  worker: WorkerState,
+  task: TaskLeases.ClaimedTask,
+  target: {
+    readonly state: CompanyState
+    readonly identity: Identity
+    readonly table: Table
+    readonly tables: ReadonlyMap<string, Table>
+    readonly history: ResourceHistory
+  }
+) => {
+  const { history, identity, state, table, tables } = target
+  const { batchRecordsMax, connector, engine } = state.company
+  const isBackfill = task.kind === "backfill"
+  return syncResource({
+    companyId: identity.companyId,
+    connector,
+    table,
+    full: task.full,
+    acceptDeletions: false,
+    batchRecordsMax,
+    engine,
+    children: childrenOf(tables, task.resource),
+    evictHolder: task.leaseExpiredAt !== null && !history.isRunning,
+    // A resource that another run is at is tried again later, and does not keep this process waiting.
+    waitForHolder: false,
+    ...(isBackfill ? { backfill: { since: task.since, until: task.until } } : {})
+  }).pipe(
+    Effect.provideService(Priority, {
+      class: isBackfill ? "backfill" : "live",
+      dueAt: history.syncedMs + worker.options.freshnessOf(task.resource)
+    })
+  )
+}
+
+const syncTask = Effect.fnUntraced(function* (
+  worker: WorkerState,
+  task: TaskLeases.ClaimedTask
+): Effect.fn.Return<TaskLeases.TaskResult | PostponedTask, SqlError, Database | SqlClient.SqlClient> {
+  const { resource } = task
+  const state = worker.companies.get(task.company)!
+  const tables = yield* state.company.tables
+  const table = tables.get(resource)
+  if (table === undefined) return skipped(worker, task, `${resource} is not configured`, "nothing to do")
+  if (state.identity !== null && accessBlockOf(table.resource, state.identity) !== null) {
+    const isOld = monotonicMs(worker) - state.identifiedAtMs > identityMaxMs
+    if (task.requestedAt !== null || isOld) yield* identifyCompany(worker, state)
+  }
+  const { identity } = state
+  // The company is blocked, and its block is logged once.
+  if (identity === null) return postponed(worker)
+  const block = accessBlockOf(table.resource, identity)
+  if (block !== null) return skipped(worker, task, `${resource}: ${block.reason}`, block.remedy)
+
+  const lane = task.kind === "backfill" ? "backfill" : "live"
+  const history = yield* readHistory(identity.companyId, resource, lane, task.leaseExpiredAt)
+  const done = alreadyDone(worker, task, history)
+  if (done !== null) return done
+  const outcome = yield* sync(worker, task, { state, identity, table, tables, history })
+  if (outcome.failure === null) {
+    const inferred = yield* Adoption.inferAll([table.resource], worker.options.datasets)
+    for (const sentence of inferred) yield* Effect.logInfo(sentence)
+    if (inferred.length > 0) yield* worker.refreshViews
+  } else if (outcome.failure.stops === "company" && state.identity !== null) {
+    // Other runs of the company meet the same failure: the first one blocks it.
+    yield* blockCompany(worker, state, outcome.failure)
+  }
+  return resultOf(worker, task, outcome)
+})
+
+const logResult = (task: TaskLeases.ClaimedTask, result: TaskLeases.TaskResult) => {
+  const subject = `${task.company}: ${task.kind === "backfill" ? "backfill of " : ""}${task.resource}`
+  if (result.status === "failed" && result.failures === 1) {
+    return Effect.logWarning(`${subject}: ${result.error}; ${result.remedy}`)
+  }
+  return task.failures > 0 && (result.status === "done" || result.status === "quarantined")
+    ? Effect.logInfo(`${subject}: succeeds again`)
+    : Effect.void
+}
+
+const dropClaim = ({ claims }: WorkerState, task: TaskLeases.ClaimedTask) => {
+  if (claims.get(taskKey(task)) === task) claims.delete(taskKey(task))
+}
+
+/** Runs a task and stores its result. */
+export const runTask = (worker: WorkerState, task: TaskLeases.ClaimedTask) =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      const exit = yield* Effect.exit(restore(syncTask(worker, task)))
+      if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) {
+        return yield* bestEffort(TaskLeases.returnTask(task, interruptedReason))
+      }
+      const result = Exit.isSuccess(exit) ? exit.value : crashed(worker, task, exit.cause)
+      const write =
+        result.status === "postponed"
+          ? TaskLeases.rescheduleTask(task, result.nextMs)
+          : TaskLeases.completeTask(task, result)
+      // From here on the lease is not renewed. Where the result cannot be written, the lease expires.
+      dropClaim(worker, task)
+      yield* restore(retryTransient(write)).pipe(
+        Effect.ignore,
+        Effect.onInterrupt(() => bestEffort(write))
+      )
+      if (result.status !== "postponed") return yield* logResult(task, result)
+      worker.busyUntilMs.set(resourceKey(task), monotonicMs(worker) + contendedDelayMs)
+    })
+  ).pipe(
+    Effect.provideService(Progress, logProgress),
+    Effect.ensuring(
+      Effect.sync(() => {
+        dropClaim(worker, task)
+        worker.wakeUp.openUnsafe()
+      })
+    )
+  )

@@ -1,0 +1,234 @@
+/**
+ * Claims and leases of tasks.
+ *
+ * Promise: a task is run by one process at a time. A claim is a lease that the process renews, and its fence rises with
+ * each claim; a process whose lease another one took over can neither renew it nor write a result. All times are the
+ * warehouse's. Each function is one statement and may be repeated. The lease of a crashed process expires.
+ */
+import * as Effect from "effect/Effect"
+import type { TaskKind, TaskStatus } from "./TaskQueue.ts"
+import { epochMs, select, type Sql } from "./TaskSql.ts"
+
+/** The time after which a lease expires that its process does not renew. */
+export const leaseMs = 10_000
+
+/** The right of one process to a task. */
+export interface TaskLease {
+  readonly company: string
+  readonly resource: string
+  readonly kind: TaskKind
+  readonly owner: string
+  readonly fence: bigint
+}
+
+/** A task that this process has claimed. */
+export interface ClaimedTask extends TaskLease {
+  /** When a person requested it; null when its schedule did. */
+  readonly requestedAt: Date | null
+  readonly full: boolean
+  readonly since: string | null
+  readonly until: string | null
+  readonly failures: number
+  /** When the lease of a process that did not finish it expired; null for a task that was free. */
+  readonly leaseExpiredAt: Date | null
+  /** The warehouse's time, in milliseconds since 1970. */
+  readonly nowMs: number
+}
+
+/** The result of a cheap poll. */
+export interface PollResult {
+  readonly nowMs: number
+  /** Companies that have a task to claim. */
+  readonly due: ReadonlyArray<string>
+  /** Companies of which a person requested a task. */
+  readonly requested: ReadonlyArray<string>
+}
+
+const isFree = (alias: string, now: string) => `(${alias}.lease_until is null or ${alias}.lease_until <= ${now})`
+/** A task that a process began and did not finish is due even while it is paused. */
+const isDue = (alias: string, now: string) =>
+  `(${alias}.asked_at is not null or ${alias}.owner is not null or (${alias}.paused_at is null and ${alias}.next_at <= ${now}))`
+
+/** Polls for tasks of these companies that are due. */
+export const pollDue = (companies: ReadonlyArray<string>): Sql<PollResult> =>
+  Effect.map(
+    select<{ nowMs: number; due: ReadonlyArray<string> | null; requested: ReadonlyArray<string> | null }>(
+      `with clock as materialized (select tributary.now() as now)
+       select ${epochMs("(select now from clock)")} as "nowMs", array_agg(distinct s.company) as due,
+              array_agg(distinct s.company) filter (where s.asked_at is not null) as requested
+         from tributary.schedule s
+        where s.company = any($1::text[]) and ${isFree("s", "(select now from clock)")}
+          and ${isDue("s", "(select now from clock)")}`,
+      [companies]
+    ),
+    ([row]) => ({ nowMs: row!.nowMs, due: row!.due ?? [], requested: row!.requested ?? [] })
+  )
+
+/** A resource that this process can run. */
+export interface Runnable {
+  readonly company: string
+  readonly resource: string
+  readonly parent: string | null
+}
+
+/**
+ * Claims tasks that are due, at most one sync and one backfill of each company, and at most `limit` in all.
+ *
+ * At most `concurrency` syncs and one backfill of a company run at a time; a process leaves the other processes that are
+ * alive their share of them. The order: tasks that a process left unfinished, then requested ones, then the longest due
+ * relative to their freshness target; children after their parents.
+ */
+export const claimTasks = (
+  owner: string,
+  runnable: ReadonlyArray<Runnable>,
+  concurrency: number,
+  limit = runnable.length * 2
+): Sql<ReadonlyArray<ClaimedTask>> =>
+  select<ClaimedTask>(
+    `with clock as materialized (select tributary.now() as now),
+     runnable as (select * from jsonb_to_recordset($2::text::jsonb) as k(company text, resource text, parent text)),
+     tasks as materialized (
+       select s.company, s.resource, s.kind, s.asked_at, s.owner, k.parent,
+              extract(epoch from clock.now - s.next_at) * 1000 / coalesce(nullif(s.promise_ms, 0), 1) as lateness,
+              not ${isFree("s", "clock.now")} as runs, coalesce(${isDue("s", "clock.now")}, false) as due
+         from clock, tributary.schedule s join runnable k on k.company = s.company and k.resource = s.resource
+     ),
+     busy as (
+       select company, kind, count(*) as running, count(*) filter (where owner = $1) as mine
+         from tasks where runs group by company, kind
+     ),
+     alive as (
+       select k.company, count(distinct r.instance) as processes
+         from clock, runnable k join tributary.receivers r on k.company = any(r.companies)
+        where r.ended_at is null and r.alive_at > clock.now - interval '1 minute' group by k.company
+     ),
+     ready as (
+       select distinct on (s.company, s.kind) s.company, s.resource, s.kind, s.owner, s.asked_at, s.lateness
+         from tasks s
+        where s.due and not s.runs
+          and (s.kind = 'backfill' or s.asked_at is not null or s.owner is not null or not exists (
+                select 1 from tasks p
+                 where p.company = s.company and p.resource = s.parent and p.kind = 'sync' and (p.due or p.runs)))
+        order by s.company, s.kind, s.owner is null, s.asked_at is null, s.asked_at, s.lateness desc nulls last, s.resource
+     ),
+     free as (
+       select r.* from ready r
+         left join busy b on b.company = r.company and b.kind = r.kind
+         left join alive a on a.company = r.company
+        where coalesce(b.running, 0) < case r.kind when 'sync' then $3::int else 1 end
+          and coalesce(b.mine, 0) < ceil($3::float8 / greatest(a.processes, 1))
+        order by r.owner is null, r.asked_at is null, r.asked_at, r.lateness desc nulls last, r.company limit $5
+     ),
+     claimed as (
+       select s.company, s.resource, s.kind, s.asked_at, s.asked_full, s.owner, s.lease_until, s.failures
+         from clock, tributary.schedule s join free f on f.company = s.company and f.resource = s.resource and f.kind = s.kind
+        -- Checked again: another process may have claimed the task meanwhile, and even run it.
+        where ${isFree("s", "clock.now")} and ${isDue("s", "clock.now")}
+          for update of s skip locked
+     )
+     update tributary.schedule t
+        set owner = $1, lease_until = clock.now + $4 * interval '1 millisecond', fence = t.fence + 1,
+            began_at = clock.now, asked_at = null, updated_at = clock.now
+       from claimed, clock
+      where t.company = claimed.company and t.resource = claimed.resource and t.kind = claimed.kind
+     returning t.company, t.resource, t.kind, t.owner, t.fence, claimed.asked_at as "requestedAt", t.asked_full as "full",
+               t.since, t.until, t.failures, case when claimed.owner is not null then claimed.lease_until end as "leaseExpiredAt",
+               ${epochMs("clock.now")} as "nowMs"`,
+    [owner, JSON.stringify(runnable), concurrency, leaseMs, limit]
+  )
+
+/** Renews leases; answers those that no other process has taken over. */
+export const renewLeases = (leases: ReadonlyArray<TaskLease>): Sql<ReadonlyArray<TaskLease>> =>
+  leases.length === 0
+    ? Effect.succeed([])
+    : select<TaskLease>(
+        `update tributary.schedule s set lease_until = tributary.now() + $2 * interval '1 millisecond'
+           from jsonb_to_recordset($1::text::jsonb)
+                as h(company text, resource text, kind text, owner text, fence bigint)
+          where s.company = h.company and s.resource = h.resource and s.kind = h.kind
+            and s.owner = h.owner and s.fence = h.fence
+         returning s.company, s.resource, s.kind, s.owner, s.fence`,
+        [
+          JSON.stringify(
+            leases.map(({ company, resource, kind, owner, fence }) => ({
+              company,
+              resource,
+              kind,
+              owner,
+              fence: fence.toString()
+            }))
+          ),
+          leaseMs
+        ]
+      )
+
+const isLease = `company = $1 and resource = $2 and kind = $3 and owner = $4 and fence = $5`
+const valuesOf = ({ company, resource, kind, owner, fence }: TaskLease) => [company, resource, kind, owner, fence]
+
+/** The result of a task. */
+export interface TaskResult {
+  readonly status: TaskStatus
+  readonly runId: bigint | null
+  readonly error: string | null
+  readonly remedy: string | null
+  /** Failures in a row, this one included. */
+  readonly failures: number
+  /** When it runs next, in milliseconds since 1970. */
+  readonly nextMs: number | null
+}
+
+/** Stores the result of a task and ends its lease. Answers false, and changes nothing, when another process took it over. */
+export const completeTask = (lease: TaskLease, result: TaskResult): Sql<boolean> =>
+  Effect.map(
+    select(
+      `update tributary.schedule
+          set status = $6, run_id = $7, error = $8, remedy = $9, failures = $10, next_at = to_timestamp($11::float8 / 1000),
+              -- A failed task is tried again as it was requested.
+              asked_full = asked_full and (asked_at is not null or ($6 = 'failed' and $11::float8 is not null)), owner = null, lease_until = null,
+              ended_at = tributary.now(), updated_at = tributary.now()
+        where ${isLease} returning resource`,
+      [...valuesOf(lease), result.status, result.runId, result.error, result.remedy, result.failures, result.nextMs]
+    ),
+    (rows) => rows.length > 0
+  )
+
+/** Returns a task that cannot be run now, as if it had not been claimed; it is due again at that time. */
+export const rescheduleTask = (task: ClaimedTask, nextMs: number): Sql<boolean> =>
+  Effect.map(
+    select(
+      `update tributary.schedule
+          set next_at = to_timestamp($6::float8 / 1000), asked_at = coalesce(asked_at, $7::timestamptz),
+              owner = null, lease_until = null, updated_at = tributary.now()
+        where ${isLease} returning resource`,
+      [...valuesOf(task), nextMs, task.requestedAt]
+    ),
+    (rows) => rows.length > 0
+  )
+
+/** Returns an interrupted task, so that any process claims it again at once. */
+export const returnTask = (task: ClaimedTask, reason: string): Sql<boolean> =>
+  Effect.map(
+    select(
+      `update tributary.schedule
+          set status = 'stopped', error = $6, remedy = 'nothing to do: it continues as soon as a process of serve runs',
+              next_at = case when schedule is null and kind = 'sync' then next_at else tributary.now() end,
+              asked_at = coalesce(asked_at, $7::timestamptz),
+              owner = null, lease_until = null, ended_at = tributary.now(), updated_at = tributary.now()
+        where ${isLease} returning resource`,
+      [...valuesOf(task), reason, task.requestedAt]
+    ),
+    (rows) => rows.length > 0
+  )
+
+/** Stores with every idle task of a company why it cannot run now. That answers the requests for a sync. */
+export const blockCompany = (company: string, error: string, remedy: string): Sql<void> =>
+  Effect.asVoid(
+    select(
+      `update tributary.schedule
+          set status = 'failed', error = $2, remedy = $3, ended_at = tributary.now(), updated_at = tributary.now(),
+              asked_at = case when kind = 'sync' then null else asked_at end
+        where company = $1 and owner is null
+          and (asked_at is not null or error is distinct from $2 or status is distinct from 'failed')`,
+      [company, error, remedy]
+    )
+  )

@@ -1,0 +1,133 @@
+/** The result of a task from the outcome of its run: what is stored, and when the task runs next. */
+import * as Cause from "effect/Cause"
+import { isAccessBlock } from "../sync/Sync.ts"
+import type { Outcome } from "../sync/Outcome.ts"
+import type { ResourceHistory } from "./ResourceHistory.ts"
+import type { ClaimedTask, TaskResult } from "./TaskLeases.ts"
+import { backoffMs, nextRunMs, warehouseMs, type WorkerState } from "./WorkerState.ts"
+
+/** A task that could not be run now, and is due again at that time. */
+export interface PostponedTask {
+  readonly status: "postponed"
+  readonly nextMs: number
+}
+
+/** Another run is at the resource, or its table has just changed. */
+export const contendedDelayMs = 5_000
+/** A failed task is not tried again sooner, however often its schedule is due. */
+const retryDelayMinMs = 5_000
+/** A resource with an access block, or one that is not configured, is checked again after this. */
+const blockedDelayMs = 15 * 60_000
+
+/** Failures that are not the resource's fault, and are soon over. */
+const contended: ReadonlySet<string> = new Set([
+  "AlreadyRunning",
+  "FenceLost",
+  "TableChanged",
+  "TableReplaced",
+  "WarehouseClockRegressed"
+])
+
+export const postponed = (worker: WorkerState): PostponedTask => ({
+  status: "postponed",
+  nextMs: warehouseMs(worker) + contendedDelayMs
+})
+
+/** The time of the next attempt: by the backoff, or sooner where the schedule is due sooner. */
+const retryMs = (worker: WorkerState, task: ClaimedTask, failures: number): number | null => {
+  const now = warehouseMs(worker)
+  const backedOffMs = now + backoffMs(failures)
+  if (task.kind === "backfill") return backedOffMs
+  const nextMs = nextRunMs(worker, task.company, task.resource, task.nowMs, now)
+  return nextMs === null ? null : Math.max(now + retryDelayMinMs, Math.min(backedOffMs, nextMs))
+}
+
+const failed = (
+  worker: WorkerState,
+  task: ClaimedTask,
+  runId: bigint | null,
+  error: string,
+  remedy: string
+): TaskResult => {
+  const failures = task.failures + 1
+  return { status: "failed", runId, error, remedy, failures, nextMs: retryMs(worker, task, failures) }
+}
+
+/** The result of a task whose run ended without an outcome: the database failed, or the program has a fault. */
+export const crashed = (
+  worker: WorkerState,
+  task: ClaimedTask,
+  cause: Cause.Cause<{ readonly message: string }>
+): TaskResult => {
+  if (Cause.hasDies(cause)) {
+    return failed(worker, task, null, `this is a fault of the program: ${Cause.pretty(cause)}`, "please report it")
+  }
+  const error = Cause.squash(cause)
+  const message = error instanceof Error ? error.message : String(error)
+  return failed(worker, task, null, message, "check the database; the next run goes on where this one stopped")
+}
+
+export const skipped = (
+  worker: WorkerState,
+  { kind, resource }: ClaimedTask,
+  error: string,
+  remedy: string
+): TaskResult => {
+  const isScheduled = kind === "sync" && worker.options.scheduleOf(resource).timing.kind !== "off"
+  const nextMs = isScheduled ? warehouseMs(worker) + blockedDelayMs : null
+  return { status: "skipped", runId: null, error, remedy, failures: 0, nextMs }
+}
+
+/** The result of a task that another run has done already; null where the task has to be run. */
+export const alreadyDone = (
+  worker: WorkerState,
+  task: ClaimedTask,
+  { lastRun }: ResourceHistory
+): TaskResult | null => {
+  if (task.kind === "backfill" || task.leaseExpiredAt !== null || lastRun === null) return null
+  const { beganMs, isComplete, isFull, runId } = lastRun
+  const nextAfter = (afterMs?: number) => nextRunMs(worker, task.company, task.resource, beganMs, afterMs)
+  if (task.requestedAt === null) {
+    const dueMs = nextAfter(beganMs)
+    if (dueMs === null || dueMs <= warehouseMs(worker)) return null
+  } else if (beganMs < task.requestedAt.getTime() || (task.full && !isFull)) return null
+  const status = isComplete ? "done" : "quarantined"
+  return { status, runId, error: null, remedy: null, failures: 0, nextMs: nextAfter() }
+}
+
+/** What a person has to know of a run that did not fail: an error and its remedy. */
+const warningOf = ({ resource }: ClaimedTask, { disbelieved, notes, status, totals }: Outcome) => {
+  if (disbelieved !== null) {
+    return [
+      `the mass-delete guard stopped the deletion of ${disbelieved.gone} of ${disbelieved.live} rows that a full scan did not return`,
+      `if the source deleted them, run: npx tributary sync ${resource} --full --accept-deletions`
+    ] as const
+  }
+  const { quarantined } = totals
+  if (quarantined > 0) {
+    return [
+      quarantined === 1 ? "1 record is in quarantine" : `${quarantined} records are in quarantine`,
+      "the dashboard's page Quarantine, or tributary.quarantine, shows the reason"
+    ] as const
+  }
+  return status === "quarantined" ? ([notes.join("; "), "see the note"] as const) : ([null, null] as const)
+}
+
+export const resultOf = (worker: WorkerState, task: ClaimedTask, outcome: Outcome): TaskResult | PostponedTask => {
+  const { failure, runId } = outcome
+  if (failure !== null) {
+    if (contended.has(failure.kind)) return postponed(worker)
+    return isAccessBlock(outcome)
+      ? skipped(worker, task, failure.message, failure.remedy)
+      : failed(worker, task, runId, failure.message, failure.remedy)
+  }
+  const [error, remedy] = warningOf(task, outcome)
+  return {
+    status: outcome.status === "quarantined" ? "quarantined" : "done",
+    runId,
+    error,
+    remedy,
+    failures: 0,
+    nextMs: task.kind === "backfill" ? null : nextRunMs(worker, task.company, task.resource, task.nowMs)
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * The schedules of the tasks, as the configuration states them.
+ *
+ * Promise: all schedules of a company change in one transaction, which may be repeated.
+ */
+import * as Effect from "effect/Effect"
+import { transaction } from "../postgres/Transaction.ts"
+import { epochMs, select, type Sql } from "./TaskSql.ts"
+
+/** The schedule of one resource of a company. */
+export interface TaskSchedule {
+  readonly company: string
+  readonly resource: string
+  /** In words; null for a task that runs only on request. */
+  readonly schedule: string | null
+  readonly freshnessTargetMs: number
+  readonly missed: "once" | "skip"
+  /** When it runs next; both in milliseconds since 1970. */
+  readonly next: (afterMs: number, lastBeganMs: number | null) => number | null
+}
+
+interface ScheduleRow {
+  readonly company: string
+  readonly resource: string
+  readonly schedule: string | null
+  readonly nextMs: number | null
+  readonly beganMs: number | null
+  readonly isOwned: boolean
+  /** Whether a process that could run it was alive when it was due. */
+  readonly hadLiveProcess: boolean
+  readonly wasSynced: boolean
+}
+
+/** A process may be alive for this long after its last heartbeat. */
+const heartbeatSlack = "30 seconds"
+
+/**
+ * Stores the schedules of all companies in them, and deletes tasks of resources that are no longer configured.
+ *
+ * A due time is missed when no process of `serve` was alive at it (`tributary.receivers`). Under `once` the task stays
+ * due, under `skip` its next time counts. A due time that passed while a process was alive is late, not missed, and so is
+ * a task that a process began and did not finish: both are run at once. A resource that was never synced is due at once.
+ */
+export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql<void> =>
+  transaction(
+    Effect.gen(function* () {
+      const companies = [...new Set(schedules.map(({ company }) => company))]
+      const keys = schedules.map(({ company, resource }) => ({ company, resource }))
+      yield* select(
+        `insert into tributary.schedule (company, resource, kind)
+         select company, resource, 'sync' from jsonb_to_recordset($1::text::jsonb) as p(company text, resource text)
+          order by company, resource on conflict (company, resource, kind) do nothing`,
+        [JSON.stringify(keys)]
+      )
+      const rows = yield* select<ScheduleRow>(
+        `select s.company, s.resource, s.schedule, ${epochMs("s.next_at")} as "nextMs", ${epochMs("s.began_at")} as "beganMs",
+                s.owner is not null as "isOwned",
+                exists (select 1 from tributary.receivers r
+                         where s.company = any(r.companies) and r.began_at <= s.next_at
+                           and r.alive_at + $2::interval >= s.next_at) as "hadLiveProcess",
+                exists (select 1 from tributary.checkpoints c join tributary.companies k on k.company_id = c.company_id
+                         where k.company = s.company and c.resource = s.resource and c.lane = 'live'
+                           and (c.cursor is not null or c.full_scan_at is not null)) as "wasSynced"
+           from tributary.schedule s where s.company = any($1::text[]) and s.kind = 'sync'
+          order by s.company, s.resource for update of s`,
+        [companies, heartbeatSlack]
+      )
+      const [clock] = yield* select<{ nowMs: number }>(`select ${epochMs("tributary.now()")} as "nowMs"`, [])
+      const { nowMs } = clock!
+      const keyOf = (one: { readonly company: string; readonly resource: string }) =>
+        JSON.stringify([one.company, one.resource])
+      const before = new Map(rows.map((row) => [keyOf(row), row]))
+      const nextOf = (schedule: TaskSchedule): number | null => {
+        const row = before.get(keyOf(schedule))!
+        if (schedule.schedule === null) return null
+        const isMissed = row.nextMs !== null && row.nextMs <= nowMs && !row.hadLiveProcess && !row.isOwned
+        if (row.schedule !== schedule.schedule || row.nextMs === null) {
+          return row.wasSynced || row.beganMs !== null ? schedule.next(nowMs, row.beganMs) : nowMs
+        }
+        return isMissed && schedule.missed === "skip" ? schedule.next(nowMs, row.beganMs) : row.nextMs
+      }
+      yield* select(
+        `update tributary.schedule s
+            set schedule = p.schedule, promise_ms = p."promiseMs", updated_at = tributary.now(),
+                next_at = to_timestamp(p."nextMs" / 1000)
+           from jsonb_to_recordset($1::text::jsonb)
+                as p(company text, resource text, schedule text, "promiseMs" bigint, "nextMs" float8)
+          where s.company = p.company and s.resource = p.resource and s.kind = 'sync'`,
+        [
+          JSON.stringify(
+            schedules.map((schedule) => ({
+              company: schedule.company,
+              resource: schedule.resource,
+              schedule: schedule.schedule,
+              promiseMs: Math.round(schedule.freshnessTargetMs),
+              nextMs: nextOf(schedule)
+            }))
+          )
+        ]
+      )
+      const configured = new Set(schedules.map(keyOf))
+      const removed = rows
+        .filter((row) => !configured.has(keyOf(row)))
+        .map(({ company, resource }) => ({ company, resource }))
+      yield* select(
+        `delete from tributary.schedule s
+          using jsonb_to_recordset($1::text::jsonb) as g(company text, resource text)
+          where s.company = g.company and s.resource = g.resource and s.kind = 'sync'
+            and (s.lease_until is null or s.lease_until < tributary.now())`,
+        [JSON.stringify(removed)]
+      )
+    })
+  )

@@ -1,0 +1,93 @@
+/** The state of a task worker: its companies, its claims, and the warehouse's clock. */
+import type * as Clock from "effect/Clock"
+import type * as Effect from "effect/Effect"
+import type * as FiberMap from "effect/FiberMap"
+import type * as Latch from "effect/Latch"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { ConnectorShape, Identity } from "../connector/Connector.ts"
+import type { EngineSettings } from "../sync/SyncResource.ts"
+import type { Model } from "../warehouse/Model.ts"
+import type { Datasets, Table } from "../warehouse/Table.ts"
+import * as Cron from "./Cron.ts"
+import type { ClaimedTask, TaskLease } from "./TaskLeases.ts"
+
+/** A company whose resources are synced by their schedules. */
+export interface ScheduledCompany {
+  readonly name: string
+  readonly connector: ConnectorShape
+  /** The tables of the synced resources by path, with the inferred columns; read again at each use. */
+  readonly tables: Effect.Effect<ReadonlyMap<string, Table>, SqlError>
+  readonly engine: EngineSettings
+  readonly batchRecordsMax: number
+}
+
+export interface TaskWorkerOptions {
+  readonly companies: ReadonlyArray<ScheduledCompany>
+  readonly scheduleOf: (resource: string) => Cron.ResourceSchedule
+  /** The freshness target: the maximum age of a resource's data, in milliseconds. */
+  readonly freshnessOf: (resource: string) => number
+  /** Resources of one company that all processes together read at the same time. */
+  readonly concurrency: number
+  readonly datasets: Datasets
+  /** Views for people, kept up to date beside the tables. */
+  readonly models: ReadonlyArray<Model>
+}
+
+export interface CompanyState {
+  readonly company: ScheduledCompany
+  /** Null while the token is not known to be good: no task of the company runs then. */
+  identity: Identity | null
+  identifiedAtMs: number
+  isIdentifying: boolean
+  consecutiveFailures: number
+  /** The source gets no request before, on the process's monotonic clock. */
+  blockedUntilMs: number
+  /** The last error that was logged, so that each is logged once. */
+  loggedError: string | null
+}
+
+export interface WorkerState {
+  readonly options: TaskWorkerOptions
+  /** The name of this worker in leases. */
+  readonly owner: string
+  readonly clock: Clock.Clock
+  /** The difference of the warehouse's clock to the process's monotonic clock. */
+  clockOffsetMs: number
+  readonly companies: ReadonlyMap<string, CompanyState>
+  /** Runs of this process at the same time. */
+  readonly runsMax: number
+  readonly claims: Map<string, ClaimedTask>
+  readonly running: FiberMap.FiberMap<string>
+  /** Until when a resource is left alone because another run is at it, on the process's monotonic clock. */
+  readonly busyUntilMs: Map<string, number>
+  /** Opens when a run ended or a company was identified, so that the worker polls at once. */
+  readonly wakeUp: Latch.Latch
+  readonly refreshViews: Effect.Effect<void, never, SqlClient.SqlClient>
+}
+
+export const monotonicMs = ({ clock }: WorkerState): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+
+export const warehouseMs = (worker: WorkerState): number => monotonicMs(worker) + worker.clockOffsetMs
+
+/** The next time of a resource's schedule after a time, or after now; null where it has none. */
+export const nextRunMs = (
+  worker: WorkerState,
+  company: string,
+  resource: string,
+  lastBeganMs: number | null,
+  afterMs = warehouseMs(worker)
+): number | null => Cron.next(worker.options.scheduleOf(resource), afterMs, `${company} ${resource}`, lastBeganMs)
+
+const backoffMinMs = 30_000
+const backoffMaxMs = 15 * 60_000
+
+/** The delay before a failed task, or a company, is tried again: it doubles with each failure. */
+export const backoffMs = (failures: number): number =>
+  Math.min(backoffMaxMs, backoffMinMs * 2 ** Math.min(failures - 1, 10))
+
+export const resourceKey = ({ company, resource }: Pick<TaskLease, "company" | "resource">): string =>
+  JSON.stringify([company, resource])
+
+export const taskKey = ({ company, resource, kind }: Pick<TaskLease, "company" | "resource" | "kind">): string =>
+  JSON.stringify([company, resource, kind])
