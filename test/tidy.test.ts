@@ -171,7 +171,7 @@ describe("the tree", () => {
       "src/cli/launch.js",
       "src/postgres/embedded/DataDirectory.ts",
       "src/subscriptions/SigningSecrets.ts",
-      "src/dashboard/Access.ts",
+      "src/dashboard/SessionCookies.ts",
       "src/dashboard/Sessions.ts",
       "src/dashboard/assets/live.js"
     ])

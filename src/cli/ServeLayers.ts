@@ -131,7 +131,7 @@ export const backgroundServices = Effect.fnUntraced(function* (
         what: "the removal of what is old",
         run: Retention.runRetention(retention, { dataset: datasets.history, historyMs: retention.historyMs })
       },
-      ...(dashboard === null ? [] : [{ what: "the page", run: dashboard.within(shown(companies)), isEarly: true }])
+      ...(dashboard === null ? [] : [{ what: "the page", run: dashboard.connect(shown(companies)), isEarly: true }])
     ],
     figures: (companies) =>
       SyncMetrics.make({

@@ -14,7 +14,7 @@ import type { Resource } from "../catalogue/Resource.ts"
 import type { DashboardConfiguration } from "../configuration/Configuration.ts"
 import * as Configuration from "../configuration/Configuration.ts"
 import type { Datasets } from "../warehouse/Table.ts"
-import * as SyncMetrics from "../status/SyncMetrics.ts"
+import * as ProcessMetrics from "../status/ProcessMetrics.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import * as Serve from "../serve/Serve.ts"
 import { company, config, json, reported } from "./Command.ts"
@@ -117,7 +117,7 @@ export const command = Command.make(
         const page = settings.dashboard === null ? null : yield* pageAt(settings.dashboard, settings.datasets, version)
         const besides = yield* ServeLayers.backgroundServices(settings, page)
         const options = yield* ServeLayers.service(settings, names, warehouse, besides)
-        const always = yield* SyncMetrics.ofProcess(version)
+        const always = yield* ProcessMetrics.make(version)
         return { service: yield* Serve.start({ ...options, always }), page }
       }).pipe(
         Effect.catchTag("ListenError", (error) =>

@@ -240,7 +240,7 @@ export const outboxLines = (companies: ReadonlyArray<Outbox.OutboxStatus>): Read
 /** Of so many tasks the names are told; the others are counted. */
 const namesMax = 8
 
-const named = (tasks: ReadonlyArray<Schedule.TaskStanding>): string => {
+const named = (tasks: ReadonlyArray<Schedule.TaskStatus>): string => {
   const names = tasks.map(({ resource, kind }) => (kind === "sync" ? resource : `backfill of ${resource}`))
   const told = names.slice(0, namesMax).join(", ")
   return names.length > namesMax ? `${told} and ${Output.count(names.length - namesMax)} more` : told

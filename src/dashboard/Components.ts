@@ -1,7 +1,7 @@
 /**
  * What pages are made of. Each part is plain HTML that works without a script, can be read aloud and fits a phone.
  */
-import { html, type Html, type Permit } from "./Page.ts"
+import { html, type Html, type FormAccess } from "./Page.ts"
 
 /** How well something is. Told by a word and a sign, never by colour alone. */
 export type Tone = "good" | "warn" | "bad" | "busy" | "quiet"
@@ -49,11 +49,11 @@ export interface Confirmation {
   readonly back: string
 }
 
-export const confirmation = (permit: Permit, ask: Confirmation): Html => html`
+export const confirmation = (access: FormAccess, ask: Confirmation): Html => html`
   <h1>${ask.title}</h1>
   ${ask.consequences.map((sentence) => html`<p>${sentence}</p>`)}
   ${form(
-    permit,
+    access,
     ask.action,
     html`
       ${Object.entries(ask.fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
@@ -63,15 +63,15 @@ export const confirmation = (permit: Permit, ask: Confirmation): Html => html`
       </p>
     `
   )}
-  ${permit._tag === "Reading" ? html`<p class="buttons"><a class="button" href="${ask.back}">Back</a></p>` : ""}
+  ${access._tag === "Reading" ? html`<p class="buttons"><a class="button" href="${ask.back}">Back</a></p>` : ""}
 `
 
 /** A form that changes something, or why there is none. */
-export const form = (permit: Permit, action: string, fields: Html): Html =>
-  permit._tag === "Reading"
-    ? html`<p class="problem" role="note">${permit.reason}</p>`
+export const form = (access: FormAccess, action: string, fields: Html): Html =>
+  access._tag === "Reading"
+    ? html`<p class="problem" role="note">${access.reason}</p>`
     : html`<form method="post" action="${action}">
-        <input type="hidden" name="form_token" value="${permit.formToken}" />${fields}
+        <input type="hidden" name="form_token" value="${access.formToken}" />${fields}
       </form>`
 
 /** A column of a table: its heading, and whether it holds numbers, which stand to the right. */

@@ -17,43 +17,43 @@ export const runBadge = (status: RunStatus): Html => badge(runTones[status], sta
 const standingWords: Readonly<Record<HealthState, readonly [Tone, string]>> = {
   failing: ["bad", "failing"],
   late: ["warn", "late"],
-  unread: ["quiet", "not read yet"],
+  "never-synced": ["quiet", "never synced"],
   quarantine: ["warn", "quarantine"],
-  barred: ["quiet", "not allowed"],
+  blocked: ["quiet", "blocked"],
   paused: ["quiet", "paused"],
   fresh: ["good", "fresh"]
 }
 
 /** How it stands, in as many badges as it takes. */
-export const standingBadges = ({ standing, isLate, isPaused, isRunning }: Health): Html => {
-  const [tone, word] = standingWords[standing]
-  return html`${badge(tone, word)}${isLate && standing !== "late" ? html` ${badge("warn", "late")}` : ""}${
-    isPaused && standing !== "paused" ? html` ${badge("quiet", "paused")}` : ""
+export const healthBadges = ({ state, isLate, isPaused, isRunning }: Health): Html => {
+  const [tone, word] = standingWords[state]
+  return html`${badge(tone, word)}${isLate && state !== "late" ? html` ${badge("warn", "late")}` : ""}${
+    isPaused && state !== "paused" ? html` ${badge("quiet", "paused")}` : ""
   }${isRunning ? html` ${badge("busy", "running")}` : ""}`
 }
 
 /** How old it is against what was promised, in words. */
-export const freshness = ({ freshAt, judged: { ageMs, promiseMs, isBarred } }: ResourceState, now: Date): Html => {
-  const promised = promiseMs === null || isBarred ? null : duration(promiseMs)
-  const lateBy = promiseMs !== null && ageMs !== null && ageMs > promiseMs ? duration(ageMs - promiseMs) : null
+export const freshness = ({ freshAt, health: { ageMs, targetMs, isBlocked } }: ResourceState, now: Date): Html => {
+  const promised = targetMs === null || isBlocked ? null : duration(targetMs)
+  const lateBy = targetMs !== null && ageMs !== null && ageMs > targetMs ? duration(ageMs - targetMs) : null
   return html`${ago(freshAt, now)}${
     promised === null
       ? ""
       : html`<span class="detail"
           >${lateBy === null ? "" : html`<span class="whole">late by ${lateBy},</span> `}<span class="whole"
-            >promised ${promised}</span
+            >target ${promised}</span
           ></span
         >`
   }`
 }
 
 /** When it runs next, or why not. */
-export const next = ({ task, judged: { isRunning } }: ResourceState, now: Date): Html => {
-  if (isRunning) return html`running now${task === null || task.askedAt === null ? "" : ", and asked for once more"}`
+export const nextRun = ({ task, health: { isRunning } }: ResourceState, now: Date): Html => {
+  if (isRunning) return html`running now${task === null || task.askedAt === null ? "" : ", and requested once more"}`
   if (task === null) return html`<span class="none">no schedule</span>`
-  if (task.askedAt !== null) return html`asked for ${ago(task.askedAt, now)}`
+  if (task.askedAt !== null) return html`requested ${ago(task.askedAt, now)}`
   if (task.pausedAt !== null) return html`<span class="none">paused</span>`
-  if (task.nextAt === null) return html`<span class="none">${task.schedule === null ? "if asked" : "off"}</span>`
+  if (task.nextAt === null) return html`<span class="none">${task.schedule === null ? "on request" : "off"}</span>`
   return task.nextAt.getTime() <= now.getTime() ? html`due` : ago(task.nextAt, now)
 }
 
@@ -119,18 +119,18 @@ export const bytes = (value: number): string => {
 export const problemOf = ({
   task,
   lastRun: run,
-  judged: { isFailing, isBarred, isLate }
+  health: { isFailing, isBlocked, isLate }
 }: ResourceState): { readonly error: string; readonly remedy: string | null } | null => {
-  if (isFailing || isBarred) {
+  if (isFailing || isBlocked) {
     if (run !== null && run.status === "failed" && run.error !== null) return { error: run.error, remedy: run.remedy }
     if (task !== null && task.error !== null) return { error: task.error, remedy: task.remedy }
-    return { error: "The last run failed; nothing is known of why.", remedy: null }
+    return { error: "The last run failed; no reason is stored.", remedy: null }
   }
   if (!isLate) return null
   if (run !== null && run.status === "quarantined") {
     return {
-      error: "The last run left records in quarantine, so that not everything is as fresh as promised.",
-      remedy: "look at its quarantine; it is fresh again as soon as a run ends without"
+      error: "The last run left records in quarantine, so that the resource misses its freshness target.",
+      remedy: "look at its quarantine; the resource is fresh again after a run without quarantine"
     }
   }
   return task !== null && task.nextAt === null

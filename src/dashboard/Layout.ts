@@ -12,8 +12,8 @@ export interface Frame {
   readonly section: Section | null
   readonly body: Html
   readonly isLive: boolean
-  /** What was just done; said once. */
-  readonly said: string | null
+  /** What was just done; shown once. */
+  readonly notice: string | null
   /** For the button that logs out; null where nobody logged in. */
   readonly logOutToken: string | null
   /** Whether the menu is of use: not before somebody logged in. */
@@ -82,7 +82,7 @@ export const layout = (frame: Frame): Html =>
           }
         </header>
         <div id="notice" role="status"></div>
-        ${frame.said === null ? "" : html`<div class="said" role="status"><p>${frame.said}</p></div>`}
+        ${frame.notice === null ? "" : html`<div class="said" role="status"><p>${frame.notice}</p></div>`}
         ${frame.isLive ? live(frame.body) : html`<main id="main" tabindex="-1">${frame.body}</main>`}
         <footer><p>Tributary ${frame.version} · times are in UTC</p></footer>
       </body>

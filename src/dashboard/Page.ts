@@ -21,7 +21,7 @@ export type { ShownCompany } from "../status/Resources.ts"
 export type Html = ReturnType<typeof html>
 
 /** Whether forms are shown: their hidden field, which proves that they are ours, or why there are none. */
-export type Permit =
+export type FormAccess =
   | { readonly _tag: "Acting"; readonly formToken: string }
   | { readonly _tag: "Reading"; readonly reason: string }
 
@@ -36,7 +36,7 @@ export interface PageRequest {
   readonly now: Date
   readonly companies: ReadonlyArray<ShownCompany>
   readonly datasets: Datasets
-  readonly permit: Permit
+  readonly formAccess: FormAccess
   /** Who asks, for what is written down: `the page`. */
   readonly by: string
   /** Begins something that may take longer than a request; it goes on until it is done or the service stops. */
@@ -62,7 +62,7 @@ export interface Page {
 export interface Redirect {
   readonly _tag: "Redirect"
   readonly to: string
-  readonly said: string | null
+  readonly notice: string | null
 }
 
 export type Section = "overview" | "runs" | "budget" | "webhooks" | "outbox" | "quarantine" | "records"
@@ -90,4 +90,4 @@ export interface Route {
 }
 
 export const page = (parts: Omit<Page, "_tag">): Page => ({ _tag: "Page", ...parts })
-export const redirect = (to: string, said: string | null = null): Redirect => ({ _tag: "Redirect", to, said })
+export const redirect = (to: string, notice: string | null = null): Redirect => ({ _tag: "Redirect", to, notice })

@@ -9,7 +9,7 @@ import { visible } from "./Escape.ts"
 export const withPagePriority = Effect.provideService(Priority, { class: "urgent", dueAt: 0 })
 
 /** How long somebody waits for the source before a page answers without it. */
-export const withQueryTimeout = Duration.seconds(10)
+export const sourceTimeout = Duration.seconds(10)
 
 /** A parameter of the path. */
 export const ofPath = ({ path }: PageRequest, name: string): string => path[name] ?? ""

@@ -43,7 +43,7 @@ const isTaken = ({ failure }: Outcome): boolean => failure?.kind === "AlreadyRun
 const told = Effect.fnUntraced(function* (entry: Quarantine.ListedEntry, recordId: string, outcome: Outcome) {
   const { failure, totals } = outcome
   if (isTaken(outcome)) {
-    return "It could not be read, since somebody else was reading records of this resource all the while. Try again in a moment."
+    return "It could not be read, since another run was reading records of this resource. Try again in a moment."
   }
   if (failure !== null) {
     return `It could not be read: ${truncated(failure.message, reasonMax)}. What to do: ${visible(failure.remedy)}.`
@@ -55,7 +55,7 @@ const told = Effect.fnUntraced(function* (entry: Quarantine.ListedEntry, recordI
       : "It was read again and landed; it has left quarantine."
   }
   const field = open.field === null ? "" : `${visible(open.field)}: `
-  const elsewhere = open.id === entry.id ? "" : ` It stands as number ${open.id} now, since its bytes have changed.`
+  const elsewhere = open.id === entry.id ? "" : ` It has the number ${open.id} now, since its bytes have changed.`
   return `It was read again and is still refused: ${field}${truncated(open.reason, reasonMax)}.${elsewhere}`
 })
 
@@ -86,8 +86,8 @@ export const retry = Effect.fn("Retry.retry")(function* (
     const why =
       recordId === null ? "Its number cannot be read" : "The source does not offer single records of this resource"
     return (
-      `${why}, so a sync of ${visible(entry.resource)} that reads every record was asked for. ` +
-      "Once that has landed it, or not met it any more, it leaves quarantine by itself."
+      `${why}, so a full scan of ${visible(entry.resource)} was requested. ` +
+      "After that scan it leaves quarantine, if it was landed or is gone."
     )
   }
   const outcome = yield* fetchRecords({

@@ -4,6 +4,7 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { parentsMax } from "../sync/SyncResource.ts"
 import { learnedOverlap } from "../warehouse/Overlap.ts"
+import { readToEnd } from "../warehouse/RunConditions.ts"
 import { inboxQuery } from "./InboxQuery.ts"
 
 export interface SyncPosition {
@@ -54,8 +55,7 @@ export const syncPositionOf = (
        from tributary.checkpoints c
        left join lateral (
          select kind, began_at, records from tributary.runs
-          where company_id = $1 and resource = $2 and lane = 'live' and kind in ('full', 'incremental')
-            and status in ('done', 'quarantined')
+          where company_id = $1 and resource = $2 and ${readToEnd("runs")}
           order by id desc limit 1) r on r.kind = 'incremental'
       where c.company_id = $1 and c.resource = $2 and c.lane = 'live'`,
     [companyId, resource, parentsMax + 1]

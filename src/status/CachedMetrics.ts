@@ -1,13 +1,13 @@
 /**
- * Figures that the warehouse is asked for, for `/metrics`.
+ * Metrics that are read from the warehouse, for `/metrics`.
  *
- * Promise: however often they are wanted, the warehouse is asked at most every few seconds, and several who want them at
- * once share one question. It never fails and nobody waits long: what cannot be told is left out.
+ * Promise: the warehouse is read at most every few seconds, and concurrent requests share one read. It never fails and
+ * never blocks for long: what cannot be read is left out.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 
-/** As Prometheus is told it. */
+/** A metric as Prometheus defines it. */
 export interface Metric {
   readonly name: string
   readonly help: string
@@ -15,20 +15,26 @@ export interface Metric {
   readonly samples: ReadonlyArray<{ readonly labels?: Readonly<Record<string, string>>; readonly value: number }>
 }
 
-const everyMs = 5_000
-const patienceMs = 2_000
+const cacheMs = 5_000
+const timeoutMs = 2_000
 
-/** Asks anew when the last answer is old. */
+const metricOf =
+  (type: Metric["type"]) =>
+  (name: string, help: string, samples: Metric["samples"]): Metric => ({ name, help, type, samples })
+export const gauge = metricOf("gauge")
+export const counter = metricOf("counter")
+
+/** Reads again when the last answer is old. */
 export const cached = <E>(
-  question: Effect.Effect<ReadonlyArray<Metric>, E, SqlClient.SqlClient>
+  read: Effect.Effect<ReadonlyArray<Metric>, E, SqlClient.SqlClient>
 ): Effect.Effect<Effect.Effect<ReadonlyArray<Metric>>, never, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     Effect.cachedWithTTL(
-      question.pipe(
+      read.pipe(
         Effect.provideService(SqlClient.SqlClient, sql),
-        Effect.timeoutOrElse({ duration: patienceMs, orElse: () => Effect.succeed([]) }),
+        Effect.timeoutOrElse({ duration: timeoutMs, orElse: () => Effect.succeed([]) }),
         Effect.orElseSucceed(() => [])
       ),
-      everyMs
+      cacheMs
     )
   )

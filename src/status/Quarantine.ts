@@ -3,12 +3,12 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 
-export type ReleaseRequest = "open" | "resolved" | "all"
+export type EntryState = "open" | "resolved" | "all"
 
 export interface Filter {
   readonly companyId: bigint | null
   readonly resource: string | null
-  readonly state: ReleaseRequest
+  readonly state: EntryState
 }
 
 export interface ListedEntry {
@@ -34,7 +34,7 @@ export interface Entry extends ListedEntry {
 }
 
 /** How many are open. */
-export interface OpenOf {
+export interface OpenCount {
   readonly companyId: bigint
   readonly resource: string
   readonly open: number
@@ -43,7 +43,7 @@ export interface OpenOf {
 const columns = `id, company_id as "companyId", resource, record_id as "recordId", field, reason, times::float8 as times,
   first_seen_at as "firstSeenAt", last_seen_at as "lastSeenAt", resolved_at as "resolvedAt"`
 
-const conditions: Readonly<Record<ReleaseRequest, string>> = {
+const conditions: Readonly<Record<EntryState, string>> = {
   open: "resolved_at is null",
   resolved: "resolved_at is not null",
   all: "true"
@@ -74,10 +74,10 @@ export const list = (
   })
 
 /** How many are open, by company and resource. */
-export const open: Effect.Effect<ReadonlyArray<OpenOf>, SqlError, SqlClient.SqlClient> = Effect.flatMap(
+export const open: Effect.Effect<ReadonlyArray<OpenCount>, SqlError, SqlClient.SqlClient> = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) =>
-    sql.unsafe<OpenOf>(
+    sql.unsafe<OpenCount>(
       `select company_id as "companyId", resource, count(*)::float8 as open from tributary.quarantine
         where resolved_at is null group by 1, 2 order by 1, 2`
     )

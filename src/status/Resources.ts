@@ -8,6 +8,8 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { learnedOverlap } from "../warehouse/Overlap.ts"
+import { isAlive } from "../warehouse/ProcessConditions.ts"
+import { makesFresh } from "../warehouse/RunConditions.ts"
 import * as CountRows from "../tasks/CountRows.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
 import type { Company } from "../sync/Company.ts"
@@ -51,7 +53,7 @@ export interface ResourceState {
   readonly freshAt: Date | null
   readonly rows: CountRows.RowCount | null
   readonly quarantined: number
-  readonly judged: Health
+  readonly health: Health
 }
 
 /** A company as the page needs it, beside what the warehouse knows. */
@@ -63,7 +65,7 @@ export interface ShownCompany extends Company {
 }
 
 /** Worst first. */
-export const healthStates = ["failing", "late", "unread", "quarantine", "barred", "paused", "fresh"] as const
+export const healthStates = ["failing", "late", "never-synced", "quarantine", "blocked", "paused", "fresh"] as const
 /**
  * In one word: `unread` was never read and nothing was promised, or it is being read now; `barred` is what the token may
  * not read.
@@ -71,16 +73,16 @@ export const healthStates = ["failing", "late", "unread", "quarantine", "barred"
 export type HealthState = (typeof healthStates)[number]
 
 export interface Health {
-  readonly standing: HealthState
+  readonly state: HealthState
   readonly isFailing: boolean
   /** Older than promised, and nobody paused it. */
   readonly isLate: boolean
   readonly isPaused: boolean
   readonly isRunning: boolean
-  readonly isBarred: boolean
+  readonly isBlocked: boolean
   /** Since the last run that ended well; null when there was none. */
   readonly ageMs: number | null
-  readonly promiseMs: number | null
+  readonly targetMs: number | null
 }
 
 /** What the facts come to. */
@@ -90,30 +92,30 @@ export const healthOf = (
 ): Health => {
   const { task, lastRun, freshAt, quarantined } = state
   const ageMs = freshAt === null ? null : Math.max(0, now.getTime() - freshAt.getTime())
-  const promiseMs = task?.promiseMs ?? null
+  const targetMs = task?.promiseMs ?? null
   const isPaused = task !== null && task.pausedAt !== null
-  const isBarred = task?.status === "skipped"
+  const isBlocked = task?.status === "skipped"
   // A run by command may have ended well after the one of the schedule that failed.
   const isTaskLast =
     task !== null && task.endedAt !== null && (freshAt === null || task.endedAt.getTime() > freshAt.getTime())
-  const isFailing = !isBarred && (lastRun?.status === "failed" || (isTaskLast && task.status === "failed"))
+  const isFailing = !isBlocked && (lastRun?.status === "failed" || (isTaskLast && task.status === "failed"))
   const isRunning = task?.isRunning === true || lastRun?.status === "running"
-  const isOld = promiseMs !== null && (ageMs === null ? !isRunning : ageMs > promiseMs)
-  const isLate = isOld && !isPaused && !isBarred
-  const standing: HealthState = isFailing
+  const isOld = targetMs !== null && (ageMs === null ? !isRunning : ageMs > targetMs)
+  const isLate = isOld && !isPaused && !isBlocked
+  const healthState: HealthState = isFailing
     ? "failing"
     : isLate
       ? "late"
-      : isBarred
-        ? "barred"
+      : isBlocked
+        ? "blocked"
         : isPaused
           ? "paused"
           : freshAt === null
-            ? "unread"
+            ? "never-synced"
             : quarantined > 0
               ? "quarantine"
               : "fresh"
-  return { standing, isFailing, isLate, isPaused, isRunning, isBarred, ageMs, promiseMs }
+  return { state: healthState, isFailing, isLate, isPaused, isRunning, isBlocked, ageMs, targetMs }
 }
 
 interface Row {
@@ -167,8 +169,7 @@ const question = `
        order by id desc limit 1) r on true
     left join lateral (
       select began_at from tributary.runs
-       where company_id = known.company_id and resource = known.resource and lane = 'live'
-         and status = 'done' and kind in ('full', 'incremental')
+       where company_id = known.company_id and resource = known.resource and ${makesFresh("runs")}
        order by id desc limit 1) ok on true
     left join refused on refused.company_id = known.company_id and refused.resource = known.resource
    where $2::text is null or known.resource = $2
@@ -218,12 +219,12 @@ export const read = Effect.fn("dashboard.Resources.read")(function* (
       rows: row.companyId === null ? null : (counts.get(`${row.companyId} ${row.resource}`) ?? null),
       quarantined: row.quarantined
     }
-    return { ...state, judged: healthOf(state, now) }
+    return { ...state, health: healthOf(state, now) }
   })
 })
 
 /** What is wrong with a company beside its resources. */
-export interface Beside {
+export interface CompanyAlerts {
   readonly company: string
   /** Events that could not be acted on. */
   readonly dead: number
@@ -235,15 +236,14 @@ export interface Beside {
 }
 
 /** Each answered by an index on what is open. */
-export const beside = Effect.fn("dashboard.Resources.beside")(function* (companies: ReadonlyArray<ShownCompany>) {
+export const readAlerts = Effect.fn("dashboard.Resources.beside")(function* (companies: ReadonlyArray<ShownCompany>) {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql.unsafe<Beside>(
+  return yield* sql.unsafe<CompanyAlerts>(
     `select name as company,
             (select count(*) from tributary.inbox i where i.company = name and i.state = 'dead')::float8 as dead,
             (select count(*) from tributary.gaps g where g.company = name and g.closed_at is null)::float8 as gaps,
             (select count(*) from tributary.outbox o where o.company = name and o.state = 'refused')::float8 as refused,
-            (select count(*) from tributary.receivers r where name = any(r.companies) and r.ended_at is null
-                and r.alive_at > tributary.now() - interval '1 minute')::float8 as receivers
+            (select count(*) from tributary.receivers r where name = any(r.companies) and ${isAlive("r")})::float8 as receivers
        from jsonb_array_elements_text($1::jsonb) as name`,
     [JSON.stringify(companies.map(({ name }) => name))]
   )

@@ -88,7 +88,7 @@ export const one = Effect.fn("dashboard.Runs.one")(function* (id: bigint) {
   return run ?? null
 })
 
-export interface Entry {
+export interface QuarantinedRecord {
   readonly id: bigint
   readonly runId: bigint
   readonly recordId: string | null
@@ -105,7 +105,7 @@ export const quarantine = Effect.fn("dashboard.Runs.quarantine")(function* (
   limit: number
 ) {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql.unsafe<Entry>(
+  return yield* sql.unsafe<QuarantinedRecord>(
     `select id, run_id as "runId", record_id as "recordId", field, reason, last_seen_at as "lastSeenAt"
        from tributary.quarantine
       where resolved_at is null and company_id = $1::bigint and resource = $2 and ($3::bigint is null or run_id = $3::bigint)

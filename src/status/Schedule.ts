@@ -3,14 +3,15 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { readTasks, type Task } from "../tasks/TaskQueue.ts"
+import { isAlive } from "../warehouse/ProcessConditions.ts"
 
 export interface ScheduleStatus {
   /** Processes of `tributary serve` that are alive. */
   readonly processes: number
-  readonly tasks: ReadonlyArray<TaskStanding>
+  readonly tasks: ReadonlyArray<TaskStatus>
 }
 
-export interface TaskStanding extends Task {
+export interface TaskStatus extends Task {
   /** How far its next time lies ahead, by the warehouse's clock; negative when it has passed. */
   readonly nextInMs: number | null
 }
@@ -20,8 +21,7 @@ export const read: Effect.Effect<ScheduleStatus, SqlError, SqlClient.SqlClient> 
   const tasks = yield* readTasks
   const [now] = yield* sql<{ processes: number; ms: number }>`
     select (extract(epoch from tributary.now()) * 1000)::float8 as ms,
-           (select count(*) from tributary.receivers
-             where ended_at is null and alive_at > tributary.now() - interval '1 minute')::int as processes`
+           (select count(*) from tributary.receivers r where ${sql.literal(isAlive("r"))})::int as processes`
   return {
     processes: now!.processes,
     tasks: tasks.map((task) => ({

@@ -32,7 +32,7 @@ const columns = `company, event_id as "eventId", event_type as "eventType", reso
   (extract(epoch from settled_at - received_at) * 1000)::float8 as "settledMs", run_id as "runId", reason`
 
 /** The newest events of a company, or of all, among the last {@link searchLimit} that were accepted. */
-export const newest = (
+export const readNewestEvents = (
   company: string | null,
   atMost: number
 ): Effect.Effect<ReadonlyArray<EventSummary>, SqlError, SqlClient.SqlClient> =>
@@ -45,7 +45,7 @@ export const newest = (
   )
 
 /** The newest events of a company that were given up. */
-export const dead = (
+export const readDeadLetters = (
   company: string,
   atMost: number
 ): Effect.Effect<ReadonlyArray<EventSummary>, SqlError, SqlClient.SqlClient> =>

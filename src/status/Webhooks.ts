@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { isAlive } from "../warehouse/ProcessConditions.ts"
 import type { Cause } from "../reconcile/DeliveryGaps.ts"
 import type { SubscriptionState } from "../subscriptions/SubscriptionStore.ts"
 
@@ -53,7 +54,7 @@ export interface GapStatus {
   readonly reason: string | null
 }
 
-export interface ClosedStatus {
+export interface ClosedGapStatus {
   readonly resource: string
   readonly cause: Cause
   readonly closedBy: string
@@ -66,16 +67,27 @@ export interface CompanyStatus {
   readonly inbox: InboxStatus
   readonly gaps: ReadonlyArray<GapStatus>
   /** Gaps closed within 24 hours. */
-  readonly closed: ReadonlyArray<ClosedStatus>
+  readonly closed: ReadonlyArray<ClosedGapStatus>
   /** Receivers that said within the last minute that they can store its deliveries. */
   readonly receivers: number
   /** When the last of them said so, alive or not; null when there never was one. */
   readonly receiverSeenMs: number | null
 }
 
-/** A receiver says so every 20 s or so. */
-const aliveSeconds = 60
 const deadReasonsMax = 3
+
+const emptyInbox: InboxStatus = { waiting: 0, oldestMs: null, done: 0, ignored: 0, dead: 0, deadReasons: [] }
+
+/** The status of a company of which nothing is known. */
+export const emptyStatus = (company: string): CompanyStatus => ({
+  company,
+  subscriptions: [],
+  inbox: emptyInbox,
+  gaps: [],
+  closed: [],
+  receivers: 0,
+  receiverSeenMs: null
+})
 
 const ms = (column: string) => `(extract(epoch from tributary.now() - ${column}) * 1000)::float8`
 
@@ -120,14 +132,13 @@ export const read: Effect.Effect<ReadonlyArray<CompanyStatus>, SqlError, SqlClie
             to_json(ended_at) #>> '{}' as "endedAt", ${ms("found_at")} as "foundMs", reason
        from tributary.gaps where closed_at is null order by company, resource, id`
     )
-    const closed = yield* sql.unsafe<Of<ClosedStatus>>(
+    const closed = yield* sql.unsafe<Of<ClosedGapStatus>>(
       `select company, resource, cause, closed_by as "closedBy", ${ms("closed_at")} as "closedMs"
        from tributary.gaps where closed_at > tributary.now() - interval '1 day' order by company, closed_at, id`
     )
     const receivers = yield* sql.unsafe<{ company: string; receivers: number; receiverSeenMs: number }>(
       `select company, min(${ms("alive_at")}) as "receiverSeenMs",
-            (count(*) filter (where ended_at is null
-              and alive_at > tributary.now() - make_interval(secs => ${aliveSeconds})))::int as receivers
+            (count(*) filter (where ${isAlive("receivers")}))::int as receivers
        from tributary.receivers, unnest(companies) as company group by company`
     )
     const names = [...subscriptions, ...inboxes, ...gaps, ...closed, ...receivers].map(({ company }) => company)
@@ -139,10 +150,7 @@ export const read: Effect.Effect<ReadonlyArray<CompanyStatus>, SqlError, SqlClie
       return {
         company,
         subscriptions: of(subscriptions).map(without),
-        inbox:
-          inbox === undefined
-            ? { waiting: 0, oldestMs: null, done: 0, ignored: 0, dead: 0, deadReasons: [] }
-            : without(inbox),
+        inbox: inbox === undefined ? emptyInbox : without(inbox),
         gaps: of(gaps).map(without),
         closed: of(closed).map(without),
         receivers: receiving?.receivers ?? 0,

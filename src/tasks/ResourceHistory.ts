@@ -1,4 +1,5 @@
 /** The last syncs of a resource, as the warehouse stores them. */
+import { readToEnd } from "../warehouse/RunConditions.ts"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { epochMs } from "./TaskSql.ts"
@@ -59,8 +60,7 @@ export const readHistory = Effect.fnUntraced(function* (
        from (select 1) one
        left join tributary.checkpoints c on c.company_id = $1 and c.resource = $2 and c.lane = 'live'
        left join lateral (select id, kind, status, began_at from tributary.runs
-                           where company_id = $1 and resource = $2 and lane = 'live' and kind in ('full', 'incremental')
-                             and status in ('done', 'quarantined')
+                           where company_id = $1 and resource = $2 and ${readToEnd("runs")}
                            order by id desc limit 1) r on true`,
     [companyId, resource, lane, leaseExpiredAt]
   )

@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { identifier, supersededSuffix } from "../warehouse/Identifier.ts"
+import { makesFresh, readToEnd } from "../warehouse/RunConditions.ts"
 
 /** How long what has been dealt with is kept. */
 export interface RetentionSettings {
@@ -63,9 +64,6 @@ const batches = Effect.fnUntraced(function* (text: string, values: ReadonlyArray
   }
 })
 
-/** A run that read the whole of what it was to read. */
-const readWell = (run: string) => `${run}.lane = 'live' and ${run}.kind in ('full', 'incremental')`
-
 /**
  * Of each resource and lane: which runs may go at all, by the number that they are below. Runs that begin meanwhile only
  * raise these, so that they hold for a whole pass: looked up for each run, they would be as slow as Postgres guesses wrong.
@@ -73,8 +71,8 @@ const readWell = (run: string) => `${run}.lane = 'live' and ${run}.kind in ('ful
 const runsNeeded = `
   select company_id::text as company_id, resource, lane,
          max(id) filter (where place = ${runsKept})::text as newest,
-         max(id) filter (where ${readWell("r")} and status = 'done')::text as read_well,
-         max(id) filter (where ${readWell("r")} and kind = 'full' and status in ('done', 'quarantined'))::text as read_whole
+         max(id) filter (where ${makesFresh("r")})::text as read_well,
+         max(id) filter (where ${readToEnd("r")} and r.kind = 'full')::text as read_whole
     from (select *, row_number() over (partition by company_id, resource, lane order by id desc) as place
             from tributary.runs) r
    group by company_id, resource, lane`
@@ -92,8 +90,8 @@ const removeRuns = `
      where r.id = old.id and r.status <> 'running'
        and needed.company_id = r.company_id and needed.resource = r.resource and needed.lane = r.lane
        and r.id < needed.newest
-       and (not (${readWell("r")} and r.status = 'done') or r.id < needed.read_well)
-       and (not (${readWell("r")} and r.kind = 'full' and r.status in ('done', 'quarantined')) or r.id < needed.read_whole)
+       and (not (${makesFresh("r")}) or r.id < needed.read_well)
+       and (not (${readToEnd("r")} and r.kind = 'full') or r.id < needed.read_whole)
        and not exists (select from tributary.quarantine q where q.run_id = r.id and q.resolved_at is null)
     returning 1)
   select count(*)::float8 as seen, (select count(*) from gone)::float8 as gone,

@@ -5,6 +5,7 @@
  * each claim; a process whose lease another one took over can neither renew it nor write a result. All times are the
  * warehouse's. Each function is one statement and may be repeated. The lease of a crashed process expires.
  */
+import { isAlive } from "../warehouse/ProcessConditions.ts"
 import * as Effect from "effect/Effect"
 import type { TaskKind, TaskStatus } from "./TaskQueue.ts"
 import { epochMs, select, type Sql } from "./TaskSql.ts"
@@ -100,7 +101,7 @@ export const claimTasks = (
      alive as (
        select k.company, count(distinct r.instance) as processes
          from clock, runnable k join tributary.receivers r on k.company = any(r.companies)
-        where r.ended_at is null and r.alive_at > clock.now - interval '1 minute' group by k.company
+        where ${isAlive("r", "clock.now")} group by k.company
      ),
      ready as (
        select distinct on (s.company, s.kind) s.company, s.resource, s.kind, s.owner, s.asked_at, s.lateness

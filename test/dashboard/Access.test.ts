@@ -11,6 +11,7 @@ import { TestClock } from "effect/testing"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Access from "../../src/dashboard/Access.ts"
+import type { AccessRequest } from "../../src/dashboard/AccessDecision.ts"
 import type { Sessions } from "../../src/dashboard/Sessions.ts"
 import { certificate } from "../support/certificate.ts"
 import { layerWarehouse } from "../support/postgres.ts"
@@ -162,7 +163,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
       Effect.gen(function* () {
         const page = yield* acting(companies)
         const other = yield* listening()
-        yield* Effect.forkScoped(other.within(companies))
+        yield* Effect.forkScoped(other.connect(companies))
         assert.strictEqual((yield* ask(`${page.url}/login`)).status, 404)
         const link = new URL(other.link ?? "")
         assert.strictEqual((yield* ask(`${page.url}${link.pathname}${link.search}`)).status, 403)
@@ -484,7 +485,7 @@ const inMemory = Effect.gen(function* () {
 })
 
 describe("passwords", () => {
-  const stranger = (address: string, cookie?: string): Access.AccessRequest => ({
+  const stranger = (address: string, cookie?: string): AccessRequest => ({
     method: "POST",
     address,
     header: () => undefined,
@@ -494,8 +495,8 @@ describe("passwords", () => {
   const made = Effect.flatMap(inMemory, (sessions) =>
     Access.make({ host: "0.0.0.0", port: 1, password: Redacted.make(password), publicUrl: null, sessions })
   ).pipe(Effect.provide(SecureRandom.layerWebCrypto))
-  const attempt = (access: Access.Access, asked: Access.AccessRequest, word: string) => access.logIn(asked, word)
-  const guessed = Effect.fnUntraced(function* (access: Access.Access, asked: Access.AccessRequest, times: number) {
+  const attempt = (access: Access.Access, asked: AccessRequest, word: string) => access.logIn(asked, word)
+  const guessed = Effect.fnUntraced(function* (access: Access.Access, asked: AccessRequest, times: number) {
     for (let count = 0; count < times; count += 1) {
       assert.strictEqual((yield* attempt(access, asked, "guess"))._tag, "Wrong")
     }
@@ -556,9 +557,9 @@ describe("passwords", () => {
       const access = yield* made
       const asked = stranger("198.51.100.1", yield* opened(access))
       yield* TestClock.adjust("11 hours")
-      assert.strictEqual((yield* access.judge(asked))._tag, "Granted")
+      assert.strictEqual((yield* access.decide(asked))._tag, "Granted")
       yield* TestClock.adjust("1 hour")
-      assert.strictEqual((yield* access.judge(asked))._tag, "LogIn")
+      assert.strictEqual((yield* access.decide(asked))._tag, "LogIn")
     })
   )
 })

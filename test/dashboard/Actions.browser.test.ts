@@ -99,7 +99,7 @@ describe("a resource", () => {
     const told = await act(look, "/companies/north/customers", /^sync now/i, /sync/i)
     assert.include(told, "customers")
     assert.include(told, "north")
-    assert.match(await said(look.page), /^Asked for: customers of north/)
+    assert.match(await said(look.page), /^Requested: customers of north/)
     await until(
       "the record lands",
       () => operator.query(`select 1 from erp.customers where _company_id = 1 and id = ${id}`),
@@ -107,7 +107,7 @@ describe("a resource", () => {
     )
     // It was said once.
     await look.page.reload()
-    assert.strictEqual(await look.page.getByRole("status").filter({ hasText: /asked/i }).count(), 0)
+    assert.strictEqual(await look.page.getByRole("status").filter({ hasText: /requested/i }).count(), 0)
   })
 
   it("does nothing when it is called off", async () => {

@@ -114,7 +114,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
       assert.match(overview, /3 failing/)
       assert.match(overview, /2 paused/)
       assert.match(overview, /2 records in quarantine/)
-      assert.match(overview, / new Nothing is known of its resources yet\./)
+      assert.match(overview, / new Its resources are not known yet\./)
       const { text } = yield* ask(`${url}/?text=widgets`)
       const states = [...text.matchAll(/<td role="cell" data-heading="State" class="">(.*?)<\/td>/gs)].map(
         ([, cell]) => words(cell!).trim().split(" ")[0]
@@ -250,7 +250,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
       Effect.gen(function* () {
         const page = yield* acting(companies)
         const after = yield* done(page, "sync", north)
-        assert.include(words(after.text), "Asked for: things of north will be synced as soon as a process is free.")
+        assert.include(words(after.text), "Requested: things of north will be synced as soon as a process is free.")
         assert.match(String(after.headers["set-cookie"]), /tributary_said=;.*Max-Age=0/)
         assert.deepInclude(yield* task("north", "things"), { askedFull: false, askedBy: "the page" })
         yield* done(page, "full", north)
@@ -333,7 +333,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         )
         const within = yield* Effect.forkChild(
           dashboard
-            .within(companies)
+            .connect(companies)
             .pipe(Effect.provide(Layer.fresh(sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(gate.url))))))
         )
         yield* until("the pages", ask(dashboard.url), ({ status }) => status === 200)

@@ -69,7 +69,7 @@ describe("quarantine", () => {
         const { id, company, put, control, post, sql } = yield* makeStand()
         yield* put("salesmen", [{ id: 2, name: "another NUL \u0000 inside" }])
         const changed = yield* ask(routes, [company], "/do/retry", post)
-        assert.match(changed.said!, /still refused.* It stands as number \d+ now, since its bytes have changed\.$/)
+        assert.match(changed.said!, /still refused.* It has the number \d+ now, since its bytes have changed\.$/)
         yield* control("POST", "/faults", { rules: [{ kind: "status", status: 500, path: "/salesmen/2" }] })
         const failed = yield* ask(routes, [company], "/do/retry", post)
         yield* control("DELETE", "/faults")
@@ -101,7 +101,7 @@ describe("quarantine", () => {
         const without = yield* ask(routes, [company], "/do/retry", numberless)
         assert.match(
           without.said!,
-          /^Its number cannot be read, so a sync of salesmen that reads every record was asked for/
+          /^Its number cannot be read, so a full scan of salesmen was requested/
         )
         const list = yield* ask(routes, [company], "/do/retry", yield* add("orderdeposits", "7"))
         assert.match(list.said!, /^The source does not offer single records of this resource/)
@@ -121,7 +121,7 @@ describe("quarantine", () => {
         const after = yield* add("salesmen", null, "another")
         const gone = yield* ask(routes, [company], "/do/retry", numberless)
         assert.strictEqual(gone.said, "It has left quarantine already; nothing was done.")
-        assert.match((yield* ask(routes, [company], "/do/retry", after)).said!, /^Its number cannot be read, so a sync/)
+        assert.match((yield* ask(routes, [company], "/do/retry", after)).said!, /^Its number cannot be read, so a full scan/)
         const nobody = yield* ask(routes, [], "/do/retry", yield* add("salesmen", "9"))
         assert.match(nobody.said!, /^No configured company is known to have the number/)
       })

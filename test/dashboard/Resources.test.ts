@@ -50,45 +50,45 @@ const judged = (change: Partial<typeof fresh> | Parameters<typeof Resources.heal
 
 describe("a resource", () => {
   it("is fresh within its promise, and late beyond it", () => {
-    assert.deepInclude(judged({}), { standing: "fresh", isLate: false, ageMs: 300_000, promiseMs: 900_000 })
-    assert.strictEqual(judged({ freshAt: before(15) }).standing, "fresh")
-    assert.deepInclude(judged({ freshAt: before(16) }), { standing: "late", isLate: true })
-    assert.strictEqual(judged({ freshAt: before(16), quarantined: 1 }).standing, "late")
-    assert.strictEqual(judged({ quarantined: 1 }).standing, "quarantine")
+    assert.deepInclude(judged({}), { state: "fresh", isLate: false, ageMs: 300_000, targetMs: 900_000 })
+    assert.strictEqual(judged({ freshAt: before(15) }).state, "fresh")
+    assert.deepInclude(judged({ freshAt: before(16) }), { state: "late", isLate: true })
+    assert.strictEqual(judged({ freshAt: before(16), quarantined: 1 }).state, "late")
+    assert.strictEqual(judged({ quarantined: 1 }).state, "quarantine")
     // A clock that was set back makes nothing younger than now.
     assert.strictEqual(judged({ freshAt: before(-5) }).ageMs, 0)
   })
 
   it("that nothing was promised of is never late", () => {
-    assert.strictEqual(judged({ ...fresh, task: null, freshAt: before(10_000) }).standing, "fresh")
-    assert.strictEqual(judged({ ...fresh, task: null, lastRun: null, freshAt: null }).standing, "unread")
+    assert.strictEqual(judged({ ...fresh, task: null, freshAt: before(10_000) }).state, "fresh")
+    assert.strictEqual(judged({ ...fresh, task: null, lastRun: null, freshAt: null }).state, "never-synced")
   })
 
   it("that was never read is late, unless it is being read", () => {
     const never = { ...fresh, task: { ...task, status: null, endedAt: null }, lastRun: null, freshAt: null }
-    assert.deepInclude(judged(never), { standing: "late", ageMs: null })
-    assert.strictEqual(judged({ ...never, task: { ...never.task, isRunning: true } }).standing, "unread")
+    assert.deepInclude(judged(never), { state: "late", ageMs: null })
+    assert.strictEqual(judged({ ...never, task: { ...never.task, isRunning: true } }).state, "never-synced")
   })
 
   it("fails until something ended well after the failure", () => {
     const failed = { ...run, status: "failed" as const }
-    assert.deepInclude(judged({ lastRun: failed }), { standing: "failing", isFailing: true, isLate: false })
-    assert.deepInclude(judged({ lastRun: failed, freshAt: before(60) }), { standing: "failing", isLate: true })
+    assert.deepInclude(judged({ lastRun: failed }), { state: "failing", isFailing: true, isLate: false })
+    assert.deepInclude(judged({ lastRun: failed, freshAt: before(60) }), { state: "failing", isLate: true })
     const task2: Task = { ...task, status: "failed", endedAt: before(1) }
-    assert.strictEqual(judged({ task: task2 }).standing, "failing")
-    assert.strictEqual(judged({ task: { ...task2, endedAt: before(8) } }).standing, "fresh")
+    assert.strictEqual(judged({ task: task2 }).state, "failing")
+    assert.strictEqual(judged({ task: { ...task2, endedAt: before(8) } }).state, "fresh")
   })
 
   it("that is paused is late to nobody, and failing all the same", () => {
     const paused = { ...task, pausedAt: before(60) }
-    assert.deepInclude(judged({ task: paused, freshAt: before(60) }), { standing: "paused", isLate: false })
-    assert.strictEqual(judged({ task: paused, lastRun: { ...run, status: "failed" } }).standing, "failing")
+    assert.deepInclude(judged({ task: paused, freshAt: before(60) }), { state: "paused", isLate: false })
+    assert.strictEqual(judged({ task: paused, lastRun: { ...run, status: "failed" } }).state, "failing")
   })
 
   it("that the token may not read is neither late nor failing", () => {
     const skipped: Task = { ...task, status: "skipped" }
     assert.deepInclude(judged({ ...fresh, task: skipped, lastRun: { ...run, status: "failed" }, freshAt: null }), {
-      standing: "barred",
+      state: "blocked",
       isFailing: false,
       isLate: false
     })

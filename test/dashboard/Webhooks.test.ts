@@ -89,7 +89,7 @@ describe("webhooks", () => {
           update tributary.subscriptions set state = 'disabled', disabled_at = tributary.now(), paused = true,
                  problem = 'GET /webhooks: no answer', remedy = 'see that it can be reached' where company = ${name}`
         const troubled = yield* ask(routes, [company], "/webhooks")
-        assert.include(troubled.read, "The last look at it failed: GET /webhooks: no answer.")
+        assert.include(troubled.read, "The last check of it failed: GET /webhooks: no answer.")
         assert.include(troubled.read, "What to do: see that it can be reached.")
         assert.include(troubled.read, "It is paused as well: it is not enabled again until it is resumed.")
         const none = yield* ask(routes, [unconnected("none")], "/webhooks")
@@ -97,7 +97,7 @@ describe("webhooks", () => {
       })
     )
 
-    it.effect("replay one event that was given up, or all of a company", () =>
+    it.effect("replay one dead letter, or all of a company", () =>
       Effect.gen(function* () {
         const { name, company } = yield* stand()
         const sql = yield* SqlClient.SqlClient
@@ -111,13 +111,13 @@ describe("webhooks", () => {
         const one = yield* ask(routes, [company], "/do/replay", { company: name, event: "b" })
         assert.deepStrictEqual(
           [one.to, one.said],
-          ["/webhooks", `1 event of company ${name} waits to be acted on again.`]
+          ["/webhooks", `1 event of company ${name} waits to be processed again.`]
         )
         assert.deepStrictEqual(yield* waiting, [{ id: "b" }])
         const settled = yield* ask(routes, [company], "/do/replay", { company: name, event: "d" })
-        assert.strictEqual(settled.said, "That event is not given up any more, so nothing was changed.")
+        assert.strictEqual(settled.said, "That event is no dead letter any more, so nothing was changed.")
         const all = yield* ask(routes, [company], "/do/replay", { company: name })
-        assert.strictEqual(all.said, `2 events of company ${name} wait to be acted on again.`)
+        assert.strictEqual(all.said, `2 events of company ${name} wait to be processed again.`)
         assert.deepStrictEqual(yield* waiting, [{ id: "a" }, { id: "b" }, { id: "c" }])
         const stranger = yield* Effect.flip(ask(routes, [company], "/do/replay", { company: "another" }))
         assert.deepInclude(stranger, { _tag: "PageError", status: 404 })

@@ -134,13 +134,13 @@ export const ask = Effect.fnUntraced(function* (
       now: row!.now,
       companies,
       datasets: datasetsDefault,
-      permit: { _tag: "Acting", formToken: "token-of-the-form" },
+      formAccess: { _tag: "Acting", formToken: "token-of-the-form" },
       by: "the page",
       background: (effect) => Effect.asVoid(FiberSet.run(begun, Effect.provideContext(effect, context)))
     }
     const answer = yield* route.handle(request)
     if (answer._tag === "Redirect") {
-      return { text: "", read: "", title: "", isLive: false, to: answer.to, said: answer.said } satisfies Shown
+      return { text: "", read: "", title: "", isLive: false, to: answer.to, said: answer.notice } satisfies Shown
     }
     const { body } = answer
     const text = (yield* Effect.promise(async () => body)).toString()

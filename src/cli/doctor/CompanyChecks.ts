@@ -13,6 +13,7 @@ import { type BlockedResources, blockedResources } from "../AccessBlocks.ts"
 import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { about, counted, type Finding, type Findings } from "./Finding.ts"
+import { makesFresh } from "../../warehouse/RunConditions.ts"
 
 /** The limit that the service documents for one token (LIM-02). */
 const documentedPerMinute = 600
@@ -216,7 +217,7 @@ export const freshness = Effect.fnUntraced(function* (
   const rows = yield* sql.unsafe<{ resource: string; agems: number }>(
     `select resource, (extract(epoch from tributary.now() - max(began_at)) * 1000)::float8 as agems
        from tributary.runs
-      where company_id = $1::bigint and lane = 'live' and status = 'done' and kind in ('full', 'incremental')
+      where company_id = $1::bigint and ${makesFresh("runs")}
       group by resource`,
     [companyId.toString()]
   )

@@ -13,6 +13,7 @@ import * as Output from "../Output.ts"
 import { validity } from "./Certificate.ts"
 import { about, counted, type Finding, type Findings } from "./Finding.ts"
 import * as Web from "./Web.ts"
+import { isAlive } from "../../warehouse/ProcessConditions.ts"
 
 /** Whether a delivery to the public address reaches `serve`. */
 export const publicAddress = Effect.fnUntraced(function* (publicUrl: string, company: string) {
@@ -195,7 +196,7 @@ export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<strin
   const sql = yield* SqlClient.SqlClient
   const { ok, warning } = about("serve")
   const rows = yield* sql.unsafe<{ company: string; alive: boolean; agoms: number }>(
-    `select company, bool_or(ended_at is null and alive_at > tributary.now() - interval '1 minute') as alive,
+    `select company, bool_or(${isAlive("receivers")}) as alive,
             (extract(epoch from tributary.now() - max(alive_at)) * 1000)::float8 as agoms
        from tributary.receivers, unnest(companies) as company group by company`
   )

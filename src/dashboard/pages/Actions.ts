@@ -39,18 +39,18 @@ const named = ({ company, resource, states }: Target): string =>
     ? `all ${plural(states.length, "resource")} of ${visible(company)}`
     : `${visible(resource)} of ${visible(company)}`
 
-const isPaused = ({ judged }: Resources.ResourceState) => judged.isPaused
+const isPaused = ({ health }: Resources.ResourceState) => health.isPaused
 
 const asked =
   (isFull: boolean) =>
   (target: Target, { by }: PageRequest): Done =>
     Effect.as(
       Effect.forEach(
-        target.states.filter(({ judged }) => target.resource !== null || !judged.isPaused),
+        target.states.filter(({ health }) => target.resource !== null || !health.isPaused),
         ({ company, resource }) => TaskQueue.requestSync({ company, resource, full: isFull, by }),
         { discard: true }
       ),
-      `Asked for: ${named(target)} ${isFull ? "will be read in full" : "will be synced"} as soon as a process is free.`
+      `Requested: ${named(target)} ${isFull ? "will be read in full" : "will be synced"} as soon as a process is free.`
     )
 
 /** A day, or an instant of RFC 3339; as a bound in UTC, the end of the day where it is the last one. */
@@ -114,13 +114,9 @@ const actions: ReadonlyArray<Action> = [
     title: (target) => `Sync ${target} now?`,
     consequences: ({ states, resource }) => [
       "What changed at the source since the last run is read, as soon as a process is free.",
-      ...(states.some(({ judged }) => judged.isRunning) ? ["One is running; it is run once more after that."] : []),
+      ...(states.some(({ health }) => health.isRunning) ? ["A run is active; another one follows it."] : []),
       ...(states.some(isPaused)
-        ? [
-            resource === null
-              ? "Those that are paused are left out."
-              : "It is paused: it is run this once and stays paused."
-          ]
+        ? [resource === null ? "Paused resources are left out." : "It is paused: it runs once and stays paused."]
         : [])
     ],
     button: "Sync now",
@@ -142,8 +138,8 @@ const actions: ReadonlyArray<Action> = [
     of: "resource",
     title: (target) => `Backfill ${target}?`,
     consequences: () => [
-      "A past range, or everything, is read again beside live syncing, which goes on and comes first.",
-      "No row goes back to an older version. Interrupted, it goes on where it was."
+      "A past range, or everything, is read again. Live syncing goes on and has priority.",
+      "No row returns to an older version. An interrupted backfill goes on where it stopped."
     ],
     inputs: backfillInputs,
     button: "Backfill",
@@ -156,10 +152,10 @@ const actions: ReadonlyArray<Action> = [
         if (outcome === "running") {
           return yield* new PageError({
             status: 409,
-            message: `A backfill of another range of ${named(target)} is under way. Ask again when it has ended; nothing was changed.`
+            message: `A backfill of another range of ${named(target)} is running. Request it again when that has ended; nothing was changed.`
           })
         }
-        return `Asked for: ${named(target)} will be backfilled as soon as a process is free.`
+        return `Requested: ${named(target)} will be backfilled as soon as a process is free.`
       })
   },
   {
@@ -167,8 +163,8 @@ const actions: ReadonlyArray<Action> = [
     of: "resource",
     title: (target) => `Pause ${target}?`,
     consequences: () => [
-      "It is not run by its schedule until somebody resumes it; what runs now goes on to its end.",
-      "Events are received and acted on all the same."
+      "It is not run by its schedule until a person resumes it; a current run goes on to its end.",
+      "Events are still received and processed."
     ],
     button: "Pause",
     do: (target, { by }) =>
@@ -181,7 +177,7 @@ const actions: ReadonlyArray<Action> = [
     what: "resume",
     of: "resource",
     title: (target) => `Resume ${target}?`,
-    consequences: () => ["It is run by its schedule again; a time that passed meanwhile is made up for at once."],
+    consequences: () => ["It is run by its schedule again; a run that was missed meanwhile starts at once."],
     button: "Resume",
     do: (target, { by }) =>
       Effect.as(
@@ -194,8 +190,8 @@ const actions: ReadonlyArray<Action> = [
     of: "company",
     title: (target) => `Pause ${target}?`,
     consequences: ({ states }) => [
-      `${plural(states.filter((state) => !isPaused(state)).length, "resource")} will not be run by schedule until somebody resumes them; what runs now goes on to its end.`,
-      "Events are received and acted on all the same."
+      `${plural(states.filter((state) => !isPaused(state)).length, "resource")} will not be run by schedule until a person resumes them; current runs go on to their end.`,
+      "Events are still received and processed."
     ],
     button: "Pause all",
     do: ({ company }, { by }) =>
@@ -209,7 +205,7 @@ const actions: ReadonlyArray<Action> = [
     of: "company",
     title: (target) => `Resume ${target}?`,
     consequences: ({ states }) => [
-      `${plural(states.filter(isPaused).length, "resource")} will be run by schedule again; a time that passed meanwhile is made up for at once.`
+      `${plural(states.filter(isPaused).length, "resource")} will be run by schedule again; a run that was missed meanwhile starts at once.`
     ],
     button: "Resume all",
     do: ({ company }, { by }) =>
@@ -251,7 +247,7 @@ export const routes: ReadonlyArray<Route> = actions.flatMap((action): ReadonlyAr
           title: action.title(named(target)),
           section: "overview",
           isLive: false,
-          body: confirmation(request.permit, {
+          body: confirmation(request.formAccess, {
             title: action.title(named(target)),
             consequences: action.consequences(target),
             action: `/do/${action.what}`,

@@ -3,10 +3,10 @@ import * as Effect from "effect/Effect"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
 import { badge, count, table } from "../Components.ts"
 import * as Resources from "../../status/Resources.ts"
-import { actionLink, cursor, freshness, lastRun, next, rows, standingBadges, problemOf } from "../Format.ts"
+import { actionLink, cursor, freshness, lastRun, nextRun, rows, healthBadges, problemOf } from "../Format.ts"
 import { address, truncated, plural, resourceAddress, visible } from "../Escape.ts"
 
-const filters = ["all", "late", "failing", "paused", "quarantine", "unread", "barred"] as const
+const filters = ["all", "late", "failing", "paused", "quarantine", "never-synced", "blocked"] as const
 type Filter = (typeof filters)[number]
 
 const filterWords: Readonly<Record<Filter, string>> = {
@@ -15,26 +15,26 @@ const filterWords: Readonly<Record<Filter, string>> = {
   failing: "Failing",
   paused: "Paused",
   quarantine: "With quarantine",
-  unread: "Not read yet",
-  barred: "Not allowed"
+  "never-synced": "Never synced",
+  blocked: "Blocked"
 }
 
-const isIn = ({ judged, quarantined, freshAt }: Resources.ResourceState, filter: Filter): boolean => {
+const isIn = ({ health, quarantined, freshAt }: Resources.ResourceState, filter: Filter): boolean => {
   switch (filter) {
     case "all":
       return true
     case "late":
-      return judged.isLate
+      return health.isLate
     case "failing":
-      return judged.isFailing
+      return health.isFailing
     case "paused":
-      return judged.isPaused
+      return health.isPaused
     case "quarantine":
       return quarantined > 0
-    case "unread":
-      return freshAt === null && !judged.isBarred
-    case "barred":
-      return judged.isBarred
+    case "never-synced":
+      return freshAt === null && !health.isBlocked
+    case "blocked":
+      return health.isBlocked
   }
 }
 
@@ -52,7 +52,7 @@ const wishOf = ({ query }: PageRequest): Effect.Effect<Wish, PageError> => {
   const text = (query.get("text") ?? "").trim().slice(0, 100)
   return isFilter(filter) && (order === "worst" || order === "name")
     ? Effect.succeed({ filter, text, order })
-    : Effect.fail(new PageError({ status: 400, message: "The state or the order that was asked for does not exist." }))
+    : Effect.fail(new PageError({ status: 400, message: "There is no such state or order." }))
 }
 
 const here = (wish: Wish, change: Partial<Wish>): string => {
@@ -66,21 +66,21 @@ const here = (wish: Wish, change: Partial<Wish>): string => {
 
 /** In which order they are shown: the worst first, those that are equally bad by age against their promise. */
 const worse = (one: Resources.ResourceState, other: Resources.ResourceState): number => {
-  const rank = ({ judged }: Resources.ResourceState) => Resources.healthStates.indexOf(judged.standing)
-  const share = ({ judged: { ageMs, promiseMs } }: Resources.ResourceState) =>
-    ageMs === null || promiseMs === null ? 0 : ageMs / promiseMs
-  const isBad = one.judged.isFailing || one.judged.isLate
+  const rank = ({ health }: Resources.ResourceState) => Resources.healthStates.indexOf(health.state)
+  const share = ({ health: { ageMs, targetMs } }: Resources.ResourceState) =>
+    ageMs === null || targetMs === null ? 0 : ageMs / targetMs
+  const isBad = one.health.isFailing || one.health.isLate
   return rank(one) - rank(other) || (isBad ? share(other) - share(one) : one.resource < other.resource ? -1 : 1)
 }
 
 /** Whether all is well, in a sentence; what is not is a link. */
 const summary = (
   all: ReadonlyArray<Resources.ResourceState>,
-  beside: ReadonlyArray<Resources.Beside>,
+  beside: ReadonlyArray<Resources.CompanyAlerts>,
   companies: number
 ): Html => {
   const of = (filter: Filter) => all.filter((state) => isIn(state, filter)).length
-  const sum = (pick: (one: Resources.Beside) => number) => beside.reduce((total, one) => total + pick(one), 0)
+  const sum = (pick: (one: Resources.CompanyAlerts) => number) => beside.reduce((total, one) => total + pick(one), 0)
   const quarantined = all.reduce((total, { quarantined }) => total + quarantined, 0)
   const bad: ReadonlyArray<readonly [number, string, string]> = [
     [of("failing"), "failing", "/?state=failing"],
@@ -92,8 +92,8 @@ const summary = (
   ]
   const noted: ReadonlyArray<readonly [number, string, string]> = [
     [of("paused"), "paused", "/?state=paused"],
-    [of("unread"), "not read yet", "/?state=unread"],
-    [of("barred"), "not allowed to the token", "/?state=barred"]
+    [of("never-synced"), "never synced", "/?state=never-synced"],
+    [of("blocked"), "blocked for the token", "/?state=blocked"]
   ]
   const listed = (entries: typeof bad) =>
     entries
@@ -101,15 +101,15 @@ const summary = (
       .map(([number, text, to], index) => html`${index === 0 ? "" : ", "}<a href="${to}">${count(number)} ${text}</a>`)
   const wrong = listed(bad)
   const beyond = listed(noted)
-  const also = beyond.length === 0 ? "" : html` Beside that: ${beyond}.`
+  const also = beyond.length === 0 ? "" : html` Also: ${beyond}.`
   const receivers = beside.length === 0 ? 0 : Math.min(...beside.map(({ receivers }) => receivers))
   const receiving = html` <a href="/webhooks"
-      >${receivers === 0 ? "Nobody receives events" : `Events are received by ${plural(receivers, "process", "processes")}`}</a
+      >${receivers === 0 ? "No process receives events" : `Events are received by ${plural(receivers, "process", "processes")}`}</a
     >.`
   if (all.length === 0) {
     return html`<p class="summary">
-      ${badge("quiet", "Empty")} Nothing is known of any resource yet: the first tasks are made as soon as the service
-      has asked the source.${receiving}
+      ${badge("quiet", "Empty")} No resource is known yet: the first tasks are made as soon as the service has asked the
+      source.${receiving}
     </p>`
   }
   const where = `${plural(all.length, "resource")} of ${plural(companies, "company", "companies")}`
@@ -136,26 +136,26 @@ const columns = [
 ]
 
 const rowOf = (state: Resources.ResourceState, now: Date): ReadonlyArray<Html | string> => {
-  const { company, resource, judged, quarantined, checkpoint } = state
+  const { company, resource, health, quarantined, checkpoint } = state
   const query = { company, resource }
   const about = `${visible(resource)} of ${visible(company)}`
   const why = problemOf(state)?.error ?? null
   return [
     html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a
       >${why === null ? "" : html`<span class="detail">${truncated(why, whyMax)}</span>`}`,
-    standingBadges(judged),
+    healthBadges(health),
     freshness(state, now),
     rows(state),
     lastRun(state, now),
     cursor(checkpoint?.cursor ?? null),
-    next(state, now),
+    nextRun(state, now),
     quarantined === 0
       ? html`<span class="none">0</span>`
       : html`<a href="${address("/quarantine", query)}">${count(quarantined)}</a>`,
     html`<span class="actions"
       >${actionLink("sync", query, "Sync now", about)}
       ${
-        judged.isPaused ? actionLink("resume", query, "Resume", about) : actionLink("pause", query, "Pause", about)
+        health.isPaused ? actionLink("resume", query, "Resume", about) : actionLink("pause", query, "Pause", about)
       }</span
     >`
   ]
@@ -169,7 +169,7 @@ const companyPart = (
 ): Html => {
   const name = visible(company)
   const isUnknown = all.some(({ companyId }) => companyId === null)
-  const paused = all.filter(({ judged }) => judged.isPaused).length
+  const paused = all.filter(({ health }) => health.isPaused).length
   return html`<section aria-label="Company ${name}">
     <div class="head">
       <h2>${name}</h2>
@@ -181,12 +181,12 @@ const companyPart = (
         }${paused > 0 ? html` ${actionLink("resume-company", { company }, "Resume all", `resources of ${name}`)}` : ""}
       </p>
     </div>
-    ${isUnknown ? html`<p class="hint">The source has not yet told which number this company has, so that its runs and rows cannot be shown.</p>` : ""}
+    ${isUnknown ? html`<p class="hint">The number of this company at the source is not known yet, so that its runs and rows cannot be shown.</p>` : ""}
     ${
       all.length === 0
-        ? html`<p>Nothing is known of its resources yet.</p>`
+        ? html`<p>Its resources are not known yet.</p>`
         : shown.length === 0
-          ? html`<p>None of its ${plural(all.length, "resource")} is asked for.</p>`
+          ? html`<p>None of its ${plural(all.length, "resource")} matches.</p>`
           : table(
               `${name}: ${shown.length === all.length ? plural(all.length, "resource") : `${shown.length} of ${plural(all.length, "resource")}`}`,
               columns,
@@ -233,7 +233,7 @@ export const routes: ReadonlyArray<Route> = [
       const { companies, now } = request
       const wish = yield* wishOf(request)
       const all = yield* Resources.read(companies, now)
-      const beside = yield* Resources.beside(companies)
+      const beside = yield* Resources.readAlerts(companies)
       const wanted = wish.text.toLowerCase()
       const shown = all.filter(
         (state) => isIn(state, wish.filter) && (wanted === "" || state.resource.toLowerCase().includes(wanted))

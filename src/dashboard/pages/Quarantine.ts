@@ -3,7 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
-import { companyNamed, numberOf, ofForm, ofPath, ofQuery, withQueryTimeout } from "../Params.ts"
+import { companyNamed, numberOf, ofForm, ofPath, ofQuery, sourceTimeout } from "../Params.ts"
 import { memberOf, pretty } from "../PrettyJson.ts"
 import { html, type Html, page, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
 import { ago, badge, confirmation, count, table } from "../Components.ts"
@@ -49,10 +49,10 @@ const named: Effect.Effect<
 interface Asked {
   readonly company: string | null
   readonly resource: string | null
-  readonly state: Quarantine.ReleaseRequest
+  readonly state: Quarantine.EntryState
 }
 
-const states: ReadonlyArray<readonly [Quarantine.ReleaseRequest, string]> = [
+const states: ReadonlyArray<readonly [Quarantine.EntryState, string]> = [
   ["open", "Open"],
   ["resolved", "Resolved"],
   ["all", "All"]
@@ -75,7 +75,7 @@ const companyIdOf = Effect.fnUntraced(function* (request: PageRequest, company: 
   yield* companyNamed(request, company)
   return yield* new PageError({
     status: 404,
-    message: `The source has not told yet which number company ${visible(company)} has: nothing of it was landed.`
+    message: `The number of company ${visible(company)} at the source is not known yet: nothing of it was landed.`
   })
 })
 
@@ -84,7 +84,7 @@ const state = ({ resolvedAt }: Quarantine.ListedEntry, now: Date): Html =>
 
 const retryLink = (id: bigint): Html => actionLink("retry", { id: String(id) }, "Retry", `entry ${id}`)
 
-const openTable = (open: ReadonlyArray<Quarantine.OpenOf>, nameOf: NameOf): Html =>
+const openTable = (open: ReadonlyArray<Quarantine.OpenCount>, nameOf: NameOf): Html =>
   open.length === 0
     ? html`<p>${badge("good", "empty")} Every record that was read has been landed.</p>`
     : table(
@@ -274,14 +274,14 @@ const confirmRetry = Effect.fn("page.confirm.retry")(function* (request: PageReq
     title: "Retry",
     section: "quarantine",
     isLive: false,
-    body: confirmation(request.permit, {
+    body: confirmation(request.formAccess, {
       title: `Read ${name} again?`,
       consequences: [
         entry.recordId === null
-          ? "Its number cannot be read, so that every record of the resource is read again as soon as a process is free to."
-          : "It is asked of the source now, before everything else that waits for the request budget; where the source offers no single records, every record of the resource is read again.",
-        "Where it fits now it is landed and leaves quarantine; where it does not, nothing changes but the time when it was last seen.",
-        "This helps once the record was mended at the source."
+          ? "Its number cannot be read, so that every record of the resource is read again as soon as a process is free."
+          : "It is requested from the source now, before everything else that waits for the rate budget. If the source offers no single records, every record of the resource is read again.",
+        "If it fits now, it is landed and leaves quarantine. If not, only the time when it was last seen changes.",
+        "This helps after the record was fixed at the source."
       ],
       action: "/do/retry",
       fields: { id: String(entry.id) },
@@ -300,7 +300,7 @@ const doRetry = Effect.fn("page.do.retry")(function* (request: PageRequest) {
   yield* request.background(
     Effect.onExit(retry(request, entry), (exit) => Deferred.done(told, exit)).pipe(Effect.ignore)
   )
-  const sentence = yield* Effect.timeoutOption(Deferred.await(told), withQueryTimeout)
+  const sentence = yield* Effect.timeoutOption(Deferred.await(told), sourceTimeout)
   return redirect(
     entryAddress(entry.id),
     Option.getOrElse(sentence, () => stillReading)

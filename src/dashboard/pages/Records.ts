@@ -72,11 +72,7 @@ const runTold = (run: RunSummary): Html =>
 
 const brought = ({ run, runId, origin, source }: Version): Html => html`
   ${origin}${
-    run !== null
-      ? html`, ${runTold(run)}`
-      : runId === null
-        ? ""
-        : html`, run ${runId}, which is no longer in the ledger`
+    run !== null ? html`, ${runTold(run)}` : runId === null ? "" : html`, run ${runId}, which is no longer stored`
   }
   ${source === null ? "" : html`<span class="detail"><code>${visible(source)}</code></span>`}
 `
@@ -97,9 +93,9 @@ const versionCard = (version: Version, key: string, now: Date): Html => html`
   <article class="card">
     <h4>Version ${version.version} ${badge(tones[version.op] ?? "quiet", version.op)}</h4>
     ${facts([
-      ["Held from", ago(instant(version.validFrom), now, "unknown")],
-      ["Held until", version.validTo === null ? "now" : ago(instant(version.validTo), now)],
-      ["Brought by", brought(version)]
+      ["Valid from", ago(instant(version.validFrom), now, "unknown")],
+      ["Valid until", version.validTo === null ? "now" : ago(instant(version.validTo), now)],
+      ["Origin", brought(version)]
     ])}
     ${version.changes.length === 0 ? "" : changes(version.changes, version.version)}
     <details id="${key}-version-${version.version}">
@@ -123,7 +119,7 @@ const scanTold = ({ fullScan, state }: Explanation, now: Date): Html =>
         state === "unknown"
           ? ""
           : fullScan.confirmed
-            ? "; it has confirmed this version"
+            ? "; it confirmed this version"
             : "; it ended before this version came"
       }`
 
@@ -137,7 +133,7 @@ const asks = (rereads: Explanation["rereads"], now: Date): Html =>
 
 const quarantine = (one: Explanation, company: string, now: Date): Html =>
   one.quarantine.length === 0
-    ? html`<p>It never was in quarantine, as far as is kept.</p>`
+    ? html`<p>No quarantine entry is stored for it.</p>`
     : html`${table(
           "In quarantine",
           [
@@ -175,18 +171,18 @@ const history = (one: Explanation, company: string, index: number, now: Date): H
     ${facts([
       ["State", html`${badge(tone, text)}${versions.length === 0 ? "" : `, ${plural(versions.length, "version")}`}`],
       ["Last full scan", scanTold(one, now)],
-      ["To be read again", rereads.length === 0 ? "no" : asks(rereads, now)],
+      ["Refetch requests", rereads.length === 0 ? "no" : asks(rereads, now)],
       ["Resource", html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`]
     ])}
     <h3>Quarantine</h3>
     ${quarantine(one, company, now)}
     <h3>Versions, newest first</h3>
-    ${newest.length === 0 ? html`<p>The warehouse never held one.</p>` : newest.map((version) => versionCard(version, key, now))}
+    ${newest.length === 0 ? html`<p>The warehouse has none.</p>` : newest.map((version) => versionCard(version, key, now))}
     ${
       versions.length > newest.length
         ? html`<p>
             The first ${count(versions.length - newest.length)} are not shown:
-            <code>npx tributary explain ${visible(resource)} ${id}</code> tells of all of them.
+            <code>npx tributary explain ${visible(resource)} ${id}</code> lists all of them.
           </p>`
         : ""
     }
@@ -259,7 +255,7 @@ const look = Effect.fnUntraced(function* (
   if (found.length === 0) {
     return problem(
       `Nothing is known of ${visible(named.path)} ${id}${company === null ? "" : ` in company ${visible(company)}`}: ` +
-        "it never was landed, in quarantine, or asked for."
+        "it was never landed, in quarantine, or requested."
     )
   }
   const names = new Map([...ids].map(([name, number]) => [number, name]))
@@ -288,7 +284,7 @@ export const routes: ReadonlyArray<Route> = [
         section: "records",
         isLive: false,
         body: html`<h1>History of a record</h1>
-          <p>Every version that the warehouse ever held of it, what brought it and what it changed.</p>
+          <p>Every version in the warehouse, its origin and its changes.</p>
           ${form(asked, choices)} ${yield* look(request, asked, choices)}`
       })
     })

@@ -11,10 +11,10 @@ import {
   facts,
   freshness,
   lastRun,
-  next,
+  nextRun,
   problem,
   rows,
-  standingBadges,
+  healthBadges,
   problemOf
 } from "../Format.ts"
 import { address, visible } from "../Escape.ts"
@@ -49,12 +49,12 @@ const rangeWords = (since: string | null, until: string | null): string =>
 const taskPart = ({ task }: Resources.ResourceState, now: Date): ReadonlyArray<readonly [string, Html | string]> => {
   if (task === null) return []
   const { pausedAt, pausedBy, askedAt, askedBy, askedFull, failures } = task
-  const by = (name: string | null) => `by ${visible(name ?? "somebody")}`
+  const by = (name: string | null) => `by ${visible(name ?? "a person")}`
   return [
     ...(pausedAt === null ? [] : [["Paused", html`${ago(pausedAt, now)} ${by(pausedBy)}`] as const]),
     ...(askedAt === null
       ? []
-      : [["Asked for", html`${ago(askedAt, now)} ${by(askedBy)}${askedFull ? ", in full" : ""}`] as const]),
+      : [["Requested", html`${ago(askedAt, now)} ${by(askedBy)}${askedFull ? ", in full" : ""}`] as const]),
     ...(failures === 0 ? [] : [["Failures in a row", count(failures)] as const])
   ]
 }
@@ -68,7 +68,7 @@ const backfillPart = (
   const state = backfill.isRunning
     ? html`${badge("busy", "running")} since ${ago(backfill.beganAt, now)}`
     : backfill.askedAt !== null
-      ? html`${badge("busy", "asked for")} ${ago(backfill.askedAt, now)}`
+      ? html`${badge("busy", "requested")} ${ago(backfill.askedAt, now)}`
       : html`${badge(backfill.status === "done" ? "good" : backfill.status === "failed" ? "bad" : "warn", backfill.status ?? "unknown")}
         ${ago(backfill.endedAt, now)}`
   return [
@@ -86,15 +86,15 @@ const checkpointPart = ({ checkpoint }: Resources.ResourceState, now: Date): Htm
   return facts([
     ["Cursor", cursor(checkpoint.cursor)],
     [
-      "Read again before it",
+      "Overlap",
       overlapMs === 0
         ? "as configured"
-        : `${duration(overlapMs)}, learned from records that came late; half of it for each week without one`
+        : `${duration(overlapMs)}, learned from late records; halved for each week without one`
     ],
-    ["Latest that a record came", lateMs === 0 ? html`<span class="none">never late</span>` : duration(lateMs)],
-    ["Last read in full", ago(fullScanAt, now)],
+    ["Maximum lateness of a record", lateMs === 0 ? html`<span class="none">never late</span>` : duration(lateMs)],
+    ["Last full scan", ago(fullScanAt, now)],
     [
-      "Next read in full",
+      "Next full scan",
       fullWanted === null ? "when it is due" : html`by the next run<span class="detail">${visible(fullWanted)}</span>`
     ],
     ...(scanKind === null
@@ -120,7 +120,7 @@ export const routes: ReadonlyArray<Route> = [
     handle: Effect.fn("page.resource")(function* (request) {
       const { path, now } = request
       const state = yield* meant(request, path["company"] ?? null, path["resource"] ?? null)
-      const { company, companyId, resource, task, judged, quarantined } = state
+      const { company, companyId, resource, task, health, quarantined } = state
       const query = { company, resource }
       const name = visible(resource)
       const trouble = problemOf(state)
@@ -138,18 +138,18 @@ export const routes: ReadonlyArray<Route> = [
         title: `${name} of ${visible(company)}`,
         section: "overview",
         body: html`<h1>${name}</h1>
-          <p class="summary">${standingBadges(judged)} company ${visible(company)}</p>
+          <p class="summary">${healthBadges(health)} company ${visible(company)}</p>
           <p class="buttons">
             ${actionLink("sync", query, "Sync now", about)}
             ${actionLink("full", query, "Read everything", `again: ${about}`)}
             ${actionLink("backfill", query, "Backfill", about)}
             ${
-              judged.isPaused
+              health.isPaused
                 ? actionLink("resume", query, "Resume", about)
                 : actionLink("pause", query, "Pause", about)
             }
           </p>
-          ${companyId === null ? html`<p class="hint">The source has not yet told which number this company has, so that its runs and rows cannot be shown.</p>` : ""}
+          ${companyId === null ? html`<p class="hint">The number of this company at the source is not known yet, so that its runs and rows cannot be shown.</p>` : ""}
           ${trouble === null ? "" : problem(trouble.error, trouble.remedy)}
           ${findings.map((finding) => {
             const { found, remedy } = FieldFinding.partsOf(resource, finding)
@@ -157,7 +157,7 @@ export const routes: ReadonlyArray<Route> = [
           })}
           ${note === null ? "" : html`<p class="note">${visible(note)}</p>`}
           <section aria-labelledby="now">
-            <h2 id="now">As it stands</h2>
+            <h2 id="now">Status</h2>
             ${facts([
               ["Freshness", freshness(state, now)],
               ["Rows", rows(state)],
@@ -172,8 +172,8 @@ export const routes: ReadonlyArray<Route> = [
                   : html`<a href="${address("/quarantine", query)}">${count(quarantined)}</a>`
               ],
               ["Last run", lastRun(state, now)],
-              ["Schedule", task?.schedule ?? "only if asked"],
-              ["Next run", next(state, now)],
+              ["Schedule", task?.schedule ?? "only on request"],
+              ["Next run", nextRun(state, now)],
               ...taskPart(state, now),
               ...backfillPart(state, now)
             ])}

@@ -108,7 +108,7 @@ const wishOf = Effect.fnUntraced(function* ({ query }: PageRequest) {
   ) {
     return yield* new PageError({
       status: 400,
-      message: "The status, the lane or the number that was asked for does not exist."
+      message: "There is no such status, lane or number."
     })
   }
   return wish
@@ -165,7 +165,12 @@ const ledger = Effect.fn("page.runs")(function* (request: PageRequest) {
 
 // ------------------------------------------------------------------------------------------------------------- one run
 
-const entryTable = (entries: ReadonlyArray<Runs.Entry>, company: string | null, resource: string, now: Date): Html =>
+const entryTable = (
+  entries: ReadonlyArray<Runs.QuarantinedRecord>,
+  company: string | null,
+  resource: string,
+  now: Date
+): Html =>
   table(
     "Records in quarantine",
     [
@@ -173,7 +178,7 @@ const entryTable = (entries: ReadonlyArray<Runs.Entry>, company: string | null, 
       { heading: "Record" },
       { heading: "Field" },
       { heading: "Reason" },
-      { heading: "Last met" }
+      { heading: "Last seen" }
     ],
     entries.map((entry) => [
       html`<a href="/quarantine/${String(entry.id)}">${String(entry.id)}</a>`,
@@ -209,7 +214,7 @@ const single = Effect.fn("page.run")(function* ({ path, now }: PageRequest) {
   if (run === null) {
     return yield* new PageError({
       status: 404,
-      message: "There is no run of this number; old ones are removed from the ledger."
+      message: "There is no run of this number; old runs are removed."
     })
   }
   const name = visible(run.resource)
@@ -224,9 +229,9 @@ const single = Effect.fn("page.run")(function* ({ path, now }: PageRequest) {
     ["Changed rows", count(run.updated)],
     ["Unchanged", count(run.unchanged)],
     ["Deleted rows", count(run.deleted)],
-    ["Put in quarantine", count(run.quarantined)],
-    ["Came late", run.late === 0 ? "0" : `${count(run.late)}, by ${duration(run.lateMs)} at most`],
-    ["Went back in time", count(run.wentBack)]
+    ["Quarantined", count(run.quarantined)],
+    ["Late records", run.late === 0 ? "0" : `${count(run.late)}, by ${duration(run.lateMs)} at most`],
+    ["Older versions ignored", count(run.wentBack)]
   ] as const
   return page({
     title: `Run ${run.id}: ${name}`,

@@ -1,0 +1,133 @@
+/** The HTTP application of the pages: headers of every answer, assets, and one handler for each route. */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import { Hono } from "hono"
+import { compress } from "hono/compress"
+import { etag } from "hono/etag"
+import { secureHeaders } from "hono/secure-headers"
+import type { Datasets } from "../warehouse/Table.ts"
+import { readingOnly } from "./Access.ts"
+import type { Assets } from "./Assets.ts"
+import { broken, refusal } from "./ErrorPages.ts"
+import { addLoginRoutes } from "./LoginRoutes.ts"
+import type { FormAccess, Route } from "./Page.ts"
+import { runPage } from "./PageRunner.ts"
+import {
+  admit,
+  type Bindings,
+  type Exchange,
+  type Granted,
+  type PageServer,
+  readForm,
+  redirectTo,
+  show
+} from "./PageServer.ts"
+import { routes } from "./Routes.ts"
+
+const setHeaders = (app: Hono<Bindings>, hasTls: boolean): void => {
+  app.use(
+    secureHeaders({
+      contentSecurityPolicy: {
+        defaultSrc: ["'none'"],
+        scriptSrc: ["'self'"],
+        styleSrc: ["'self'"],
+        imgSrc: ["'self'", "data:"],
+        connectSrc: ["'self'"],
+        formAction: ["'self'"],
+        frameAncestors: ["'none'"],
+        baseUri: ["'none'"]
+      },
+      // A form from a page without a referrer says that it comes from nowhere.
+      referrerPolicy: "same-origin",
+      xFrameOptions: "DENY",
+      strictTransportSecurity: hasTls ? "max-age=31536000" : false
+    })
+  )
+  app.use(compress())
+  app.use(async (exchange, next) => {
+    await next()
+    if (!exchange.res.headers.has("Cache-Control")) exchange.res.headers.set("Cache-Control", "no-store")
+  })
+  app.use(etag())
+  app.use(async (exchange, next) =>
+    ["GET", "HEAD", "POST"].includes(exchange.req.method)
+      ? next()
+      : exchange.text("Only GET, HEAD and POST.\n", 405, { Allow: "GET, HEAD, POST" })
+  )
+}
+
+const addAssets = (app: Hono<Bindings>, assets: Assets): void => {
+  app.get("/assets/:version/:name", (exchange) => {
+    const asset = assets.read(exchange.req.param("version"), exchange.req.param("name"))
+    return asset === undefined
+      ? exchange.text("There is nothing here.\n", 404)
+      : exchange.body(asset.text, 200, {
+          "Content-Type": asset.type,
+          "Cache-Control": "public, max-age=31536000, immutable"
+        })
+  })
+}
+
+const formAccessOf = ({ access }: PageServer, { by, session }: Granted): FormAccess =>
+  by === "session"
+    ? { _tag: "Acting", formToken: access.formToken(session) }
+    : { _tag: "Reading", reason: readingOnly[by] }
+
+const handleRoute = async (
+  server: PageServer,
+  datasets: Datasets,
+  route: Route,
+  exchange: Exchange
+): Promise<Response> => {
+  const admitted = await admit(server, exchange)
+  if (admitted instanceof Response) return admitted
+  const { session, by } = admitted
+  const isAction = route.method === "POST"
+  if (isAction && by !== "session") return show(server, exchange, refusal(403, readingOnly[by]), session)
+  const form = isAction ? await readForm(server, exchange, session) : new URLSearchParams()
+  if (form instanceof Response) return form
+  const answer = await server.run(
+    runPage(server.runner, route, {
+      path: exchange.req.param(),
+      query: new URL(exchange.req.url).searchParams,
+      form,
+      datasets,
+      formAccess: formAccessOf(server, admitted),
+      by: "the page"
+    }),
+    // An action goes on when the person who requested it goes away.
+    isAction ? new AbortController().signal : exchange.req.raw.signal
+  )
+  return answer._tag === "Redirect"
+    ? redirectTo(server, exchange, answer.to, answer.notice)
+    : show(server, exchange, answer, session)
+}
+
+const handleUnknownPath = async (server: PageServer, exchange: Exchange): Promise<Response> => {
+  const admitted = await admit(server, exchange)
+  if (admitted instanceof Response) return admitted
+  return show(server, exchange, refusal(404, "No page has this address."), admitted.session)
+}
+
+const handleError = async (server: PageServer, exchange: Exchange, error: Error): Promise<Response> => {
+  // The browser went away, so that the page was cancelled.
+  if (exchange.req.raw.signal.aborted) return exchange.body(null, 500)
+  await server.run(
+    Effect.logError("A request for a page could not be handled", Cause.die(error)),
+    new AbortController().signal
+  )
+  return show(server, exchange, broken, null)
+}
+
+export const make = (server: PageServer, datasets: Datasets): Hono<Bindings> => {
+  const app = new Hono<Bindings>()
+  setHeaders(app, server.hasTls)
+  addAssets(app, server.assets)
+  addLoginRoutes(app, server)
+  for (const route of routes) {
+    app.on(route.method, route.path, (exchange) => handleRoute(server, datasets, route, exchange))
+  }
+  app.notFound((exchange) => handleUnknownPath(server, exchange))
+  app.onError((error, exchange) => handleError(server, exchange, error))
+  return app
+}

@@ -1,0 +1,127 @@
+/**
+ * The run of one page: its transaction, its timeout, and the page that stands in where it fails.
+ *
+ * Promise: a page that does not ask the source is one read-only transaction of the reader (src/warehouse/Reader.ts) with a
+ * timeout for each statement, so that looking never changes or blocks anything. A page that fails says so and shows nothing
+ * of the inside.
+ */
+import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type * as Reader from "../warehouse/Reader.ts"
+import type { Database } from "../postgres/Database.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import { transaction } from "../postgres/Transaction.ts"
+import { away, broken, failed, notCertain, notDone, refusal, slow } from "./ErrorPages.ts"
+import { type Answer, type Page, PageError, type PageRequest, type Route, type ShownCompany } from "./Page.ts"
+
+/** The warehouse and the companies of the pages. */
+export interface Backend {
+  readonly companies: ReadonlyArray<ShownCompany>
+  readonly context: Context.Context<Database | SqlClient.SqlClient>
+  /** As whom pages read. */
+  readonly reader: Effect.Effect<Reader.Pages>
+  readonly background: PageRequest["background"]
+}
+
+export interface PageRunner {
+  /** Null while the warehouse is away. */
+  readonly backend: () => Backend | null
+  /** Pages must not take all connections from those who do the work. */
+  readonly slots: Semaphore.Semaphore
+  /** The last warning, so that a page that is requested every two seconds does not fill the log. */
+  lastWarning: string
+}
+
+export type RouteRequest = Omit<PageRequest, "now" | "companies" | "background">
+
+const statementMaxMs = 10_000
+export const pageMaxMs = 15_000
+/** An action may ask the source, which has a timeout of its own. */
+export const actionMaxMs = 90_000
+const pagesAtOnce = 2
+
+export const make = (backend: PageRunner["backend"]): PageRunner => ({
+  backend,
+  slots: Semaphore.makeUnsafe(pagesAtOnce),
+  lastWarning: ""
+})
+
+/** SQLSTATE of what the reader may not read. */
+const insufficientPrivilege = "42501"
+/** SQLSTATE of a statement that took longer than it may. */
+const statementTimedOut = "57014"
+
+type Handled = Effect.Effect<Answer, PageError | SqlError | DatabaseError, Database | SqlClient.SqlClient>
+
+/** The first statement of a transaction: from here on it cannot write. */
+const becomeReader = ({ sql, role }: Reader.Pages) =>
+  sql`select set_config('transaction_read_only', 'on', true),
+             set_config('statement_timeout', ${String(statementMaxMs)}, true),
+             set_config('role', coalesce(${role}::text, current_setting('role')), true)`
+
+const asReader = ({ reader }: Backend, handled: Handled): Handled =>
+  Effect.flatMap(reader, (pages) => {
+    const once = transaction(Effect.andThen(becomeReader(pages), handled)).pipe(
+      Effect.provideService(SqlClient.SqlClient, pages.sql)
+    )
+    // A table that was made since the last grant.
+    return Effect.catchIf(
+      once,
+      (error) => DatabaseError.from("page")(error).code === insufficientPrivilege,
+      () => Effect.andThen(pages.grant, once)
+    )
+  })
+
+const handle = (route: Route, { companies, background }: Backend, request: RouteRequest): Handled =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* sql<{ now: Date }>`select tributary.now() as now`
+    return yield* route.handle({ ...request, now: row!.now, companies, background })
+  })
+
+const warnOnce = (runner: PageRunner, sentence: string) =>
+  Effect.suspend(() => {
+    if (sentence === runner.lastWarning) return Effect.void
+    runner.lastWarning = sentence
+    return Effect.logWarning(sentence)
+  })
+
+const pageOfError = (
+  runner: PageRunner,
+  { method, path }: Route,
+  error: PageError | SqlError | DatabaseError
+): Effect.Effect<Page> => {
+  if (error instanceof PageError) return Effect.succeed(refusal(error.status, error.message))
+  const { message, code, isRetryable } = DatabaseError.from("page")(error)
+  const shown = method === "POST" ? notCertain : isRetryable ? away : code === statementTimedOut ? slow : failed
+  return Effect.as(warnOnce(runner, `The page ${path} could not be made: ${message}`), shown)
+}
+
+/** Runs a page, or an action; it never fails. */
+export const runPage = (runner: PageRunner, route: Route, request: RouteRequest): Effect.Effect<Answer> => {
+  const isAction = route.method === "POST"
+  const backend = runner.backend()
+  if (backend === null) return Effect.succeed(isAction ? notDone : away)
+  const handled = handle(route, backend, request)
+  const isByOwner = isAction || route.asksSource === true
+  return (isByOwner ? handled : runner.slots.withPermit(asReader(backend, handled))).pipe(
+    Effect.timeoutOrElse({
+      duration: isAction ? actionMaxMs : pageMaxMs,
+      orElse: () => Effect.succeed(isAction ? notCertain : slow)
+    }),
+    Effect.tap(() =>
+      Effect.sync(() => {
+        runner.lastWarning = ""
+      })
+    ),
+    Effect.catch((error: PageError | SqlError | DatabaseError) => pageOfError(runner, route, error)),
+    Effect.catchDefect((defect) =>
+      Effect.as(Effect.logError(`The page ${route.path} could not be made`, Cause.die(defect)), broken)
+    ),
+    Effect.provideContext(backend.context)
+  )
+}

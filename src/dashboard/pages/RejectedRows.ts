@@ -1,0 +1,194 @@
+/** `/outbox/refused`: rows that the source, or the validation before it, rejected, and their retry. */
+import * as Effect from "effect/Effect"
+import { retryRejected } from "../../outbox/RetryRejected.ts"
+import * as Outbox from "../../status/Outbox.ts"
+import { aboutOf } from "../../status/OutboxDetails.ts"
+import { companyNamed, numberOf, ofForm, ofQuery } from "../Params.ts"
+import { html, type Html, page, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
+import { badge, confirmation, count, table } from "../Components.ts"
+import { actionLink } from "../Format.ts"
+import { address, plural, recordAddress, truncated, visible, visibleLines } from "../Escape.ts"
+
+const rowsShown = 50
+/** Characters of a reason in a table. */
+const reasonMax = 240
+const path = "/outbox/refused"
+const back = "/outbox"
+
+/** A link to rejected rows, where there are some. */
+export const rejectedLink = (refused: number, query: Readonly<Record<string, string>>, about: string): Html =>
+  refused === 0
+    ? html``
+    : html`<a href="${address(path, query)}"
+        >${badge("bad", `${count(refused)} refused`)}<span class="visually-hidden"> ${about}</span></a
+      >`
+
+// ------------------------------------------------------------------------------------------------------------ the page
+
+/** Why, in one sentence. */
+const reasonOf = ({ reason, problems }: Outbox.RejectedRow): string =>
+  [
+    ...(reason === "" ? [] : [reason]),
+    ...problems
+      .filter(({ message }) => !reason.includes(message))
+      .map(({ field, message }) => (field === null ? message : `${field}: ${message}`))
+  ].join("; ")
+
+/** The rows that a page is about. */
+interface RowSelection {
+  readonly rows: Outbox.Rows
+  readonly query: Readonly<Record<string, string>>
+  readonly description: string
+}
+
+/** Whose refused rows: a push's, or those of a company and resource that belong to none. */
+const selectionOf = Effect.fnUntraced(function* (request: PageRequest): Effect.fn.Return<RowSelection, PageError> {
+  const push = ofQuery(request, "push")
+  if (push !== null) {
+    const id = yield* numberOf(push, "a push")
+    return { rows: { push: id }, query: { push }, description: `push ${id}` }
+  }
+  const [company, resource] = [ofQuery(request, "company"), ofQuery(request, "resource")]
+  if (company === null || resource === null) {
+    return yield* new PageError({ status: 400, message: "Name a push, or a company and a resource." })
+  }
+  return {
+    rows: { company, resource },
+    query: { company, resource },
+    description: `what was inserted by SQL into ${visible(resource)} of company ${visible(company)}`
+  }
+})
+
+const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) {
+  const { rows, query, description } = yield* selectionOf(request)
+  const after = ofQuery(request, "after")
+  const from = after === null ? 0n : yield* numberOf(after, "a row")
+  const found = yield* Outbox.rejectedRows(rows, from, rowsShown + 1)
+  const shown = found.slice(0, rowsShown)
+  const last = shown.at(-1)
+  const origin = "company" in rows ? rows : yield* aboutOf(rows.push)
+  return page({
+    title: "Refused",
+    section: "outbox",
+    body: html`<p><a href="${back}">Outbox</a></p>
+      <h1>Refused records of ${description}</h1>
+      <p>The source, or the validation before it, refused them. Each waits for a person and blocks nothing else.</p>
+      ${
+        shown.length === 0
+          ? html`<p>There is ${after === null ? "none" : "no further one"}.</p>`
+          : table(
+              "Refused records in the order in which they were given",
+              [
+                { heading: "Row" },
+                { heading: "Record" },
+                { heading: "Code" },
+                { heading: "Field" },
+                { heading: "Why" },
+                { heading: "As it was given" }
+              ],
+              shown.map((one) => [
+                html`${one.id}${one.line === null ? "" : html`<span class="detail">line ${count(one.line)}</span>`}`,
+                html`${one.operation} ${one.externalid === null ? "" : visible(one.externalid)}
+                ${
+                  one.recordId === null
+                    ? ""
+                    : origin === null
+                      ? visible(one.recordId)
+                      : html`<a href="${recordAddress(origin.company, origin.resource, one.recordId)}"
+                          >${visible(one.recordId)}</a
+                        >`
+                }`,
+                html`<code>${visible(one.code)}</code>`,
+                one.field === null ? "" : html`<code>${visible(one.field)}</code>`,
+                truncated(reasonOf(one), reasonMax),
+                html`<details id="row-${one.id}">
+                  <summary>Show</summary>
+                  <pre>${visibleLines(one.record)}</pre>
+                </details>`
+              ])
+            )
+      }
+      <nav class="pages" aria-label="Further records">
+        ${after === null ? "" : html`<a href="${address(path, query)}">First</a>`}
+        ${
+          found.length > shown.length && last !== undefined
+            ? html`<a href="${address(path, { ...query, after: String(last.id) })}" rel="next">Next</a>`
+            : ""
+        }
+      </nav>
+      <h2>What to do</h2>
+      ${
+        "push" in rows
+          ? html`<ul>
+              <li>
+                Write them to a file with their reasons, correct it and push it:
+                <code>npx tributary push export-refused ${rows.push} --to refused.ndjson</code>
+              </li>
+              <li>
+                If the cause was fixed at the source, send them again as they are:
+                <code>npx tributary push retry ${rows.push} --refused</code>
+              </li>
+            </ul>`
+          : html`<ul>
+              <li>
+                Correct a record where it stands:
+                <code>update tributary.outbox set record = '…' where id = …</code>
+              </li>
+              <li>
+                After they are corrected, or the cause is fixed at the source, send them again:
+                ${actionLink("push-retry", query, "Try again", "all refused rows of this resource")}
+              </li>
+            </ul>`
+      }`
+  })
+})
+
+// --------------------------------------------------------------------------------------------------------------- retry
+
+/** The company and the resource of a request. */
+const resourceOf = Effect.fnUntraced(function* (request: PageRequest, of: typeof ofQuery) {
+  const company = yield* companyNamed(request, of(request, "company"))
+  const resource = of(request, "resource")
+  if (resource === null) return yield* new PageError({ status: 400, message: "No resource was named." })
+  return { company: company.name, resource }
+})
+
+const confirmRetry = Effect.fn("page.confirm.push-retry")(function* (request: PageRequest) {
+  const { company, resource } = yield* resourceOf(request, ofQuery)
+  return page({
+    title: "Try again",
+    section: "outbox",
+    isLive: false,
+    body: confirmation(request.formAccess, {
+      title: `Send the refused rows of ${visible(resource)}, company ${visible(company)}, again?`,
+      consequences: [
+        "Every row of this resource that was inserted by SQL and refused is checked again and sent as it stands now.",
+        "This helps if the row was corrected, or the cause was fixed at the source. A row that is still wrong is refused again.",
+        "A record that the source has by now is found there, and not created twice."
+      ],
+      action: "/do/push-retry",
+      fields: { company, resource },
+      button: "Send again",
+      back
+    })
+  })
+})
+
+const doRetry = Effect.fn("page.do.push-retry")(function* (request: PageRequest) {
+  const { company, resource } = yield* resourceOf(request, ofForm)
+  const rows = yield* retryRejected({ company, resource }).pipe(
+    Effect.catchTag("PushSuperseded", (error) => Effect.fail(new PageError({ status: 409, message: error.message })))
+  )
+  return redirect(
+    back,
+    rows === 0
+      ? `No row of ${visible(resource)} is refused any more.`
+      : `${plural(rows, "row")} of ${visible(resource)} ${rows === 1 ? "waits" : "wait"} to be sent again.`
+  )
+})
+
+export const routes: ReadonlyArray<Route> = [
+  { method: "GET", path, handle: rejectedPage },
+  { method: "GET", path: "/confirm/push-retry", handle: confirmRetry },
+  { method: "POST", path: "/do/push-retry", handle: doRetry }
+]

@@ -1,0 +1,203 @@
+/**
+ * What asks the source about a subscription: its delivery log, and the actions pause, resume and test.
+ *
+ * Promise: the source is asked only when a person follows the link to the log, or confirms an action.
+ */
+import * as Effect from "effect/Effect"
+import type { SourceError } from "../../connector/SourceError.ts"
+import { describeAnswer, type Attempt } from "../../connector/Subscriptions.ts"
+import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
+import * as Subscriptions from "../../subscriptions/Subscriptions.ts"
+import { companyNamed, ofForm, ofPath, ofQuery, withPagePriority, sourceTimeout } from "../Params.ts"
+import { html, type Html, page, PageError, type PageRequest, redirect, type Route, type ShownCompany } from "../Page.ts"
+import { badge, confirmation, count, duration, table } from "../Components.ts"
+import { truncated, visible } from "../Escape.ts"
+
+/** Events of the delivery log. */
+const logShown = 50
+/** Characters of an answer in a table. */
+const answerMax = 240
+const subscriptionIdMax = 255
+const back = "/webhooks"
+
+// -------------------------------------------------------------------------------------------------- the delivery log
+
+const logTable = (attempts: ReadonlyArray<Attempt>): Html =>
+  attempts.length === 0
+    ? html`<p>There is no delivery in the source’s log.</p>`
+    : table(
+        `The last ${attempts.length} events in the source’s log, newest first; times by its clock`,
+        [
+          { heading: "Event" },
+          { heading: "Outcome" },
+          { heading: "Attempts", isNumber: true },
+          { heading: "Status", isNumber: true },
+          { heading: "Took", isNumber: true },
+          { heading: "At" },
+          { heading: "Answer" }
+        ],
+        attempts.map((one) => [
+          html`${visible(one.eventType)} <span class="detail">${visible(one.eventId)}</span>`,
+          one.delivered
+            ? badge("good", "delivered")
+            : one.abandoned
+              ? badge("bad", "abandoned")
+              : badge("warn", "failed"),
+          count(one.attempts),
+          one.responseCode === null ? "none" : String(one.responseCode),
+          one.durationMs === null ? "" : duration(one.durationMs),
+          visible(one.at),
+          truncated(one.responseBody, answerMax)
+        ])
+      )
+
+const problemOf = (error: Subscriptions.SubscriptionError | SourceError): string =>
+  `${visible(error.message)}. What to do: ${visible(error.remedy)}.`
+
+const timedOut =
+  "The source has not answered within 10 seconds. Nothing is lost: reload in a moment, or repeat it, which is safe."
+
+/** The company, and the subscription that the configuration wants for it. */
+const subscriberOf = (request: PageRequest, name: string | null) =>
+  Effect.map(companyNamed(request, name), (company) => ({
+    company,
+    wanted: { url: company.receivesAt, events: company.events } satisfies Subscriptions.DesiredSubscription
+  }))
+
+type SourceAnswer<A> = { readonly answer: A } | { readonly problem: string }
+
+/** Asks the source; where that fails or takes too long, answers a sentence. */
+const askSource = <A, R>(work: Effect.Effect<A, Subscriptions.SubscribeError, R>) =>
+  withPagePriority(work).pipe(
+    Effect.map((answer): SourceAnswer<A> => ({ answer })),
+    Effect.catchTags({
+      SubscriptionError: (error) => Effect.succeed<SourceAnswer<A>>({ problem: problemOf(error) }),
+      SourceError: (error) => Effect.succeed<SourceAnswer<A>>({ problem: problemOf(error) })
+    }),
+    Effect.timeoutOrElse({
+      duration: sourceTimeout,
+      orElse: () => Effect.succeed<SourceAnswer<A>>({ problem: timedOut })
+    })
+  )
+
+const deliveryLog = Effect.fn("page.deliveries")(function* (request: PageRequest) {
+  const { company, wanted } = yield* subscriberOf(request, ofPath(request, "company"))
+  const id = ofPath(request, "subscription")
+  const result = yield* askSource(Subscriptions.deliveries(company, wanted, id, { limit: logShown }))
+  return page({
+    title: "Delivery log",
+    section: "webhooks",
+    // Every look costs requests.
+    isLive: false,
+    body: html`<p><a href="${back}">Webhooks</a></p>
+      <h1>Delivery log of subscription ${visible(id)}, company ${visible(company.name)}</h1>
+      <p>
+        The log as the source has it now; each view of this page costs requests. Each event is shown with its last
+        attempt.
+      </p>
+      ${"answer" in result ? logTable(result.answer.attempts) : html`<p class="problem" role="alert">${result.problem}</p>`}`
+  })
+})
+
+// ------------------------------------------------------------------------------------------------------------- actions
+
+interface SubscriptionAction {
+  readonly name: string
+  readonly title: (id: string, company: string) => string
+  readonly consequences: ReadonlyArray<string>
+  readonly button: string
+  /** Does it, and answers a sentence on what came of it. */
+  readonly act: (
+    company: ShownCompany,
+    wanted: Subscriptions.DesiredSubscription,
+    id: string
+  ) => Effect.Effect<string, Subscriptions.SubscribeError, Subscriptions.ChangeNeeds>
+}
+
+const subscriptionActions: ReadonlyArray<SubscriptionAction> = [
+  {
+    name: "subscription-pause",
+    title: (id, company) => `Pause subscription ${id} of company ${company}?`,
+    consequences: [
+      "The source delivers nothing to it until it is resumed, and drops the events that fire meanwhile.",
+      "Nothing is lost: syncing by schedule goes on, and the resources are read again once it is resumed."
+    ],
+    button: "Pause",
+    act: (company, wanted, id) =>
+      Effect.as(Subscriptions.pause(company, wanted, id), `Subscription ${visible(id)} is paused.`)
+  },
+  {
+    name: "subscription-resume",
+    title: (id, company) => `Resume subscription ${id} of company ${company}?`,
+    consequences: [
+      "The source delivers to it again, whether it was paused or disabled by the source.",
+      "It is resumed even if deliveries do not arrive. If you are not sure that they do, send a test first.",
+      "Events that fired meanwhile were dropped, so that the resources are read again."
+    ],
+    button: "Resume",
+    act: (company, wanted, id) =>
+      Effect.map(
+        Subscriptions.resume(company, wanted, id),
+        (one) => `Subscription ${visible(id)} is ${SubscriptionStore.stateOf(one)}.`
+      )
+  },
+  {
+    name: "subscription-test",
+    title: (id, company) => `Send a test delivery through subscription ${id} of company ${company}?`,
+    consequences: [
+      "The source sends a test event to the subscription’s address now, and reports the result.",
+      "The test event names no record, so that no row changes."
+    ],
+    button: "Send a test",
+    act: (company, wanted, id) =>
+      Effect.map(Subscriptions.test(company, wanted, id), ({ result }) => {
+        const took = result.durationMs === null ? "" : ` after ${duration(result.durationMs)}`
+        return `The test event was ${result.delivered ? "delivered" : "not delivered"}: ${visible(describeAnswer(result))}${took}.`
+      })
+  }
+]
+
+/** The subscription's number, as the source gave it. */
+const subscriptionIdOf = (text: string | null): Effect.Effect<string, PageError> =>
+  text !== null && text.length <= subscriptionIdMax
+    ? Effect.succeed(text)
+    : Effect.fail(new PageError({ status: 400, message: "No subscription was named." }))
+
+const actionRoutes = subscriptionActions.flatMap(({ name, title, consequences, button, act }): ReadonlyArray<Route> => [
+  {
+    method: "GET",
+    path: `/confirm/${name}`,
+    handle: Effect.fn("page.confirm.subscription")(function* (request) {
+      const company = yield* companyNamed(request, ofQuery(request, "company"))
+      const id = yield* subscriptionIdOf(ofQuery(request, "subscription"))
+      return page({
+        title: button,
+        section: "webhooks",
+        isLive: false,
+        body: confirmation(request.formAccess, {
+          title: title(visible(id), visible(company.name)),
+          consequences,
+          action: `/do/${name}`,
+          fields: { company: company.name, subscription: id },
+          button,
+          back
+        })
+      })
+    })
+  },
+  {
+    method: "POST",
+    path: `/do/${name}`,
+    handle: Effect.fn("page.do.subscription")(function* (request) {
+      const { company, wanted } = yield* subscriberOf(request, ofForm(request, "company"))
+      const id = yield* subscriptionIdOf(ofForm(request, "subscription"))
+      const result = yield* askSource(act(company, wanted, id))
+      return redirect(back, "answer" in result ? result.answer : result.problem)
+    })
+  }
+])
+
+export const routes: ReadonlyArray<Route> = [
+  { method: "GET", path: "/webhooks/:company/:subscription/deliveries", asksSource: true, handle: deliveryLog },
+  ...actionRoutes
+]

@@ -1,0 +1,151 @@
+/** Events of the inbox on the page of the webhooks, and their replay. */
+import * as Effect from "effect/Effect"
+import * as InboxStore from "../../inbox/InboxStore.ts"
+import { type EventSummary, searchLimit } from "../../status/WebhookDetails.ts"
+import { companyNamed, ofForm, ofQuery } from "../Params.ts"
+import { html, type Html, page, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
+import { ago, badge, confirmation, count, duration, table, type Tone } from "../Components.ts"
+import { actionLink } from "../Format.ts"
+import { plural, recordAddress, resourceAddress, runAddress, truncated, visible } from "../Escape.ts"
+
+/** Characters of a reason in a table. */
+const reasonMax = 240
+const back = "/webhooks"
+
+const eventTones: Readonly<Record<EventSummary["state"], Tone>> = {
+  waiting: "busy",
+  done: "good",
+  dead: "bad",
+  ignored: "quiet"
+}
+
+const recordOf = ({ company, resource, recordId }: EventSummary): Html =>
+  resource === null
+    ? html`<span class="none">none</span>`
+    : recordId === null
+      ? html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`
+      : html`<a href="${recordAddress(company, resource, recordId)}">${visible(resource)} ${visible(recordId)}</a>`
+
+const replayLink = ({ company, eventId }: EventSummary): Html =>
+  actionLink("replay", { company, event: eventId }, "Replay", `event ${visible(eventId)}`)
+
+/** The state of an event, and why. */
+const stateOf = (event: EventSummary, now: Date): Html => html`
+  ${badge(eventTones[event.state], event.state)}
+  ${event.dueAt === null || event.dueAt.getTime() <= now.getTime() ? "" : html`next attempt ${ago(event.dueAt, now)}`}
+  ${event.runId === null ? "" : html`<a href="${runAddress(event.runId)}">run ${event.runId}</a>`}
+  ${event.reason === null ? "" : html`<span class="detail">${truncated(event.reason, reasonMax)}</span>`}
+`
+
+export const deadTable = (company: string, events: ReadonlyArray<EventSummary>, all: number, now: Date): Html =>
+  events.length === 0
+    ? html``
+    : html`${table(
+        `Events of company ${visible(company)} that are dead letters${all > events.length ? `, the newest ${events.length} of ${count(all)}` : ""}`,
+        [
+          { heading: "Event" },
+          { heading: "Record" },
+          { heading: "Received" },
+          { heading: "Why" },
+          { heading: "Action" }
+        ],
+        events.map((event) => [
+          html`${visible(event.eventType)} <span class="detail">${visible(event.eventId)}</span>`,
+          recordOf(event),
+          ago(event.receivedAt, now),
+          html`${event.reason === null ? "" : truncated(event.reason, reasonMax)}
+          ${event.attempts === 0 ? "" : html`<span class="detail">after ${plural(event.attempts, "failed attempt")}</span>`}`,
+          replayLink(event)
+        ])
+      )}`
+
+export const eventTable = (events: ReadonlyArray<EventSummary>, company: string | null, now: Date): Html =>
+  events.length === 0
+    ? html`<p>
+        ${
+          company === null
+            ? "No event is stored."
+            : `None of the last ${count(searchLimit)} events was about this company.`
+        }
+      </p>`
+    : table(
+        `The last ${events.length} events received, newest first`,
+        [
+          { heading: "Received" },
+          { heading: "Event" },
+          { heading: "Company" },
+          { heading: "Record" },
+          { heading: "State" },
+          { heading: "Failed attempts", isNumber: true },
+          { heading: "Resolved after", isNumber: true },
+          { heading: "Fired" }
+        ],
+        events.map((event) => [
+          ago(event.receivedAt, now),
+          html`${visible(event.eventType)} <span class="detail">${visible(event.eventId)}</span>`,
+          visible(event.company),
+          recordOf(event),
+          html`${stateOf(event, now)} ${event.state === "dead" ? replayLink(event) : ""}`,
+          count(event.attempts),
+          event.settledMs === null ? "" : duration(Math.max(0, event.settledMs)),
+          ago(event.occurredAt, now, "unknown")
+        ])
+      )
+
+// -------------------------------------------------------------------------------------------------------------- replay
+
+const eventIdMax = 255
+
+/** The events of a request: one, or all dead letters of a company. */
+const eventsOf = Effect.fnUntraced(function* (request: PageRequest, name: string | null, event: string | null) {
+  const company = yield* companyNamed(request, name)
+  if (event !== null && event.length > eventIdMax) {
+    return yield* new PageError({ status: 400, message: "That is no number of an event." })
+  }
+  return { company, event }
+})
+
+const confirmReplay = Effect.fn("page.confirm.replay")(function* (request: PageRequest) {
+  const { company, event } = yield* eventsOf(request, ofQuery(request, "company"), ofQuery(request, "event"))
+  const name = visible(company.name)
+  return page({
+    title: "Replay",
+    section: "webhooks",
+    isLive: false,
+    body: confirmation(request.formAccess, {
+      title: event === null ? `Replay the dead letters of company ${name}?` : "Replay this event?",
+      consequences: [
+        event === null
+          ? `Every dead letter of company ${name} is processed again.`
+          : `Event ${visible(event)} of company ${name} is processed again.`,
+        "tributary serve reads the records that they name from the source, within the rate budget.",
+        "The content of an event is never loaded, so that a second replay does no harm."
+      ],
+      action: "/do/replay",
+      fields: { company: company.name, ...(event === null ? {} : { event }) },
+      button: "Replay",
+      back
+    })
+  })
+})
+
+const doReplay = Effect.fn("page.do.replay")(function* (request: PageRequest) {
+  const { company, event } = yield* eventsOf(request, ofForm(request, "company"), ofForm(request, "event"))
+  const events = yield* InboxStore.replay(company.name, {
+    state: "dead",
+    ...(event === null ? {} : { eventIds: [event] })
+  })
+  return redirect(
+    back,
+    events > 0
+      ? `${plural(events, "event")} of company ${visible(company.name)} ${events === 1 ? "waits" : "wait"} to be processed again.`
+      : event === null
+        ? `Company ${visible(company.name)} has no dead letter.`
+        : "That event is no dead letter any more, so nothing was changed."
+  )
+})
+
+export const routes: ReadonlyArray<Route> = [
+  { method: "GET", path: "/confirm/replay", handle: confirmReplay },
+  { method: "POST", path: "/do/replay", handle: doReplay }
+]

@@ -1,0 +1,81 @@
+/** Delivery gaps on the page of the webhooks. */
+import type * as Webhooks from "../../status/Webhooks.ts"
+import { html, type Html } from "../Page.ts"
+import { ago, badge, table } from "../Components.ts"
+import { plural, resourceAddress, truncated, visible } from "../Escape.ts"
+
+/** Characters of a reason in a table. */
+const reasonMax = 240
+
+const before = (now: Date, ms: number): Date => new Date(now.getTime() - ms)
+const instant = (text: string | null): Date | null => (text === null ? null : new Date(text))
+
+const causes: Readonly<Record<Webhooks.GapStatus["cause"], string>> = {
+  abandoned: "The source abandoned an event after its last attempt failed.",
+  lost: "The source says that it delivered an event which is not in the inbox.",
+  disabled: "The source disabled the subscription, and dropped what fired meanwhile.",
+  paused: "The subscription was paused, and the source dropped what fired meanwhile.",
+  missing: "No subscription asked for the events of this resource.",
+  down: "The subscription could not be read for so long that events may have been dropped unseen.",
+  dropped: "The source’s log shows that what waited for delivery was dropped.",
+  overflow: "The source delivered more between two checks than its log was searched for."
+}
+
+const gapNext = ({ cause, endedAt }: Webhooks.GapStatus): string =>
+  endedAt !== null
+    ? "The resource is read again, and the gap closes when that is done."
+    : cause === "paused"
+      ? "It lasts until the subscription is resumed; then the resource is read again."
+      : cause === "missing"
+        ? "It lasts until a subscription asks for them (npx tributary webhooks ensure); then the resource is read again."
+        : cause === "down"
+          ? "It lasts until the subscription can be read again; then the resource is read again."
+          : "It lasts until the subscription delivers again, which is retried automatically; then the resource is read again."
+
+/** Open gaps and what happens next, then those that were closed. */
+export const gapTables = (
+  { gaps: open, closed, company }: Webhooks.CompanyStatus,
+  key: string,
+  now: Date
+): Html => html`
+  ${
+    open.length === 0
+      ? html`<p>No gap is open: the resources of every dropped event were read again.</p>`
+      : table(
+          `Open gaps of company ${visible(company)}`,
+          [
+            { heading: "Resource" },
+            { heading: "What happened" },
+            { heading: "From" },
+            { heading: "Until" },
+            { heading: "What happens next" }
+          ],
+          open.map((gap) => [
+            html`<a href="${resourceAddress(company, gap.resource)}">${visible(gap.resource)}</a>`,
+            html`${badge("warn", gap.cause)} ${causes[gap.cause]}
+              <span class="detail">${truncated(gap.detail, reasonMax)}</span>`,
+            ago(instant(gap.beganAt), now, "unknown"),
+            ago(instant(gap.endedAt), now, "still open"),
+            html`${gapNext(gap)}
+            ${gap.reason === null ? "" : html`<span class="detail">Last try: ${truncated(gap.reason, reasonMax)}</span>`}`
+          ])
+        )
+  }
+  ${
+    closed.length === 0
+      ? ""
+      : html`<details id="${key}-closed">
+          <summary>${plural(closed.length, "gap")} closed within a day</summary>
+          ${table(
+            `Gaps of company ${visible(company)} closed within a day`,
+            [{ heading: "Resource" }, { heading: "What happened" }, { heading: "Closed" }, { heading: "By" }],
+            closed.map((gap) => [
+              visible(gap.resource),
+              causes[gap.cause],
+              ago(before(now, gap.closedMs), now),
+              truncated(gap.closedBy, reasonMax)
+            ])
+          )}
+        </details>`
+  }
+`

@@ -1,0 +1,87 @@
+/** Subscriptions on the page of the webhooks, as the warehouse saw them last. */
+import type * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
+import { html, type Html } from "../Page.ts"
+import { ago, badge, count, type Tone } from "../Components.ts"
+import { actionLink, facts } from "../Format.ts"
+import { plural, truncated, visible } from "../Escape.ts"
+
+/** Characters of a problem. */
+const problemMax = 240
+
+const instant = (text: string | null): Date | null => (text === null ? null : new Date(text))
+
+const subscriptionTones: Readonly<Record<SubscriptionStore.SubscriptionState, Tone>> = {
+  active: "good",
+  paused: "warn",
+  disabled: "bad",
+  gone: "bad"
+}
+
+const logAddress = (company: string, id: string): string =>
+  `/webhooks/${encodeURIComponent(company)}/${encodeURIComponent(id)}/deliveries`
+
+/** A card for each subscription, or how to make the first. */
+export const subscriptionCards = (
+  company: string,
+  rows: ReadonlyArray<SubscriptionStore.SubscriptionRow>,
+  key: string,
+  now: Date
+): Html => {
+  const existing = rows.filter(({ state }) => state !== "gone")
+  if (existing.length === 0) {
+    return html`<p>
+      No subscription is known${rows.length === 0 ? "" : html`: the last one is gone`}, so that no event is delivered.
+      Make one with <code>npx tributary webhooks ensure --company ${visible(company)}</code>.
+    </p>`
+  }
+  return html`${existing.map((one, index) => {
+    const about = `subscription ${visible(one.id)} of company ${visible(company)}`
+    const query = { company, subscription: one.id }
+    return html`<article class="card">
+      <h4>Subscription ${visible(one.id)} ${badge(subscriptionTones[one.state], one.state)}</h4>
+      ${facts([
+        ["Delivers to", html`<code>${visible(one.url)}</code>`],
+        ["Last delivery (the source’s clock)", ago(instant(one.lastDeliveryAt), now)],
+        ["Failed deliveries in a row", one.failCount === null ? "unknown" : count(one.failCount)],
+        ["Checked", ago(instant(one.checkedAt), now)],
+        ...(one.disabledAt === null ? [] : [["Disabled by the source", ago(instant(one.disabledAt), now)] as const])
+      ])}
+      ${
+        one.lacks.length === 0
+          ? ""
+          : html`<p class="problem">
+              It lacks ${one.lacks.map(visible).join(", ")}. Add what is missing with
+              <code>npx tributary webhooks ensure --company ${visible(company)}</code>.
+            </p>`
+      }
+      ${
+        one.problem === null
+          ? ""
+          : html`<p class="problem">
+              The last check of it failed: ${truncated(one.problem, problemMax)}.
+              ${one.remedy === null ? "" : html`What to do: ${visible(one.remedy)}.`}
+            </p>`
+      }
+      ${
+        one.state === "disabled" && one.paused
+          ? html`<p class="problem">It is paused as well: it is not enabled again until it is resumed.</p>`
+          : ""
+      }
+      <details id="${key}-events-${index}">
+        <summary>${plural(one.events.length, "event")} delivered</summary>
+        <p>${one.events.map(visible).join(", ")}</p>
+      </details>
+      <p class="buttons">
+        ${
+          one.state === "active"
+            ? actionLink("subscription-pause", query, "Pause", about)
+            : actionLink("subscription-resume", query, "Resume", about)
+        }
+        ${actionLink("subscription-test", query, "Send a test", about)}
+        <a class="button" href="${logAddress(company, one.id)}"
+          >Show the delivery log<span class="visually-hidden"> of ${about}</span></a
+        >
+      </p>
+    </article>`
+  })}`
+}

@@ -1,0 +1,84 @@
+/** Metrics of each company's rate budget. */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { counter, gauge, type Metric } from "./CachedMetrics.ts"
+
+export interface BudgetOwner {
+  /** As the configuration calls it. */
+  readonly name: string
+  /** Names its budget (src/budget/PostgresPermitStore.ts). */
+  readonly fingerprint: string
+}
+
+interface BudgetRow {
+  readonly fingerprint: string
+  readonly used: number
+  readonly allowed: number | null
+  readonly configured: number | null
+  readonly refusals: number
+  readonly held: number
+  readonly origin: string | null
+  readonly status: number | null
+}
+
+const selectBudgets = `
+  select b.fingerprint, b.requests_per_minute::float8 as configured, b.effective_per_minute as allowed,
+         b.refusals::float8 as refusals,
+         greatest(0, coalesce(extract(epoch from b.held_until - tributary.now()), 0))::float8 as held,
+         b.held_origin as origin, b.held_status as status,
+         coalesce((select sum(permits) from tributary.budget_leases l
+                    where l.fingerprint = b.fingerprint and l.counted_until > tributary.now()), 0)::float8 as used
+    from tributary.budgets b where b.fingerprint = any(array(select jsonb_array_elements_text($1::text::jsonb)))`
+
+const metricsOf = (companies: ReadonlyArray<BudgetOwner>, rows: ReadonlyArray<BudgetRow>): ReadonlyArray<Metric> => {
+  const each = (of: (row: BudgetRow) => number | null): Metric["samples"] =>
+    companies.flatMap(({ name, fingerprint }) => {
+      const row = rows.find((one) => one.fingerprint === fingerprint)
+      const value = row === undefined ? null : of(row)
+      return value === null ? [] : [{ labels: { company: name }, value }]
+    })
+  return [
+    gauge(
+      "tributary_budget_used_requests",
+      "Requests of the last minute that count against the company's budget, of all processes; absent without a limit.",
+      each(({ used, configured }) => (configured === null ? null : used))
+    ),
+    gauge(
+      "tributary_budget_allowed_requests",
+      "Requests per minute that may be used at present: fewer than configured after a 429.",
+      each(({ allowed }) => allowed)
+    ),
+    gauge(
+      "tributary_budget_configured_requests",
+      "Requests per minute that the configuration allows.",
+      each(({ configured }) => configured)
+    ),
+    gauge(
+      "tributary_budget_held_seconds",
+      "How long nobody sends still, because an answer asked to wait.",
+      each(({ held }) => held)
+    ),
+    gauge(
+      "tributary_budget_held_by",
+      "1 while nobody sends, with who asked for it: source (the error body of the API) or intermediary, and the status.",
+      companies.flatMap(({ name, fingerprint }) =>
+        rows
+          .filter((one) => one.fingerprint === fingerprint && one.held > 0 && one.origin !== null)
+          .map(({ origin, status }) => ({ labels: { company: name, by: origin!, status: String(status) }, value: 1 }))
+      )
+    ),
+    counter(
+      "tributary_budget_refusals_total",
+      "Answers 429 of the source.",
+      each(({ refusals }) => refusals)
+    )
+  ]
+}
+
+export const readBudgetMetrics = (companies: ReadonlyArray<BudgetOwner>) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(
+      sql.unsafe<BudgetRow>(selectBudgets, [JSON.stringify(companies.map(({ fingerprint }) => fingerprint))]),
+      (rows) => metricsOf(companies, rows)
+    )
+  )

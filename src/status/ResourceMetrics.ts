@@ -1,0 +1,107 @@
+/** Metrics of each resource: freshness, the last run, failures, rows, quarantine. */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { makesFresh } from "../warehouse/RunConditions.ts"
+import { gauge, type Metric } from "./CachedMetrics.ts"
+
+interface ResourceRow {
+  readonly company: string
+  readonly resource: string
+  readonly failures: number
+  readonly isSkipped: boolean
+  readonly age: number | null
+  readonly status: string | null
+  readonly endedAt: number | null
+  readonly rows: number | null
+  readonly deleted: number | null
+  readonly quarantined: number
+}
+
+const selectResources = `
+  select s.company, s.resource, s.failures, coalesce(s.status = 'skipped', false) as "isSkipped",
+         extract(epoch from tributary.now() - fresh.began_at)::float8 as age,
+         last.status, extract(epoch from last.ended_at)::float8 as "endedAt",
+         c.rows::float8 as rows, c.deleted::float8 as deleted, q.records as quarantined
+    from tributary.schedule s
+    left join tributary.companies k on k.company = s.company
+    left join tributary.row_counts c on c.company_id = k.company_id and c.resource = s.resource
+    left join lateral (
+      select r.began_at from tributary.runs r
+       where r.company_id = k.company_id and r.resource = s.resource
+         and ${makesFresh("r")}
+       order by r.id desc limit 1) fresh on true
+    left join lateral (
+      select r.status, r.ended_at from tributary.runs r
+       where r.company_id = k.company_id and r.resource = s.resource and r.lane = 'live' and r.ended_at is not null
+       order by r.id desc limit 1) last on true
+    cross join lateral (
+      select count(*)::float8 as records from tributary.quarantine q
+       where q.company_id = k.company_id and q.resource = s.resource and q.resolved_at is null) q
+   where s.kind = 'sync' and s.company = any(array(select jsonb_array_elements_text($1::text::jsonb)))
+   order by s.company, s.resource`
+
+const metricsOf = (
+  rows: ReadonlyArray<ResourceRow>,
+  freshnessOf: (resource: string) => number
+): ReadonlyArray<Metric> => {
+  const each = (of: (row: ResourceRow) => number | null): Metric["samples"] =>
+    rows.flatMap((row) => {
+      const value = of(row)
+      return value === null ? [] : [{ labels: { company: row.company, resource: row.resource }, value }]
+    })
+  const target = ({ resource }: ResourceRow) => freshnessOf(resource) / 1000
+  const isLate = (row: ResourceRow) => !row.isSkipped && (row.age === null || row.age > target(row))
+  return [
+    gauge(
+      "tributary_freshness_age_seconds",
+      "Time since the last run that read the resource well began; absent before the first.",
+      each(({ age }) => age)
+    ),
+    gauge("tributary_freshness_promise_seconds", "How old the resource may be at most.", each(target)),
+    gauge(
+      "tributary_freshness_late",
+      "1 while the resource is older than promised or was never read well, 0 otherwise.",
+      each((row) => (isLate(row) ? 1 : 0))
+    ),
+    gauge(
+      "tributary_run_last_end_timestamp_seconds",
+      "When the last run that follows the source ended.",
+      each(({ endedAt }) => endedAt)
+    ),
+    gauge(
+      "tributary_run_last_status",
+      "1, with how the last run that follows the source ended as a label.",
+      rows.flatMap(({ company, resource, status }) =>
+        status === null ? [] : [{ labels: { company, resource, status }, value: 1 }]
+      )
+    ),
+    gauge(
+      "tributary_task_failures",
+      "Failures of the scheduled sync in a row; absent where the token may not read the resource.",
+      each(({ failures, isSkipped }) => (isSkipped ? null : failures))
+    ),
+    gauge(
+      "tributary_rows",
+      "Rows, tombstones not included, as last counted.",
+      each(({ rows }) => rows)
+    ),
+    gauge(
+      "tributary_rows_deleted",
+      "Tombstones, as last counted.",
+      each(({ deleted }) => deleted)
+    ),
+    gauge(
+      "tributary_quarantine_open",
+      "Records that could not be landed and wait for a person.",
+      each(({ quarantined }) => quarantined)
+    )
+  ]
+}
+
+/** Of these companies; `freshnessOf` says how old a resource may be at most, in milliseconds. */
+export const readResourceMetrics = (companies: ReadonlyArray<string>, freshnessOf: (resource: string) => number) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(sql.unsafe<ResourceRow>(selectResources, [JSON.stringify(companies)]), (rows) =>
+      metricsOf(rows, freshnessOf)
+    )
+  )

@@ -1,0 +1,71 @@
+/**
+ * Counters of runs that ended, and of their records.
+ *
+ * Promise: a counter counts what ended since this process began, and never falls, whatever retention removes.
+ */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { counter } from "./CachedMetrics.ts"
+
+const runStatuses = ["done", "quarantined", "failed", "abandoned"] as const
+const changes = ["inserted", "updated", "unchanged", "deleted", "quarantined"] as const
+
+interface EndedRow extends Readonly<Record<(typeof changes)[number], number>> {
+  readonly company: string
+  readonly status: string
+  readonly runs: number
+}
+
+/** Runs are counted so long after they ended, so that none is missed whose end was still to be committed. */
+const settleSeconds = 2
+
+const settledNow = `select (tributary.now() - interval '${settleSeconds} seconds')::text as at`
+
+const selectEnded = `
+  select k.company, r.status, count(*)::float8 as runs,
+         ${changes.map((change) => `sum(r.${change})::float8 as ${change}`).join(", ")}
+    from tributary.runs r join tributary.companies k on k.company_id = r.company_id
+   where r.ended_at > $1::timestamptz and r.ended_at <= $2::timestamptz
+   group by 1, 2`
+
+/** Counts runs of these companies from the first read on. */
+export const make = (names: ReadonlyArray<string>) => {
+  const totals = new Map(
+    names.map((name) => [
+      name,
+      { runs: new Map<string, number>(), records: new Map<(typeof changes)[number], number>() }
+    ])
+  )
+  let since: string | null = null
+  const add = <Key>(to: Map<Key, number>, key: Key, value: number) => to.set(key, (to.get(key) ?? 0) + value)
+  const metrics = () => [
+    counter(
+      "tributary_runs_ended_total",
+      "Runs of all processes that ended since this one began, by how they ended.",
+      [...totals].flatMap(([company, { runs }]) =>
+        runStatuses.map((status) => ({ labels: { company, status }, value: runs.get(status) ?? 0 }))
+      )
+    ),
+    counter(
+      "tributary_records_total",
+      "Records of those runs, by what became of them.",
+      [...totals].flatMap(([company, { records }]) =>
+        changes.map((change) => ({ labels: { company, change }, value: records.get(change) ?? 0 }))
+      )
+    )
+  ]
+  return Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [now] = yield* sql.unsafe<{ at: string }>(settledNow)
+    const until = now!.at
+    const rows = since === null ? [] : yield* sql.unsafe<EndedRow>(selectEnded, [since, until])
+    since = until
+    for (const row of rows) {
+      const total = totals.get(row.company)
+      if (total === undefined) continue
+      add(total.runs, row.status, row.runs)
+      for (const change of changes) add(total.records, change, row[change])
+    }
+    return metrics()
+  })
+}
