@@ -2,7 +2,7 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { scheduleLines } from "../../src/cli/status.ts"
+import { scheduleLines } from "../../src/cli/status/Format.ts"
 import * as Schedule from "../../src/status/Schedule.ts"
 import { layerWarehouse as warehouse } from "../support/postgres.ts"
 

@@ -1,7 +1,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as Status from "../../src/cli/status.ts"
+import { readResources } from "../../src/cli/status/Resources.ts"
 import * as Resources from "../../src/status/Resources.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import type { Task } from "../../src/tasks/TaskQueue.ts"
@@ -112,7 +112,7 @@ layer(layerWarehouse, {
       const company = shownCompany("north", 1n)
       const [clock] = yield* sql<{ now: Date }>`select tributary.now() as now`
       const shown = yield* Resources.read([company, shownCompany("other", 2n)], clock!.now)
-      const told = yield* Status.read(datasetsDefault)
+      const told = yield* readResources(datasetsDefault)
       assert.strictEqual(told.length, resources.length)
       assert.deepStrictEqual(
         shown.map((state) => [state.resource, state.freshAt?.toISOString() ?? null, state.lastRun?.status ?? null]),

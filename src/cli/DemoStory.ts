@@ -1,0 +1,224 @@
+/**
+ * The steps of `tributary demo`: sync, change, sync again, webhook, comparison.
+ *
+ * Promise: nothing is simulated. A real Postgres and the real reference server run, the real pipeline syncs over HTTP,
+ * and a signed event arrives over HTTPS. Every value of the warehouse is compared with the server's own state.
+ */
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { CompanyConfiguration, Configuration, DashboardConfiguration } from "../configuration/Configuration.ts"
+import { identifier } from "../warehouse/Identifier.ts"
+import { datasetsDefault, tableOf } from "../warehouse/Table.ts"
+import type { SyncCompany, SyncReport } from "../sync/Sync.ts"
+import { compare } from "../verify/Compare.ts"
+import * as DemoServe from "./DemoServe.ts"
+import * as DemoWebhook from "./DemoWebhook.ts"
+import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
+import * as Output from "./Output.ts"
+import { type QueryResult, read as runQuery } from "./query.ts"
+import { type Demo, type DemoCompany, type Reference, Source } from "./Source.ts"
+import { readResources } from "./status/Resources.ts"
+import * as Sync from "./sync.ts"
+import * as Warehouse from "./Warehouse.ts"
+
+export type Say = (line: string) => Effect.Effect<void>
+
+/** The reference server with its companies, configured and connected. */
+interface DemoWorld {
+  readonly demo: Demo
+  readonly reference: Reference
+  readonly companies: ReadonlyArray<DemoCompany>
+  readonly settings: Configuration
+  readonly sources: ReadonlyArray<SyncCompany>
+  readonly say: Say
+}
+
+export interface StoryOptions {
+  readonly settings: Configuration
+  readonly say: Say
+  readonly progress: Layer.Layer<never>
+}
+
+export interface ResourceResult {
+  readonly resource: string
+  readonly rows: number
+  readonly cursor: string | null
+  readonly durationMs: number
+}
+
+export interface StoryReport {
+  readonly records: number
+  readonly webhook: DemoWebhook.TransferResult
+  readonly resources: ReadonlyArray<ResourceResult>
+  readonly queries: ReadonlyArray<{ readonly title: string; readonly sql: string; readonly result: QueryResult }>
+}
+
+const everything: Sync.SyncCommandOptions = { resources: [], companies: [], full: false, acceptDeletions: false }
+
+/** Empties the demo's warehouse: its source was the reference server of an earlier run. */
+const emptyWarehouse = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(
+    `drop schema if exists ${identifier(datasetsDefault.history)}, ${identifier(datasetsDefault.current)} cascade`
+  )
+  yield* sql`truncate tributary.runs, tributary.checkpoints, tributary.scan_seen, tributary.quarantine,
+    tributary.inbox, tributary.inbox_claims, tributary.webhook_secrets, tributary.subscriptions, tributary.receivers,
+    tributary.gaps, tributary.companies, tributary.sources, tributary.schedule, tributary.row_counts, tributary.budget_samples restart identity`
+})
+
+/** Starts the reference server and connects its companies to an empty warehouse. */
+const makeWorld = Effect.fnUntraced(function* ({ settings, say }: StoryOptions) {
+  const source = yield* Source
+  const demo = yield* source.demo
+  const reference = yield* source.reference({
+    port: 0,
+    controlPort: 0,
+    data: "demo",
+    rows: undefined,
+    seed: undefined
+  })
+  yield* say(`The reference server answers the ERP's API at ${reference.baseUrl}`)
+  yield* emptyWarehouse
+  const companies = yield* demo.companies(reference)
+  const configured = companies.map(({ name, token }): CompanyConfiguration => ({
+    name,
+    url: reference.baseUrl,
+    token,
+    companyId: null,
+    resources: null,
+    webhookSecrets: [],
+    webhookEvents: null
+  }))
+  const own = { ...settings, companies: configured, datasets: datasetsDefault }
+  const sources = yield* Sync.targets(own, everything)
+  return { demo, reference, companies, settings: own, sources, say } satisfies DemoWorld
+})
+
+const syncAll = Effect.fnUntraced(function* ({ settings, sources, say }: DemoWorld, progress: Layer.Layer<never>) {
+  const report = yield* Sync.run(settings, everything, sources).pipe(Effect.provide(progress))
+  const code = codeOf(report)
+  if (code !== exitCode.ok) {
+    return yield* new CommandFailed({ code, message: "the demo's own sync did not succeed; please report it" })
+  }
+  yield* say(`   ${Sync.summary(report)}`)
+  return report
+})
+
+const differencesShownMax = 20
+
+/** Compares every row and value in both directions; answers the number of records. */
+const compareAll = Effect.fnUntraced(function* ({ demo, reference, companies, say }: DemoWorld) {
+  const resources = [...(yield* Source).catalogue.resources.values()]
+  const pairs = companies.flatMap(({ companyId }) => resources.map((resource) => ({ companyId, resource })))
+  const compared = yield* Effect.forEach(pairs, ({ companyId, resource }) =>
+    Effect.gen(function* () {
+      const state = yield* demo.state(reference, companyId, resource.path)
+      const { source, differences } = yield* compare(tableOf(resource), companyId, state)
+      return {
+        records: source,
+        differences: differences.map(
+          ({ id, kind, fields }) =>
+            `company ${companyId} ${resource.path} ${id}: ${kind}${fields.length === 0 ? "" : ` in ${fields.join(", ")}`}`
+        )
+      }
+    })
+  )
+  const records = compared.reduce((sum, one) => sum + one.records, 0)
+  const differences = compared.flatMap((one) => one.differences)
+  if (differences.length > 0) {
+    for (const line of differences.slice(0, differencesShownMax)) yield* Output.note(`   ${line}`)
+    return yield* new CommandFailed({
+      code: exitCode.incomplete,
+      message: `the warehouse differs from the source in ${differences.length} of ${records} records; please report it`
+    })
+  }
+  yield* say(
+    `   yes: ${Output.count(records)} records in ${compared.length} tables of ${companies.length} companies are equal`
+  )
+  return records
+})
+
+/** Rows, cursor and time of each resource, over all companies and syncs. */
+const resourceResults = Effect.fnUntraced(function* (syncs: ReadonlyArray<SyncReport>) {
+  const statuses = yield* readResources(datasetsDefault)
+  const outcomes = syncs.flatMap(({ companies }) => companies.flatMap((company) => company.outcomes))
+  const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, one) => total + one, 0)
+  return [...(yield* Source).catalogue.resources.keys()].map((resource): ResourceResult => {
+    const own = statuses.filter((status) => status.resource === resource)
+    return {
+      resource,
+      rows: sum(own.map(({ rows }) => rows)),
+      cursor: own[0]?.cursor ?? null,
+      durationMs: sum(outcomes.flatMap((one) => (one.resource === resource ? [one.durationMs] : [])))
+    }
+  })
+})
+
+/** Serves until the program ends, with changes at the source. */
+const serve = Effect.fnUntraced(function* (
+  { demo, reference, settings, sources, say }: DemoWorld,
+  page: DashboardConfiguration,
+  port: number,
+  certificate: DemoWebhook.Certificate,
+  json: boolean
+) {
+  const webhooks = { ...settings.webhooks, host: "127.0.0.1", port, tls: certificate.files, publicUrl: null }
+  const url = yield* DemoServe.begin({
+    demo,
+    reference,
+    settings: { ...settings, webhooks },
+    page,
+    companies: sources
+  })
+  yield* say(`
+7. Serving: schedules, webhooks, and the page
+
+   see how everything stands at ${url}
+   something changes at the source every few seconds; Ctrl-C ends it`)
+  if (json) yield* Output.print(Output.toJson({ ready: true, dashboard: url }))
+  return yield* Effect.never
+})
+
+/** Tells the story; `print` shows its report, and a page goes on serving afterwards. */
+export const tellStory = Effect.fn("demo.tellStory")(function* <E, R>(
+  options: StoryOptions,
+  page: DashboardConfiguration | null,
+  json: boolean,
+  print: (report: StoryReport) => Effect.Effect<void, E, R>
+) {
+  const { say, progress } = options
+  const world = yield* makeWorld(options)
+  const { demo, reference, settings, companies, sources } = world
+
+  yield* say("\n1. First sync: every record of every resource\n")
+  const first = yield* syncAll(world, progress)
+
+  yield* say("\n2. Something changes at the source, through its API\n")
+  for (const line of yield* DemoWebhook.describe(demo.change(sources[0]!.connector))) yield* say(`   ${line}`)
+
+  yield* say("\n3. Incremental sync: only changes are requested\n")
+  const second = yield* syncAll(world, progress)
+
+  yield* say("\n4. A webhook brings a change over: the source pushes, without polling\n")
+  const certificate = yield* DemoWebhook.throwAwayCertificate(Warehouse.demoHome(options.settings))
+  const { brought, port } = yield* DemoWebhook.transferByWebhook({
+    demo,
+    reference,
+    settings,
+    company: settings.companies[0]!,
+    companyId: companies[0]!.companyId,
+    connector: sources[0]!.connector,
+    certificate,
+    say
+  })
+
+  yield* say("\n5. Is the warehouse equal to the source? Every row and every value, both ways\n")
+  const records = yield* compareAll(world)
+  const resources = yield* resourceResults([first, second])
+  const queries = yield* Effect.forEach(demo.queries, ({ title, sql }) =>
+    Effect.map(runQuery(sql), (result) => ({ title, sql, result }))
+  )
+  yield* print({ records, webhook: brought, resources, queries })
+  if (page !== null) yield* serve(world, page, port, certificate, json)
+})

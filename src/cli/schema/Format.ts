@@ -1,0 +1,80 @@
+/** The output of `schema plan` and `schema apply` for people. */
+import * as Effect from "effect/Effect"
+import * as Output from "../Output.ts"
+import type { SchemaReport } from "./SchemaChanges.ts"
+
+export const plural = (count: number, one: string, many = `${one}s`): string =>
+  `${Output.count(count)} ${count === 1 ? one : many}`
+
+const isComment = (statement: string): boolean => statement.startsWith("comment on ")
+
+const statementLines = (statements: SchemaReport["statements"]): ReadonlyArray<string> => {
+  const comments = statements.filter(isComment).length
+  return [
+    ...statements.filter((statement) => !isComment(statement)).map((statement) => `${statement};`),
+    ...(comments === 0 ? [] : [`-- and ${plural(comments, "comment")} on tables and columns`])
+  ]
+}
+
+const fieldLines = (fields: SchemaReport["unknownFields"], isPlan: boolean): ReadonlyArray<string> =>
+  fields.length === 0
+    ? []
+    : [
+        `\nFields that the catalogue does not state${isPlan ? "" : " and that have no column"}:`,
+        Output.table(
+          ["field", "records", "values seen", "future column", "created by"],
+          fields.map((one) => [
+            `${one.resource}.${one.field}`,
+            Output.count(one.times),
+            one.sampleTypes.join(", "),
+            one.type === null ? "none yet" : `${one.column ?? one.field} ${one.type}`,
+            one.isAutomatic ? "the next sync" : "schema apply"
+          ]),
+          ["left", "right"]
+        )
+      ]
+
+const nameLines = (names: SchemaReport["names"]): ReadonlyArray<string> =>
+  names.length === 0
+    ? []
+    : [
+        "\nNames that differ from the API's:",
+        Output.table(
+          ["name", "in the database"],
+          names.map(({ resource, name, inDatabase }) => [resource === null ? name : `${resource}.${name}`, inDatabase])
+        )
+      ]
+
+const viewNotes = ({ skippedViews, refusedViews }: SchemaReport): ReadonlyArray<string> => [
+  ...skippedViews.map(
+    ({ name, missing }) => `  the view ${name} needs tables that are not synced: ${missing.join(", ")}`
+  ),
+  ...refusedViews.flatMap(({ name, reason, remedy }) => [
+    `tributary: ${name} was not changed: ${reason}`,
+    `  what to do: ${remedy}`
+  ])
+]
+
+const printAll = Effect.forEach((line: string) => Output.print(line), { discard: true })
+
+export const printReport = Effect.fnUntraced(function* (report: SchemaReport, isPlan: boolean) {
+  const { statements, unknownFields, names, adopted } = report
+  if (isPlan) yield* printAll(statementLines(statements))
+  yield* printAll([...fieldLines(unknownFields, isPlan), ...nameLines(names)])
+  yield* Effect.forEach(viewNotes(report), (line) => Output.note(line), { discard: true })
+  if (isPlan) {
+    return yield* Output.print(
+      statements.length === 0
+        ? "The warehouse is up to date."
+        : `\n${plural(statements.length, "statement")} to run: npx tributary schema apply`
+    )
+  }
+  yield* printAll(
+    adopted.map(({ resource, field, column, type }) => `  ${resource}.${field} has the column ${column} (${type}) now`)
+  )
+  yield* Output.print(
+    statements.length === 0
+      ? "The warehouse was up to date; nothing was changed."
+      : `${plural(statements.length, "statement")} ran.`
+  )
+})

@@ -1,0 +1,196 @@
+/** The changes that bring the warehouse's tables, columns and views up to date: planned, or applied. */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { InferredType } from "../../catalogue/Field.ts"
+import type { Catalogue } from "../../catalogue/Catalogue.ts"
+import type { Resource } from "../../catalogue/Resource.ts"
+import type { Configuration } from "../../configuration/Configuration.ts"
+import { ConfigurationError } from "../../configuration/Configuration.ts"
+import * as Adoption from "../../warehouse/Adoption.ts"
+import { type ModelDatasets, modelsDatasetDefault } from "../../warehouse/Model.ts"
+import * as Overlay from "../../warehouse/Overlay.ts"
+import { tableOf } from "../../warehouse/Table.ts"
+import * as TablePlan from "../../warehouse/TablePlan.ts"
+import * as Views from "../../warehouse/Views.ts"
+import { catalogueOf } from "../EffectiveCatalogue.ts"
+import { Source } from "../Source.ts"
+
+/** A field of records that the catalogue does not state. */
+export interface UnknownField {
+  readonly resource: string
+  readonly field: string
+  readonly times: number
+  readonly sampleTypes: ReadonlyArray<string>
+  /** Name and type of its future column; null while no type can be inferred. */
+  readonly column: string | null
+  readonly type: InferredType | null
+  /** Whether the next sync creates the column: the resource is declared in the configuration. */
+  readonly isAutomatic: boolean
+}
+
+/** A name of the API that differs in the database. */
+export interface MappedName {
+  /** Null for the name of a resource. */
+  readonly resource: string | null
+  readonly name: string
+  readonly inDatabase: string
+}
+
+export interface SchemaReport {
+  /** SQL to run, or that ran. */
+  readonly statements: ReadonlyArray<string>
+  readonly adopted: ReadonlyArray<Adoption.Promotion>
+  readonly unknownFields: ReadonlyArray<UnknownField>
+  readonly names: ReadonlyArray<MappedName>
+  readonly skippedViews: ReadonlyArray<Views.Skipped>
+  readonly refusedViews: ReadonlyArray<Views.Refused>
+}
+
+/** The unknown fields that become columns. */
+export interface PromoteOptions {
+  /** `resource.field`; empty is all. */
+  readonly fields: ReadonlyArray<string>
+  /** Instead of the inferred type. */
+  readonly type: InferredType | null
+}
+
+const everyField: PromoteOptions = { fields: [], type: null }
+
+export const modelDatasets = (settings: Configuration): ModelDatasets => ({
+  current: settings.datasets.current,
+  models: modelsDatasetDefault
+})
+
+/** The resources that the companies sync. */
+export const syncedResources = ({ resources }: Pick<Catalogue, "resources">, { companies }: Configuration): ReadonlyArray<Resource> => {
+  if (companies.length === 0 || companies.some((company) => company.resources === null)) return [...resources.values()]
+  const wanted = new Set(companies.flatMap((company) => company.resources ?? []))
+  return [...resources.values()].filter(({ path }) => wanted.has(path))
+}
+
+/** {@link syncedResources} with their inferred columns. */
+export const warehouseResources = Effect.fnUntraced(function* (settings: Configuration) {
+  return syncedResources(yield* Overlay.load(yield* catalogueOf(settings)), settings)
+})
+
+export const invalid = (...problems: ReadonlyArray<string>) => new ConfigurationError({ problems })
+
+/** The chosen fields. An unknown choice fails with the possible ones. */
+const chooseFields = (
+  known: ReadonlyArray<Adoption.Candidate>,
+  { fields, type }: PromoteOptions
+): Effect.Effect<ReadonlyArray<Adoption.Candidate>, ConfigurationError> => {
+  const nameOf = (one: Adoption.Candidate) => `${one.resource}.${one.field}`
+  if (fields.length === 0) {
+    return type === null
+      ? Effect.succeed(known)
+      : Effect.fail(invalid("--type is for the fields named with --field; name at least one"))
+  }
+  const names = new Set(known.map(nameOf))
+  const missing = fields.filter((one) => !names.has(one))
+  if (missing.length > 0) {
+    const offered = names.size === 0 ? "no unknown field was seen" : `there are: ${[...names].slice(0, 20).join(", ")}`
+    return Effect.fail(
+      invalid(...missing.map((one) => `"${one}" is no unknown field of any record; ${offered}`))
+    )
+  }
+  return Effect.succeed(
+    known.filter((one) => fields.includes(nameOf(one))).map((one) => ({ ...one, type: type ?? one.type }))
+  )
+}
+
+const promotionsOf = (
+  all: ReadonlyArray<Adoption.Candidate>,
+  resource: Resource
+): ReadonlyArray<Adoption.PromotionRequest> =>
+  all.flatMap(({ resource: path, field, type }) => (path === resource.path && type !== null ? [{ field, type }] : []))
+
+/** The names that differ from the API's, stored and planned. */
+const mappedNames = Effect.fnUntraced(function* (
+  resources: ReadonlyArray<Resource>,
+  adoptions: ReadonlyArray<Adoption.Promotion>
+) {
+  const sql = yield* SqlClient.SqlClient
+  const stored = yield* sql<{ scope: string; name: string; column: string }>`
+    select scope, api_name as name, sql_name as column from tributary.names
+     where api_name <> sql_name order by scope, given_at, api_name`
+  const known = stored.map(({ scope, name, column }): MappedName => ({
+    resource: scope === "" ? null : scope,
+    name,
+    inDatabase: column
+  }))
+  const all = [
+    ...known,
+    ...resources.flatMap(({ path, table }) =>
+      table === null || table === path ? [] : [{ resource: null, name: path, inDatabase: table }]
+    ),
+    ...adoptions.flatMap(({ resource, field, column }) =>
+      field === column ? [] : [{ resource, name: field, inDatabase: column }]
+    )
+  ]
+  return [...new Map(all.map((one) => [`${one.resource ?? ""} ${one.name}`, one])).values()]
+})
+
+const reportOf = Effect.fnUntraced(function* (
+  resources: ReadonlyArray<Resource>,
+  known: ReadonlyArray<Adoption.Candidate>,
+  adoptions: ReadonlyArray<Adoption.Promotion>,
+  statements: ReadonlyArray<string>,
+  views: Pick<Views.ViewPlan, "skipped" | "refused">
+) {
+  const declared = new Set(resources.filter(({ basis }) => basis === "configured").map(({ path }) => path))
+  return {
+    statements,
+    adopted: adoptions,
+    unknownFields: known.map(({ resource, field, times, kinds, type }) => ({
+      resource,
+      field,
+      times,
+      sampleTypes: kinds,
+      column: adoptions.find((one) => one.resource === resource && one.field === field)?.column ?? null,
+      type,
+      isAutomatic: declared.has(resource)
+    })),
+    names: yield* mappedNames(resources, adoptions),
+    skippedViews: views.skipped,
+    refusedViews: views.refused
+  } satisfies SchemaReport
+})
+
+/** The changes that {@link apply} makes; changes nothing. */
+export const plan = Effect.fn("schema.plan")(function* (settings: Configuration) {
+  const source = yield* Source
+  const resources = yield* warehouseResources(settings)
+  const statements = [...(yield* TablePlan.planFor(resources.map((one) => tableOf(one, settings.datasets))))]
+  const known = yield* Adoption.candidates(resources)
+  const adoptions: Array<Adoption.Promotion> = []
+  for (const resource of resources) {
+    const planned = yield* Adoption.planFor(resource, promotionsOf(known, resource), settings.datasets)
+    adoptions.push(...planned.adoptions)
+    statements.push(...planned.statements)
+  }
+  const views = yield* Views.planFor(yield* source.models, modelDatasets(settings))
+  statements.push(...views.steps.flatMap((step) => step.statements))
+  return yield* reportOf(resources, known, adoptions, statements, views)
+})
+
+/** Brings tables, columns, views and indexes up to date. */
+export const apply = Effect.fn("schema.apply")(function* (settings: Configuration, options: PromoteOptions = everyField) {
+  const source = yield* Source
+  const resources = yield* warehouseResources(settings)
+  const known = yield* Adoption.candidates(resources)
+  const adopting = yield* chooseFields(known, options)
+  const statements = [...(yield* TablePlan.apply(resources.map((one) => tableOf(one, settings.datasets))))]
+  const adoptions: Array<Adoption.Promotion> = []
+  for (const resource of resources) {
+    const adopted = yield* Adoption.promote(resource, promotionsOf(adopting, resource), settings.datasets)
+    adoptions.push(...adopted.adoptions)
+    statements.push(...adopted.statements)
+  }
+  const views = yield* Views.apply(yield* source.models, modelDatasets(settings))
+  statements.push(...views.done)
+  const left = known.filter(
+    ({ resource, field }) => !adoptions.some((one) => one.resource === resource && one.field === field)
+  )
+  return yield* reportOf(resources, left, adoptions, statements, views)
+})

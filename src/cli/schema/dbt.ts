@@ -1,0 +1,87 @@
+/** The command `schema dbt`: the warehouse as dbt sources. */
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import type { Configuration } from "../../configuration/Configuration.ts"
+import * as Dbt from "../../warehouse/Dbt.ts"
+import { config, configuration, reported } from "../Command.ts"
+import { catalogueOf } from "../EffectiveCatalogue.ts"
+import { CommandFailed, exitCode } from "../Exit.ts"
+import * as Output from "../Output.ts"
+import { Source } from "../Source.ts"
+import * as Warehouse from "../Warehouse.ts"
+import { plural } from "./Format.ts"
+import { modelDatasets, syncedResources, warehouseResources } from "./SchemaChanges.ts"
+
+/** dbt sources, each with the text of its file. Inferred columns need the warehouse. */
+const dbtSources = Effect.fn("schema.dbt")(function* (settings: Configuration, useWarehouse: boolean) {
+  const resources = useWarehouse
+    ? yield* Warehouse.provide(warehouseResources(settings), settings)
+    : syncedResources(yield* catalogueOf(settings), settings)
+  const models = yield* (yield* Source).models
+  const { Document } = yield* Effect.promise(() => import("yaml"))
+  const textOf = (sources: ReadonlyArray<Dbt.DbtSource>): string => {
+    const document = new Document({ version: 2, sources }, { aliasDuplicateObjects: false })
+    document.commentBefore = Dbt.heading.map((line) => ` ${line}`).join("\n")
+    return document.toString({ lineWidth: 0 })
+  }
+  const datasets = { ...settings.datasets, ...modelDatasets(settings) }
+  const sources = Dbt.sourcesOf({ resources, models, datasets, freshnessOf: settings.freshnessOf })
+  return {
+    text: textOf(sources),
+    files: sources.map((one) => ({ name: `tributary_${one.name}.yml`, text: textOf([one]), tables: one.tables.length }))
+  }
+})
+
+export const dbtCommand = Command.make(
+  "dbt",
+  {
+    out: Flag.String("out").pipe(
+      Flag.withDescription("Write one file per source into this folder, for example models/sources (default: print them)"),
+      Flag.withMetavar("DIR"),
+      Flag.optional
+    ),
+    catalogueOnly: Flag.Boolean("catalogue-only").pipe(
+      Flag.withDescription("Do not read the warehouse; omits inferred columns"),
+      Flag.withDefault(false)
+    ),
+    config
+  },
+  Effect.fn(function* (flags) {
+    const written = yield* reported(
+      Effect.gen(function* () {
+        const settings = yield* configuration(flags.config)
+        // The embedded Postgres is not created for this.
+        const exists = settings.databaseUrl !== null || existsSync(join(settings.home, "postgres"))
+        return yield* dbtSources(settings, exists && !flags.catalogueOnly)
+      })
+    )
+    if (Option.isNone(flags.out)) return yield* Output.print(written.text.trimEnd())
+    const folder = flags.out.value
+    yield* reported(
+      Effect.try({
+        try: () => {
+          mkdirSync(folder, { recursive: true })
+          for (const { name, text } of written.files) writeFileSync(join(folder, name), text)
+        },
+        catch: (cause) =>
+          new CommandFailed({
+            code: exitCode.usage,
+            message: `${folder} cannot be written (${cause instanceof Error ? cause.message : String(cause)})`
+          })
+      })
+    )
+    for (const { name, tables } of written.files) {
+      yield* Output.print(`${join(folder, name)}: ${plural(tables, "table")} with columns and tests`)
+    }
+  })
+).pipe(
+  Command.withDescription("Write dbt sources: every table and view with its columns, types, meanings and tests"),
+  Command.withExamples([
+    { command: "tributary schema dbt --out models/sources", description: "One file per source, in a dbt project" },
+    { command: "tributary schema dbt --catalogue-only", description: "Print without reading the warehouse" }
+  ])
+)

@@ -1,0 +1,215 @@
+/** The output of `tributary status` for people. */
+import { describePause } from "../../budget/Pause.ts"
+import * as PushPause from "../../outbox/PushPause.ts"
+import type * as Outbox from "../../status/Outbox.ts"
+import type * as Schedule from "../../status/Schedule.ts"
+import type * as Webhooks from "../../status/Webhooks.ts"
+import * as FieldFinding from "../../warehouse/FieldFinding.ts"
+import * as Output from "../Output.ts"
+import type { CompanyPause } from "./Pauses.ts"
+import type { ResourceStatus } from "./Resources.ts"
+
+const age = (milliseconds: number | null): string =>
+  milliseconds === null ? "never" : `${Output.elapsed(milliseconds)} ago`
+
+/** An instant to the second. */
+const at = (instant: string): string => `${instant.slice(0, 19)}Z`
+
+/** A log that was read at least this long before the check is out of date. */
+const staleLogMs = 60_000
+
+const subscriptionLines = (subscription: Webhooks.SubscriptionStatus): ReadonlyArray<string> => {
+  const { id, url, state, paused, failCount, lastDeliveryAt, disabledAt, checkedMs, logReadMs, problem } = subscription
+  const parts = [
+    disabledAt === null ? state : `${state} since ${at(disabledAt)}`,
+    ...(paused && state === "disabled" ? ["paused as well"] : []),
+    ...(failCount === null || failCount === 0 ? [] : [`${Output.count(failCount)} failed in a row`]),
+    lastDeliveryAt === null ? "nothing delivered yet" : `last delivery ${at(lastDeliveryAt)}`,
+    `checked ${age(checkedMs)}`,
+    ...(logReadMs !== null && logReadMs - checkedMs < staleLogMs
+      ? []
+      : [logReadMs === null ? "its log was never read" : `its log was read ${age(logReadMs)}`])
+  ]
+  const remedy = {
+    active: null,
+    paused: `npx tributary webhooks resume ${id}`,
+    disabled: paused
+      ? `npx tributary webhooks resume ${id}`
+      : "it is enabled again by npx tributary serve as soon as a test delivery arrives",
+    gone: "npx tributary webhooks ensure"
+  }[state]
+  return [
+    `    subscription ${id}: ${parts.join(", ")}`,
+    `      ${url}`,
+    ...(remedy === null ? [] : [`      what to do: ${remedy}`]),
+    ...(problem === null
+      ? []
+      : [
+          `      the last check failed: ${problem}`,
+          ...(subscription.remedy === null ? [] : [`      what to do: ${subscription.remedy}`])
+        ])
+  ]
+}
+
+const inboxLines = (inbox: Webhooks.InboxStatus): ReadonlyArray<string> => {
+  const { waiting, oldestMs, done, ignored, dead, deadReasons } = inbox
+  const oldest = oldestMs === null ? "" : ` (the oldest came ${age(oldestMs)})`
+  const resolved = `${Output.count(done)} done and ${Output.count(ignored)} ignored in 24 h`
+  return [
+    `    inbox: ${Output.count(waiting)} waiting${oldest}, ${resolved}, ${Output.count(dead)} dead`,
+    ...deadReasons.map((reason) => `      dead: ${reason}`),
+    ...(dead === 0 ? [] : ["      what to do: npx tributary webhooks replay --dead"])
+  ]
+}
+
+const gapLine = ({ resource, cause, detail, beganAt, endedAt, reason }: Webhooks.GapStatus): string => {
+  const since = beganAt === null ? "since an unknown time" : `since ${at(beganAt)}`
+  const now = endedAt === null ? "it is open" : `it ended ${at(endedAt)} and will be read again`
+  return `    gap: ${resource} (${cause}) ${since}: ${detail}; ${now}${reason === null ? "" : `: ${reason}`}`
+}
+
+/** The subscriptions, processes, inbox and delivery gaps of each company. */
+export const webhookLines = (companies: ReadonlyArray<Webhooks.CompanyStatus>): ReadonlyArray<string> =>
+  companies.flatMap(({ company, subscriptions, inbox, gaps, closed, receivers, receiverSeenMs }) => [
+    `  webhooks of ${company}:`,
+    ...(subscriptions.length === 0 ? ["    no subscription is known"] : subscriptions.flatMap(subscriptionLines)),
+    receivers > 0
+      ? `    receivers: ${Output.count(receivers)} alive`
+      : `    receivers: none alive (${receiverSeenMs === null ? "none ever ran" : `the last one ${age(receiverSeenMs)}`}); start one with: npx tributary serve`,
+    ...inboxLines(inbox),
+    ...gaps.map(gapLine),
+    ...closed.map(
+      ({ resource, cause, closedBy, closedMs }) => `    closed: ${resource} (${cause}) ${age(closedMs)} by ${closedBy}`
+    )
+  ])
+
+/** The pending and refused records of each outbox. */
+export const outboxLines = (companies: ReadonlyArray<Outbox.OutboxStatus>): ReadonlyArray<string> =>
+  companies.map(({ company, waiting, sending, refused, oldestMs }) => {
+    const oldest = oldestMs === null ? "" : ` (the oldest came ${age(oldestMs)})`
+    const open = `${Output.count(waiting + sending)} waiting${oldest}`
+    return `  outbox of ${company}: ${open}, ${Output.count(refused)} refused; see them with npx tributary push status`
+  })
+
+/** Names beyond this number are only counted. */
+const namesMax = 8
+
+const named = (tasks: ReadonlyArray<Schedule.TaskStatus>): string => {
+  const names = tasks.map(({ resource, kind }) => (kind === "sync" ? resource : `backfill of ${resource}`))
+  const first = names.slice(0, namesMax).join(", ")
+  return names.length > namesMax ? `${first} and ${Output.count(names.length - namesMax)} more` : first
+}
+
+/** The tasks of each company by their state; empty where `serve` never ran. */
+export const scheduleLines = ({ processes, tasks }: Schedule.ScheduleStatus): ReadonlyArray<string> => {
+  const companies = [...new Set(tasks.map(({ company }) => company))]
+  const alive =
+    processes > 0
+      ? `${Output.count(processes)} alive`
+      : "none alive: nothing runs by schedule; start one with: npx tributary serve"
+  return companies.flatMap((company, index) => {
+    const own = tasks.filter((task) => task.company === company)
+    const syncs = own.filter(({ kind, schedule }) => kind === "sync" && schedule !== null)
+    const running = own.filter(({ isRunning }) => isRunning)
+    const paused = own.filter(({ pausedAt }) => pausedAt !== null)
+    const requested = own.filter(({ askedAt, isRunning }) => askedAt !== null && !isRunning)
+    const skipped = own.filter(({ status }) => status === "skipped")
+    const failing = own.filter(({ status, isRunning }) => status === "failed" && !isRunning)
+    const [next] = syncs
+      .filter(({ isRunning, pausedAt, nextInMs }) => !isRunning && pausedAt === null && nextInMs !== null)
+      .sort((a, b) => a.nextInMs! - b.nextInMs!)
+    const when = (ms: number) => (ms <= 0 ? `due since ${Output.elapsed(-ms)}` : `in ${Output.elapsed(ms)}`)
+    return [
+      ...(index === 0 ? [`  processes of serve: ${alive}`] : []),
+      `  schedule of ${company}: ${Output.count(syncs.length)} resources` +
+        (next === undefined ? "" : `, next ${next.resource} ${when(next.nextInMs!)}`),
+      ...(running.length === 0 ? [] : [`    running: ${named(running)}`]),
+      ...(requested.length === 0 ? [] : [`    requested: ${named(requested)}`]),
+      ...(paused.length === 0 ? [] : [`    paused: ${named(paused)}`]),
+      ...(skipped.length === 0 ? [] : [`    skipped, since the token may not read them: ${named(skipped)}`]),
+      // An error of a company is the same for all of its resources.
+      ...[...new Set(failing.map(({ error }) => error))].flatMap((error) => {
+        const same = failing.filter((task) => task.error === error)
+        const { remedy, nextInMs } = same[0]!
+        const again = nextInMs === null ? "" : `; again ${nextInMs <= 0 ? "soon" : when(nextInMs)}`
+        return [
+          `    failed: ${named(same)}: ${error ?? "the reason is unknown"}${again}`,
+          ...(remedy === null ? [] : [`      what to do: ${remedy}`])
+        ]
+      })
+    ]
+  })
+}
+
+const pauseLines = (pauses: ReadonlyArray<CompanyPause>): ReadonlyArray<string> =>
+  pauses.flatMap(({ by, company, until }) => [
+    `  requests of ${company} are paused until ${at(until.toISOString())}: ${by === null ? "an answer asked to wait" : describePause(by)}`,
+    "    what to do: wait, or when the fault is gone: npx tributary budget release"
+  ])
+
+/** Everything that `status` reads. */
+export interface StatusReport {
+  readonly resources: ReadonlyArray<ResourceStatus>
+  readonly paused: ReadonlyArray<CompanyPause>
+  readonly schedule: Schedule.ScheduleStatus
+  readonly webhooks: ReadonlyArray<Webhooks.CompanyStatus>
+  readonly outbox: ReadonlyArray<Outbox.OutboxStatus>
+  readonly held: string | null
+}
+
+const resourceTable = (resources: ReadonlyArray<ResourceStatus>): string =>
+  Output.table(
+    ["company", "resource", "rows", "deleted", "quarantine", "last run", "fresh", "cursor"],
+    resources.map((one) => [
+      one.companyId.toString(),
+      one.resource,
+      Output.count(one.rows),
+      Output.count(one.deleted),
+      Output.count(one.quarantined),
+      one.lastRun ?? "none",
+      age(one.ageMs),
+      one.cursor ?? ""
+    ]),
+    ["right", "left", "right", "right", "right"]
+  )
+
+const remarkLines = ({ companyId, resource, note, fullWanted, overlapMs, findings }: ResourceStatus) => {
+  const place = `\n  company ${companyId}, ${resource}`
+  return [
+    ...(overlapMs === 0
+      ? []
+      : [
+          `${place}: rows were late: scans begin ${Output.elapsed(overlapMs)} before the cursor, ` +
+            `half of it after each week without late rows; to reset it: npx tributary sync ${resource} --reset-overlap`
+        ]),
+    ...findings.map((finding) => `\n  company ${companyId}, ${FieldFinding.describeFinding(resource, finding)}`),
+    ...(note === null ? [] : [`${place}: ${note}`]),
+    ...(fullWanted === null ? [] : [`${place}: the next run is a full scan: ${fullWanted}`])
+  ]
+}
+
+const errorLines = ({ companyId, resource, lastRun, error, remedy }: ResourceStatus): ReadonlyArray<string> =>
+  error === null || lastRun === "done"
+    ? []
+    : [
+        `\n  company ${companyId}, ${resource}: ${error}`,
+        ...(remedy === null ? [] : [`    what to do: ${remedy}`])
+      ]
+
+export const reportLines = (report: StatusReport): ReadonlyArray<string> => {
+  const { resources, paused, schedule, webhooks, outbox, held } = report
+  const others = [
+    ...pauseLines(paused),
+    ...scheduleLines(schedule),
+    ...(held === null ? [] : [`  ${PushPause.sentence(held)}; what to do: ${PushPause.releaseCommand}`]),
+    ...outboxLines(outbox),
+    ...webhookLines(webhooks)
+  ]
+  if (resources.length === 0) return ["Nothing has been synced yet. Start with: npx tributary sync", ...others]
+  return [
+    resourceTable(resources),
+    ...resources.flatMap(remarkLines),
+    ...resources.flatMap(errorLines),
+    ...(others.length === 0 ? [] : ["", ...others])
+  ]
+}

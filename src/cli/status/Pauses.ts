@@ -1,0 +1,27 @@
+/** The companies whose requests are paused. */
+import * as Effect from "effect/Effect"
+import type { PauseReport } from "../../budget/PermitPolicy.ts"
+import * as BudgetState from "../../budget/BudgetState.ts"
+import { fingerprintOf } from "../../budget/PostgresPermitStore.ts"
+import type { Configuration } from "../../configuration/Configuration.ts"
+
+export interface CompanyPause {
+  readonly company: string
+  readonly until: Date
+  /** The answer that caused it; null where it was not recorded. */
+  readonly by: PauseReport | null
+}
+
+export const readPauses = (settings: Configuration) => {
+  const companies = settings.companies.map(({ name, token, url }) => ({
+    name,
+    fingerprint: fingerprintOf(url, token, settings.budgetScope)
+  }))
+  return Effect.map(BudgetState.readBudgets(companies.map(({ fingerprint }) => fingerprint)), (states) =>
+    companies.flatMap(({ fingerprint, name }): ReadonlyArray<CompanyPause> => {
+      const state = states.find((one) => one.fingerprint === fingerprint)
+      const until = state?.heldUntil ?? null
+      return until === null ? [] : [{ company: name, until, by: state?.heldBy ?? null }]
+    })
+  )
+}
