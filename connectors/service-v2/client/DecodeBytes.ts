@@ -13,7 +13,8 @@ import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { Rejected, SourceRecord } from "../../../src/connector/Connector.ts"
 import { EncodedRecord } from "../../../src/connector/EncodedRecord.ts"
 import { eachMember } from "./JsonText.ts"
-import { decimalDigitsMax, fractionDigitsMax, inferredDigitsMax, unkeepable } from "./Values.ts"
+import { scaleOf, wholeOf } from "./PlainRecord.ts"
+import { fractionDigitsMax, unkeepable } from "./Values.ts"
 
 /** A page whose records were read from its bytes. */
 export interface BytesPage {
@@ -62,12 +63,6 @@ const formOther = 7
 const formClose = 8
 
 const formOf = ({ type, learnt }: Field): number => (learnt?.type === "json" ? formClose : forms[type._tag])
-
-const scaleOf = ({ type }: Field): number => (type._tag === "decimal" ? type.scale : 0)
-
-/** Digits before the point that a decimal column takes. */
-const wholeOf = (field: Field): number =>
-  field.learnt === null ? decimalDigitsMax - scaleOf(field) : inferredDigitsMax
 
 /** Whether a decimal must come in quotes (1) or must not (2); a stated one may come either way. */
 const quotesOf = ({ learnt }: Field): number => (learnt?.type === "decimal" ? 1 : learnt?.type === "number" ? 2 : 0)

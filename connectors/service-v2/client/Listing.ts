@@ -12,6 +12,7 @@ import type { BaseAddress } from "./BaseAddress.ts"
 import { findList, type List, parse, Unreadable } from "./Envelope.ts"
 import type { Exchange } from "./Exchange.ts"
 import { elements } from "./JsonText.ts"
+import * as PageToken from "./PageToken.ts"
 import * as Paging from "./Paging.ts"
 
 export type Read<A> = (answer: Answer, asking: RequestContext) => A | Failed
@@ -115,7 +116,7 @@ export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsK
       read
     )
 
-  const addressOf = ({ path, parameters }: ListCall<Listed>, mark: Paging.PageToken | null): string => {
+  const addressOf = ({ path, parameters }: ListCall<Listed>, mark: PageToken.PageToken | null): string => {
     if (mark !== null && "url" in mark.place) return mark.place.url
     // A numbered page means what it meant when its number was made, whatever is configured since.
     const size = mark !== null && "page" in mark.place ? mark.place.size : pageSize
@@ -141,7 +142,7 @@ export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsK
 
   /** A page, what continues it, and whether the page before has to be looked at again. */
   const readPage =
-    <L extends Listed>({ read }: ListCall<L>, mark: Paging.PageToken | null, path: string) =>
+    <L extends Listed>({ read }: ListCall<L>, mark: PageToken.PageToken | null, path: string) =>
     (answer: Answer): LinkedPage<L> | Failed => {
       const listed = read(answer)
       if (listed instanceof Failed) return listed
@@ -149,7 +150,7 @@ export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsK
       if (!("again" in joint)) return new Failed(joint, answer.requestId)
       const next = Paging.next(listed.facts, { token: mark, path, pageSize }, paging, base)
       if (next instanceof SourceError.PagingBroken) return new Failed(next, answer.requestId)
-      const nextText = next === null ? null : Paging.encode(next)
+      const nextText = next === null ? null : PageToken.encode(next)
       if (nextText !== null && nextText.includes(Redacted.value(token))) {
         const detail = "the link to the next page carries the token, which belongs in no address"
         return new Failed(new SourceError.PagingBroken({ detail }), answer.requestId)
@@ -172,7 +173,7 @@ export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsK
 
   const turn: Listing["turn"] = (call, token) =>
     Effect.suspend(() => {
-      const mark = token === null ? null : Paging.decode(token)
+      const mark = token === null ? null : PageToken.decode(token)
       const isOurs = (path: string) => base.below(base.at(path), "/") === path
       const isForeign =
         mark === null ||

@@ -3,10 +3,11 @@ import type { Mutant } from "./Mutant.ts"
 
 const exchange = "connectors/service-v2/client/Exchange.ts"
 const decode = "connectors/service-v2/client/Decode.ts"
+const plainRecord = "connectors/service-v2/client/PlainRecord.ts"
 const decodeBytes = "connectors/service-v2/client/DecodeBytes.ts"
 const values = "connectors/service-v2/client/Values.ts"
 const paging = "connectors/service-v2/client/Paging.ts"
-const serviceClient = "connectors/service-v2/client/ServiceClient.ts"
+const pages = "connectors/service-v2/client/Pages.ts"
 
 export const client: ReadonlyArray<Mutant> = [
   {
@@ -16,12 +17,12 @@ export const client: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: exchange,
-        find: "waitMs = statedMs === null || statedMs === 0 ? yield* backoffMs(unstatedWaitMs, limited) : statedMs",
-        replace: "waitMs = yield* backoffMs(unstatedWaitMs, limited)"
+        find: "const isStated = statedMs !== null && statedMs !== 0",
+        replace: "const isStated = false"
       },
       {
         file: exchange,
-        find: "if (isForAll) yield* hold(Math.max(waitMs, outcome.statedMs ?? 0))",
+        find: "if (isForAll) yield* hold(Math.max(waitMs, failed.statedMs ?? 0))",
         replace: "if (isForAll) yield* hold(waitMs)"
       }
     ],
@@ -56,8 +57,8 @@ export const client: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: exchange,
-        find: "if (!reason.isRetryable) return yield* fail(reason, requestId)",
-        replace: "if (!reason.isRetryable && failures >= 6) return yield* fail(reason, requestId)"
+        find: "if (!reason.isRetryable) return null",
+        replace: "if (!reason.isRetryable && state.failures >= 6) return null"
       }
     ],
     wish: {
@@ -85,7 +86,7 @@ export const client: ReadonlyArray<Mutant> = [
       },
       // … in an answer that is read as text, …
       {
-        file: decode,
+        file: plainRecord,
         find: "if (!isPlainDecimal(cell, wholes[place]!, scales[place]!)) return null\n            columns[place] = cell",
         replace:
           "if (!isPlainDecimal(cell, wholes[place]!, scales[place]!)) return null\n            columns[place] = String(Number(cell))"
@@ -135,7 +136,7 @@ export const client: ReadonlyArray<Mutant> = [
     story: "who wants cancelled records",
     changes: [
       {
-        file: serviceClient,
+        file: pages,
         find: 'else if (isCancellable(resource)) parameters.push(["cancel", "any"])',
         replace: "else if (isCancellable(resource) && since === undefined) parameters.push()"
       }

@@ -11,7 +11,7 @@ const known = "src/outbox/Deduplicate.ts"
 const outbox = "src/outbox/OutboxStore.ts"
 const resolutions = "src/outbox/RowResolution.ts"
 const sending = "src/outbox/Send.ts"
-const serviceClient = "connectors/service-v2/client/ServiceClient.ts"
+const pages = "connectors/service-v2/client/Pages.ts"
 const answer = "connectors/service-v2/client/Answer.ts"
 const lock = "src/land/ResourceLock.ts"
 
@@ -234,7 +234,7 @@ export const push: ReadonlyArray<Mutant> = [
     story: "what is cancelled is gone",
     changes: [
       {
-        file: serviceClient,
+        file: pages,
         find: 'else if (isCancellable(resource)) parameters.push(["cancel", "any"])',
         replace: 'else if (isCancellable(resource) && where === null) parameters.push(["cancel", "any"])'
       }

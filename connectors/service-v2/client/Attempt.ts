@@ -1,0 +1,195 @@
+/**
+ * One attempt of a request: a whole answer, or why there is none.
+ *
+ * Promise: an answer counts when its last byte is there. Nothing that is said of a failure carries the token.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Headers from "effect/http/Headers"
+import * as HttpClient from "effect/http/HttpClient"
+import type { HttpClientError } from "effect/http/HttpClientError"
+import type * as HttpClientRequest from "effect/http/HttpClientRequest"
+import type { HttpClientResponse } from "effect/http/HttpClientResponse"
+import * as Stream from "effect/Stream"
+import * as SourceError from "../../../src/connector/SourceError.ts"
+import { type Answer, Failed, foreignAttemptsMax, requestIdOf } from "./Answer.ts"
+
+export interface AttemptOptions {
+  /** For the whole answer of one attempt, its body included. */
+  readonly requestTimeoutMs: number
+  readonly answerBytesMax: number
+  readonly requestIdHeader: string | null
+}
+
+export interface AttemptContext {
+  readonly client: HttpClient.HttpClient
+  readonly options: AttemptOptions
+  /** Hides the token wherever the source sent it back. */
+  readonly scrub: (text: string) => string
+  /** Counts the bytes that arrived. */
+  readonly usage: { bytes: number }
+}
+
+const detailLengthMax = 200
+
+/** The body was larger than allowed. */
+class Overflow {
+  readonly _tag = "Overflow"
+}
+
+/** What went wrong on the network, by its code and its words; never the request, which holds the token. */
+const networkDetail = (error: HttpClientError): { readonly code: string | null; readonly text: string } => {
+  let code: string | null = null
+  let text = error.reason._tag
+  let cause: unknown = "cause" in error.reason ? error.reason.cause : undefined
+  for (let depth = 0; depth < 4 && cause instanceof Error; depth++) {
+    if (cause.message !== "") text = cause.message as typeof text
+    if ("code" in cause && typeof cause.code === "string") {
+      code = cause.code
+      break
+    }
+    cause = cause instanceof AggregateError ? cause.errors[0] : cause.cause
+  }
+  return { code, text: code === null || text.includes(code) ? text : `${code}: ${text}` }
+}
+
+/** The first line of a request. */
+export interface RequestLine {
+  readonly method: string
+  readonly path: string
+}
+
+/** Method and path of a request, without ids and without its query. */
+export const requestName = ({ method, path }: RequestLine): string =>
+  `${method} ${path.split("?", 1)[0]!.replace(/\/-?\d+(?=\/|$)/g, "/{id}")}`
+
+const readBody = (
+  { options: { answerBytesMax }, usage }: AttemptContext,
+  response: HttpClientResponse
+): Effect.Effect<Uint8Array, HttpClientError | Overflow> => {
+  const declared = Number(response.headers["content-length"] ?? "0")
+  const chunks: Array<Uint8Array> = []
+  let size = 0
+  return Stream.runForEachArray(response.stream, (part) => {
+    for (const chunk of part) {
+      size += chunk.length
+      usage.bytes += chunk.length
+      chunks.push(chunk)
+    }
+    return size > answerBytesMax || declared > answerBytesMax ? Effect.fail(new Overflow()) : Effect.void
+  }).pipe(
+    Effect.catchIf(
+      (error) => error._tag === "HttpClientError" && error.reason._tag === "EmptyBodyError",
+      () => Effect.void
+    ),
+    Effect.map(() => (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+  )
+}
+
+/** An answer over the limit. A read can ask for less; what a write did is unknown, as with any unreadable answer. */
+const tooLarge = (bytesMax: number, isRead: boolean, requestId: string | null): Failed =>
+  isRead
+    ? new Failed(new SourceError.TooLarge({ bytesMax }), requestId)
+    : new Failed(
+        new SourceError.Malformed({ detail: `it is larger than ${bytesMax} bytes` }),
+        requestId,
+        foreignAttemptsMax
+      )
+
+const fromNetwork = (
+  { options: { answerBytesMax }, scrub }: AttemptContext,
+  error: HttpClientError | Overflow,
+  isRead: boolean,
+  requestId: string | null
+): Failed => {
+  if (error._tag === "Overflow") return tooLarge(answerBytesMax, isRead, requestId)
+  const { code, text } = networkDetail(error)
+  if (code === "UND_ERR_RES_EXCEEDED_MAX_SIZE") return tooLarge(answerBytesMax, isRead, requestId)
+  const detail = scrub(text).slice(0, detailLengthMax)
+  return new Failed(new SourceError.Unreachable({ detail }), requestId)
+}
+
+/** What is wrong with how the body came, whatever it says; null when nothing is. */
+const transferProblem = (
+  { scrub }: AttemptContext,
+  status: number,
+  headers: Headers.Headers,
+  bytes: Uint8Array
+): SourceError.SourceReason | null => {
+  const encoding = headers["content-encoding"] ?? ""
+  if (encoding !== "" && encoding.toLowerCase() !== "identity") {
+    // The status alone says what a failure is, whatever its body is.
+    if (status >= 300) return null
+    return new SourceError.Malformed({ detail: `the body is encoded as ${scrub(encoding)}, which was not asked for` })
+  }
+  const declared = headers["content-length"]
+  if (declared !== undefined && /^\d+$/.test(declared) && Number(declared) !== bytes.length) {
+    return new SourceError.Unreachable({ detail: `the body ended after ${bytes.length} of ${declared} bytes` })
+  }
+  return null
+}
+
+const execute = (
+  context: AttemptContext,
+  request: HttpClientRequest.HttpClientRequest,
+  beganAt: number,
+  attempts: number
+): Effect.Effect<Answer | Failed> => {
+  const { client, options } = context
+  const { requestTimeoutMs } = options
+  let requestId: string | null = null
+  return client.execute(request).pipe(
+    Effect.flatMap((response) => {
+      const { status, headers } = response
+      requestId = requestIdOf(headers, options.requestIdHeader)
+      return Effect.map(readBody(context, response), (bytes): Answer | Failed => {
+        const problem = transferProblem(context, status, headers, bytes)
+        if (problem !== null) return new Failed(problem, requestId)
+        return { status, headers, bytes, requestId, beganAt, attempts }
+      })
+    }),
+    Effect.timeoutOrElse({
+      duration: Duration.millis(requestTimeoutMs),
+      orElse: () => Effect.succeed(new Failed(new SourceError.TimedOut({ afterMs: requestTimeoutMs }), requestId))
+    }),
+    Effect.catch((error) => Effect.succeed(fromNetwork(context, error, request.method === "GET", requestId))),
+    Effect.provideService(HttpClient.TracerDisabledWhen, () => true)
+  )
+}
+
+/**
+ * Sends a request once, as a span: where it went and how it ended, and nothing that a query may carry. `attempts`
+ * counts the attempts of the request, this one included.
+ */
+export const attempt = (
+  context: AttemptContext,
+  { method, path }: RequestLine,
+  request: HttpClientRequest.HttpClientRequest,
+  beganAt: number,
+  attempts: number
+): Effect.Effect<Answer | Failed> =>
+  execute(context, request, beganAt, attempts).pipe(
+    Effect.tap((answer) =>
+      Effect.annotateCurrentSpan(
+        answer instanceof Failed
+          ? { "error.type": answer.reason._tag }
+          : {
+              "http.response.status_code": answer.status,
+              "http.response.body.size": answer.bytes.length,
+              ...(answer.requestId === null ? {} : { "http.request.id": context.scrub(answer.requestId) })
+            }
+      )
+    ),
+    Effect.withSpan(
+      requestName({ method, path }),
+      {
+        kind: "client",
+        attributes: {
+          "http.request.method": method,
+          "url.path": path.split("?", 1)[0]!,
+          "http.request.resend_count": attempts - 1
+        }
+      },
+      { captureStackTrace: false }
+    )
+  )

@@ -1,0 +1,133 @@
+/**
+ * The pages of a resource's records.
+ *
+ * Promise: the records come from the bytes of the answer where that is enough, and from its text otherwise; both give
+ * the same records.
+ */
+import * as Effect from "effect/Effect"
+import { isCancellable, type Resource } from "../../../src/catalogue/Resource.ts"
+import type { Page, PageRequest, RawPage } from "../../../src/connector/Connector.ts"
+import type * as SourceError from "../../../src/connector/SourceError.ts"
+import { type Answer, answeredAt, Failed } from "./Answer.ts"
+import { type ClientContext, includeParameters, sourceOf, withOrWithoutInclude } from "./ClientContext.ts"
+import * as Decode from "./Decode.ts"
+import { findList, member, Unreadable } from "./Envelope.ts"
+import type * as Listing from "./Listing.ts"
+import { once } from "./Listing.ts"
+import type * as Paging from "./Paging.ts"
+import { isStorable } from "./Values.ts"
+
+/** A page's records, read when they are asked for. */
+interface Records extends Listing.Listed {
+  readonly decoded: () => Decode.Decoded
+}
+
+/** Whether lists can be asked for exactly one value of the field. */
+const isExactFilter = (resource: Resource, field: string): boolean =>
+  resource.filters.some((filter) => filter.field === field && filter.match === "exact") ||
+  (field === "externalid" && resource.field.has("externalid"))
+
+const filtersOf = (
+  context: ClientContext,
+  { resource, since, where = null }: PageRequest
+): ReadonlyArray<Listing.Parameter> => {
+  const parameters: Array<Listing.Parameter> = []
+  if (where !== null) parameters.push([where.field, where.value])
+  // With modifiedsince the source shows cancelled records by itself.
+  if (since !== null && resource.modifiedSince) parameters.push(["modifiedsince", since])
+  else if (isCancellable(resource)) parameters.push(["cancel", "any"])
+  parameters.push(...includeParameters(context, resource))
+  return parameters
+}
+
+/** The records straight from the bytes; null when they must be read by way of the text. */
+const readBytes = ({ decoderOf, itemsKey }: ClientContext, resource: Resource, answer: Answer) => {
+  const read = decoderOf(resource).bytes(answer.bytes)
+  const list = read === null ? null : findList({ text: "", value: read.envelope }, itemsKey, resource.path)
+  // The list that was read must be the one that the answer is about.
+  return read === null || list === null || list instanceof Unreadable || list.items !== read.place
+    ? null
+    : { read, meta: list.meta }
+}
+
+/** The records of an answer, by way of the bytes where that is enough. */
+const readRecords =
+  (context: ClientContext, resource: Resource) =>
+  (answer: Answer): Records | Failed => {
+    const page = readBytes(context, resource, answer)
+    const whole = once(() => context.listing.texts(resource.path)(answer))
+    if (page === null) {
+      const listed = whole()
+      if (listed instanceof Failed) return listed
+      const { text, list } = listed
+      return { ...listed, decoded: once(() => context.decoderOf(resource).list(text, list.items, list.start)) }
+    }
+    const plain = (): Listing.Plain => {
+      const listed = whole()
+      if (listed instanceof Failed) throw new Error("the bytes of a list are a list, and its text is none")
+      return listed
+    }
+    const { read, meta } = page
+    const facts: Paging.PageFacts = {
+      meta,
+      link: answer.headers["link"],
+      records: read.records.length + read.rejected.length,
+      identities: () => plain().facts.identities()
+    }
+    return { answer, texts: () => plain().texts(), facts, decoded: () => read }
+  }
+
+/** The page of a request, joined to the one before. */
+const fetchPage = <L extends Listing.Listed>(
+  context: ClientContext,
+  request: PageRequest,
+  read: (answer: Answer) => L | Failed
+) =>
+  Effect.suspend(() => {
+    const { resource, token, where = null } = request
+    if (where !== null && !isExactFilter(resource, where.field)) {
+      return Effect.die(new Error(`${resource.path} offers no exact filter by "${where.field}"`))
+    }
+    const call = { path: `/${resource.path}`, parameters: () => filtersOf(context, request), name: resource.path, read }
+    return withOrWithoutInclude(context, resource, context.listing.turn(call, token))
+  })
+
+/** The records of a page. */
+export const readPage = (context: ClientContext, request: PageRequest): Effect.Effect<Page, SourceError.SourceError> =>
+  Effect.map(fetchPage(context, request, readRecords(context, request.resource)), (page): Page => {
+    const { listed } = page
+    const { answer, texts, facts } = listed
+    const decoder = context.decoderOf(request.resource)
+    const { records, rejected } = listed.decoded()
+    // What the page before ended with comes again on purpose.
+    const { repeated } = page
+    const isRejectedAgain = (at: number) => Decode.isRejected(decoder.one(texts()[at]!, 0, texts()[at]!.length))
+    const rejectedAgain = Array.from({ length: repeated }, (_, at) => at).filter(isRejectedAgain).length
+    const syncedThrough = member(facts.meta, "synced_through")
+    return {
+      records: repeated === 0 ? records : records.slice(repeated - rejectedAgain),
+      rejected: repeated === 0 ? rejected : rejected.slice(rejectedAgain),
+      next: page.next,
+      syncedThrough:
+        typeof syncedThrough === "string" && syncedThrough !== "" && isStorable(syncedThrough) ? syncedThrough : null,
+      beganAt: answer.beganAt,
+      answeredAt: answeredAt(answer.headers),
+      source: sourceOf("GET", page.path, answer),
+      bytes: page.bytes,
+      attempts: page.attempts
+    }
+  })
+
+/** The records of a page as text. */
+export const readRawPage = (
+  context: ClientContext,
+  request: PageRequest
+): Effect.Effect<RawPage, SourceError.SourceError> =>
+  Effect.map(fetchPage(context, request, context.listing.texts(request.resource.path)), (page): RawPage => {
+    const texts = page.listed.texts()
+    return {
+      records: page.repeated === 0 ? texts : texts.slice(page.repeated),
+      next: page.next,
+      attempts: page.attempts
+    }
+  })
