@@ -65,7 +65,10 @@ const stagedRecords = function* (pages: Landing["pages"]): Generator<BatchLoader
 }
 
 /** How late the latest of the loaded rows was, in milliseconds. */
-const lateMsOf = ({ options }: Session, { late, earliestMs }: Pick<BatchLoader.LoadResult, "late" | "earliestMs">): number => {
+const lateMsOf = (
+  { options }: Session,
+  { late, earliestMs }: Pick<BatchLoader.LoadResult, "late" | "earliestMs">
+): number => {
   const { lateness = null } = options.run
   return late > 0 && earliestMs !== null && lateness !== null ? Math.max(0, lateness.cursorMs - earliestMs) : 0
 }

@@ -78,7 +78,7 @@ export const differences = (
   const body = parse(text)
   if (!isObject(body)) return []
   const found: Array<Difference> = []
-    for (const column of shapeOf(resource, operation).values()) {
+  for (const column of shapeOf(resource, operation).values()) {
     const value = body.get(column.name)
     if (value === undefined || column.sets === null || (column.refers !== null && column.refers.by !== null)) continue
     const field = resource.field.get(column.sets)

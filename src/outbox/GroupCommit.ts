@@ -93,7 +93,10 @@ const commitJobs = Effect.fnUntraced(function* (
           updates = written
         })
       )
-    const landed = yield* confirmFence(session, writeSession.land({ pages, scan: null, complete: false, absent, inTransaction }))
+    const landed = yield* confirmFence(
+      session,
+      writeSession.land({ pages, scan: null, complete: false, absent, inTransaction })
+    )
     yield* addTotals(progress.runState, landed, pages)
   }
   const selected = jobs.flatMap(({ select, requests }) => (select === null ? [] : requests))

@@ -208,12 +208,12 @@ export interface OutboxTable {
   readonly position: number | null
   readonly attempts: Generated<number>
   readonly merges: Generated<number>
-  readonly base: unknown | null
+  readonly base: unknown
   readonly code: string | null
   readonly field: string | null
   readonly reason: string | null
-  readonly problems: unknown | null
-  readonly differences: unknown | null
+  readonly problems: unknown
+  readonly differences: unknown
   readonly created_at: Generated<Date>
   readonly settled_at: Date | null
 }

@@ -46,7 +46,12 @@ const pauseOutbox = Effect.fnUntraced(function* (company: string) {
               where exists (select 1 from tributary.outbox where company = ${company} and state in ('waiting', 'sending'))`
 })
 
-const acceptSource = Effect.fnUntraced(function* (company: string, companyId: bigint, address: string | null, known: StoredSource) {
+const acceptSource = Effect.fnUntraced(function* (
+  company: string,
+  companyId: bigint,
+  address: string | null,
+  known: StoredSource
+) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`insert into tributary.companies (company, company_id) values (${company}, ${companyId})
              on conflict (company) do update set company_id = excluded.company_id, seen_at = tributary.now()`

@@ -107,7 +107,13 @@ describe("a resource", () => {
     )
     // It was said once.
     await look.page.reload()
-    assert.strictEqual(await look.page.getByRole("status").filter({ hasText: /requested/i }).count(), 0)
+    assert.strictEqual(
+      await look.page
+        .getByRole("status")
+        .filter({ hasText: /requested/i })
+        .count(),
+      0
+    )
   })
 
   it("does nothing when it is called off", async () => {

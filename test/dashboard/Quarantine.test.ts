@@ -99,10 +99,7 @@ describe("quarantine", () => {
           )
         const numberless = yield* add("salesmen", null)
         const without = yield* ask(routes, [company], "/do/retry", numberless)
-        assert.match(
-          without.said!,
-          /^Its number cannot be read, so a full scan of salesmen was requested/
-        )
+        assert.match(without.said!, /^Its number cannot be read, so a full scan of salesmen was requested/)
         const list = yield* ask(routes, [company], "/do/retry", yield* add("orderdeposits", "7"))
         assert.match(list.said!, /^The source does not offer single records of this resource/)
         const unknown = yield* ask(routes, [company], "/do/retry", yield* add("nothing", "7"))
@@ -121,7 +118,10 @@ describe("quarantine", () => {
         const after = yield* add("salesmen", null, "another")
         const gone = yield* ask(routes, [company], "/do/retry", numberless)
         assert.strictEqual(gone.said, "It has left quarantine already; nothing was done.")
-        assert.match((yield* ask(routes, [company], "/do/retry", after)).said!, /^Its number cannot be read, so a full scan/)
+        assert.match(
+          (yield* ask(routes, [company], "/do/retry", after)).said!,
+          /^Its number cannot be read, so a full scan/
+        )
         const nobody = yield* ask(routes, [], "/do/retry", yield* add("salesmen", "9"))
         assert.match(nobody.said!, /^No configured company is known to have the number/)
       })

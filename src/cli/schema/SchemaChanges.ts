@@ -62,7 +62,10 @@ export const modelDatasets = (settings: Configuration): ModelDatasets => ({
 })
 
 /** The resources that the companies sync. */
-export const syncedResources = ({ resources }: Pick<Catalogue, "resources">, { companies }: Configuration): ReadonlyArray<Resource> => {
+export const syncedResources = (
+  { resources }: Pick<Catalogue, "resources">,
+  { companies }: Configuration
+): ReadonlyArray<Resource> => {
   if (companies.length === 0 || companies.some((company) => company.resources === null)) return [...resources.values()]
   const wanted = new Set(companies.flatMap((company) => company.resources ?? []))
   return [...resources.values()].filter(({ path }) => wanted.has(path))
@@ -90,9 +93,7 @@ const chooseFields = (
   const missing = fields.filter((one) => !names.has(one))
   if (missing.length > 0) {
     const offered = names.size === 0 ? "no unknown field was seen" : `there are: ${[...names].slice(0, 20).join(", ")}`
-    return Effect.fail(
-      invalid(...missing.map((one) => `"${one}" is no unknown field of any record; ${offered}`))
-    )
+    return Effect.fail(invalid(...missing.map((one) => `"${one}" is no unknown field of any record; ${offered}`)))
   }
   return Effect.succeed(
     known.filter((one) => fields.includes(nameOf(one))).map((one) => ({ ...one, type: type ?? one.type }))
@@ -175,7 +176,10 @@ export const plan = Effect.fn("schema.plan")(function* (settings: Configuration)
 })
 
 /** Brings tables, columns, views and indexes up to date. */
-export const apply = Effect.fn("schema.apply")(function* (settings: Configuration, options: PromoteOptions = everyField) {
+export const apply = Effect.fn("schema.apply")(function* (
+  settings: Configuration,
+  options: PromoteOptions = everyField
+) {
   const source = yield* Source
   const resources = yield* warehouseResources(settings)
   const known = yield* Adoption.candidates(resources)

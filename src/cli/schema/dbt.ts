@@ -40,7 +40,9 @@ export const dbtCommand = Command.make(
   "dbt",
   {
     out: Flag.String("out").pipe(
-      Flag.withDescription("Write one file per source into this folder, for example models/sources (default: print them)"),
+      Flag.withDescription(
+        "Write one file per source into this folder, for example models/sources (default: print them)"
+      ),
       Flag.withMetavar("DIR"),
       Flag.optional
     ),

@@ -191,10 +191,7 @@ const remarkLines = ({ companyId, resource, note, fullWanted, overlapMs, finding
 const errorLines = ({ companyId, resource, lastRun, error, remedy }: ResourceStatus): ReadonlyArray<string> =>
   error === null || lastRun === "done"
     ? []
-    : [
-        `\n  company ${companyId}, ${resource}: ${error}`,
-        ...(remedy === null ? [] : [`    what to do: ${remedy}`])
-      ]
+    : [`\n  company ${companyId}, ${resource}: ${error}`, ...(remedy === null ? [] : [`    what to do: ${remedy}`])]
 
 export const reportLines = (report: StatusReport): ReadonlyArray<string> => {
   const { resources, paused, schedule, webhooks, outbox, held } = report

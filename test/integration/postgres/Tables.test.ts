@@ -40,7 +40,8 @@ interface Column {
 
 const columnType = ({ type, isNullable, hasDefault, check }: Column): string => {
   const values = check === null ? [] : [...check.matchAll(/'(\w+)'::text/g)].map(([, value]) => `"${value}"`)
-  const plain = (values.length === 0 ? typeOf[type]! : values.join(" | ")) + (isNullable ? " | null" : "")
+  const value = values.length === 0 ? typeOf[type]! : values.join(" | ")
+  const plain = isNullable && value !== "unknown" ? `${value} | null` : value
   return hasDefault ? `Generated<${plain}>` : plain
 }
 
