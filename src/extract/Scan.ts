@@ -20,8 +20,6 @@ import { before, earlier, isAfter, millisecondsOf } from "../connector/Instant.t
 /** One page, the scan as it stands after it, and whether it was the last. */
 export interface ScannedPage {
   readonly page: Page
-  /** When its read began by the warehouse's clock, in milliseconds since 1970. */
-  readonly observedAt: number
   readonly scan: OpenScan
   readonly complete: boolean
 }
@@ -209,7 +207,6 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
       }
       tokens.add(page.next)
     }
-    const observedAt = timeOf(page.beganAt)
     const cursor = cursorOf(resource, page, from.overlapMs)
     state = {
       kind: from.kind,
@@ -218,10 +215,10 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
       token: page.next,
       pages: (state?.pages ?? 0) + 1,
       syncedThrough: state === null ? cursor : earlier(state.syncedThrough, cursor),
-      beganAt: state?.beganAt ?? observedAt
+      beganAt: state?.beganAt ?? timeOf(page.beganAt)
     }
     const complete = page.next === null
-    yield* offer({ page, observedAt, scan: state, complete })
+    yield* offer({ page, scan: state, complete })
     if (complete) return
   }
 })

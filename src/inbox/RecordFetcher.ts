@@ -211,7 +211,7 @@ const landBatch = Effect.fnUntraced(function* (
 ) {
   const { table, companyId, company } = options
   const target = { table, companyId, visibleAfterMs: company.engine.overlapMs }
-  const { pages, absent, resolutions } = yield* resolveFetches(target, results, session.timeOf)
+  const { pages, absent, resolutions } = yield* resolveFetches(target, results)
   if (pages.length === 0 && absent.length === 0) {
     yield* InboxStore.resolve(resolutions)
     options.onResolved(resolutions, null)

@@ -58,8 +58,7 @@ export const visibilityDelay = (ageMs: number, boundMs: number): number =>
 /** Resolves the events of fetched records. `visibleAfterMs` is the time after which a change must be visible. */
 export const resolveFetches = Effect.fnUntraced(function* (
   target: { readonly table: Table; readonly companyId: bigint; readonly visibleAfterMs: number },
-  results: ReadonlyArray<FetchResult>,
-  timeOf: (beganAt: number) => number
+  results: ReadonlyArray<FetchResult>
 ) {
   const { table, companyId, visibleAfterMs } = target
   const batch: FetchedBatch = { pages: [], absent: [], resolutions: [] }
@@ -78,14 +77,13 @@ export const resolveFetches = Effect.fnUntraced(function* (
       continue
     }
     const { fetched } = answer
-    const observedAt = timeOf(fetched.beganAt)
     if (isMissing(fetched)) {
       const { isGone, resolutions } = resolveMissing(events, rows, visibleAfterMs)
       add(resolutions)
-      if (isGone) batch.absent.push({ id: recordId, observedAt, source: fetched.source })
+      if (isGone) batch.absent.push({ id: recordId, beganAt: fetched.beganAt, source: fetched.source })
       continue
     }
-    batch.pages.push({ page: pageOf(fetched), observedAt })
+    batch.pages.push({ page: pageOf(fetched) })
     add(
       fetched.record === null
         ? events.map(({ id }) => ({ id, state: "done", reason: quarantinedReason }))

@@ -11,7 +11,7 @@ import type { SourceError } from "../connector/SourceError.ts"
 import { type CheckpointRow, checkpointColumns, type Lane } from "./Checkpoint.ts"
 import * as CheckpointIdentity from "./CheckpointIdentity.ts"
 import type { LandingConnection } from "./LandingConnection.ts"
-import { clockBackMsMax } from "./WarehouseClock.ts"
+import { clockStepMsMax } from "./WarehouseClock.ts"
 
 type Run = LandingConnection["run"]
 
@@ -76,7 +76,7 @@ export const differencesOf = (
   const all = [
     own.unconfirmed || own.identity_fence !== own.fence ? "an earlier version of this program has written here" : null,
     replaced,
-    own.behind_ms !== null && own.behind_ms > clockBackMsMax
+    own.behind_ms !== null && own.behind_ms > clockStepMsMax
       ? `the warehouse's clock is ${Math.round(own.behind_ms / 1000)} s behind its last landing`
       : null,
     live.shape === null ? null : CheckpointIdentity.shapeDifference(live.shape, identity.shape)

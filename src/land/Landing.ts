@@ -6,16 +6,20 @@ import type { OpenScan } from "./Checkpoint.ts"
 import type { RefetchRequest } from "./Refetch.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 
-/** A page and when its read began by the warehouse's clock, in milliseconds since 1970. */
+/**
+ * A page, and the warehouse's time of what it shows, in milliseconds since 1970. Absent: when its read began
+ * (`page.beganAt`), converted when it lands, since the warehouse's clock may have been corrected after the read.
+ */
 export interface ObservedPage {
   readonly page: Page
-  readonly observedAt: number
+  readonly observedAt?: number
 }
 
 /** A record that the source says it does not have. */
 export interface DeletedRecord {
   readonly id: string
-  readonly observedAt: number
+  /** As {@link Page.beganAt}. */
+  readonly beganAt: number
   readonly source: string
 }
 

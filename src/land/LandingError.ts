@@ -28,13 +28,16 @@ export class TableReplaced extends Data.TaggedError("TableReplaced")<{
   }
 }
 
-/** The warehouse's clock was set back while the run read: the times of its reads are unknown. */
-export class WarehouseClockRegressed extends Data.TaggedError("WarehouseClockRegressed")<{
+/** The warehouse's clock was set back or forward while the run read: the times of its reads are unknown. */
+export class WarehouseClockStepped extends Data.TaggedError("WarehouseClockStepped")<{
   readonly resource: string
+  /** Negative: set back. */
   readonly byMs: number
 }> {
   override get message(): string {
-    return `${this.resource}: the warehouse's clock was set back by ${Math.round(this.byMs / 1000)} s while the run read`
+    const direction = this.byMs < 0 ? "back" : "forward"
+    const seconds = Math.round(Math.abs(this.byMs) / 1000)
+    return `${this.resource}: the warehouse's clock was set ${direction} by ${seconds} s while the run read`
   }
 }
 
@@ -45,4 +48,4 @@ export class AlreadyRunning extends Data.TaggedError("AlreadyRunning")<{ readonl
   }
 }
 
-export type LandingError = DatabaseError | FenceLost | TableReplaced | WarehouseClockRegressed
+export type LandingError = DatabaseError | FenceLost | TableReplaced | WarehouseClockStepped

@@ -20,7 +20,7 @@ import { type Checkpoint, checkpointColumns, type CheckpointRow, fromRow, type L
 import * as CheckpointIdentity from "./CheckpointIdentity.ts"
 import * as ConfirmIdentity from "./ConfirmIdentity.ts"
 import * as LandingConnection from "./LandingConnection.ts"
-import { AlreadyRunning, FenceLost, type LandingError, TableChanged, WarehouseClockRegressed } from "./LandingError.ts"
+import { AlreadyRunning, FenceLost, type LandingError, TableChanged, WarehouseClockStepped } from "./LandingError.ts"
 import { mergeSql } from "./MergeSql.ts"
 import * as WarehouseClock from "./WarehouseClock.ts"
 
@@ -58,7 +58,7 @@ export interface ResourceLock extends Pick<LandingConnection.LandingConnection, 
   /** Writes everything or nothing, and nothing after the fence was lost. */
   readonly transaction: <A, E>(
     body: Effect.Effect<A, E>
-  ) => Effect.Effect<A, E | DatabaseError | FenceLost | WarehouseClockRegressed>
+  ) => Effect.Effect<A, E | DatabaseError | FenceLost | WarehouseClockStepped>
   /** Fails when an update under the fence met no row. */
   readonly checkFence: (affected: number) => Effect.Effect<void, FenceLost>
 }
@@ -200,8 +200,8 @@ const inTransaction = <A, E>(
     )
     const locked = rows.find((row) => row.lane === lane)
     yield* checkFence(locked?.fence === fence ? 1 : 0)
-    const byMs = clock.regressionMs(locked!.now_ms)
-    if (byMs > WarehouseClock.clockBackMsMax) return yield* new WarehouseClockRegressed({ resource, byMs })
+    const byMs = clock.stepMs(locked!.now_ms)
+    if (Math.abs(byMs) > WarehouseClock.clockStepMsMax) return yield* new WarehouseClockStepped({ resource, byMs })
     clock.observe(locked!.now_ms)
     const result = yield* body
     yield* run("commit landing of", "commit")

@@ -125,9 +125,9 @@ export const softDeleteMissing = Effect.fnUntraced(function* (
 export const softDelete = Effect.fnUntraced(function* (context: SessionContext, absent: ReadonlyArray<DeletedRecord>) {
   const { lock, sql } = context
   let deleted = 0
-  for (const { id, observedAt, source } of absent) {
+  for (const { id, beganAt, source } of absent) {
     yield* lock.run("prepare the burial of", `${sql.createMissing}; ${sql.clearMissing}`)
-    const at = instantText(observedAt)
+    const at = instantText(lock.timeOf(beganAt))
     const { affected } = yield* lock.run("find what is gone of", sql.findMissingAmong, [lock.companyId, [id], at])
     if (affected > 0) yield* tombstone(context, at, source)
     deleted += affected

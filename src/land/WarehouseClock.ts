@@ -14,12 +14,12 @@ export interface WarehouseClock {
   readonly now: Effect.Effect<number>
   /** Takes the warehouse's time as it has just answered it. */
   readonly observe: (nowMs: number) => void
-  /** By how much the warehouse's clock was set back, given the time that it has just answered. */
-  readonly regressionMs: (nowMs: number) => number
+  /** By how much the warehouse's clock was set forward (negative: back), given the time that it has just answered. */
+  readonly stepMs: (nowMs: number) => number
 }
 
-/** A clock that goes back by less is corrected as clocks are. */
-export const clockBackMsMax = 60_000
+/** A smaller step is a usual correction of a clock, or a slow answer. */
+export const clockStepMsMax = 60_000
 
 /** The time of the warehouse as a column. */
 export const nowColumn = "(extract(epoch from tributary.now()) * 1000)::float8 as now_ms"
@@ -46,7 +46,7 @@ export const make: Effect.Effect<WarehouseClock> = Clock.clockWith((clock) =>
       observe: (nowMs) => {
         aheadMs = Math.max(aheadMs, nowMs - monotonicMs())
       },
-      regressionMs: (nowMs) => aheadMs - (nowMs - monotonicMs())
+      stepMs: (nowMs) => nowMs - monotonicMs() - aheadMs
     }
   })
 )

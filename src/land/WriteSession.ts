@@ -57,8 +57,8 @@ interface Session extends SessionContext {
   readonly fields: FieldFindings.FieldFindings
 }
 
-const stagedRecords = function* (pages: Landing["pages"]): Generator<BatchLoader.StagedRecord> {
-  for (const { page, observedAt } of pages) {
+const stagedRecords = function* ({ lock }: Session, pages: Landing["pages"]): Generator<BatchLoader.StagedRecord> {
+  for (const { page, observedAt = lock.timeOf(page.beganAt) } of pages) {
     const at = instantText(observedAt)
     for (const record of page.records) yield { record, observedAt: at, source: page.source }
   }
@@ -76,7 +76,7 @@ const lateMsOf = (
 /** Loads the records; those that cannot be loaded go to quarantine, the others leave it. */
 const loadRecords = Effect.fnUntraced(function* (session: Session, landing: Landing) {
   const { pages, scan, complete, absent = [] } = landing
-  const loaded = yield* session.loader.load(stagedRecords(pages))
+  const loaded = yield* session.loader.load(stagedRecords(session, pages))
   const rejectedIds = new Set(loaded.rejected.map(({ carried }) => carried.record.id))
   const rejected = [
     ...pages.flatMap(({ page }) => page.rejected.map((one) => ({ rejected: one, source: page.source }))),

@@ -20,25 +20,16 @@ import { isShown } from "./SourceLookup.ts"
 const jobsPerTransaction = 16
 
 /** The records that were read to resolve a row, as pages. */
-const pagesOf = (
-  session: PushSession,
-  readings: ReadonlyArray<FetchedRecord>
-): ReadonlyArray<WriteSession.ObservedPage> =>
-  readings.filter(isShown).map((reading) => ({
-    page: pageOf(reading),
-    observedAt: session.writeSession.timeOf(reading.beganAt)
-  }))
+const pagesOf = (readings: ReadonlyArray<FetchedRecord>): ReadonlyArray<WriteSession.ObservedPage> =>
+  readings.filter(isShown).map((reading) => ({ page: pageOf(reading) }))
 
 /** The record of a row that the source was found not to have. */
-const deletedRecordsOf = (
-  session: PushSession,
-  { row, readings = [] }: ResolvedRow
-): ReadonlyArray<WriteSession.DeletedRecord> => {
+const deletedRecordsOf = ({ row, readings = [] }: ResolvedRow): ReadonlyArray<WriteSession.DeletedRecord> => {
   const { recordId } = row
   if (recordId === null) return []
   return readings
     .filter((reading) => !isShown(reading))
-    .map(({ beganAt, source }) => ({ id: recordId, observedAt: session.writeSession.timeOf(beganAt), source }))
+    .map(({ beganAt, source }) => ({ id: recordId, beganAt, source }))
 }
 
 /** Writes jobs in a transaction, and returns the resolutions that took effect. */
@@ -76,12 +67,9 @@ const commitJobs = Effect.fnUntraced(function* (
   const commits = jobs.flatMap(({ commit }) => commit ?? [])
   const pages = commits.flatMap(({ echo = [], rows }) => [
     ...echo,
-    ...pagesOf(
-      session,
-      rows.flatMap(({ readings = [] }) => readings)
-    )
+    ...pagesOf(rows.flatMap(({ readings = [] }) => readings))
   ])
-  const absent = commits.flatMap(({ rows }) => rows.flatMap((row) => deletedRecordsOf(session, row)))
+  const absent = commits.flatMap(({ rows }) => rows.flatMap((row) => deletedRecordsOf(row)))
   const write = writeJobs(session, jobs)
   let updates: Effect.Success<ReturnType<typeof write>> = []
   if (pages.length === 0 && absent.length === 0) {

@@ -80,13 +80,10 @@ const readAndLand = Effect.fnUntraced(function* (
     state.runId = session.runId
     state.began = { companyId, resource: table.resource.path, kind: "records", resumed: false }
     yield* progress.began(state.began)
-    const pages = readings.map(({ reading }) => ({
-      page: pageOf(reading),
-      observedAt: session.timeOf(reading.beganAt)
-    }))
+    const pages = readings.map(({ reading }) => ({ page: pageOf(reading) }))
     const absent = readings
       .filter(({ reading }) => reading.record === null && reading.rejected === null)
-      .map(({ id, reading }) => ({ id, observedAt: session.timeOf(reading.beganAt), source: reading.source }))
+      .map(({ id, reading }) => ({ id, beganAt: reading.beganAt, source: reading.source }))
     const landed = yield* session.land({ pages, scan: null, complete: false, absent })
     yield* addTotals(state, landed, pages)
   }).pipe(Effect.scoped)

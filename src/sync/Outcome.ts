@@ -14,7 +14,7 @@ import {
   type LandingError,
   TableChanged,
   TableReplaced,
-  WarehouseClockRegressed
+  WarehouseClockStepped
 } from "../land/LandingError.ts"
 import type { AcquireError } from "../land/ResourceLock.ts"
 import type { Lane, RunKind } from "../land/Checkpoint.ts"
@@ -135,7 +135,7 @@ export const failureOf = (error: SourceError | SourceClockRegressed | LandingErr
       isConfiguration: true
     }
   }
-  if (error instanceof TableReplaced || error instanceof WarehouseClockRegressed) {
+  if (error instanceof TableReplaced || error instanceof WarehouseClockStepped) {
     return {
       kind: error._tag,
       message: error.message,

@@ -88,7 +88,7 @@ export const readChildren = Effect.fnUntraced(function* ({ connector, lock, sess
     const read = yield* Effect.forEach(requests, (request) => Scan.children(connector, lock.table.resource, request), {
       concurrency: childrenConcurrency
     })
-    const pages = read.flat().map((page) => ({ page, observedAt: session.timeOf(page.beganAt) }))
+    const pages = read.flat().map((page) => ({ page }))
     const landed = yield* session.land({ pages, scan: null, complete: false, fulfilled: requests })
     yield* addTotals(state, landed, pages)
   }

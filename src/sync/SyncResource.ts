@@ -200,7 +200,7 @@ export const syncResource = Effect.fn("syncResource")(function* (
   const run = (request: SyncResourceOptions) => {
     const attempts = retryFromCheckpoint(resource.path, attemptRun(request, state))
     return Effect.result(
-      Effect.catchTag(attempts, ["SourceClockRegressed", "TableReplaced", "WarehouseClockRegressed"], () => attempts)
+      Effect.catchTag(attempts, ["SourceClockRegressed", "TableReplaced", "WarehouseClockStepped"], () => attempts)
     )
   }
   const outcome = (result: Effect.Success<ReturnType<typeof run>>, resumed: boolean) =>

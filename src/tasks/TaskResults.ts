@@ -25,7 +25,7 @@ const contended: ReadonlySet<string> = new Set([
   "FenceLost",
   "TableChanged",
   "TableReplaced",
-  "WarehouseClockRegressed"
+  "WarehouseClockStepped"
 ])
 
 export const postponed = (worker: WorkerState): PostponedTask => ({

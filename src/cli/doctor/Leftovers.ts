@@ -5,6 +5,7 @@ import * as PushPause from "../../outbox/PushPause.ts"
 import * as LaneLock from "../../warehouse/LaneLock.ts"
 import * as Output from "../Output.ts"
 import { about, counted } from "./Finding.ts"
+import { clockStepMsMax } from "../../land/WarehouseClock.ts"
 
 interface LeftoverRow {
   readonly runs: number
@@ -15,9 +16,6 @@ interface LeftoverRow {
   /** How far the warehouse's clock is behind the last landing. */
   readonly behindms: number | null
 }
-
-/** A smaller step back is an ordinary correction of a clock. */
-const clockBackMsMax = 60_000
 
 interface LeftoverCheck {
   readonly check: string
@@ -80,7 +78,7 @@ export const leftovers = Effect.gen(function* () {
       const { ok, warning } = about(check)
       return row[count] === 0 ? ok(none) : warning(some(row[count], row), remedy)
     }),
-    ...((row.behindms ?? 0) < clockBackMsMax
+    ...((row.behindms ?? 0) < clockStepMsMax
       ? []
       : [
           about("time").warning(

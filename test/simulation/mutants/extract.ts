@@ -176,7 +176,7 @@ export const extract: ReadonlyArray<Mutant> = [
         file: scan,
         find: "const cursor = cursorOf(resource, page, from.overlapMs)",
         replace:
-          "const cursor = cursorOf(resource, page, from.overlapMs) === null ? null : new Date(observedAt).toISOString()"
+          "const cursor = cursorOf(resource, page, from.overlapMs) === null ? null : new Date(timeOf(page.beganAt)).toISOString()"
       }
     ],
     wish: {
