@@ -42,7 +42,7 @@ const descriptions: Readonly<Record<Name, string>> = {
   plan: "Say beforehand how many requests and minutes a sync or a backfill takes at the budget",
   sync: "Bring the warehouse up to date: what changed since the last sync, of every resource",
   backfill: "Read a past range, or everything, again beside live syncing; resumable, safe to repeat",
-  status: "Show what the warehouse holds, how fresh it is, and what went wrong last",
+  status: "Show the content of the warehouse, its freshness, and the last errors",
   verify: "Compare the warehouse with the source, row by row and value by value; code 0 is equal, 4 is unequal",
   explain: "Tell every version of a record, with the run and the request or event that brought it",
   budget: "Show how many requests each company may make, and until when an answer paused them",

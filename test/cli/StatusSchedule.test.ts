@@ -39,7 +39,7 @@ describe("status", () => {
           "  processes of serve: 1 alive",
           "  schedule of main: 5 resources, next b in 2 min",
           "    running: a, backfill of g",
-          "    asked for: f",
+          "    requested: f",
           "    paused: c",
           "    skipped, since the token may not read them: f",
           "    failed: d, e: it broke; again in 10 min",

@@ -53,25 +53,25 @@ describe("status", () => {
         const lines = webhookLines([none!]).map((line) => line.replace(/it ended \S+/, "it ended T"))
         assert.deepStrictEqual(lines, [
           "  webhooks of main:",
-          "    subscription 1: active, 2 failed in a row, last delivery 2026-03-01T10:00:00Z, looked at 2 min ago",
+          "    subscription 1: active, 2 failed in a row, last delivery 2026-03-01T10:00:00Z, checked 2 min ago",
           "      https://a.example/hooks/main",
-          "      the last look at it failed: its log cannot be read",
+          "      the last check failed: its log cannot be read",
           "      what to do: ask who runs it",
           "    subscription 2: disabled since 2026-03-01T09:00:00Z, paused as well, 24 failed in a row, nothing delivered yet, " +
-            "looked at 2 min ago, its log was read 3 days ago",
+            "checked 2 min ago, its log was read 3 days ago",
           "      https://b.example/hooks/main",
           "      what to do: npx tributary webhooks resume 2",
-          "    subscription 3: paused, nothing delivered yet, looked at 0 s ago, its log was never read",
+          "    subscription 3: paused, nothing delivered yet, checked 0 s ago, its log was never read",
           "      https://c.example/hooks/main",
           "      what to do: npx tributary webhooks resume 3",
-          "    receivers: none alive (there never was one); start one with: npx tributary serve",
+          "    receivers: none alive (none ever ran); start one with: npx tributary serve",
           "    inbox: 2 waiting (the oldest came 7 min ago), 1 done and 1 ignored in 24 h, 3 dead",
           "      dead: another reason",
           "      dead: the source says no",
           "      what to do: npx tributary webhooks replay --dead",
-          "    gap: x (disabled) since nobody knows when: subscription 2 is disabled; it goes on: " +
+          "    gap: x (disabled) since an unknown time: subscription 2 is disabled; it is open: " +
             "a test delivery was answered 502",
-          "    gap: y (lost) since 2026-03-01T08:00:00Z: 1 event; it ended T and is to be read again: the service failed",
+          "    gap: y (lost) since 2026-03-01T08:00:00Z: 1 event; it ended T and will be read again: the service failed",
           "    closed: z (lost) 3 h ago by run 7"
         ])
 

@@ -82,7 +82,7 @@ describe("reading in full now and then", () => {
   })
 
   it("lets a resource without cursor read only the children of changed parents in between", () => {
-    const settings = { ...settingsDefault, sweepEveryMs: 3 * day }
+    const settings = { ...settingsDefault, cursorlessScanEveryMs: 3 * day }
     assert.strictEqual(anyPlan(plain, swept, false).kind, "full")
     assert.strictEqual(anyPlan(plain, swept, false, settings).kind, "children")
     assert.strictEqual(anyPlan(plain, swept, true, settings).kind, "full")

@@ -5,7 +5,6 @@ import * as PushPause from "../../outbox/PushPause.ts"
 import * as LaneLock from "../../warehouse/LaneLock.ts"
 import * as Output from "../Output.ts"
 import { about, counted } from "./Finding.ts"
-import { clockStepMsMax } from "../../land/WarehouseClock.ts"
 
 interface LeftoverRow {
   readonly runs: number
@@ -16,6 +15,9 @@ interface LeftoverRow {
   /** How far the warehouse's clock is behind the last landing. */
   readonly behindms: number | null
 }
+
+/** A smaller step back is a usual correction of a clock. */
+const clockStepMsMax = 60_000
 
 interface LeftoverCheck {
   readonly check: string

@@ -315,7 +315,7 @@ describe("a plan", () => {
         const sql = yield* SqlClient.SqlClient
         yield* sql`insert into tributary.rereads (company_id, resource, field, value, asked_at)
           select ${companyId}, 'kids', 'thingid', n::text, tributary.now() from generate_series(1, 3) n`
-        const engine = { ...engineDefault, sweepEveryMs: 3_600_000 }
+        const engine = { ...engineDefault, cursorlessScanEveryMs: 3_600_000 }
         assert.deepInclude(first(yield* planned(source, [kids], { engine })), {
           kind: "children",
           requests: 3,
