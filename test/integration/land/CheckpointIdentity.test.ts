@@ -441,20 +441,25 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("a clock that is set back while a run reads makes it begin again", () =>
+    it.effect.each([
+      { direction: "back", sign: "-" },
+      { direction: "forward", sign: "+" }
+    ])("a run that reads while the clock is set $direction begins again", ({ sign }) =>
       Effect.gen(function* () {
         const { rows, source, connectorOf, assertEqual } = yield* synced()
         const sql = yield* SqlClient.SqlClient
         rows.set(3, { ...rows.get(3)!, name: "changed" })
         const { page } = source.connector
+        let firstPages = 0
         const connector = {
           ...connectorOf({}),
           page: (request: Parameters<typeof page>[0]) =>
-            Effect.tap(page(request), () =>
-              Effect.orDie(nowIs("clock_timestamp() - interval ''1 hour''")).pipe(
+            Effect.tap(page(request), () => {
+              if (request.token === null) firstPages++
+              return Effect.orDie(nowIs(`clock_timestamp() ${sign} interval ''1 hour''`)).pipe(
                 Effect.provideService(SqlClient.SqlClient, sql)
               )
-            )
+            })
         }
         const report = yield* sync({
           companies: [{ name: "one", connector, resources: [things] }],
@@ -465,6 +470,7 @@ describe("a checkpoint", () => {
           batchRecordsMax: 100
         }).pipe(Effect.ensuring(Effect.orDie(nowIs("clock_timestamp()"))))
         assert.strictEqual(codeOf(report), 0, JSON.stringify(report.companies[0]!.outcomes[0]!.failure))
+        assert.strictEqual(firstPages, 2)
         yield* assertEqual()
       })
     )
