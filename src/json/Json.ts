@@ -1,13 +1,12 @@
 /**
- * Reading JSON without losing a digit.
+ * A JSON reader that keeps every digit.
  *
- * Promise: nothing is lost and nothing is shared with what loads records: numbers stay the digits that were given, names
- * are taken from the text (JSON.parse of Node 24.21 confuses some names with escapes), a member that stands twice in its
- * object can be told, and two values have the same {@link canonical} form exactly when Postgres would keep the same
- * `jsonb` of them, trailing zeros included.
+ * Promise: numbers stay the digits of the text. Names are taken from the text, because JSON.parse of Node 24.21 confuses
+ * some names with escapes. Duplicate members are reported. Two values have the same {@link canonical} form exactly when
+ * Postgres keeps the same `jsonb` of them, trailing zeros included. No code is shared with what loads records.
  */
 
-/** A number as it was given. */
+/** A number as the text has it. */
 export class NumberToken {
   readonly text: string
   constructor(text: string) {
@@ -21,12 +20,12 @@ export type JsonObject = ReadonlyMap<string, Json>
 export interface Parsed {
   readonly value: Json
   /** Names of members that stand twice in their object, at whatever depth. */
-  readonly twice: ReadonlyArray<string>
+  readonly duplicates: ReadonlyArray<string>
 }
 
 export class NotJson extends Error {}
 
-/** Deeper values are told to be unreadable; nothing that was landed is as deep. */
+/** Deeper values are rejected; no landed value is as deep. */
 const nestingMax = 1000
 
 const space = /[ \t\n\r]*/y
@@ -37,124 +36,137 @@ export const isObject = (value: Json | undefined): value is JsonObject => value 
 /** Narrowed by what it is not: `Array.isArray` does not narrow a readonly array. */
 export const isList = (value: Json | undefined): value is ReadonlyArray<Json> => Array.isArray(value)
 
-/** Parses one JSON value and tells what stands twice in it; throws {@link NotJson}. */
-export const read = (text: string): Parsed => {
-  let at = 0
-  const twice: Array<string> = []
+/** Character codes of the grammar. */
+const [quote, comma, backslash, colon] = [34, 44, 92, 58]
+const [openBracket, closeBracket, openBrace, closeBrace] = [91, 93, 123, 125]
 
-  const fail = (wanted: string): never => {
-    throw new NotJson(`expected ${wanted} at character ${at + 1}`)
+class Reader {
+  private at = 0
+  private readonly text: string
+  readonly duplicates: Array<string> = []
+  constructor(text: string) {
+    this.text = text
   }
-  const skip = () => {
-    if (text.charCodeAt(at) > 32) return
-    space.lastIndex = at
-    space.exec(text)
-    at = space.lastIndex
-  }
-  const string = (): string => {
-    const from = at
-    let escaped = false
-    for (at++; ; at++) {
-      const code = text.charCodeAt(at)
-      if (code === 34) break
-      // A raw control character is no JSON; NaN is the end of the text.
-      if (!(code >= 32)) fail("the end of a string")
-      if (code === 92) {
-        escaped = true
-        at++
-      }
-    }
-    at++
-    if (!escaped) return text.slice(from + 1, at - 1)
-    try {
-      return JSON.parse(text.slice(from, at)) as string
-    } catch {
-      at = from
-      return fail("a string with escapes that exist")
-    }
-  }
-  const word = <A extends Json>(expected: string, value: A): A => {
-    if (!text.startsWith(expected, at)) fail(expected)
-    at += expected.length
+
+  document(): Json {
+    const value = this.value(0)
+    this.skipSpace()
+    if (this.at < this.text.length) this.fail("the end of the text")
     return value
   }
-  const value = (depth: number): Json => {
-    if (depth > nestingMax) fail(`a value nested less than ${nestingMax} deep`)
-    skip()
-    switch (text.charCodeAt(at)) {
-      case 34:
-        return string()
-      case 123:
-        return object(depth)
-      case 91:
-        return array(depth)
+
+  private fail(expected: string): never {
+    throw new NotJson(`expected ${expected} at character ${this.at + 1}`)
+  }
+
+  private skipSpace(): void {
+    if (this.text.charCodeAt(this.at) > 32) return
+    space.lastIndex = this.at
+    space.exec(this.text)
+    this.at = space.lastIndex
+  }
+
+  /** The next character that is no white space. */
+  private peek(): number {
+    this.skipSpace()
+    return this.text.charCodeAt(this.at)
+  }
+
+  private value(depth: number): Json {
+    if (depth > nestingMax) this.fail(`a value nested less than ${nestingMax} deep`)
+    switch (this.peek()) {
+      case quote:
+        return this.string()
+      case openBrace:
+        return this.object(depth)
+      case openBracket:
+        return this.array(depth)
       case 116:
-        return word("true", true)
+        return this.word("true", true)
       case 102:
-        return word("false", false)
+        return this.word("false", false)
       case 110:
-        return word("null", null)
-      default: {
-        numeral.lastIndex = at
-        const match = numeral.exec(text)
-        if (match === null) return fail("a value")
-        at = numeral.lastIndex
-        return new NumberToken(match[0])
-      }
-    }
-  }
-  const object = (depth: number): JsonObject => {
-    const members = new Map<string, Json>()
-    at++
-    skip()
-    if (text.charCodeAt(at) === 125) {
-      at++
-      return members
-    }
-    for (;;) {
-      skip()
-      if (text.charCodeAt(at) !== 34) fail("a name")
-      const name = string()
-      skip()
-      if (text.charCodeAt(at) !== 58) fail("a colon")
-      at++
-      if (members.has(name)) twice.push(name)
-      members.set(name, value(depth + 1))
-      skip()
-      const code = text.charCodeAt(at)
-      if (code === 125) {
-        at++
-        return members
-      }
-      if (code !== 44) fail("a comma or the end of the object")
-      at++
-    }
-  }
-  const array = (depth: number): ReadonlyArray<Json> => {
-    const items: Array<Json> = []
-    at++
-    skip()
-    if (text.charCodeAt(at) === 93) {
-      at++
-      return items
-    }
-    for (;;) {
-      items.push(value(depth + 1))
-      skip()
-      const code = text.charCodeAt(at)
-      if (code === 93) {
-        at++
-        return items
-      }
-      if (code !== 44) fail("a comma or the end of the list")
-      at++
+        return this.word("null", null)
+      default:
+        return this.number()
     }
   }
 
-  const whole = value(0)
-  skip()
-  if (at < text.length) fail("the end of the text")
-  return { value: whole, twice }
+  private string(): string {
+    const from = this.at
+    let escaped = false
+    for (this.at++; ; this.at++) {
+      const code = this.text.charCodeAt(this.at)
+      if (code === quote) break
+      // A raw control character is no JSON; NaN is the end of the text.
+      if (!(code >= 32)) this.fail("the end of a string")
+      if (code === backslash) {
+        escaped = true
+        this.at++
+      }
+    }
+    this.at++
+    if (!escaped) return this.text.slice(from + 1, this.at - 1)
+    try {
+      return JSON.parse(this.text.slice(from, this.at)) as string
+    } catch {
+      this.at = from
+      return this.fail("a string with escapes that exist")
+    }
+  }
+
+  private word<A extends Json>(expected: string, value: A): A {
+    if (!this.text.startsWith(expected, this.at)) this.fail(expected)
+    this.at += expected.length
+    return value
+  }
+
+  private number(): NumberToken {
+    numeral.lastIndex = this.at
+    const match = numeral.exec(this.text)
+    if (match === null) return this.fail("a value")
+    this.at = numeral.lastIndex
+    return new NumberToken(match[0])
+  }
+
+  private object(depth: number): JsonObject {
+    const members = new Map<string, Json>()
+    this.members(closeBrace, "a comma or the end of the object", () => {
+      if (this.peek() !== quote) this.fail("a name")
+      const name = this.string()
+      if (this.peek() !== colon) this.fail("a colon")
+      this.at++
+      if (members.has(name)) this.duplicates.push(name)
+      members.set(name, this.value(depth + 1))
+    })
+    return members
+  }
+
+  private array(depth: number): ReadonlyArray<Json> {
+    const items: Array<Json> = []
+    this.members(closeBracket, "a comma or the end of the list", () => items.push(this.value(depth + 1)))
+    return items
+  }
+
+  /** From the opening bracket to the closing one; `member` reads what stands between two commas. */
+  private members(close: number, expected: string, member: () => void): void {
+    this.at++
+    if (this.peek() !== close) {
+      member()
+      for (let code = this.peek(); code !== close; code = this.peek()) {
+        if (code !== comma) this.fail(expected)
+        this.at++
+        member()
+      }
+    }
+    this.at++
+  }
+}
+
+/** Parses one JSON value; throws {@link NotJson}. */
+export const read = (text: string): Parsed => {
+  const reader = new Reader(text)
+  return { value: reader.document(), duplicates: reader.duplicates }
 }
 
 /** Parses one JSON value; throws {@link NotJson}. Of two members with the same name the later one counts. */
@@ -163,7 +175,7 @@ export const parse = (text: string): Json => read(text).value
 /** Larger exponents are left as they are: no database text has them. */
 const exponentMax = 2000
 
-/** A number token as Postgres tells the numeric that it reads from it: no exponent, the zeros at the end kept. */
+/** A number token as Postgres prints the numeric of it: no exponent, the zeros at the end kept. */
 export const canonicalNumber = (text: string): string => {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text)
   if (match === null) return text
@@ -193,7 +205,7 @@ const written = (value: Json, number: (text: string) => string, sort: boolean): 
 /** Equal for what `jsonb` keeps alike, and for nothing else. */
 export const canonical = (value: Json): string => written(value, canonicalNumber, true)
 
-/** As it was given, without the white space. */
+/** The text of the value, without white space. */
 export const print = (value: Json): string => written(value, (text) => text, false)
 
 /** {@link print}, members in the order of their names: the same value always gives the same text. */

@@ -51,10 +51,10 @@ const validateJson = (
   nullIsAbsent: boolean
 ): ValidationResult => {
   try {
-    const { value, twice } = read(json)
+    const { value, duplicates } = read(json)
     if (!isObject(value)) return [problemOf(null, `must be a JSON object, not ${showValue(value)}`)]
     const members = nullIsAbsent ? new Map([...value].filter(([, member]) => member !== null)) : value
-    const problems = twice.map((name) => problemOf(fieldName(name), "is given twice"))
+    const problems = duplicates.map((name) => problemOf(fieldName(name), "is given twice"))
     for (const name of members.keys()) {
       const message = nameProblem(rules, name)
       if (message !== null) problems.push(problemOf(fieldName(name), message))
