@@ -1,17 +1,15 @@
 /**
  * A whole API as data: its areas, modules, error codes and resources.
  *
- * Promise: {@link catalogue} either answers a catalogue in which every name resolves, or throws one
- * {@link CatalogueError} that lists every mistake with the place it stands in. Nothing starts on a wrong catalogue.
+ * Promise: {@link catalogue} returns a catalogue in which every name resolves, or throws one {@link CatalogueError} that
+ * lists every mistake with its place. No program starts with a wrong catalogue.
  */
 import type { Field } from "./Field.ts"
-import type { Operation, Resource, WriteField } from "./Resource.ts"
+import type { Operation, Resource } from "./Resource.ts"
 
-/** One of the API's error codes, and what a caller may do about it. */
 export interface ErrorCode {
   readonly status: number
   readonly code: string
-  /** When the service answers it. */
   readonly condition: string
 }
 
@@ -47,7 +45,6 @@ export interface CatalogueProblem {
   readonly problem: string
 }
 
-/** Every mistake found in a catalogue; a program must not start with it. */
 export class CatalogueError extends Error {
   override readonly name = "CatalogueError"
   readonly problems: ReadonlyArray<CatalogueProblem>
@@ -64,168 +61,173 @@ export class CatalogueError extends Error {
 const identifierBytesMax = 63
 /** `numeric(20, dp)` is what the warehouse holds. */
 const decimalDigitsMax = 20
-const operations: ReadonlySet<string> = new Set<Operation>(["L", "C", "B", "R", "U", "D"])
+const knownOperations: ReadonlySet<string> = new Set<Operation>(["L", "C", "B", "R", "U", "D"])
 const reserved: ReadonlySet<string> = new Set(["custom_fields"])
 const common: ReadonlySet<string> = new Set(["cancel", "modifiedsince", "externalid", "include", "limit", "cursor"])
+
+interface Check {
+  readonly spec: CatalogueSpec
+  readonly resources: ReadonlyMap<string, Resource>
+  readonly areas: ReadonlySet<string>
+  readonly report: (place: string, problem: string) => void
+}
+
+const checkType = (check: Check, place: string, type: Field["type"]): void => {
+  switch (type._tag) {
+    case "decimal":
+      if (!Number.isInteger(type.scale) || type.scale < 0 || type.scale > decimalDigitsMax)
+        check.report(place, `holds ${type.scale} decimals, outside 0 to ${decimalDigitsMax}`)
+      if (type.shown > type.scale) check.report(place, `shows ${type.shown} decimals but holds ${type.scale}`)
+      break
+    case "string":
+      if (type.maxLength !== null && !(Number.isInteger(type.maxLength) && type.maxLength > 0))
+        check.report(place, `has the length ${type.maxLength}`)
+      break
+    case "list":
+      for (const line of type.of) checkType(check, `${place}, line field "${line.name}"`, line.type)
+      break
+    default:
+  }
+}
+
+const checkValues = ({ report }: Check, place: string, field: Pick<Field, "type" | "values">): void => {
+  for (const { value } of field.values ?? []) {
+    const fits = field.type._tag === "integer" ? Number.isInteger(value) : typeof value === "string"
+    if (!fits) report(place, `allows the value ${JSON.stringify(value)}, which is no ${field.type._tag}`)
+  }
+}
+
+const checkTarget = ({ report, resources }: Check, place: string, target: string, by: string | null): void => {
+  const other = resources.get(target)
+  if (other === undefined) {
+    report(place, `refers to the resource "${target}", which is not in the catalogue`)
+    return
+  }
+  if (by === null) return
+  const found = other.field.get(by)
+  if (found === undefined) report(place, `is resolved by ${target}.${by}, which is no field of ${target}`)
+  else if (found.type._tag !== "string") report(place, `is resolved by ${target}.${by}, which is no string`)
+}
+
+const checkField = (check: Check, resource: Resource, field: Field): void => {
+  const place = `${resource.path}, field "${field.name}"`
+  if (!/^[a-z][a-z0-9_]*$/.test(field.name) || reserved.has(field.name))
+    check.report(place, "is no usable name (lower-case letters, digits and _, not starting with _)")
+  if (Buffer.byteLength(field.name) > identifierBytesMax)
+    check.report(place, `is longer than ${identifierBytesMax} bytes, which a database column cannot be`)
+  checkType(check, place, field.type)
+  checkValues(check, place, field)
+  if (field.reference === null) return
+  checkTarget(check, place, field.reference.resource, field.reference.by)
+  const paired = field.reference.pairedWith
+  if (paired === null) return
+  const other = resource.field.get(paired)?.reference
+  if (other?.pairedWith !== field.name || other.resource !== field.reference.resource)
+    check.report(place, `is paired with "${paired}", which is not paired with it`)
+}
+
+const checkWrite = (
+  check: Check,
+  { path, field: fields }: Resource,
+  what: string,
+  write: Resource["create"] | Resource["update"]
+): void => {
+  const seen = new Set<string>()
+  for (const field of write?.fields ?? []) {
+    const place = `${path}, ${what} field "${field.name}"`
+    if (seen.has(field.name)) check.report(place, "is stated twice")
+    seen.add(field.name)
+    checkType(check, place, field.type)
+    checkValues(check, place, field)
+    if (field.sets !== null && !fields.has(field.sets))
+      check.report(place, `sets "${field.sets}", which is no field of ${path}`)
+    if (field.refers !== null) checkTarget(check, place, field.refers.resource, field.refers.by)
+  }
+}
+
+const checkParent = ({ report, resources }: Check, resource: Resource): void => {
+  if (resource.parent === null) return
+  const { resource: name, field } = resource.parent
+  const place = `${resource.path}, parent "${name}"`
+  const parent = resources.get(name)
+  if (parent === undefined) report(place, "is not in the catalogue")
+  else if (!parent.modifiedSince) report(place, "offers no modifiedsince, so that its changes cannot be read")
+  if (resource.modifiedSince) report(place, "is of no use: the resource itself offers modifiedsince")
+  const reference = resource.field.get(field)?.reference
+  if (!resource.field.has(field)) report(place, `is found by "${field}", which is no field of ${resource.path}`)
+  else if (reference?.resource !== name || reference.half !== "id")
+    report(place, `is found by "${field}", which holds no number of ${name}`)
+  if (!resource.filters.some((filter) => filter.field === field && filter.match === "exact"))
+    report(place, `is found by "${field}", which lists cannot be filtered by exactly`)
+}
+
+/** The resource's own name, area, module and operations. */
+const checkHead = ({ areas, report, spec }: Check, { area, feature, operations, path }: Resource): void => {
+  if (!/^[a-z][a-z0-9]*$/.test(path)) report(path, "is no usable path (lower-case letters and digits)")
+  if (Buffer.byteLength(path) > identifierBytesMax - "__superseded".length) report(path, "is too long for a table")
+  if (!areas.has(area)) report(path, `is in the area "${area}", which is not in the catalogue`)
+  if (feature !== null && !spec.features.includes(feature))
+    report(path, `needs the module "${feature}", which is not in the catalogue`)
+  for (const operation of operations)
+    if (!knownOperations.has(operation)) report(path, `has the operation "${operation}", which is none of L C B R U D`)
+  if (!operations.includes("L")) report(path, "cannot be listed, so that nothing can read it")
+}
+
+const checkFilters = ({ report }: Check, resource: Resource): void => {
+  for (const filter of resource.filters) {
+    const place = `${resource.path}, filter "${filter.field}"`
+    const field = resource.field.get(filter.field)
+    if (field === undefined) report(place, "is no field of the resource")
+    else if (filter.match === "partial" && field.type._tag !== "string") report(place, "is partial but no text")
+    if (common.has(filter.field)) report(place, "is common to all resources and need not be stated")
+  }
+}
+
+const checkFields = (check: Check, resource: Resource): void => {
+  const { field: fields, path } = resource
+  const { report } = check
+  if (resource.fields[0]?.name !== "id") report(path, 'must begin with the field "id"')
+  const duplicates = duplicatesOf(resource.fields.map((field) => field.name))
+  if (duplicates.size > 0) report(path, `states twice: ${[...duplicates].join(", ")}`)
+  for (const field of resource.fields) checkField(check, resource, field)
+  if (resource.modifiedSince && fields.get("lastchangedate")?.type._tag !== "timestamp")
+    report(path, "offers modifiedsince without a lastchangedate")
+  if (resource.key !== null && fields.get(resource.key.field)?.type._tag !== "string")
+    report(path, `has the key "${resource.key.field}", which is no string field of it`)
+  for (const name of resource.required)
+    if (!fields.has(name)) report(path, `requires "${name}", which is no field of it`)
+  for (const name of resource.answers)
+    if (fields.has(name)) report(path, `says that only answers to writes carry "${name}", which is a field of it`)
+}
+
+const checkSpecials = ({ areas, report }: Check, { path, specials }: Resource): void => {
+  for (const { name, scope } of specials) {
+    const [area, access] = scope.split(":")
+    if (area === undefined || !areas.has(area) || !["read", "write", "cancel"].includes(access ?? ""))
+      report(`${path}, /${name}`, `needs the scope "${scope}", which does not exist`)
+  }
+}
+
+const duplicatesOf = (names: ReadonlyArray<string>): ReadonlySet<string> =>
+  new Set(names.filter((name, index) => names.indexOf(name) !== index))
 
 /** Assembles and checks a catalogue. Throws {@link CatalogueError}. */
 export const catalogue = (spec: CatalogueSpec): Catalogue => {
   const problems: Array<CatalogueProblem> = []
-  const wrong = (place: string, problem: string) => problems.push({ place, problem })
-  const resources = new Map<string, Resource>()
-  for (const resource of spec.resources) {
-    if (resources.has(resource.path)) wrong(resource.path, "is stated twice")
-    resources.set(resource.path, resource)
-  }
-  const areas = new Set(spec.areas.map((area) => area.name))
-  const codes = new Set<string>()
-  for (const { code } of spec.errorCodes) {
-    if (codes.has(code)) wrong(`error code ${code}`, "is stated twice")
-    codes.add(code)
-  }
-
-  const checkType = (place: string, type: Field["type"]) => {
-    switch (type._tag) {
-      case "decimal":
-        if (!Number.isInteger(type.scale) || type.scale < 0 || type.scale > decimalDigitsMax) {
-          wrong(place, `holds ${type.scale} decimals, outside 0 to ${decimalDigitsMax}`)
-        }
-        if (type.shown > type.scale) wrong(place, `shows ${type.shown} decimals but holds ${type.scale}`)
-        break
-      case "string":
-        if (type.maxLength !== null && !(Number.isInteger(type.maxLength) && type.maxLength > 0)) {
-          wrong(place, `has the length ${type.maxLength}`)
-        }
-        break
-      case "list":
-        for (const line of type.of) checkType(`${place}, line field "${line.name}"`, line.type)
-        break
-      default:
-    }
-  }
-
-  const checkValues = (place: string, field: Pick<Field, "type" | "values">) => {
-    for (const { value } of field.values ?? []) {
-      const fits = field.type._tag === "integer" ? Number.isInteger(value) : typeof value === "string"
-      if (!fits) wrong(place, `allows the value ${JSON.stringify(value)}, which is no ${field.type._tag}`)
-    }
-  }
-
-  const checkTarget = (place: string, target: string, by: string | null) => {
-    const other = resources.get(target)
-    if (other === undefined) {
-      wrong(place, `refers to the resource "${target}", which is not in the catalogue`)
-      return
-    }
-    if (by !== null) {
-      const found = other.field.get(by)
-      if (found === undefined) wrong(place, `is resolved by ${target}.${by}, which is no field of ${target}`)
-      else if (found.type._tag !== "string") wrong(place, `is resolved by ${target}.${by}, which is no string`)
-    }
-  }
-
-  const checkField = (resource: Resource, field: Field) => {
-    const place = `${resource.path}, field "${field.name}"`
-    if (!/^[a-z][a-z0-9_]*$/.test(field.name) || reserved.has(field.name)) {
-      wrong(place, "is no usable name (lower-case letters, digits and _, not starting with _)")
-    }
-    if (Buffer.byteLength(field.name) > identifierBytesMax) {
-      wrong(place, `is longer than ${identifierBytesMax} bytes, which a database column cannot be`)
-    }
-    checkType(place, field.type)
-    checkValues(place, field)
-    if (field.reference === null) return
-    checkTarget(place, field.reference.resource, field.reference.by)
-    const paired = field.reference.pairedWith
-    if (paired !== null) {
-      const other = resource.field.get(paired)
-      if (other?.reference?.pairedWith !== field.name || other.reference.resource !== field.reference.resource) {
-        wrong(place, `is paired with "${paired}", which is not paired with it`)
-      }
-    }
-  }
-
-  const checkWrite = (resource: Resource, what: string, fields: ReadonlyArray<WriteField>) => {
-    const seen = new Set<string>()
-    for (const field of fields) {
-      const place = `${resource.path}, ${what} field "${field.name}"`
-      if (seen.has(field.name)) wrong(place, "is stated twice")
-      seen.add(field.name)
-      checkType(place, field.type)
-      checkValues(place, field)
-      if (field.sets !== null && !resource.field.has(field.sets)) {
-        wrong(place, `sets "${field.sets}", which is no field of ${resource.path}`)
-      }
-      if (field.refers !== null) checkTarget(place, field.refers.resource, field.refers.by)
-    }
-  }
-
-  const checkParent = (resource: Resource) => {
-    if (resource.parent === null) return
-    const { resource: name, field } = resource.parent
-    const place = `${resource.path}, parent "${name}"`
-    const parent = resources.get(name)
-    if (parent === undefined) wrong(place, "is not in the catalogue")
-    else if (!parent.modifiedSince) wrong(place, "offers no modifiedsince, so that nobody sees it change")
-    if (resource.modifiedSince) wrong(place, "is of no use: the resource itself offers modifiedsince")
-    const reference = resource.field.get(field)?.reference
-    if (!resource.field.has(field)) wrong(place, `is found by "${field}", which is no field of ${resource.path}`)
-    else if (reference?.resource !== name || reference.half !== "id") {
-      wrong(place, `is found by "${field}", which holds no number of ${name}`)
-    }
-    if (!resource.filters.some((filter) => filter.field === field && filter.match === "exact")) {
-      wrong(place, `is found by "${field}", which lists cannot be filtered by exactly`)
-    }
-  }
-
+  const report = (place: string, problem: string) => problems.push({ place, problem })
+  const resources = new Map(spec.resources.map((resource) => [resource.path, resource]))
+  const check: Check = { spec, resources, areas: new Set(spec.areas.map(({ name }) => name)), report }
+  for (const path of duplicatesOf(spec.resources.map((resource) => resource.path))) report(path, "is stated twice")
+  for (const code of duplicatesOf(spec.errorCodes.map((error) => error.code)))
+    report(`error code ${code}`, "is stated twice")
   for (const resource of resources.values()) {
-    const { path } = resource
-    if (!/^[a-z][a-z0-9]*$/.test(path)) wrong(path, "is no usable path (lower-case letters and digits)")
-    if (Buffer.byteLength(path) > identifierBytesMax - "__superseded".length) wrong(path, "is too long for a table")
-    if (!areas.has(resource.area)) wrong(path, `is in the area "${resource.area}", which is not in the catalogue`)
-    if (resource.feature !== null && !spec.features.includes(resource.feature)) {
-      wrong(path, `needs the module "${resource.feature}", which is not in the catalogue`)
-    }
-    for (const operation of resource.operations) {
-      if (!operations.has(operation)) wrong(path, `has the operation "${operation}", which is none of L C B R U D`)
-    }
-    if (!resource.operations.includes("L")) wrong(path, "cannot be listed, so that nothing can read it")
-    if (resource.fields[0]?.name !== "id") wrong(path, 'must begin with the field "id"')
-    if (resource.field.size !== resource.fields.length) {
-      const names = resource.fields.map((field) => field.name)
-      const twice = names.filter((name, index) => names.indexOf(name) !== index)
-      wrong(path, `states twice: ${[...new Set(twice)].join(", ")}`)
-    }
-    for (const field of resource.fields) checkField(resource, field)
-    if (resource.modifiedSince && resource.field.get("lastchangedate")?.type._tag !== "timestamp") {
-      wrong(path, "offers modifiedsince without a lastchangedate")
-    }
-    for (const filter of resource.filters) {
-      const place = `${path}, filter "${filter.field}"`
-      const field = resource.field.get(filter.field)
-      if (field === undefined) wrong(place, "is no field of the resource")
-      else if (filter.match === "partial" && field.type._tag !== "string") wrong(place, "is partial but no text")
-      if (common.has(filter.field)) wrong(place, "is common to all resources and need not be stated")
-    }
-    checkParent(resource)
-    if (resource.key !== null && resource.field.get(resource.key.field)?.type._tag !== "string") {
-      wrong(path, `has the key "${resource.key.field}", which is no string field of it`)
-    }
-    for (const name of resource.required) {
-      if (!resource.field.has(name)) wrong(path, `requires "${name}", which is no field of it`)
-    }
-    for (const name of resource.answers) {
-      if (resource.field.has(name))
-        wrong(path, `says that only answers to writes carry "${name}", which is a field of it`)
-    }
-    if (resource.create !== null) checkWrite(resource, "create", resource.create.fields)
-    if (resource.update !== null) checkWrite(resource, "update", resource.update.fields)
-    for (const special of resource.specials) {
-      const [area, access] = special.scope.split(":")
-      if (area === undefined || !areas.has(area) || !["read", "write", "cancel"].includes(access ?? "")) {
-        wrong(`${path}, /${special.name}`, `needs the scope "${special.scope}", which does not exist`)
-      }
-    }
+    checkHead(check, resource)
+    checkFields(check, resource)
+    checkFilters(check, resource)
+    checkParent(check, resource)
+    checkWrite(check, resource, "create", resource.create)
+    checkWrite(check, resource, "update", resource.update)
+    checkSpecials(check, resource)
   }
   if (problems.length > 0) throw new CatalogueError(spec.name, problems)
   return { ...spec, resources }

@@ -82,9 +82,9 @@ export const outcomeLine = (outcome: Outcome): string => {
         ? "skipped: the company's token is not accepted"
         : `failed: ${outcome.failure.message}. What to do: ${outcome.failure.remedy}`
   const doubted =
-    outcome.disbelieved === null
+    outcome.massDeleteBlocked === null
       ? ""
-      : `; ${outcome.disbelieved.gone} of ${outcome.disbelieved.live} rows were missing at the source, which is not believed: if it is right, run again with --full --accept-deletions`
+      : `; ${outcome.massDeleteBlocked.gone} of ${outcome.massDeleteBlocked.live} rows were missing at the source, which is not believed: if it is right, run again with --full --accept-deletions`
   return `${outcome.resource}: ${told}${doubted}`
 }
 

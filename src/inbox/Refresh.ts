@@ -35,8 +35,8 @@ const never = Number.MAX_SAFE_INTEGER
  * Whether a refresh has read everything that was requested. Records that cannot be landed are in quarantine. A full scan
  * that the mass-delete guard has blocked is not complete.
  */
-export const isComplete = ({ status, disbelieved }: Outcome): boolean =>
-  (status === "done" || status === "quarantined") && disbelieved === null
+export const isComplete = ({ status, massDeleteBlocked }: Outcome): boolean =>
+  (status === "done" || status === "quarantined") && massDeleteBlocked === null
 
 /** Reads what changed in a resource now, with the priority of the fiber. */
 export const refresh = (options: RefreshOptions): Effect.Effect<Outcome, never, Database | SqlClient.SqlClient> => {

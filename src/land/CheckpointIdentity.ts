@@ -3,7 +3,7 @@
  *
  * Promise: a cursor is used only for the table that it filled, from the source that gave it, under the settings that
  * shaped the rows. Anything else makes the next run read every record, or stops the run before it writes. The comparison
- * is part of taking the resource over (Turn.ts), so that no lane can leave it out.
+ * is part of taking the resource over (ResourceLock.ts), so that no lane can leave it out.
  */
 import { createHash } from "node:crypto"
 import * as Data from "effect/Data"

@@ -66,7 +66,7 @@ export interface LandingResult {
   /** How late the latest of them was, in milliseconds. */
   readonly lateMs: number
   /** Records that the source showed in an older version than the warehouse has. */
-  readonly wentBack: number
+  readonly staleVersions: number
   /** New drift, for people; null when there is none. */
   readonly drift: string | null
   readonly massDeleteBlocked: MassDeleteBlocked | null

@@ -68,7 +68,7 @@ export const addRunCounts = (
       completed?.syncedThrough ?? null,
       landed.late,
       Math.ceil(landed.lateMs),
-      landed.wentBack
+      landed.staleVersions
     ]
   )
 }

@@ -121,7 +121,7 @@ const writeLanding = Effect.fnUntraced(function* (
     quarantined: loaded.rejected.length,
     late: loaded.late,
     lateMs: lateMsOf(session, loaded),
-    wentBack: loaded.staleVersions,
+    staleVersions: loaded.staleVersions,
     drift:
       [SchemaDrift.describe(lock.resource, loaded.drift), ...findings].filter((one) => one !== null).join("; ") || null,
     massDeleteBlocked: completed?.massDeleteBlocked ?? null
@@ -132,7 +132,7 @@ const writeLanding = Effect.fnUntraced(function* (
     "tributary.updated": landed.updated,
     "tributary.quarantined": landed.quarantined
   })
-  if (landed.wentBack > 0) state.staleReason = "the source showed older versions than the warehouse holds"
+  if (landed.staleVersions > 0) state.staleReason = "the source showed older versions than the warehouse holds"
   // A scan that the guard stopped has not shown the resource.
   const completedScan = complete && landed.massDeleteBlocked === null ? scan : null
   yield* addRunCounts(session, pages, landed, completedScan)

@@ -145,8 +145,8 @@ export const cellValue = (type: FieldType | null, cell: string): Json | InvalidV
     case "list":
     case undefined:
       try {
-        const { value, twice } = read(cell)
-        return twice.length === 0 ? value : new InvalidValue(`names ${fieldName(twice[0]!)} twice`)
+        const { value, duplicates } = read(cell)
+        return duplicates.length === 0 ? value : new InvalidValue(`names ${fieldName(duplicates[0]!)} twice`)
       } catch (error) {
         if (error instanceof NotJson) return new InvalidValue(`must be JSON in its cell: ${error.message}`)
         throw error

@@ -33,7 +33,7 @@ export interface Run {
   readonly quarantined: number
   readonly late: number
   readonly lateMs: number
-  readonly wentBack: number
+  readonly staleVersions: number
   readonly note: string | null
   readonly errorKind: string | null
   readonly error: string | null
@@ -59,7 +59,7 @@ const columns = `
   r.retries::float8 as retries, r.bytes::float8 as bytes, r.records::float8 as records, r.inserted::float8 as inserted,
   r.updated::float8 as updated, r.unchanged::float8 as unchanged, r.deleted::float8 as deleted,
   r.quarantined::float8 as quarantined, r.late::float8 as late, r.late_ms::float8 as "lateMs",
-  r.went_back::float8 as "wentBack", r.note, r.error_kind as "errorKind", r.error, r.remedy`
+  r.went_back::float8 as "staleVersions", r.note, r.error_kind as "errorKind", r.error, r.remedy`
 
 /** Newest first, at most so many. */
 export const list = Effect.fn("dashboard.Runs.list")(function* (filter: RunFilter, limit: number) {

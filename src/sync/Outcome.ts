@@ -53,7 +53,7 @@ export const noTotals: RunTotals = {
   quarantined: 0,
   late: 0,
   lateMs: 0,
-  wentBack: 0
+  staleVersions: 0
 }
 
 /** The totals of both. */
@@ -69,7 +69,7 @@ export const sum = (one: RunTotals, other: RunTotals): RunTotals => ({
   quarantined: one.quarantined + other.quarantined,
   late: one.late + other.late,
   lateMs: Math.max(one.lateMs, other.lateMs),
-  wentBack: one.wentBack + other.wentBack
+  staleVersions: one.staleVersions + other.staleVersions
 })
 
 export interface Outcome {
@@ -84,7 +84,7 @@ export interface Outcome {
   readonly durationMs: number
   readonly totals: RunTotals
   /** Set when the mass-delete guard stopped a full scan. */
-  readonly disbelieved: MassDeleteBlocked | null
+  readonly massDeleteBlocked: MassDeleteBlocked | null
   /** Remarks for a person, also of a run that succeeded. */
   readonly notes: ReadonlyArray<string>
   readonly failure: Failure | null

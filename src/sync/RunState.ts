@@ -51,7 +51,7 @@ const seconds = (milliseconds: number) => `${Math.round(milliseconds / 100) / 10
 
 /** Remarks for a person about the totals of a run. */
 const notesOf = (state: RunState): ReadonlyArray<string> => {
-  const { late, lateMs, wentBack } = state.totals
+  const { late, lateMs, staleVersions } = state.totals
   return [
     ...state.notes,
     ...(late === 0
@@ -59,10 +59,10 @@ const notesOf = (state: RunState): ReadonlyArray<string> => {
       : [
           `${late} rows became visible up to ${seconds(lateMs)} after the cursor had passed them; scans now begin earlier`
         ]),
-    ...(wentBack === 0
+    ...(staleVersions === 0
       ? []
       : [
-          `${wentBack} records came in an older version than the warehouse holds, which was kept: a stale replica answered, ` +
+          `${staleVersions} records came in an older version than the warehouse holds, which was kept: a stale replica answered, ` +
             `or the source was restored; if it was, run sync --accept-restored`
         ])
   ]
@@ -84,7 +84,7 @@ export const outcomeOf = (
   durationMs: number
 ): Outcome => {
   const failure = error === null ? null : failureOf(error)
-  const incomplete = state.totals.quarantined > 0 || state.massDeleteBlocked !== null || state.totals.wentBack > 0
+  const incomplete = state.totals.quarantined > 0 || state.massDeleteBlocked !== null || state.totals.staleVersions > 0
   return {
     companyId,
     resource: table.resource.path,
@@ -96,7 +96,7 @@ export const outcomeOf = (
     cursor: state.cursor,
     durationMs,
     totals: { ...state.totals, requests: state.totals.requests + (failure?.requests ?? 0) },
-    disbelieved: state.massDeleteBlocked,
+    massDeleteBlocked: state.massDeleteBlocked,
     notes: notesOf(state),
     failure
   }

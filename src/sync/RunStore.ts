@@ -1,10 +1,9 @@
 /**
- * The ledger of runs.
+ * The end of runs in `tributary.runs`; their counts are written with the pages (land/RunRow.ts).
  *
- * Promise: a run's counts are written with the pages that they count (see land/Lander.ts); here a run is closed, and
- * only while it is still open, so that a process that was taken over cannot call its run done. A run that is told to stop
- * does not stay open either. What was killed, or could not say so because the database was away, is ended by whoever
- * comes across it: the next run of its lane (see land/Lander.ts), and every sync and service beside it.
+ * Promise: a run is closed only while it is open, so that a process that lost its lane cannot call its run done. A run
+ * that is interrupted is closed too. A run whose process was killed, or had lost the database, is closed by the next run
+ * of its lane (land/ResourceLock.ts), by every sync and by every service.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -14,41 +13,41 @@ import type { Outcome } from "./Outcome.ts"
 
 type RunOwner = Pick<Outcome, "companyId" | "resource" | "lane">
 
-/** The kind of a run that nobody goes on with, and that nobody has ended. What itself it says later is believed. */
+/** The error kind of a run whose process is gone. The process may still close the run itself later. */
 const processLost = "Vanished"
 
-/** Whose run it is: a restored control plane gives ids again, and another run may have the number by now. */
+/** The run of this owner: a restored control plane gives ids again, so that another run may have the number. */
 const isOwn = (sql: SqlClient.SqlClient, runId: bigint, { companyId, resource, lane }: RunOwner) =>
   sql`id = ${runId} and company_id = ${companyId} and resource = ${resource} and lane = ${lane}`
 
-/** Writes how a run ended. Best effort: a database that is gone is told by the outcome itself. */
+/** Closes a run. Best effort: when the database is gone, the outcome says so itself. */
 export const close = Effect.fnUntraced(function* (
   runId: bigint,
   outcome: Outcome
 ): Effect.fn.Return<void, never, SqlClient.SqlClient> {
   const status = outcome.status === "skipped" ? "failed" : outcome.status
-  const disbelieved =
-    outcome.disbelieved === null
+  const blocked =
+    outcome.massDeleteBlocked === null
       ? null
-      : `${outcome.disbelieved.gone} of ${outcome.disbelieved.live} rows were absent from a full scan and not believed deleted`
-  const inVain = outcome.failure?.requests ?? 0
+      : `${outcome.massDeleteBlocked.gone} of ${outcome.massDeleteBlocked.live} rows were absent from a full scan and not believed deleted`
+  const failedRequests = outcome.failure?.requests ?? 0
   const sql = yield* SqlClient.SqlClient
   // Written by hand: a sync does not load the query builder.
   yield* sql`
     update tributary.runs
        set status = ${status}, ended_at = tributary.now(),
-           error_kind = ${outcome.failure?.kind ?? (disbelieved === null ? null : "DeletionsNotBelieved")},
-           error = ${outcome.failure?.message ?? disbelieved},
+           error_kind = ${outcome.failure?.kind ?? (blocked === null ? null : "DeletionsNotBelieved")},
+           error = ${outcome.failure?.message ?? blocked},
            note = ${outcome.notes.length === 0 ? null : outcome.notes.join("; ")},
            remedy = ${outcome.failure?.remedy ?? null},
-           requests = requests + ${inVain}, retries = retries + ${Math.max(0, inVain - 1)}
+           requests = requests + ${failedRequests}, retries = retries + ${Math.max(0, failedRequests - 1)}
      where ${isOwn(sql, runId, outcome)} and (status = 'running' or error_kind = ${processLost})`.pipe(Effect.ignore)
 })
 
-/** Whoever is told to stop waits no longer than this for the database. */
+/** How long a process that ends waits for the database. */
 const abandonTimeoutMs = 2_000
 
-/** Says that a run was stopped before its end. What it landed stays, and the next run goes on from there. */
+/** Closes a run that was interrupted. What it landed stays, and the next run goes on from there. */
 export const abandon = (runId: bigint, owner: RunOwner): Effect.Effect<void, never, SqlClient.SqlClient> =>
   Effect.flatMap(
     SqlClient.SqlClient,
@@ -60,8 +59,8 @@ export const abandon = (runId: bigint, owner: RunOwner): Effect.Effect<void, nev
   ).pipe(Effect.interruptible, Effect.timeoutOption(abandonTimeoutMs), Effect.ignore)
 
 /**
- * Ends the runs whose process is gone: those that stand as running although nobody holds the lock of their lane. One that
- * just ends, and has given its lock back, may be among them: it writes how it ended all the same. Answers how many.
+ * Closes the runs that are running although no process has the lock of their lane; returns how many. A run that just
+ * released its lock may be among them: its process still writes how it ended.
  */
 export const markAbandoned: Effect.Effect<number, SqlError, SqlClient.SqlClient> = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -79,7 +78,7 @@ export const markAbandoned: Effect.Effect<number, SqlError, SqlClient.SqlClient>
 
 const abandonedCheckMs = 15_000
 
-/** Looks for such runs at once and then every fifteen seconds, for ever. */
+/** {@link markAbandoned} at once and then every {@link abandonedCheckMs}, for ever. */
 export const watchAbandoned: Effect.Effect<never, SqlError, SqlClient.SqlClient> = Effect.forever(
   Effect.andThen(markAbandoned, Effect.sleep(abandonedCheckMs))
 )

@@ -87,7 +87,7 @@ const skipped = (companyId: bigint, resource: Resource, lane: Lane, failure: Fai
   cursor: null,
   durationMs: 0,
   totals: noTotals,
-  disbelieved: null,
+  massDeleteBlocked: null,
   notes: [],
   failure
 })

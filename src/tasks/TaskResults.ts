@@ -96,10 +96,10 @@ export const alreadyDone = (
 }
 
 /** What a person has to know of a run that did not fail: an error and its remedy. */
-const warningOf = ({ resource }: ClaimedTask, { disbelieved, notes, status, totals }: Outcome) => {
-  if (disbelieved !== null) {
+const warningOf = ({ resource }: ClaimedTask, { massDeleteBlocked, notes, status, totals }: Outcome) => {
+  if (massDeleteBlocked !== null) {
     return [
-      `the mass-delete guard stopped the deletion of ${disbelieved.gone} of ${disbelieved.live} rows that a full scan did not return`,
+      `the mass-delete guard stopped the deletion of ${massDeleteBlocked.gone} of ${massDeleteBlocked.live} rows that a full scan did not return`,
       `if the source deleted them, run: npx tributary sync ${resource} --full --accept-deletions`
     ] as const
   }

@@ -231,7 +231,7 @@ const single = Effect.fn("page.run")(function* ({ path, now }: PageRequest) {
     ["Deleted rows", count(run.deleted)],
     ["Quarantined", count(run.quarantined)],
     ["Late records", run.late === 0 ? "0" : `${count(run.late)}, by ${duration(run.lateMs)} at most`],
-    ["Older versions ignored", count(run.wentBack)]
+    ["Older versions ignored", count(run.staleVersions)]
   ] as const
   return page({
     title: `Run ${run.id}: ${name}`,

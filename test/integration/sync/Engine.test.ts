@@ -310,7 +310,7 @@ describe("the engine", () => {
         yield* run(source, companyId)
         source.script = pages(page(at(31), thing(1, "restored", 5), thing(2, "b", 1)))
         const outcome = yield* run(source, companyId, { full: true })
-        assert.deepStrictEqual([outcome.status, outcome.totals.wentBack], ["quarantined", 1])
+        assert.deepStrictEqual([outcome.status, outcome.totals.staleVersions], ["quarantined", 1])
         assert.deepStrictEqual(yield* names(companyId), ["new", "b"])
         assert.strictEqual((yield* run(source, companyId)).status, "quarantined")
         const accepted = yield* run(source, companyId, { acceptRestored: true })
@@ -329,7 +329,7 @@ describe("the engine", () => {
         yield* sql`update erp.things set _observed_at = tributary.now() + interval '1 hour' where _company_id = ${companyId}`
         source.script = pages(page(at(31), thing(1, "restored", 5)))
         const outcome = yield* run(source, companyId, { full: true })
-        assert.deepStrictEqual([outcome.status, outcome.totals.wentBack], ["quarantined", 1])
+        assert.deepStrictEqual([outcome.status, outcome.totals.staleVersions], ["quarantined", 1])
       })
     )
 
@@ -545,7 +545,7 @@ describe("the engine", () => {
           fetchRecords({ companyId, connector, table: tables.things, ids: ["1", "2", "3"], authority })
         const careful = yield* read("newer")
         assert.deepStrictEqual(
-          [careful.kind, careful.lane, careful.totals.deleted, careful.totals.updated, careful.totals.wentBack],
+          [careful.kind, careful.lane, careful.totals.deleted, careful.totals.updated, careful.totals.staleVersions],
           ["records", "records", 1, 1, 1]
         )
         assert.deepStrictEqual(yield* names(companyId), ["a", "newer", "d"])

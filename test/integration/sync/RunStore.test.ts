@@ -46,7 +46,7 @@ const done = (companyId: bigint, runId: bigint): Outcome => ({
   cursor: null,
   durationMs: 1,
   totals: noTotals,
-  disbelieved: null,
+  massDeleteBlocked: null,
   notes: [],
   failure: null
 })

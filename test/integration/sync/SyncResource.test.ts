@@ -492,7 +492,7 @@ describe("a run", () => {
         yield* run(source, companyId, { table })
         source.script = pages({ records: rows.slice(0, 3) })
         const doubted = yield* run(source, companyId, { table })
-        assert.deepStrictEqual(doubted.disbelieved, { live: 300, gone: 297 })
+        assert.deepStrictEqual(doubted.massDeleteBlocked, { live: 300, gone: 297 })
         assert.strictEqual(doubted.status, "quarantined")
         assert.lengthOf(yield* live(companyId, "plains"), 300)
         const believed = yield* run(source, companyId, { table, acceptDeletions: true })
@@ -546,7 +546,7 @@ describe("a run", () => {
         const before = yield* positionOf
         source.script = pages({ records: [], syncedThrough: "2026-02-01T00:00:00.000000Z" })
         const doubted = yield* run(source, companyId, { full: true })
-        assert.deepStrictEqual(doubted.disbelieved, { live: 30, gone: 30 })
+        assert.deepStrictEqual(doubted.massDeleteBlocked, { live: 30, gone: 30 })
         assert.deepStrictEqual(yield* positionOf, before)
         assert.strictEqual(doubted.cursor, "2026-01-01T00:00:00.000000Z")
         source.script = pages({ records: rows, syncedThrough: "2026-02-01T00:00:00.000000Z" })
@@ -650,7 +650,7 @@ describe("a run", () => {
         const source = scripted(companyId, pages({ records: all, rejected }))
         yield* run(source, companyId, { table })
         source.script = pages({ records: all.slice(0, 4) })
-        assert.isNotNull((yield* run(source, companyId, { table })).disbelieved)
+        assert.isNotNull((yield* run(source, companyId, { table })).massDeleteBlocked)
         const sql = yield* SqlClient.SqlClient
         const open = sql`select 1 from tributary.quarantine where company_id = ${companyId} and resolved_at is null`
         assert.lengthOf(yield* open, 1)
