@@ -1,6 +1,4 @@
 -- Access to the dashboard: what signs its sessions and forms, what proves its password, and the open sessions.
-
--- Access to the page: what signs its sessions and forms, what proves its password, and the sessions that are open.
 create table tributary.dashboard_key (
   single boolean primary key default true check (single),
   key bytea not null check (octet_length(key) = 32),

@@ -15,7 +15,7 @@ import { ReferenceFailed, Source } from "./cli/Source.ts"
 import * as Output from "./cli/Output.ts"
 import * as Program from "./cli/Program.ts"
 import * as Telemetry from "./cli/Telemetry.ts"
-import { ConfigurationError } from "./configuration/Configuration.ts"
+import { ConfigurationError } from "./configuration/ConfigurationError.ts"
 import * as Overlay from "./warehouse/Overlay.ts"
 
 const packageJson = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }

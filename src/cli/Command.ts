@@ -8,6 +8,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Configuration from "../configuration/Configuration.ts"
+import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import type { TableConflict } from "../warehouse/TablePlan.ts"
 import { damageRemedy, DatabaseError } from "../postgres/DatabaseError.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
@@ -53,13 +54,7 @@ export const demoWarehouse = Flag.Boolean("demo").pipe(
 export const configuration = (file: Option.Option<string>, flags: { readonly url?: string | undefined } = {}) =>
   Configuration.load({ config: Option.getOrUndefined(file), url: flags.url }, process.env)
 
-export type Failure =
-  | Configuration.ConfigurationError
-  | WarehouseError
-  | TableConflict
-  | SqlError
-  | CommandFailed
-  | ReferenceFailed
+export type Failure = ConfigurationError | WarehouseError | TableConflict | SqlError | CommandFailed | ReferenceFailed
 
 const failed = (error: Failure): CommandFailed => {
   switch (error._tag) {

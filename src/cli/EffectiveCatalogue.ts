@@ -3,7 +3,8 @@
  * The fields that the warehouse has learnt come with `Overlay.load`, once it is there.
  */
 import * as Effect from "effect/Effect"
-import { type Configuration, ConfigurationError } from "../configuration/Configuration.ts"
+import type { Configuration } from "../configuration/Configuration.ts"
+import { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import * as Overlay from "../warehouse/Overlay.ts"
 import { Source } from "./Source.ts"
 

@@ -26,6 +26,7 @@ import { initialise } from "../../src/cli/init/Initialise.ts"
 import type { InitOptions } from "../../src/cli/init/InitContext.ts"
 import { Source } from "../../src/cli/Source.ts"
 import * as Configuration from "../../src/configuration/Configuration.ts"
+import { ConfigurationError } from "../../src/configuration/ConfigurationError.ts"
 import { startReference } from "../support/reference.ts"
 
 // --------------------------------------------------------------------------------------------------------- the address
@@ -158,7 +159,7 @@ const source = Layer.succeed(Source, {
     }).pipe(
       Effect.provideService(Budget.Budget, budget),
       Effect.provide(http),
-      Effect.mapError((error) => new Configuration.ConfigurationError({ problems: [error.message] }))
+      Effect.mapError((error) => new ConfigurationError({ problems: [error.message] }))
     )
   }),
   deliveries: Effect.die("not needed"),

@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { parse, parseAllDocuments } from "yaml"
 import * as Configuration from "../../src/configuration/Configuration.ts"
+import type { ConfigurationFlags } from "../../src/configuration/Inputs.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const textOf = (path: string): string => readFileSync(join(root, path), "utf8")
@@ -41,14 +42,12 @@ const variables = [
   "TRIBUTARY_HOME",
   "TRIBUTARY_DASHBOARD_PASSWORD"
 ]
-const configurationText = textOf("src/configuration/Configuration.ts")
+const configurationText = ["Companies", "Configuration", "Inputs", "Listeners"]
+  .map((name) => textOf(`src/configuration/${name}.ts`))
+  .join("")
 
 /** What the program makes of a configuration file and these variables. */
-const loaded = (
-  yaml: string,
-  environment: Readonly<Record<string, string>>,
-  flags: Configuration.ConfigurationFlags = {}
-) =>
+const loaded = (yaml: string, environment: Readonly<Record<string, string>>, flags: ConfigurationFlags = {}) =>
   Effect.acquireUseRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-deploy-"))),
     (folder) => {

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Configuration from "../../configuration/Configuration.ts"
+import { ConfigurationError } from "../../configuration/ConfigurationError.ts"
 import * as Files from "./Files.ts"
 import type { InitContext } from "./InitContext.ts"
 
@@ -41,7 +42,7 @@ export const loadDraft = ({ environment, file }: InitContext, draft: Draft) =>
       return Configuration.load({ config: draftFile }, { ...environment, ...Object.fromEntries(secrets) }).pipe(
         Effect.mapError(
           ({ problems }) =>
-            new Configuration.ConfigurationError({
+            new ConfigurationError({
               problems: problems.map((problem) => problem.replaceAll(draftFile, file))
             })
         )
@@ -50,4 +51,4 @@ export const loadDraft = ({ environment, file }: InitContext, draft: Draft) =>
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
   )
 
-export const describeProblems = ({ problems }: Configuration.ConfigurationError): string => problems.join("; ")
+export const describeProblems = ({ problems }: ConfigurationError): string => problems.join("; ")

@@ -1,0 +1,10 @@
+/** The mistakes of a configuration, one line each, with file, line and what is allowed. */
+import * as Data from "effect/Data"
+
+export class ConfigurationError extends Data.TaggedError("ConfigurationError")<{
+  readonly problems: ReadonlyArray<string>
+}> {
+  override get message(): string {
+    return this.problems.join("\n")
+  }
+}

@@ -1,0 +1,126 @@
+/** The inputs of a configuration: flags, environment, `.env` and the settings file. */
+import { existsSync, readFileSync } from "node:fs"
+import { parse as parseDotEnv } from "dotenv"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+import { ConfigurationError } from "./ConfigurationError.ts"
+import { allowedKeys, Settings } from "./Settings.ts"
+
+export interface ConfigurationFlags {
+  readonly config?: string | undefined
+  readonly url?: string | undefined
+  /** `host:port` for deliveries. */
+  readonly listen?: string | undefined
+  /** `host:port` for health and metrics. */
+  readonly monitoring?: string | undefined
+  /** `host:port` or `off` for the dashboard. */
+  readonly dashboard?: string | undefined
+}
+
+interface SettingsFile {
+  readonly settings: Settings
+  /** `file:line:column` of the nearest node that exists, and the name of the setting; for messages. */
+  readonly place: (...keys: ReadonlyArray<string | number>) => string
+}
+
+export interface Inputs extends SettingsFile {
+  readonly flags: ConfigurationFlags
+  /** A value of the environment or `.env`. */
+  readonly variable: (name: string) => string | undefined
+  /** Mistakes found so far. Each part of the configuration adds its own. */
+  readonly problems: Array<string>
+}
+
+const settingsFileDefault = "config/tributary.yaml"
+
+/** Values of the environment, else of `.env`. An empty value counts as unset and hides nothing. */
+export const variables = (
+  environment: Readonly<Record<string, string | undefined>>
+): ((name: string) => string | undefined) => {
+  const dotEnv = existsSync(".env") ? parseDotEnv(readFileSync(".env")) : {}
+  return (name) =>
+    [environment[name], dotEnv[name]].map((value) => value?.trim()).find((value) => value !== undefined && value !== "")
+}
+
+/** A variable's name for messages. A secret that stands in its place by mistake is not repeated. */
+export const variableStatus = (name: string): string =>
+  /^[A-Za-z_]\w*$/.test(name) && !name.startsWith("whsec_") ? name : "the variable that is named"
+
+/** A token or password from the variable that a setting names, else from the default variable. */
+export const secretVariable = (
+  { place, problems, variable }: Inputs,
+  section: string,
+  key: string,
+  name: string | undefined,
+  nameDefault: string
+): string | undefined => {
+  const secret = variable(name ?? nameDefault)
+  if (name !== undefined && secret === undefined)
+    problems.push(`${place(section, key)}: ${name} is not set in the environment or .env`)
+  return secret
+}
+
+/** Decodes a YAML file by the Schema. Each mistake carries its line. */
+const readSettings = (file: string): Effect.Effect<SettingsFile, ConfigurationError> =>
+  Effect.gen(function* () {
+    const { isNode, LineCounter, parseDocument } = yield* Effect.promise(() => import("yaml"))
+    const text = readFileSync(file, "utf8")
+    const lines = new LineCounter()
+    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+    const problem = (offset: number, message: string) => {
+      const { line, col } = lines.linePos(offset)
+      return `${file}:${line}:${col}: ${message}`
+    }
+    if (document.errors.length > 0) {
+      return yield* new ConfigurationError({
+        problems: document.errors.map((error) => problem(error.pos[0], error.message))
+      })
+    }
+    const decoded = Schema.decodeUnknownResult(Settings)(document.toJS() ?? {}, {
+      errors: "all",
+      onExcessProperty: "error"
+    })
+    const at = (keys: ReadonlyArray<unknown>): number => {
+      // A missing key has no node of its own.
+      for (let length = keys.length; length >= 0; length -= 1) {
+        const node = length === 0 ? document.contents : document.getIn(keys.slice(0, length), true)
+        if (isNode(node) && node.range) return node.range[0]
+      }
+      return 0
+    }
+    if (decoded._tag === "Success") {
+      return { settings: decoded.success, place: (...keys) => problem(at(keys), keys.join(".")) }
+    }
+    const { issues } = SchemaIssue.makeFormatterStandardSchemaV1()(decoded.failure.issue)
+    const problems = issues.map(({ path, message }) => {
+      const keys = (path ?? []).map((segment) => (typeof segment === "object" ? segment.key : segment))
+      const place = keys.join(".")
+      const parent = keys.slice(0, -1).filter((key) => typeof key !== "number")
+      const allowed = allowedKeys.get(
+        parent[0] === "resources" && parent.length === 2 ? "resources.*" : parent.join(".")
+      )
+      const mistake =
+        message === "Expected no excess property"
+          ? `there is no such setting${allowed === undefined ? "" : `; allowed: ${allowed.join(", ")}`}`
+          : message.replace(/^Expected/, "expected")
+      return problem(at(keys), `${place}: ${mistake}`)
+    })
+    return yield* new ConfigurationError({ problems })
+  })
+
+/** Reads flags, environment and settings file. A file that a flag names must exist. */
+export const readInputs = Effect.fn("Inputs.readInputs")(function* (
+  flags: ConfigurationFlags,
+  environment: Readonly<Record<string, string | undefined>>
+): Effect.fn.Return<Inputs, ConfigurationError> {
+  const variable = variables(environment)
+  const file = flags.config ?? settingsFileDefault
+  if (flags.config !== undefined && !existsSync(file)) {
+    return yield* new ConfigurationError({ problems: [`${file}: there is no such file`] })
+  }
+  const settingsFile: SettingsFile = existsSync(file)
+    ? yield* readSettings(file)
+    : { settings: {}, place: (...keys) => keys.join(".") }
+  return { ...settingsFile, flags, variable, problems: [] }
+})
