@@ -1,12 +1,12 @@
 /**
  * A limit on connections, in total and for each address.
  *
- * Promise: a connection that is made always finds a place, as long as any other is idle, has not sent a whole request, or
- * has not read its answer for a second. In its place the oldest such connection of the address that holds most is cut; an
- * idle one goes before the others. So peers that send or read slowly, from one address or many, cannot keep out a peer that
- * sends at once. A request that came whole is always answered. One address keeps a few dozen slow connections at most, but a
- * proxy passes on bursts from one address: therefore a request counts as slow only after a second. A connection that sends
- * requests without waiting for the answers is cut: thousands of them fit into one packet, and each answer takes memory.
+ * Promise: a new connection always finds a place while another is idle, or slow: it has not sent a whole request, or has
+ * not read its answer for a second. The oldest such connection of the address with the most connections is cut, idle ones
+ * first. So slow peers, from one address or many, cannot keep out a peer that sends at once. A whole request is always
+ * answered. One address keeps a few dozen slow connections at most. A request is slow only after a second, since a proxy
+ * passes on bursts from one address. A connection that sends requests without waiting for answers is cut: thousands of
+ * them fit into one packet, and each answer takes memory.
  */
 import type * as http from "node:http"
 import { isIPv4, type Socket } from "node:net"
@@ -59,109 +59,129 @@ export const addressOf = (remote: string): string => {
   return [...groups, ...zeros, ...behind].slice(0, 4).join(":")
 }
 
-export const make = (options: ConnectionLimitOptions): ConnectionLimit => {
-  const { connectionsMax, perAddressMax, nowMs, onCut } = options
+interface Connections {
+  readonly options: ConnectionLimitOptions
   /** By address; the oldest first. */
-  const byAddress = new Map<string, Set<Connection>>()
+  readonly byAddress: Map<string, Set<Connection>>
   /** By the peer's end: with TLS, a request knows another socket than the one that was accepted. */
-  const byPeer = new Map<string, Connection>()
-  const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
+  readonly byPeer: Map<string, Connection>
+}
 
-  const isIdle = ({ request, isAnswered }: Connection) => request === null && isAnswered
-  const isUnfinished = ({ request, isAnswered }: Connection) => (request === null ? !isAnswered : !request.complete)
-  const isUnread = (connection: Connection) => {
-    if (connection.response?.writableEnded !== true) return false
-    connection.unreadSinceMs ??= nowMs()
-    return nowMs() - connection.unreadSinceMs >= slowMs
-  }
+const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
+const isIdle = ({ request, isAnswered }: Connection) => request === null && isAnswered
+const isUnfinished = ({ request, isAnswered }: Connection) => (request === null ? !isAnswered : !request.complete)
+const isUnread = ({ options: { nowMs } }: Connections, connection: Connection) => {
+  if (connection.response?.writableEnded !== true) return false
+  connection.unreadSinceMs ??= nowMs()
+  return nowMs() - connection.unreadSinceMs >= slowMs
+}
 
-  const touch = (connection: Connection) => {
-    const same = byAddress.get(connection.address)
-    if (same?.delete(connection) !== true) return
-    connection.sinceMs = nowMs()
-    same.add(connection)
-  }
-  const cut = (connection: Connection) => {
-    if (!isIdle(connection)) onCut()
-    connection.socket.destroy()
-  }
-  /** The connection of this address that has to go, should one have to. */
-  const slowestOf = (same: ReadonlySet<Connection>, newest: Connection): Connection | undefined => {
-    let slowest: Connection | undefined
-    for (const one of same) {
-      if (one === newest || one.socket.destroyed) continue
-      if (isIdle(one)) return one
-      if (slowest === undefined && (isUnfinished(one) || isUnread(one))) slowest = one
-    }
-    return slowest
-  }
-  const makeRoom = (newest: Connection) => {
-    let most = 0
-    let found: Connection | undefined
-    for (const same of byAddress.values()) {
-      if (same.size <= most) continue
-      const slowest = slowestOf(same, newest)
-      if (slowest === undefined) continue
-      most = same.size
-      found = slowest
-    }
-    cut(found ?? newest)
-  }
-  const holdToAddress = (same: ReadonlySet<Connection>) => {
-    if (same.size <= perAddressMax) return
-    const slow = [...same].filter((one) => (isUnfinished(one) ? nowMs() - one.sinceMs >= slowMs : isUnread(one)))
-    if (slow.length >= perAddressMax) cut(slow[0]!)
-  }
+/** Makes the connection the newest of its address. */
+const touch = ({ options, byAddress }: Connections, connection: Connection) => {
+  const same = byAddress.get(connection.address)
+  if (same?.delete(connection) !== true) return
+  connection.sinceMs = options.nowMs()
+  same.add(connection)
+}
 
+const cut = ({ options }: Connections, connection: Connection) => {
+  if (!isIdle(connection)) options.onCut()
+  connection.socket.destroy()
+}
+
+/** The connection of this address to be cut, should one have to be. */
+const slowestOf = (
+  connections: Connections,
+  same: ReadonlySet<Connection>,
+  newest: Connection
+): Connection | undefined => {
+  let slowest: Connection | undefined
+  for (const one of same) {
+    if (one === newest || one.socket.destroyed) continue
+    if (isIdle(one)) return one
+    if (slowest === undefined && (isUnfinished(one) || isUnread(connections, one))) slowest = one
+  }
+  return slowest
+}
+
+const makeRoom = (connections: Connections, newest: Connection) => {
+  let most = 0
+  let found: Connection | undefined
+  for (const same of connections.byAddress.values()) {
+    if (same.size <= most) continue
+    const slowest = slowestOf(connections, same, newest)
+    if (slowest === undefined) continue
+    most = same.size
+    found = slowest
+  }
+  cut(connections, found ?? newest)
+}
+
+const limitAddress = (connections: Connections, same: ReadonlySet<Connection>) => {
+  const { perAddressMax, nowMs } = connections.options
+  if (same.size <= perAddressMax) return
+  const slow = [...same].filter((one) =>
+    isUnfinished(one) ? nowMs() - one.sinceMs >= slowMs : isUnread(connections, one)
+  )
+  if (slow.length >= perAddressMax) cut(connections, slow[0]!)
+}
+
+const add = (connections: Connections, socket: Socket) => {
+  const { options, byAddress, byPeer } = connections
+  const address = addressOf(socket.remoteAddress ?? "")
+  const connection: Connection = {
+    socket,
+    address,
+    sinceMs: options.nowMs(),
+    request: null,
+    response: null,
+    isAnswered: false,
+    unansweredCount: 0,
+    unreadSinceMs: null
+  }
+  const peer = peerOf(socket)
+  const same = byAddress.get(address) ?? new Set()
+  byAddress.set(address, same.add(connection))
+  byPeer.set(peer, connection)
+  socket.once("close", () => {
+    same.delete(connection)
+    if (same.size === 0 && byAddress.get(address) === same) byAddress.delete(address)
+    if (byPeer.get(peer) === connection) byPeer.delete(peer)
+  })
+  limitAddress(connections, same)
+  if (byPeer.size > options.connectionsMax) makeRoom(connections, connection)
+}
+
+const begin = (connections: Connections, request: http.IncomingMessage, response: http.ServerResponse): boolean => {
+  const connection = connections.byPeer.get(peerOf(request.socket))
+  // The rest of the last packet still arrives after the cut.
+  if (connection?.socket.destroyed === true || request.socket.destroyed) return false
+  if (connection === undefined) return true
+  connection.unansweredCount += 1
+  if (connection.unansweredCount > unansweredMax) {
+    cut(connections, connection)
+    return false
+  }
+  connection.request = request
+  connection.response = response
+  connection.unreadSinceMs = null
+  if (connection.isAnswered) touch(connections, connection)
+  response.once("close", () => {
+    connection.unansweredCount -= 1
+    // The next request may have come already.
+    if (connection.request !== request) return
+    connection.request = null
+    connection.response = null
+    connection.isAnswered = true
+    touch(connections, connection)
+  })
+  return true
+}
+
+export const make = (options: ConnectionLimitOptions): ConnectionLimit => {
+  const connections: Connections = { options, byAddress: new Map(), byPeer: new Map() }
   return {
-    add: (socket) => {
-      const address = addressOf(socket.remoteAddress ?? "")
-      const connection: Connection = {
-        socket,
-        address,
-        sinceMs: nowMs(),
-        request: null,
-        response: null,
-        isAnswered: false,
-        unansweredCount: 0,
-        unreadSinceMs: null
-      }
-      const peer = peerOf(socket)
-      const same = byAddress.get(address) ?? new Set()
-      byAddress.set(address, same.add(connection))
-      byPeer.set(peer, connection)
-      socket.once("close", () => {
-        same.delete(connection)
-        if (same.size === 0 && byAddress.get(address) === same) byAddress.delete(address)
-        if (byPeer.get(peer) === connection) byPeer.delete(peer)
-      })
-      holdToAddress(same)
-      if (byPeer.size > connectionsMax) makeRoom(connection)
-    },
-    begin: (request, response) => {
-      const connection = byPeer.get(peerOf(request.socket))
-      // A cut connection goes on with the requests of the packet that came last.
-      if (connection?.socket.destroyed === true || request.socket.destroyed) return false
-      if (connection === undefined) return true
-      connection.unansweredCount += 1
-      if (connection.unansweredCount > unansweredMax) {
-        cut(connection)
-        return false
-      }
-      connection.request = request
-      connection.response = response
-      connection.unreadSinceMs = null
-      if (connection.isAnswered) touch(connection)
-      response.once("close", () => {
-        connection.unansweredCount -= 1
-        // The next request may have come already.
-        if (connection.request !== request) return
-        connection.request = null
-        connection.response = null
-        connection.isAnswered = true
-        touch(connection)
-      })
-      return true
-    }
+    add: (socket) => add(connections, socket),
+    begin: (request, response) => begin(connections, request, response)
   }
 }

@@ -23,7 +23,7 @@ import type { Database } from "../postgres/Database.ts"
 import * as Polling from "../postgres/Polling.ts"
 import type { Company } from "../sync/Company.ts"
 import * as InboxMetrics from "../status/InboxMetrics.ts"
-import * as DeliveryGaps from "../reconcile/DeliveryGaps.ts"
+import * as Processes from "./Processes.ts"
 import * as Reconcile from "../reconcile/Reconcile.ts"
 import * as InboxRetention from "../inbox/InboxRetention.ts"
 import * as InboxWriter from "../inbox/InboxWriter.ts"
@@ -287,13 +287,13 @@ const sendHeartbeats = Effect.fnUntraced(function* (
   const drawn = [yield* Random.nextInt, yield* Random.nextInt]
   const processId = drawn.map((part) => Math.abs(part).toString(36)).join("-")
   const names = companies.map(({ name }) => name)
-  const deregister = DeliveryGaps.deregister(processId).pipe(Effect.timeoutOption(deregisterMaxMs), Effect.ignore)
+  const deregister = Processes.deregister(processId).pipe(Effect.timeoutOption(deregisterMaxMs), Effect.ignore)
   return yield* Effect.forever(
     Effect.gen(function* () {
       // The inbox itself logs a failure.
       const proof = yield* Effect.exit(inbox.probe)
       if (proof._tag === "Failure") return yield* Effect.sleep(heartbeatRetryMs)
-      yield* DeliveryGaps.heartbeat(processId, names)
+      yield* Processes.heartbeat(processId, names)
       yield* onFirst
       yield* Effect.sleep(heartbeatEveryMs)
     })

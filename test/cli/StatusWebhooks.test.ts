@@ -5,6 +5,8 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { gaps } from "../../src/cli/doctor/Webhooks.ts"
 import { webhookLines } from "../../src/cli/status/Format.ts"
 import * as DeliveryGaps from "../../src/reconcile/DeliveryGaps.ts"
+import * as Reenable from "../../src/reconcile/Reenable.ts"
+import * as Processes from "../../src/serve/Processes.ts"
 import * as Webhooks from "../../src/status/Webhooks.ts"
 import { layerWarehouse as warehouse } from "../support/postgres.ts"
 
@@ -43,7 +45,7 @@ describe("status", () => {
           { ...gap, resource: "y", cause: "lost", lasts: false, beganAt: "2026-03-01T08:00:00Z", detail: "1 event" },
           { ...gap, resource: "z", cause: "lost", lasts: false }
         ])
-        yield* DeliveryGaps.recordReenableFailure("main", "2", "a test delivery was answered 502")
+        yield* Reenable.recordFailure("main", "2", "a test delivery was answered 502")
         yield* DeliveryGaps.recordRepairFailure("main", "y", "the service failed")
         yield* sql`update tributary.gaps set closed_at = tributary.now() - interval '3 hours', closed_by = 'run 7'
           where resource = 'z'`
@@ -94,8 +96,8 @@ describe("status", () => {
           [["3", "gone"]]
         )
 
-        yield* DeliveryGaps.heartbeat("one", ["main"])
-        yield* DeliveryGaps.heartbeat("two", ["main", "other"])
+        yield* Processes.heartbeat("one", ["main"])
+        yield* Processes.heartbeat("two", ["main", "other"])
         assert.deepStrictEqual(
           (yield* Webhooks.read).map(({ company, receivers }) => [company, receivers]),
           [
@@ -103,7 +105,7 @@ describe("status", () => {
             ["other", 1]
           ]
         )
-        yield* DeliveryGaps.deregister("two")
+        yield* Processes.deregister("two")
         yield* sql`update tributary.receivers set alive_at = tributary.now() - interval '5 min' where instance = 'one'`
         const [dead] = yield* Webhooks.read
         assert.include(

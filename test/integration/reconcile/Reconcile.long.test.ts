@@ -45,7 +45,7 @@ describe("healing, seldom", () => {
         yield* cycles(1)
         receives()
         const checked = yield* check
-        assert.lengthOf(checked.revived, 1)
+        assert.lengthOf(checked.reenabled, 1)
         assert.strictEqual(checked.open, 0)
         assert.isTrue((yield* equal("customers")) && (yield* equal("items")))
       })
@@ -130,12 +130,12 @@ describe("healing, seldom", () => {
       Effect.gen(function* () {
         const { check, call, id, requests, gaps } = yield* settled()
         call("PATCH", `/webhooks/${id}`, { paused: true, enabled: false })
-        assert.deepStrictEqual((yield* check).revived, [])
+        assert.deepStrictEqual((yield* check).reenabled, [])
         assert.isEmpty(requests.filter((request) => request.endsWith("/test")))
         assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "disabled" && lasts))
         call("PATCH", `/webhooks/${id}`, { paused: false })
         const checked = yield* check
-        assert.deepStrictEqual([checked.revived, checked.open], [[id], 0])
+        assert.deepStrictEqual([checked.reenabled, checked.open], [[id], 0])
       })
     )
 

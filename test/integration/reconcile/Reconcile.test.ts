@@ -5,7 +5,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import * as DeliveryGaps from "../../../src/reconcile/DeliveryGaps.ts"
+import * as Processes from "../../../src/serve/Processes.ts"
 import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
 import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
 import { customers, settled, warehouse, withSubscriptions, world } from "./healing.ts"
@@ -29,10 +29,10 @@ describe("healing", () => {
           opened: 0,
           closed: [],
           open: 0,
-          revived: [],
+          reenabled: [],
           repaired: [],
           notes: [],
-          isUneasy: false
+          needsEarlyCheck: false
         })
       })
     )
@@ -45,7 +45,7 @@ describe("healing", () => {
         customer("ABANDONED")
         yield* cycles(2)
         const early = yield* check
-        assert.deepStrictEqual([early.opened, early.isUneasy], [0, true])
+        assert.deepStrictEqual([early.opened, early.needsEarlyCheck], [0, true])
         yield* cycles(1)
         receives()
         assert.isFalse(yield* equal("customers"))
@@ -121,7 +121,7 @@ describe("healing", () => {
           customer("DROPPED")
 
           const away = yield* check
-          assert.deepStrictEqual(away.revived, [])
+          assert.deepStrictEqual(away.reenabled, [])
           const [first] = (yield* gaps).filter(({ cause }) => cause === "disabled")
           assert.deepStrictEqual(
             [first!.resource, first!.lasts, first!.reason],
@@ -144,7 +144,7 @@ describe("healing", () => {
           // Somebody answers, and it is not us.
           server.reply(() => 200)
           yield* advance(3600)
-          assert.deepStrictEqual((yield* check).revived, [])
+          assert.deepStrictEqual((yield* check).reenabled, [])
           assert.match((yield* gaps)[0]!.reason!, /did not arrive here/)
           assert.isString(call("GET", `/webhooks/${id}`).body["disableddate"])
 
@@ -153,10 +153,10 @@ describe("healing", () => {
           yield* check
           assert.strictEqual(tests(), 2)
           // A receiver that has just begun is a reason to try before the pause is over.
-          yield* DeliveryGaps.heartbeat(`receiver of ${name}`, [name])
+          yield* Processes.heartbeat(`receiver of ${name}`, [name])
           const back = yield* check
           assert.strictEqual(tests(), 3)
-          assert.deepStrictEqual([back.revived, back.open], [[id], 0])
+          assert.deepStrictEqual([back.reenabled, back.open], [[id], 0])
           assert.deepStrictEqual(
             back.closed.map(({ resource, cause }) => [resource, cause]),
             [
@@ -167,7 +167,7 @@ describe("healing", () => {
           assert.isNull(call("GET", `/webhooks/${id}`).body["disableddate"])
           assert.isTrue(yield* equal("customers"))
           const after = yield* check
-          assert.deepStrictEqual([after.opened, after.isUneasy], [0, false])
+          assert.deepStrictEqual([after.opened, after.needsEarlyCheck], [0, false])
           const [row] = yield* sql<{ unsound: string | null; sound: boolean }>`
           select unsound, sound_at = checked_at as sound from tributary.subscriptions where company = ${name}`
           assert.deepStrictEqual(row, { unsound: null, sound: true })
@@ -181,7 +181,7 @@ describe("healing", () => {
         customer("WHILE PAUSED")
         for (let n = 0; n < 2; n += 1) {
           const paused = yield* check
-          assert.deepStrictEqual([paused.closed, paused.revived, paused.open], [[], [], 2])
+          assert.deepStrictEqual([paused.closed, paused.reenabled, paused.open], [[], [], 2])
           assert.match(paused.notes.join(), /is paused/)
         }
         assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "paused" && lasts))
@@ -202,7 +202,7 @@ describe("healing", () => {
         yield* check
         assert.deepStrictEqual(yield* gaps, [])
         const checked = yield* check
-        assert.deepStrictEqual([checked.subscriptions, checked.opened, checked.isUneasy], [2, 0, false])
+        assert.deepStrictEqual([checked.subscriptions, checked.opened, checked.needsEarlyCheck], [2, 0, false])
         call("PATCH", `/webhooks/${id}`, { paused: true })
         yield* check
         assert.deepStrictEqual(
@@ -225,7 +225,7 @@ describe("healing", () => {
         // Found, and the read fails: the gap stays open and says why.
         server.control("POST", "/faults", { rules: [{ path: "/customers", kind: "status", status: 500, times: 1 }] })
         const failed = yield* check
-        assert.deepStrictEqual([failed.opened, failed.open, failed.isUneasy], [1, 1, true])
+        assert.deepStrictEqual([failed.opened, failed.open, failed.needsEarlyCheck], [1, 1, true])
         assert.match((yield* gaps)[0]!.reason!, /the service failed \(500/)
         // Not tried again before its time.
         const before = requests.length

@@ -441,7 +441,7 @@ describe("healing what does not show", () => {
           test: (one) => Effect.map(inner.test(one), (result) => ({ ...result, delivered: false, responseCode: null }))
         }))
         const told = yield* Reconcile.reconcile(unread, { url: receiver })
-        assert.isTrue(told._tag === "Checked" && told.revived.join() === id)
+        assert.isTrue(told._tag === "Checked" && told.reenabled.join() === id)
         assert.deepStrictEqual(yield* gaps, [])
         // Where it fails it is left alone for a while.
         call("PATCH", `/webhooks/${id}`, { enabled: false })

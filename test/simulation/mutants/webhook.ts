@@ -15,7 +15,9 @@ const rows = "src/inbox/CompareWithRow.ts"
 const lease = "src/inbox/InboxLease.ts"
 const breaker = "src/inbox/CircuitBreaker.ts"
 const gaps = "src/reconcile/DeliveryGaps.ts"
-const heal = "src/reconcile/Reconcile.ts"
+const reconcile = "src/reconcile/Reconcile.ts"
+const logCheck = "src/reconcile/LogCheck.ts"
+const reenable = "src/reconcile/Reenable.ts"
 const seen = "src/subscriptions/SubscriptionStore.ts"
 const changeSubscription = "src/subscriptions/ChangeSubscription.ts"
 const rotate = "src/subscriptions/Rotate.ts"
@@ -238,9 +240,9 @@ export const webhook: ReadonlyArray<Mutant> = [
     story: "what was given up is the sender's business",
     changes: [
       {
-        file: heal,
-        find: "if (resource === null || isStored || !isSynced(resource)) continue",
-        replace: "if (resource === null || isStored || !isSynced(resource) || !delivered) continue"
+        file: logCheck,
+        find: "if (resource === null || isStored(eventId) || !isSynced(resource)) continue",
+        replace: "if (resource === null || isStored(eventId) || !isSynced(resource) || !delivered) continue"
       }
     ],
     // Without an overlap no second read of another gap makes up for it.
@@ -252,9 +254,9 @@ export const webhook: ReadonlyArray<Mutant> = [
     story: "what was acknowledged has arrived",
     changes: [
       {
-        file: heal,
-        find: "if (resource === null || isStored || !isSynced(resource)) continue",
-        replace: "if (resource === null || isStored || !isSynced(resource) || delivered) continue"
+        file: logCheck,
+        find: "if (resource === null || isStored(eventId) || !isSynced(resource)) continue",
+        replace: "if (resource === null || isStored(eventId) || !isSynced(resource) || delivered) continue"
       }
     ],
     wish: { on: ["W1", "W3"], only: ["W1", "W3"], overrides: { ...alone, overlap: 0 } }
@@ -265,9 +267,9 @@ export const webhook: ReadonlyArray<Mutant> = [
     story: "somebody has disabled it, and will know why",
     changes: [
       {
-        file: heal,
-        find: 'observed.ours.filter(({ state }) => state === "disabled")) {',
-        replace: 'observed.ours.filter(({ state }) => state === "gone")) {'
+        file: reconcile,
+        find: 'snapshot.ours.filter(({ state }) => state === "disabled")) {',
+        replace: 'snapshot.ours.filter(({ state }) => state === "gone")) {'
       }
     ],
     wish: { on: ["W12"], overrides: alone }
@@ -276,7 +278,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "revived-without-proof",
     origin: "revived without proof",
     story: "trying costs nothing",
-    changes: [{ file: heal, find: "  if (!isProved) {\n", replace: "  if (since === null) {\n" }],
+    changes: [{ file: reenable, find: "  if (!isProved) {\n", replace: "  if (since === null) {\n" }],
     wish: { on: ["W1", "W12"], only: ["W1", "W12"], overrides: { ...alone, writes: 60 } }
   },
   {
@@ -329,7 +331,11 @@ export const webhook: ReadonlyArray<Mutant> = [
     origin: "gap healing",
     story: "the log tells of everything",
     changes: [
-      { file: heal, find: "if (before.ageMs > silentMaxMs) {", replace: "if (before.ageMs > 6_000 * 86_400_000) {" }
+      {
+        file: logCheck,
+        find: "if (cursor.ageMs > company.unobservedMaxMs) {",
+        replace: "if (cursor.ageMs > 6_000 * 86_400_000) {"
+      }
     ],
     // What is abandoned shows, and has all of its resource read again: almost everything is acknowledged by somebody else.
     wish: {
@@ -348,7 +354,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "enabled-is-well",
     origin: "gap healing",
     story: "the subscription is active, so that nothing can be missing",
-    changes: [{ file: heal, find: 'saidGone && row.state !== "disabled"', replace: "false" }],
+    changes: [{ file: logCheck, find: 'saw410 && row.state !== "disabled"', replace: "false" }],
     wish: { on: ["W12"], only: ["W12"], overrides: { ...soon, resources: ["jobs", "worktypes"], writes: 60 } }
   },
   {

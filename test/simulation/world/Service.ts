@@ -12,7 +12,7 @@ import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as RunStore from "../../../src/sync/RunStore.ts"
 import type { Company } from "../../../src/sync/Company.ts"
-import * as DeliveryGaps from "../../../src/reconcile/DeliveryGaps.ts"
+import * as Processes from "../../../src/serve/Processes.ts"
 import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
 import * as InboxRetention from "../../../src/inbox/InboxRetention.ts"
 import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
@@ -92,7 +92,7 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
         "the sign of life",
         Effect.forever(
           Effect.andThen(
-            Effect.andThen(inbox.probe, DeliveryGaps.heartbeat(owner.name, names)),
+            Effect.andThen(inbox.probe, Processes.heartbeat(owner.name, names)),
             Effect.sleep(aliveEveryMs)
           )
         )

@@ -1,0 +1,205 @@
+/** The delivery gaps that a subscription's delivery log shows. */
+import * as Effect from "effect/Effect"
+import type { SourceError } from "../connector/SourceError.ts"
+import type { Subscriptions } from "../connector/Subscriptions.ts"
+import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
+import * as DeliveryGaps from "./DeliveryGaps.ts"
+import { type LastAttempt, type LogScan, logPagesMax, readLog } from "./DeliveryLog.ts"
+import * as LogCursor from "./LogCursor.ts"
+import * as WantedEvents from "./WantedEvents.ts"
+
+/** What a check knows of the company. */
+export interface CheckedCompany {
+  readonly name: string
+  /** From {@link WantedEvents.wantedOf}. */
+  readonly wanted: ReadonlyMap<string, string>
+  /** The resources with events of removals. */
+  readonly removing: ReadonlySet<string>
+  /** Wanted events that the source does not deliver, by the scope that the token lacks. */
+  readonly unreadable: ReadonlyMap<string, string>
+  readonly isSynced: (resource: string) => boolean
+  readonly overlapMs: number
+  readonly unobservedMaxMs: number
+}
+
+/** Delivered events leave the log after seven days. One day is left for clocks that differ. */
+const logRetentionMs = 6 * 24 * 60 * 60_000
+/** Attempts follow each other within five minutes. An event without one for so long was dropped. */
+const attemptsMaxMs = 60 * 60_000
+/** After so many check intervals without a check there is a gap… */
+const unobservedChecks = 3
+/** … unless they are so short that a restart explains them. */
+const unobservedMinMs = 10 * 60_000
+
+/** How long a log may stay unread without a gap; `checkEveryMs` is null where checks are not regular. */
+export const unobservedMaxMs = (checkEveryMs: number | null): number =>
+  checkEveryMs === null
+    ? logRetentionMs
+    : Math.min(logRetentionMs, Math.max(unobservedMinMs, unobservedChecks * checkEveryMs))
+
+const count = (of: number, what: string) => `${of} ${what}${of === 1 ? "" : "s"}`
+
+type GapsForAll = Pick<DeliveryGaps.NewGap, "cause" | "detail" | "beganAt" | "lasts" | "dueInMs"> & {
+  readonly events?: ReadonlyArray<string>
+}
+
+/** A gap for each resource whose events the subscription delivers. */
+const gapsForAll = (
+  { wanted, removing, unreadable }: CheckedCompany,
+  row: SubscriptionStore.SubscriptionRow,
+  gap: GapsForAll
+): ReadonlyArray<DeliveryGaps.NewGap> =>
+  [
+    ...WantedEvents.resourcesOf(
+      row.events.filter((event) => !unreadable.has(event)),
+      wanted
+    )
+  ].map((resource) => ({
+    events: [],
+    ...gap,
+    subscriptionId: row.id,
+    resource,
+    needsFull: removing.has(resource)
+  }))
+
+/** Reads the delivery log of a subscription, and stores its gaps. Answers how many are new. */
+export const checkLog = Effect.fnUntraced(function* (
+  company: CheckedCompany,
+  subscriptions: Subscriptions,
+  row: SubscriptionStore.SubscriptionRow
+) {
+  const { name } = company
+  const at = yield* SubscriptionStore.now
+  const cursor = yield* LogCursor.read(name, row.id)
+  if (cursor === null) return 0
+  const scan = yield* readLog(subscriptions, row.id, cursor)
+  const status = yield* LogCursor.eventStatus(
+    name,
+    scan.lastAttempts.map(({ attempt }) => attempt.eventId)
+  )
+  const isStored = (eventId: string) => status.get(eventId)?.isStored === true
+  const attempts = scan.lastAttempts.filter(({ attempt }) => status.get(attempt.eventId)?.isInGap !== true)
+  const dropped = droppedEvents(scan, attempts, cursor)
+  return yield* LogCursor.advance(name, row.id, scan.newest, at, [
+    ...missedGaps(company, subscriptions, row.id, attempts, isStored),
+    ...droppedGaps(company, row, scan, cursor, dropped),
+    ...unobservedGaps(company, row, scan, cursor)
+  ])
+})
+
+/** Gaps of events that the source gave up, and of events that it delivered and the inbox does not hold. */
+const missedGaps = (
+  { isSynced }: CheckedCompany,
+  { mayRemove }: Subscriptions,
+  subscriptionId: string,
+  attempts: ReadonlyArray<LastAttempt>,
+  isStored: (eventId: string) => boolean
+): ReadonlyArray<DeliveryGaps.NewGap> => {
+  interface Missed {
+    readonly resource: string
+    readonly cause: "abandoned" | "lost"
+    readonly events: Array<string>
+    needsFull: boolean
+  }
+  const missed = new Map<string, Missed>()
+  for (const { attempt } of attempts) {
+    const { eventId, eventType, resource, delivered, abandoned } = attempt
+    if (!delivered && !abandoned) continue
+    if (resource === null || isStored(eventId) || !isSynced(resource)) continue
+    const cause = delivered ? "lost" : "abandoned"
+    const key = `${resource} ${cause}`
+    const one = missed.get(key) ?? { resource, cause, events: [], needsFull: false }
+    one.events.push(eventId)
+    one.needsFull ||= mayRemove(eventType)
+    missed.set(key, one)
+  }
+  return [...missed.values()].map(({ resource, cause, events, needsFull }) => ({
+    subscriptionId,
+    resource,
+    cause,
+    detail:
+      cause === "abandoned"
+        ? `the source gave up ${count(events.length, "event")}`
+        : `${count(events.length, "event")} delivered and acknowledged, and not in the inbox`,
+    // The events fired before their last attempt; the time is unknown.
+    beganAt: null,
+    lasts: false,
+    events,
+    needsFull
+  }))
+}
+
+/** The events whose attempts stopped without an end. An event in the inbox counts: those that waited behind it do not show. */
+const droppedEvents = (
+  { newest }: LogScan,
+  attempts: ReadonlyArray<LastAttempt>,
+  cursor: LogCursor.LogCursor
+): ReadonlyArray<string> => {
+  const isStuck = newest?.at === cursor.to && newest?.event === cursor.event && (cursor.waitsMs ?? 0) > attemptsMaxMs
+  return attempts.flatMap(({ attempt: { eventId, delivered, abandoned }, isPassed }) =>
+    !delivered && !abandoned && (isPassed || (isStuck && eventId === newest?.event)) ? [eventId] : []
+  )
+}
+
+/** Gaps where the subscription was paused or disabled, and enabled again, between two checks. */
+const droppedGaps = (
+  company: CheckedCompany,
+  row: SubscriptionStore.SubscriptionRow,
+  { saw410 }: LogScan,
+  cursor: LogCursor.LogCursor,
+  events: ReadonlyArray<string>
+): ReadonlyArray<DeliveryGaps.NewGap> => {
+  const dropped = { cause: "dropped", beganAt: cursor.at, lasts: false } as const
+  if (events.length > 0) {
+    const detail = `the source dropped ${count(events.length, "event")} before the attempts were used up, and what waited behind`
+    return gapsForAll(company, row, { ...dropped, detail, events })
+  }
+  if (saw410 && row.state !== "disabled") {
+    const detail = "a receiver answered 410, at which the source disables the subscription; it was enabled again since"
+    return gapsForAll(company, row, { ...dropped, detail })
+  }
+  return []
+}
+
+/** Gaps of what the log showed no longer: too much was delivered, or the last check is too long ago. */
+const unobservedGaps = (
+  company: CheckedCompany,
+  row: SubscriptionStore.SubscriptionRow,
+  { isWhole }: LogScan,
+  cursor: LogCursor.LogCursor
+): ReadonlyArray<DeliveryGaps.NewGap> => {
+  // Runs that were due anyway read the resources within the overlap.
+  const ended = { beganAt: cursor.at, lasts: false, dueInMs: company.overlapMs }
+  const gaps: Array<DeliveryGaps.NewGap> = []
+  if (!isWhole) {
+    const detail = `more was delivered since the last check than is looked through (${logPagesMax} pages)`
+    gaps.push(...gapsForAll(company, row, { ...ended, cause: "overflow", detail }))
+  }
+  if (cursor.ageMs > company.unobservedMaxMs) {
+    const detail =
+      cursor.ageMs > logRetentionMs
+        ? `the delivery log was not read for ${Math.floor(cursor.ageMs / 86_400_000)} days, and it forgets`
+        : `the source was not checked for ${Math.floor(cursor.ageMs / 60_000)} min, and what was undone meanwhile does not show`
+    gaps.push(...gapsForAll(company, row, { ...ended, cause: "down", detail }))
+  }
+  return gaps
+}
+
+/** Stores that these subscriptions cannot be checked, and a gap where that lasts too long. Answers how many are new. */
+export const recordFailedCheck = Effect.fnUntraced(function* (
+  company: CheckedCompany,
+  rows: ReadonlyArray<SubscriptionStore.SubscriptionRow>,
+  error: SourceError
+) {
+  const { name } = company
+  let opened = 0
+  for (const row of rows) {
+    yield* SubscriptionStore.recordFailure(name, row.id, error)
+    const cursor = yield* LogCursor.read(name, row.id)
+    if (row.state !== "active" || cursor === null || cursor.ageMs <= company.unobservedMaxMs) continue
+    const detail = `subscription ${row.id} cannot be checked: ${error.message}`
+    const gap = { cause: "down", detail, beganAt: cursor.at, lasts: true } as const
+    opened += yield* DeliveryGaps.open(name, gapsForAll(company, row, gap))
+  }
+  return opened
+})

@@ -1,0 +1,91 @@
+/** The position in the delivery log of a subscription, and what the warehouse knows of the log's events. */
+import * as Effect from "effect/Effect"
+import * as DeliveryGaps from "./DeliveryGaps.ts"
+import { execute, query, serialized, type Sql } from "./GapQuery.ts"
+
+/** How far the delivery log of a subscription was read. */
+export interface LogCursor {
+  /** The newest entry, by the source's own time, byte for byte; null when there was none. */
+  readonly to: string | null
+  /** Age by the warehouse's clock; of the subscription's first snapshot where the log was never read. */
+  readonly ageMs: number
+  /** When the log was read; null when it never was. */
+  readonly at: string | null
+  /** The event of that entry; null where it is unknown. */
+  readonly event: string | null
+  /** How long that has been the newest entry, of an event with attempts to come; null when it was not. */
+  readonly waitsMs: number | null
+}
+
+export const read = (company: string, subscriptionId: string): Sql<LogCursor | null> =>
+  Effect.map(
+    query<LogCursor>(
+      `select log_read_to as "to", log_read_event as event, log_read_at::text as at,
+              (extract(epoch from tributary.now() - log_waits_at) * 1000)::float8 as "waitsMs",
+              (extract(epoch from tributary.now() - coalesce(log_read_at, first_seen_at)) * 1000)::float8 as "ageMs"
+         from tributary.subscriptions where company = $1 and subscription_id = $2`,
+      [company, subscriptionId]
+    ),
+    (rows) => rows[0] ?? null
+  )
+
+/** What the warehouse knows of an event of the log. */
+export interface EventStatus {
+  /** Whether it is in the inbox. */
+  readonly isStored: boolean
+  /** Whether a gap names it. */
+  readonly isInGap: boolean
+}
+
+export const eventStatus = (company: string, events: ReadonlyArray<string>): Sql<ReadonlyMap<string, EventStatus>> =>
+  events.length === 0
+    ? Effect.succeed(new Map())
+    : Effect.map(
+        query<EventStatus & { id: string }>(
+          `select requested.id, i.event_id is not null as "isStored", gap.id is not null as "isInGap"
+             from jsonb_array_elements_text($2::jsonb) as requested(id)
+             left join tributary.inbox i on i.company = $1 and i.event_id = requested.id
+             left join (select distinct unnest(events) as id from tributary.gaps where company = $1) gap
+               on gap.id = requested.id`,
+          [company, JSON.stringify(events)]
+        ),
+        (rows) => new Map(rows.map(({ id, ...status }) => [id, status]))
+      )
+
+/** The newest entry of a delivery log. */
+export interface LogHead {
+  readonly at: string
+  readonly event: string
+  /** Whether its event has attempts to come. */
+  readonly isWaiting: boolean
+}
+
+/**
+ * Stores the gaps that the log showed, with the new cursor. Answers how many gaps are new. A database that is restored
+ * without its latest commits lost this cursor with every event that it lost: the cursor was written after them.
+ */
+export const advance = (
+  company: string,
+  subscriptionId: string,
+  newest: LogHead | null,
+  at: string,
+  gaps: ReadonlyArray<DeliveryGaps.NewGap>
+): Sql<number> =>
+  serialized(
+    company,
+    Effect.gen(function* () {
+      const opened = yield* DeliveryGaps.insertGaps(company, gaps)
+      yield* DeliveryGaps.endUnobserved(company, subscriptionId)
+      yield* execute(
+        `update tributary.subscriptions
+            set log_waits_at = case when not $6::boolean then null
+                                    when (log_read_to, log_read_event) = ($3, $4) then coalesce(log_waits_at, $5::timestamptz)
+                                    else $5::timestamptz end,
+                log_read_to = coalesce($3, log_read_to), log_read_event = coalesce($4, log_read_event),
+                log_read_at = $5::timestamptz, problem = null, remedy = null
+          where company = $1 and subscription_id = $2 and (log_read_at is null or log_read_at <= $5::timestamptz)`,
+        [company, subscriptionId, newest?.at ?? null, newest?.event ?? null, at, newest?.isWaiting ?? false]
+      )
+      return opened
+    })
+  )

@@ -1,0 +1,81 @@
+/**
+ * Enables a disabled subscription again, after a test delivery that arrived.
+ *
+ * Promise: a subscription is enabled only if a test delivery to it is in the inbox. Failed attempts follow each other in
+ * growing pauses. A process that started since the last attempt is a reason for the next one.
+ */
+import * as Effect from "effect/Effect"
+import { describeAnswer, type Subscriptions, type TestResult } from "../connector/Subscriptions.ts"
+import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
+import { backoff, execute, query, type Sql } from "./GapQuery.ts"
+
+/** Characters of a receiver's answer that are shown. */
+const shownMax = 200
+
+/** Whether the next attempt is due. */
+export const isDue = (company: string, subscriptionId: string): Sql<boolean> =>
+  Effect.map(
+    query<{ due: boolean }>(
+      `select s.revive_due_at is null or s.revive_due_at <= tributary.now() or exists (
+                select 1 from tributary.receivers r
+                 where $1 = any(r.companies) and r.ended_at is null and r.began_at > s.revive_tried_at) as due
+         from tributary.subscriptions s where s.company = $1 and s.subscription_id = $2`,
+      [company, subscriptionId]
+    ),
+    (rows) => rows[0]?.due === true
+  )
+
+export const recordFailure = (company: string, subscriptionId: string, reason: string): Sql<void> =>
+  execute(
+    `with tried as (
+       update tributary.subscriptions
+          set revive_tries = revive_tries + 1, revive_tried_at = tributary.now(),
+              revive_due_at = tributary.now() + ${backoff(5, "revive_tries")}
+        where company = $1 and subscription_id = $2
+       returning revive_tries, revive_tried_at, revive_due_at)
+     update tributary.gaps
+        set reason = $3, tries = tried.revive_tries, tried_at = tried.revive_tried_at, due_at = tried.revive_due_at
+       from tried
+      where company = $1 and subscription_id = $2 and cause = 'disabled' and closed_at is null and ended_at is null`,
+    [company, subscriptionId, reason]
+  )
+
+/** Whether the event is in the inbox; where its id is unknown, any event since then. */
+const hasEvent = (company: string, eventId: string | null, since: string): Sql<boolean> =>
+  Effect.map(
+    query<object>(
+      `select 1 from tributary.inbox
+        where company = $1 and (event_id = $2 or ($2::text is null and received_at >= $3::timestamptz)) limit 1`,
+      [company, eventId, since]
+    ),
+    (rows) => rows.length > 0
+  )
+
+const describeTest = (result: TestResult): string => {
+  const { responseCode, responseBody, isSilent } = result
+  if (isSilent) return "a test delivery got no answer: is a receiver running, and does the address lead to it?"
+  const body = responseBody === null || responseBody === "" ? "" : `: ${responseBody.slice(0, shownMax)}`
+  if (responseCode === null) return `a test delivery was not acknowledged: ${describeAnswer(result)}`
+  const remedy =
+    responseCode === 401 ? "; npx tributary webhooks ensure makes another secret where that does not fit" : ""
+  return `a test delivery was answered ${responseCode}${body}${remedy}`
+}
+
+/** Tests a disabled subscription and enables it. Answers why it stays disabled; null when it was enabled. */
+export const reenable = Effect.fnUntraced(function* (company: string, subscriptions: Subscriptions, id: string) {
+  const since = yield* SubscriptionStore.now
+  const tested = yield* Effect.result(subscriptions.test(id))
+  if (tested._tag === "Failure") return `it cannot be tested: ${tested.failure.message}; ${tested.failure.remedy}`
+  const { eventId, delivered } = tested.success
+  // The stored event is the proof, however the source describes the answer.
+  const isProved = (eventId !== null || delivered) && (yield* hasEvent(company, eventId, since))
+  if (!isProved) {
+    return delivered
+      ? "a test delivery was acknowledged, and did not arrive here: its address leads to somebody else"
+      : describeTest(tested.success)
+  }
+  const updated = yield* Effect.result(subscriptions.update(id, { enabled: true }))
+  return updated._tag === "Success"
+    ? null
+    : `it cannot be enabled: ${updated.failure.message}; ${updated.failure.remedy}`
+})
