@@ -1,7 +1,8 @@
 /**
- * What must stay true of the whole tree, as a test: who may import whom, no ambient time or chance, no name of the API's
- * resources in `src`.
+ * Rules for the whole tree: the direction of imports, no ambient time or randomness, no name of the API's resources in
+ * `src`, no mention of a file that does not exist.
  */
+import { execFileSync } from "node:child_process"
 import { readdirSync, readFileSync, statSync } from "node:fs"
 import { dirname, join, relative, resolve, sep } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -26,6 +27,35 @@ const codeOf = (path: string) =>
   textOf(path)
     .replace(/\/\*[\s\S]*?\*\//g, "")
     .replace(/(^|[^:"'`])\/\/.*$/gm, "$1")
+
+const commentsOf = (path: string) =>
+  [...textOf(path).matchAll(/\/\*[\s\S]*?\*\/|(?:^|[^:"'`])\/\/.*$/gm)].map(([comment]) => comment).join("\n")
+
+const tracked = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
+  cwd: root,
+  encoding: "utf8"
+}).split("\n")
+
+/** A file, with the end of its path, or a path below a folder of the root. Braces list names, a star stands for any. */
+const fileMention =
+  /(?<![\w$<])(?:[\w.@*<>-]+\/)*(?:\{[\w, ./]+\}|[\w.*<>-]+)\.(?:ts|js|sql)\b(?![\w/-])|\b(?:src|test|connectors|config|migrations)\/(?:[\w.*-]+\/)*[\w.*-]*\w/g
+/** The file of a user, which is not in the tree. */
+const usersFiles = new Set(["config/tributary.yaml"])
+
+const withoutBraces = (mention: string): ReadonlyArray<string> => {
+  const list = /^(.*)\{([^}]*)\}(.*)$/.exec(mention)
+  return list === null ? [mention] : list[2]!.split(",").map((name) => `${list[1]}${name.trim()}${list[3]}`)
+}
+
+const exists = (mention: string): boolean => {
+  const path = mention
+    .replace(/^(?:\.{1,2}\/)+/, "")
+    .replace(/\./g, "\\.")
+    .replace(/<\w+>|\bNAME\b/g, "[^/]+")
+    .replace(/\*+/g, ".*")
+  const pattern = new RegExp(`(?:^|/)${path}(?:$|/)`)
+  return usersFiles.has(mention) || tracked.some((file) => pattern.test(file))
+}
 
 /**
  * Which rooms a room may import from, beside itself. The flow runs one way; nobody in `src` knows a connector except
@@ -195,6 +225,28 @@ describe("the tree", () => {
         ].map((path) => `${file} names ${path}`)
       })
     assert.deepStrictEqual(wrong, [])
+  })
+
+  it("mentions only files that exist, in documents and comments", () => {
+    const documents = tracked.filter((path) => path.endsWith(".md"))
+    const migrations = tracked.filter((path) => path.startsWith("migrations/"))
+    const mentions = [
+      ...[...documents, ...migrations].map((path) => [path, textOf(path)]),
+      ...sources.map((path) => [path, commentsOf(path)])
+    ]
+    const wrong = mentions.flatMap(([path, text]) =>
+      [...text!.matchAll(fileMention)]
+        .flatMap(([mention]) => withoutBraces(mention))
+        .filter((mention) => !exists(mention))
+        .map((mention) => `${path} mentions ${mention}`)
+    )
+    const deadLinks = documents.flatMap((path) =>
+      [...textOf(path).matchAll(/\]\((?!https?:)([^)#]+)/g)]
+        .map(([, target]) => join(dirname(path), target!).split(sep).join("/"))
+        .filter((target) => !tracked.some((file) => isBelow(file, target)))
+        .map((target) => `${path} links to ${target}`)
+    )
+    assert.deepStrictEqual([...wrong, ...deadLinks], [])
   })
 
   it("asserts in every test file, and skips nothing", () => {

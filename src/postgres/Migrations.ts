@@ -27,7 +27,7 @@ export class MigrationError extends Data.TaggedError("MigrationError")<{
   readonly message: string
 }> {}
 
-/** One file of the folder: `0003_outbox.sql` has id 3 and name "outbox". */
+/** One file of the folder: `0006_outbox.sql` has id 6 and name "outbox". */
 export interface Migration {
   readonly id: number
   readonly name: string

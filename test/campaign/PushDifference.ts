@@ -1,7 +1,7 @@
 /**
  * Looking for differences between what was pushed and what the source holds.
  *
- * Promise: written without `src/push` and without the client: the source's state and its whole history come from the
+ * Promise: written without `src/outbox` and without the client: the source's state and its whole history come from the
  * control plane, and every record is counted by its externalid. What was written twice and taken away again is found,
  * too, and so is a record that nobody gave.
  */

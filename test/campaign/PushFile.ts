@@ -2,7 +2,7 @@
  * What a campaign of pushes gives: records of one resource, as files and as rows, and what the source has to hold in the
  * end.
  *
- * Promise: drawn from one chance; written without `src/push`, so that what is sent and what is expected do not come from
+ * Promise: drawn from one chance; written without `src/outbox`, so that what is sent and what is expected do not come from
  * the same hand.
  */
 import type { Chance } from "../fuzz/Chance.ts"

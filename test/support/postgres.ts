@@ -53,7 +53,7 @@ export const otherProcess: Effect.Effect<
 /** With the pool for ordinary queries beside it. */
 export const layerSql = Layer.provideMerge(sqlLayer, layerDatabase)
 
-/** A copy counts as a copy of an installation (`PushHold.ts`); these are installations of their own. */
+/** A copy counts as a copy of an installation (`PushPause.ts`); these are installations of their own. */
 const ownInstallation = Layer.effectDiscard(
   Effect.flatMap(
     SqlClient.SqlClient,

@@ -2,7 +2,7 @@
  * What a checker of pushes is given, and what it may say.
  *
  * Promise: it sees the ledger as a second session sees it, the requests as the network carried them, and what was done as
- * the source's own history tells it; nothing of `src/push` is used. It answers null, or one sentence.
+ * the source's own history tells it; nothing of `src/outbox` is used. It answers null, or one sentence.
  */
 import type { PushPlan } from "../PushPlan.ts"
 import type { Meddling, Wanted } from "../world/People.ts"

@@ -1,7 +1,7 @@
 /**
  * Who pushes, and what happens to them.
  *
- * Promise: `src/push` is called as the command line and the service call it. A process may die right after it committed,
+ * Promise: `src/outbox` is called as the command line and the service call it. A process may die right after it committed,
  * right before that, when a request of its has left, when the source has done the work and nobody knows it yet; it may
  * sleep for minutes and wake as a zombie; all of them may be gone for days with calls left open.
  */
