@@ -20,11 +20,11 @@ const assumedNewTable = "pg_temp.push_absent"
 export const prepareSql = `create temp table if not exists push_absent (id bigint primary key, externalid text); truncate ${assumedNewTable}`
 
 /** Whether a create is assumed new. */
-export const isAssumedNew = `(coalesce(o.looked_up_at >= tributary.now() - ${absentFor}, false)
+export const isAssumedNew = `(coalesce(o.absence_confirmed_at >= tributary.now() - ${absentFor}, false)
               or (select true from ${assumedNewTable} a where a.id = o.id) is true)`
 
-const isUnknown = `${pending} and o.operation = 'create' and o.checked and o.id <= $5
-   and (o.looked_up_at is null or o.looked_up_at < tributary.now() - ${absentFor})
+const isUnknown = `${pending} and o.operation = 'create' and o.validated and o.id <= $5
+   and (o.absence_confirmed_at is null or o.absence_confirmed_at < tributary.now() - ${absentFor})
    and not exists (select 1 from ${assumedNewTable} a where a.id = o.id)`
 
 export const unknownCreates = (run: RunSql, scope: OutboxScope, through: bigint, limit: number) =>
@@ -65,7 +65,7 @@ export const possibleDuplicates = (run: RunSql, scope: OutboxScope, table: strin
            delete from ${assumedNewTable} a using found f where a.id = f.id
          )
          select ${rowColumns} from tributary.outbox o join found f on f.id = o.id
-          where o.company = $1 and o.state = 'waiting' order by o.id`,
+          where o.company = $1 and o.state = 'pending' order by o.id`,
         [scope.company, scope.resource, scope.push, companyId]
       )
     )

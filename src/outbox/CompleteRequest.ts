@@ -34,7 +34,7 @@ const countResult = (session: PushSession, { closed, source }: RequestResolution
 
 /** The row as it is after its resolution, if it is pending again. */
 const pendingRow = ({ row, resolution }: ResolvedRow): ReadonlyArray<OutboxRow> =>
-  resolution.state === "waiting"
+  resolution.state === "pending"
     ? [
         {
           ...row,

@@ -95,7 +95,7 @@ const lookUpNew = Effect.fnUntraced(function* (
   const lookUpOne = (row: OutboxRow) => {
     const spelling = spellings.get(row.externalid ?? "")
     const absent: RowResolution =
-      spelling === undefined ? { state: "waiting", reason: null, isAbsent: true } : rejectedAsAlike(spelling)
+      spelling === undefined ? { state: "pending", reason: null, isAbsent: true } : rejectedAsAlike(spelling)
     return Effect.result(lookUp(session, row, { wasSent: false, absent }))
   }
   for (let start = 0; start < rows.length && !isStopped(session); start += lookupsPerCommit) {

@@ -74,14 +74,14 @@ const lockSql = "select pg_advisory_xact_lock(hashtextextended('tributary push '
 
 const findOpenSql = `
   select id from tributary.pushes
-  where company = $1 and resource = $2 and operation = $3 and digest = $4 and finished_at is null`
+  where company = $1 and resource = $2 and operation = $3 and content_hash = $4 and finished_at is null`
 
 const insertPushSql = `
-  insert into tributary.pushes (company, resource, operation, digest, source, records)
+  insert into tributary.pushes (company, resource, operation, content_hash, source, record_count)
   values ($1, $2, $3, $4, $5, $6) returning id`
 
 const insertRowsSql = `
-  insert into tributary.outbox (company, resource, operation, externalid, record_id, record, push_id, line, checked)
+  insert into tributary.outbox (company, resource, operation, externalid, record_id, record, push_id, line, validated)
   select $1, $2, $3, g.externalid, g.record_id, g.record::json, $4, g.line, true
   from push_given g order by g.line
   on conflict (company, resource, externalid) where operation = 'create' and externalid is not null do nothing`
@@ -99,36 +99,37 @@ const existing = `push_given g join tributary.outbox o on ${isExisting}`
 /** Locks existing rows in the order in which other processes lock them, and returns their pushes. */
 const lockExistingSql = `
   select distinct push_id from (select o.id, o.push_id, o.state from ${existing} order by o.id for update of o) locked
-  where push_id is not null and state in ('waiting', 'refused')`
+  where push_id is not null and state in ('pending', 'rejected')`
 
 const joinSameSql = `
   update tributary.outbox o set push_id = $3, line = g.line
-  from push_given g where ${isExisting} and o.state = 'waiting' and o.record::text = g.record`
+  from push_given g where ${isExisting} and o.state = 'pending' and o.record::text = g.record`
 
 /** A row with other values of which nothing was sent: the values that were given last count. */
 const replaceOtherSql = `
   update tributary.outbox o set
-    record = g.record::json, push_id = $3, line = g.line, state = 'waiting', outcome = null, checked = true,
-    looked_up_at = null, call_id = null, position = null, attempts = 0, merges = 0, base = null,
-    code = null, field = null, reason = null, problems = null, differences = null, settled_at = null
-  from push_given g where ${isExisting} and o.state in ('waiting', 'refused') and o.record::text <> g.record`
+    record = g.record::json, push_id = $3, line = g.line, state = 'pending', outcome = null, validated = true,
+    absence_confirmed_at = null, request_id = null, request_index = null, attempts = 0, conflict_retries = 0,
+    expected_values = null, code = null, field = null, reason = null, problems = null, differences = null,
+    resolved_at = null
+  from push_given g where ${isExisting} and o.state in ('pending', 'rejected') and o.record::text <> g.record`
 
 const pushedWithOtherValuesSql = `
   select g.line, o.push_id from ${existing}
-  where o.state in ('done', 'sending') and o.record::text <> g.record order by g.line`
+  where o.state in ('done', 'in_flight') and o.record::text <> g.record order by g.line`
 
 const openDuplicatesSql = `
-  select count(*) filter (where o.state = 'sending')::float8 as sending,
-    count(*) filter (where o.state = 'refused')::float8 as refused,
+  select count(*) filter (where o.state = 'in_flight')::float8 as sending,
+    count(*) filter (where o.state = 'rejected')::float8 as refused,
     count(*) filter (where o.differences is not null)::float8 as different,
     coalesce(array_agg(distinct o.push_id::text) filter (where o.push_id is not null), '{}') as pushes
-  from ${existing} where o.state in ('sending', 'refused') or o.differences is not null`
+  from ${existing} where o.state in ('in_flight', 'rejected') or o.differences is not null`
 
 /** Finishes earlier pushes that have no open row any more. */
 const finishEmptiedSql = `
   update tributary.pushes set finished_at = tributary.now()
   where id = any($1::bigint[]) and finished_at is null
-    and not exists (select from tributary.outbox o where o.push_id = pushes.id and o.state in ('waiting', 'sending'))`
+    and not exists (select from tributary.outbox o where o.push_id = pushes.id and o.state in ('pending', 'in_flight'))`
 
 /** Moves existing open rows to this push; rejects the input when a row was sent with other values. */
 const joinExisting = Effect.fnUntraced(function* (
@@ -191,7 +192,7 @@ const insertRows = Effect.fnUntraced(function* (
   )
   const taken = Number(count!.rows)
   const known = given - taken
-  yield* runQuery(client, "update tributary.pushes set known = $2 where id = $1", [pushId, known])
+  yield* runQuery(client, "update tributary.pushes set duplicates = $2 where id = $1", [pushId, known])
   const knownOpen = known === 0 ? null : yield* findOpenDuplicates(context, pushId)
   return { pushId, given, taken, known, resumed, ...(knownOpen === null ? {} : { knownOpen }) }
 })

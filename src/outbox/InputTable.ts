@@ -79,7 +79,7 @@ const duplicatesSql = `
 const otherSpellingsSql = `
   select g.line, g.externalid, o.externalid as other
   from push_given g join tributary.outbox o on ${foldExternalidSql("o.externalid")} = ${foldExternalidSql("g.externalid")} and o.externalid <> g.externalid
-  where o.company = $1 and o.resource = $2 and o.operation = 'create' and o.state in ('waiting', 'sending', 'refused')
+  where o.company = $1 and o.resource = $2 and o.operation = 'create' and o.state in ('pending', 'in_flight', 'rejected')
   order by g.line`
 
 /** The problems of creates whose externalid another record of the input, or an open row, has or may have. */

@@ -3,11 +3,14 @@ import * as Effect from "effect/Effect"
 import type { QueryResultRow } from "pg"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { OutboxScope, RunSql } from "./OutboxRow.ts"
-import type { Counts } from "./Push.ts"
+import type { Counts, Outcome } from "./Push.ts"
 import type { RowUpdate } from "./RowResolution.ts"
 
+/** The counts by the states of rows. */
+const names = { pending: "waiting", in_flight: "sending", rejected: "refused" } as const
+
 interface CountsRow extends QueryResultRow {
-  readonly name: keyof Counts
+  readonly name: keyof typeof names | Outcome
   readonly rows: number
   readonly different: number
 }
@@ -31,7 +34,7 @@ const countsOf = (rows: ReadonlyArray<CountsRow>): Counts =>
   rows.reduce(
     (counts, { name, rows: count, different }) => ({
       ...counts,
-      [name]: count,
+      [name in names ? names[name as keyof typeof names] : name]: count,
       different: counts.different + different
     }),
     noCounts
@@ -41,7 +44,7 @@ const countsOf = (rows: ReadonlyArray<CountsRow>): Counts =>
 const countsQuery = ({ company, resource, push }: OutboxScope): readonly [string, ReadonlyArray<unknown>] =>
   push === null
     ? [
-        `${countsSql} where o.company = $1 and o.resource = $2 and o.state in ('waiting', 'sending') and o.push_id is null group by 1`,
+        `${countsSql} where o.company = $1 and o.resource = $2 and o.state in ('pending', 'in_flight') and o.push_id is null group by 1`,
         [company, resource]
       ]
     : [`${countsSql} where o.push_id = $1 group by 1`, [push]]
@@ -64,7 +67,7 @@ export const addUpdates = (before: Counts, updates: ReadonlyArray<RowUpdate>): C
   for (const { row, resolution, requestId } of updates) {
     if (!row.isOwn) continue
     after[requestId === null ? "waiting" : "sending"] -= 1
-    after[resolution.state === "done" ? resolution.outcome : resolution.state] += 1
+    after[resolution.state === "done" ? resolution.outcome : names[resolution.state]] += 1
     if (resolution.state === "done" && resolution.differences.length > 0) after.different += 1
   }
   return after

@@ -52,10 +52,10 @@ const openResources = (company: string) =>
     // A recursive query looks each resource up once in the index, however many rows are open.
     `with recursive resources as (
        (select resource from tributary.outbox
-         where company = $1 and state in ('waiting', 'sending') and push_id is null order by resource limit 1)
+         where company = $1 and state in ('pending', 'in_flight') and push_id is null order by resource limit 1)
        union all
        select (select o.resource from tributary.outbox o
-                where o.company = $1 and o.state in ('waiting', 'sending') and o.push_id is null and o.resource > r.resource
+                where o.company = $1 and o.state in ('pending', 'in_flight') and o.push_id is null and o.resource > r.resource
                 order by o.resource limit 1)
          from resources r where r.resource is not null
      ) select resource from resources where resource is not null`,
@@ -65,9 +65,9 @@ const openResources = (company: string) =>
 /** Rejects the pending rows of a resource that is not synced: they can never be sent. */
 const rejectRows = (company: string, resource: string) =>
   query(
-    `update tributary.outbox set state = 'refused', code = 'invalid', settled_at = tributary.now(),
+    `update tributary.outbox set state = 'rejected', code = 'invalid', resolved_at = tributary.now(),
             reason = 'the resource is not among those that are synced for this company'
-      where company = $1 and resource = $2 and push_id is null and state = 'waiting'`,
+      where company = $1 and resource = $2 and push_id is null and state = 'pending'`,
     [company, resource]
   )
 

@@ -47,16 +47,16 @@ export interface SelectedRow extends QueryResultRow {
   readonly record_id: string | null
   readonly record: string
   readonly own: boolean
-  readonly position: number | null
+  readonly request_index: number | null
   readonly attempts: number
-  readonly merges: number
-  readonly base: ExpectedValues | null
+  readonly conflict_retries: number
+  readonly expected_values: ExpectedValues | null
 }
 
 /** The columns of a row of `o`; `$3` is the push. */
 export const rowColumns =
   "o.id, o.operation, o.externalid, o.record_id, o.record::text as record, o.push_id is not distinct from $3::bigint as own, " +
-  "o.position, o.attempts, o.merges, o.base"
+  "o.request_index, o.attempts, o.conflict_retries, o.expected_values"
 
 export const rowOf = (row: SelectedRow): OutboxRow => ({
   id: row.id,
@@ -65,10 +65,10 @@ export const rowOf = (row: SelectedRow): OutboxRow => ({
   recordId: row.record_id,
   text: row.record,
   isOwn: row.own,
-  requestIndex: row.position,
+  requestIndex: row.request_index,
   attempts: row.attempts,
-  conflictRetries: row.merges,
-  expectedValues: row.base
+  conflictRetries: row.conflict_retries,
+  expectedValues: row.expected_values
 })
 
 export const rowsOf = ({ rows }: { readonly rows: ReadonlyArray<SelectedRow> }) => rows.map(rowOf)

@@ -9,16 +9,16 @@ import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { type OutboxRow, type OutboxScope, rowColumns, rowsOf, type RunSql, type SelectedRow } from "./OutboxRow.ts"
 
 /** Pending rows of a scope and its blockers: `$1` company, `$2` resource, `$3` push, `$4` blockers. */
-export const pending = `o.company = $1 and o.resource = $2 and o.state in ('waiting', 'sending') and o.state = 'waiting'
+export const pending = `o.company = $1 and o.resource = $2 and o.state in ('pending', 'in_flight') and o.state = 'pending'
    and (o.push_id is not distinct from $3::bigint or o.id = any($4::bigint[]))`
 
 export const parametersOf = ({ company, resource, push, blockers }: OutboxScope) => [company, resource, push, blockers]
 
 /** Open rows of the same record with a lower number, one condition for each index. */
 const earlier = [
-  "e.state in ('waiting', 'sending') and e.operation <> 'create' and e.externalid = o.externalid",
-  "e.state in ('waiting', 'sending') and e.operation = 'create' and o.operation <> 'create' and e.externalid = o.externalid",
-  "e.state in ('waiting', 'sending') and e.record_id is not null and e.record_id = o.record_id"
+  "e.state in ('pending', 'in_flight') and e.operation <> 'create' and e.externalid = o.externalid",
+  "e.state in ('pending', 'in_flight') and e.operation = 'create' and o.operation <> 'create' and e.externalid = o.externalid",
+  "e.state in ('pending', 'in_flight') and e.record_id is not null and e.record_id = o.record_id"
 ].map((same) => `e.company = o.company and e.resource = o.resource and e.id < o.id and ${same}`)
 
 /** The earlier row of the same record; null when there is none. A subquery for each index, since a join uses none. */
@@ -69,7 +69,7 @@ export const selectChanges = Effect.fnUntraced(function* (
     yield* run<SelectedRow>(
       "take changes of",
       `select ${rowColumns} from tributary.outbox o
-        where ${pending} and o.operation <> 'create' and o.checked and o.id > $5 and o.id <= $6 and ${blocker} is null
+        where ${pending} and o.operation <> 'create' and o.validated and o.id > $5 and o.id <= $6 and ${blocker} is null
         order by o.id limit $7`,
       [...parametersOf(scope), range.after, range.through, range.limit]
     )
@@ -94,7 +94,7 @@ export const saveRecordIds = (run: RunSql, rows: ReadonlyArray<OutboxRow>) =>
   run(
     "keep the records of changes of",
     `update tributary.outbox o set record_id = v.record_id
-       from unnest($1::bigint[], $2::text[]) as v(id, record_id) where o.id = v.id and o.state = 'waiting'`,
+       from unnest($1::bigint[], $2::text[]) as v(id, record_id) where o.id = v.id and o.state = 'pending'`,
     [rows.map(({ id }) => id), rows.map(({ recordId }) => recordId)]
   )
 
@@ -104,7 +104,7 @@ export const lockPending = (run: RunSql, row: OutboxRow): Effect.Effect<boolean,
     run(
       "lock a row of",
       `select 1 from tributary.outbox o
-        where o.id = $1 and o.state = 'waiting' and o.checked and o.record::text = $2 and ${blocker} is null
+        where o.id = $1 and o.state = 'pending' and o.validated and o.record::text = $2 and ${blocker} is null
           for update of o`,
       [row.id, row.text]
     ),
@@ -117,7 +117,7 @@ export const rowsOfRequest = (run: RunSql, { company, resource, push }: OutboxSc
     run<SelectedRow>(
       "read the rows of a request of",
       `select ${rowColumns} from tributary.outbox o
-        where o.company = $1 and o.resource = $2 and o.call_id = $4 and o.state = 'sending' order by o.position`,
+        where o.company = $1 and o.resource = $2 and o.request_id = $4 and o.state = 'in_flight' order by o.request_index`,
       [company, resource, push, requestId]
     ),
     rowsOf
@@ -129,7 +129,7 @@ export const finishPushes = (run: RunSql, { company, resource }: OutboxScope) =>
     "finish the pushes of",
     `update tributary.pushes p set finished_at = tributary.now()
       where p.company = $1 and p.resource = $2 and p.finished_at is null
-        and not exists (select 1 from tributary.outbox o where o.push_id = p.id and o.state = 'waiting')
-        and not exists (select 1 from tributary.outbox o where o.push_id = p.id and o.state = 'sending')`,
+        and not exists (select 1 from tributary.outbox o where o.push_id = p.id and o.state = 'pending')
+        and not exists (select 1 from tributary.outbox o where o.push_id = p.id and o.state = 'in_flight')`,
     [company, resource]
   )

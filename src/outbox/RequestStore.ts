@@ -45,7 +45,7 @@ export interface NewRequest extends Pick<PushRequest, "operation" | "recordId" |
 
 /** How a request ended: the source answered it, rejected it as a whole, or its outcome stayed unknown. */
 export interface RequestResult {
-  readonly state: "answered" | "refused" | "settled"
+  readonly state: "completed" | "rejected" | "abandoned"
   readonly status: number | null
   readonly reason: string | null
   readonly source: string | null
@@ -83,20 +83,22 @@ export const createRequestOf = (rows: ReadonlyArray<OutboxRow>): NewRequest => (
 
 const insertSql = `with given as (
        select * from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::integer[], $9::bigint[], $10::text[], $11::integer[])
-         as g(operation, record_id, if_match, key, body, items, from_id, base, attempts)
+         as g(operation, record_id, if_match, key, body, record_count, from_id, expected_values, attempts)
      ), request as (
-       insert into tributary.push_calls (company, resource, operation, record_id, if_match, key, key_scope, body, items)
-       select $1, $2, operation, record_id, if_match, key, $15, body, items from given returning id, key, formed_at
+       insert into tributary.push_requests
+         (company, resource, operation, record_id, if_match, idempotency_key, idempotency_key_scope, body, record_count)
+       select $1, $2, operation, record_id, if_match, key, $15, body, record_count
+         from given returning id, idempotency_key as key, created_at
      ), marked as (
-       update tributary.outbox o set state = 'sending', call_id = c.id, position = v.position,
-              base = coalesce(o.base, g.base::json), attempts = o.attempts + g.attempts
-         from unnest($12::bigint[], $13::text[], $14::integer[]) as v(id, key, position)
+       update tributary.outbox o set state = 'in_flight', request_id = c.id, request_index = v.request_index,
+              expected_values = coalesce(o.expected_values, g.expected_values::json), attempts = o.attempts + g.attempts
+         from unnest($12::bigint[], $13::text[], $14::integer[]) as v(id, key, request_index)
          join given g on g.key = v.key join request c on c.key = v.key
-        where o.id = v.id and o.call_id is not distinct from g.from_id
-          and ${stateIs("case when g.from_id is null then 'waiting' else 'sending' end")}
+        where o.id = v.id and o.request_id is not distinct from g.from_id
+          and ${stateIs("case when g.from_id is null then 'pending' else 'in_flight' end")}
        returning c.id
      )
-     select c.id, c.key, (extract(epoch from c.formed_at) * 1000)::float8 as created_ms,
+     select c.id, c.key, (extract(epoch from c.created_at) * 1000)::float8 as created_ms,
             (select count(*)::int from marked m where m.id = c.id) as marked from request c`
 
 /** Stores requests and marks their rows, which must be locked. */
@@ -155,19 +157,20 @@ interface OpenRow extends QueryResultRow {
   readonly operation: PushRequest["operation"]
   readonly record_id: string | null
   readonly if_match: string | null
-  readonly key: string
-  readonly key_scope: string | null
+  readonly idempotency_key: string
+  readonly idempotency_key_scope: string | null
   readonly body: string | null
   readonly created_ms: number
-  readonly failures: number
+  readonly failed_attempts: number
 }
 
 /** The first open request after the one with this number; null when there is none. */
 export const nextOpenRequest = Effect.fnUntraced(function* (run: RunSql, scope: OutboxScope, after: bigint) {
   const { rows } = yield* run<OpenRow>(
     "look for open requests of",
-    `select id, operation, record_id, if_match, key, key_scope, body, (extract(epoch from formed_at) * 1000)::float8 as created_ms, failures
-       from tributary.push_calls where company = $1 and resource = $2 and state = 'open' and id > $3 order by id limit 1`,
+    `select id, operation, record_id, if_match, idempotency_key, idempotency_key_scope, body,
+            (extract(epoch from created_at) * 1000)::float8 as created_ms, failed_attempts
+       from tributary.push_requests where company = $1 and resource = $2 and state = 'open' and id > $3 order by id limit 1`,
     [scope.company, scope.resource, after]
   )
   const [row] = rows
@@ -177,11 +180,11 @@ export const nextOpenRequest = Effect.fnUntraced(function* (run: RunSql, scope: 
     operation: row.operation,
     recordId: row.record_id,
     ifMatch: row.if_match,
-    key: row.key,
-    keyScope: row.key_scope,
+    key: row.idempotency_key,
+    keyScope: row.idempotency_key_scope,
     body: row.body,
     createdAt: row.created_ms,
-    failedAttempts: row.failures,
+    failedAttempts: row.failed_attempts,
     rows: yield* rowsOfRequest(run, scope, row.id)
   }
   return request
@@ -190,13 +193,13 @@ export const nextOpenRequest = Effect.fnUntraced(function* (run: RunSql, scope: 
 /** Counts an attempt at which the source failed. */
 export const addFailedAttempt = (run: RunSql, request: PushRequest, reason: string) =>
   Effect.map(
-    run<{ failures: number }>(
+    run<{ failed_attempts: number }>(
       "keep the failure of a request of",
-      `update tributary.push_calls set failures = failures + 1, reason = left($2, 1000)
-        where id = $1 and state = 'open' returning failures`,
+      `update tributary.push_requests set failed_attempts = failed_attempts + 1, reason = left($2, 1000)
+        where id = $1 and state = 'open' returning failed_attempts`,
       [request.id, reason]
     ),
-    ({ rows }): PushRequest => ({ ...request, failedAttempts: rows[0]?.failures ?? request.failedAttempts + 1 })
+    ({ rows }): PushRequest => ({ ...request, failedAttempts: rows[0]?.failed_attempts ?? request.failedAttempts + 1 })
   )
 
 /** Closes requests; their bodies are deleted. */
@@ -205,8 +208,8 @@ export const closeRequests = (run: RunSql, requests: ReadonlyArray<ClosedRequest
     ? Effect.void
     : run(
         "close requests of",
-        `update tributary.push_calls c set state = v.state, status = v.status, reason = left(v.reason, 1000), source = v.source,
-                body = null, settled_at = tributary.now()
+        `update tributary.push_requests c set state = v.state, status = v.status, reason = left(v.reason, 1000), source = v.source,
+                body = null, closed_at = tributary.now()
            from jsonb_to_recordset($1::text::jsonb) as v(id bigint, state text, status integer, reason text, source text)
           where c.id = v.id and c.state || '' = 'open'`,
         [

@@ -28,7 +28,7 @@ const attemptsMax = 5
 const retryAbsent = (row: OutboxRow, rejection: Rejection, mayReject: boolean): RowResolution =>
   mayReject && row.attempts + 1 >= attemptsMax
     ? { ...rejectedBySource(rejection), attempts: 1 }
-    : { state: "waiting", reason: rejection.detail, attempts: 1, isAbsent: true }
+    : { state: "pending", reason: rejection.detail, attempts: 1, isAbsent: true }
 
 const unclear = (detail: string): Rejection => ({ code: "unclear", field: null, detail, problems: [] })
 
@@ -124,7 +124,7 @@ const resolveAnswered = Effect.fnUntraced(function* (
   )
   const { status, source } = answer
   return {
-    closed: { id: request.id, result: { state: "answered", status, reason: null, source } },
+    closed: { id: request.id, result: { state: "completed", status, reason: null, source } },
     rows,
     echo: echoOf(request, answer),
     source: "works"
@@ -153,9 +153,9 @@ const resolveUncertain = Effect.fnUntraced(function* (
     { concurrency: session.settings.concurrency }
   )
   const isBisected = isFault && !isAlone
-  const isAbsent = ({ resolution }: ResolvedRow) => isBisected && resolution.state === "waiting"
+  const isAbsent = ({ resolution }: ResolvedRow) => isBisected && resolution.state === "pending"
   return {
-    closed: { id: request.id, result: { state: "settled", status: null, reason: detail, source: null } },
+    closed: { id: request.id, result: { state: "abandoned", status: null, reason: detail, source: null } },
     rows: found.filter((one) => !isAbsent(one)),
     next: bisect(found.filter(isAbsent).map(({ row }) => row)).map((half) => ({ ...half, attempts: 1 })),
     source: code === "unclear" ? "unknown" : "fails"
@@ -175,7 +175,7 @@ const resolveRejected = Effect.fnUntraced(function* (
   const { status, code, detail } = rejection
   const closed = {
     id,
-    result: { state: "refused", status, reason: `${code}: ${detail}`, source: null }
+    result: { state: "rejected", status, reason: `${code}: ${detail}`, source: null }
   } as const
   if (rows.length <= 1) {
     const resolved = yield* Effect.forEach(rows, (row) => resolveRejection(session, row, rejection))
@@ -184,7 +184,7 @@ const resolveRejected = Effect.fnUntraced(function* (
   if (status !== null && noBatchStatuses.has(status)) {
     // The source does not offer batches of this resource: the records are sent one by one.
     state.useBatch = false
-    const resolution = { state: "waiting", reason: detail } as const
+    const resolution = { state: "pending", reason: detail } as const
     return { closed, rows: rows.map((row) => ({ row, resolution })), source: "unknown" }
   }
   if (code === "batch_too_large" || status === 413) {

@@ -67,11 +67,11 @@ const resolveUncertain = Effect.fnUntraced(function* (
   const isFailedTooOften = isFault && row.attempts + 1 >= attemptsMax
   const resolution: RowResolution =
     resolveByReading(session, row, reading) ??
-    (isFailedTooOften ? rejected(code, null, detail) : { state: "waiting", reason: detail, attempts: 1 })
+    (isFailedTooOften ? rejected(code, null, detail) : { state: "pending", reason: detail, attempts: 1 })
   return {
-    closed: { id: request.id, result: { state: "settled", status, reason: detail, source: null } },
+    closed: { id: request.id, result: { state: "abandoned", status, reason: detail, source: null } },
     rows: [{ row, resolution, readings: [reading] }],
-    source: resolution.state === "waiting" && code !== "unclear" ? "fails" : "unknown"
+    source: resolution.state === "pending" && code !== "unclear" ? "fails" : "unknown"
   }
 })
 
@@ -86,7 +86,7 @@ const resolveAnswered = Effect.fnUntraced(function* (
   const item = items.length === 1 ? items[0] : undefined
   const closedFor = (reason: string | null) => ({
     id: request.id,
-    result: { state: "answered", status, reason, source } satisfies RequestResult
+    result: { state: "completed", status, reason, source } satisfies RequestResult
   })
   if (item?._tag === "WriteRejected" && !item.isRetryable) {
     const { code, field, detail } = item
@@ -118,10 +118,10 @@ const resolveRejected = (request: PushRequest, row: OutboxRow, rejection: Reject
   const resolution: RowResolution = !isOutdated
     ? rejectedBySource(rejection)
     : row.conflictRetries < conflictRetriesMax
-      ? { state: "waiting", reason: detail, conflictRetries: 1 }
+      ? { state: "pending", reason: detail, conflictRetries: 1 }
       : rejected("conflict", null, `the record changed each time between the reading and the writing: ${detail}`)
   return {
-    closed: { id: request.id, result: { state: "refused", status, reason: `${code}: ${detail}`, source: null } },
+    closed: { id: request.id, result: { state: "rejected", status, reason: `${code}: ${detail}`, source: null } },
     rows: [{ row, resolution }],
     source: "works"
   }
@@ -134,7 +134,7 @@ export const resolveUpdate = (
 ): Effect.Effect<RequestResolution, SourceError> => {
   const [row] = request.rows
   if (row === undefined) {
-    const closing = { state: "settled", status: null, reason: "its row is gone", source: null } as const
+    const closing = { state: "abandoned", status: null, reason: "its row is gone", source: null } as const
     return Effect.succeed({ closed: { id: request.id, result: closing }, rows: [], source: "unknown" })
   }
   switch (result._tag) {

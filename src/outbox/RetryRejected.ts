@@ -25,16 +25,17 @@ export const retryRejected = Effect.fn("push.putBack")(function* (rows: Rows) {
       const [put] = yield* sql.unsafe<{ rows: number }>(
         `with put as (
            update tributary.outbox
-              set state = 'waiting', checked = false, looked_up_at = null, call_id = null, position = null, attempts = 0,
-                  merges = 0, base = null, code = null, field = null, reason = null, problems = null, settled_at = null
-            where state = 'refused' and ${where} returning 1)
+              set state = 'pending', validated = false, absence_confirmed_at = null, request_id = null, request_index = null,
+                  attempts = 0, conflict_retries = 0, expected_values = null, code = null, field = null, reason = null,
+                  problems = null, resolved_at = null
+            where state = 'rejected' and ${where} returning 1)
          select count(*)::float8 as rows from put`,
         parameters
       )
       if (put!.rows === 0 || !("push" in rows)) return put!.rows
       const [again] = yield* sql<{ id: bigint }>`
         select o.id from tributary.pushes p
-          join tributary.pushes o using (company, resource, operation, digest)
+          join tributary.pushes o using (company, resource, operation, content_hash)
          where p.id = ${rows.push} and o.id <> p.id and o.finished_at is null`
       if (again !== undefined) return yield* new PushSuperseded({ push: rows.push, by: again.id })
       yield* sql`update tributary.pushes set finished_at = null where id = ${rows.push}`

@@ -21,7 +21,7 @@ export interface DoneResolution {
 }
 
 export interface RejectedResolution {
-  readonly state: "refused"
+  readonly state: "rejected"
   readonly code: string
   readonly field: string | null
   readonly reason: string
@@ -32,7 +32,7 @@ export interface RejectedResolution {
 
 /** The row is sent again, in another request. */
 export interface PendingResolution {
-  readonly state: "waiting"
+  readonly state: "pending"
   readonly reason: string | null
   /** Added to the attempts of the row. */
   readonly attempts?: number
@@ -66,7 +66,7 @@ export const done = (
 ): DoneResolution => ({ state: "done", outcome, recordId, differences })
 
 export const rejected = (code: string, field: string | null, reason: string): RejectedResolution => ({
-  state: "refused",
+  state: "rejected",
   code,
   field,
   reason,
@@ -87,20 +87,20 @@ const parameterOf = ({ row, resolution, requestId }: RowUpdate) => {
   const same = {
     id: String(row.id),
     state: resolution.state,
-    ...(requestId === null ? { text: row.text } : { call_id: String(requestId) })
+    ...(requestId === null ? { text: row.text } : { request_id: String(requestId) })
   }
   switch (resolution.state) {
     case "done": {
       const { outcome, recordId, differences } = resolution
       return { ...same, outcome, record_id: recordId, differences: differences.length === 0 ? null : differences }
     }
-    case "refused": {
+    case "rejected": {
       const { code, field, reason, problems, attempts = 0 } = resolution
       return { ...same, code, field, reason, problems: problems.length === 0 ? null : problems, attempts }
     }
-    case "waiting": {
+    case "pending": {
       const { reason, attempts = 0, conflictRetries = 0, isAbsent = false } = resolution
-      return { ...same, reason, attempts, merges: conflictRetries, absent: isAbsent }
+      return { ...same, reason, attempts, conflict_retries: conflictRetries, absent: isAbsent }
     }
   }
 }
@@ -115,17 +115,19 @@ export const resolveRows = Effect.fnUntraced(function* (
     "resolve rows of",
     `update tributary.outbox o set
        state = v.state, outcome = v.outcome, record_id = coalesce(v.record_id, o.record_id),
-       attempts = o.attempts + coalesce(v.attempts, 0), merges = o.merges + coalesce(v.merges, 0),
-       looked_up_at = case when v.absent then tributary.now() else o.looked_up_at end,
-       call_id = case when v.state = 'waiting' then null else o.call_id end,
-       position = case when v.state = 'waiting' then null else o.position end,
+       attempts = o.attempts + coalesce(v.attempts, 0),
+       conflict_retries = o.conflict_retries + coalesce(v.conflict_retries, 0),
+       absence_confirmed_at = case when v.absent then tributary.now() else o.absence_confirmed_at end,
+       request_id = case when v.state = 'pending' then null else o.request_id end,
+       request_index = case when v.state = 'pending' then null else o.request_index end,
        code = v.code, field = v.field, reason = left(v.reason, ${reasonLengthMax}), problems = v.problems,
        differences = v.differences,
-       settled_at = case when v.state = 'waiting' then null else tributary.now() end
-     from jsonb_to_recordset($1::text::jsonb) as v(id bigint, call_id bigint, state text, text text, outcome text, record_id text,
-       attempts integer, merges integer, absent boolean, code text, field text, reason text, problems json, differences json)
-     where o.id = v.id and o.call_id is not distinct from v.call_id
-       and ${stateIs("case when v.call_id is null then 'waiting' else 'sending' end")}
+       resolved_at = case when v.state = 'pending' then null else tributary.now() end
+     from jsonb_to_recordset($1::text::jsonb) as v(id bigint, request_id bigint, state text, text text, outcome text,
+       record_id text, attempts integer, conflict_retries integer, absent boolean, code text, field text, reason text,
+       problems json, differences json)
+     where o.id = v.id and o.request_id is not distinct from v.request_id
+       and ${stateIs("case when v.request_id is null then 'pending' else 'in_flight' end")}
        and (v.text is null or v.text = o.record::text)
      returning o.id`,
     [JSON.stringify(updates.map(parameterOf), sanitizeStrings)]

@@ -61,7 +61,7 @@ export const selectCreates = Effect.fnUntraced(function* (
       "take rows of",
       `with o as materialized (
          select * from tributary.outbox o
-          where ${pending} and o.operation = 'create' and o.checked and o.id > $5 and o.id <= $6
+          where ${pending} and o.operation = 'create' and o.validated and o.id > $5 and o.id <= $6
           order by o.id limit $7 for update
        )
        select ${rowColumns}, ${blocker} is null and ${isAssumedNew} as is_ready from o order by o.id`,

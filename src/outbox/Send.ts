@@ -116,7 +116,7 @@ const attempt = Effect.fn("push.call")(function* (session: PushSession, request:
     "tributary.company": company.name,
     "tributary.resource": table.resource.path,
     "tributary.operation": request.operation,
-    "tributary.call_id": request.id,
+    "tributary.request_id": request.id,
     "tributary.records": request.rows.length,
     ...(result._tag === "Success" ? {} : { "error.type": result.failure.reason._tag })
   })

@@ -23,7 +23,7 @@ const selectUnvalidated = (run: RunSql, scope: OutboxScope, through: bigint) =>
   Effect.map(
     run<SelectedRow>(
       "look for unchecked rows of",
-      `select ${rowColumns} from tributary.outbox o where ${pending} and not o.checked and o.id <= $5
+      `select ${rowColumns} from tributary.outbox o where ${pending} and not o.validated and o.id <= $5
         order by o.id limit $6 for update of o`,
       [...parametersOf(scope), through, rowsPerTransaction]
     ),
@@ -59,7 +59,7 @@ const saveValidation = Effect.fnUntraced(function* (
   }
   yield* run(
     "keep the checked rows of",
-    `update tributary.outbox o set checked = true, record = v.text::json, record_id = coalesce(v.record_id, o.record_id),
+    `update tributary.outbox o set validated = true, record = v.text::json, record_id = coalesce(v.record_id, o.record_id),
             externalid = case when o.operation = 'create' then o.externalid else v.externalid end
        from jsonb_to_recordset($1::text::jsonb) as v(id bigint, text text, record_id text, externalid text) where o.id = v.id`,
     [JSON.stringify(valid)]

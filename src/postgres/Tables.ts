@@ -200,42 +200,42 @@ export interface OutboxTable {
   readonly record: Generated<unknown>
   readonly push_id: bigint | null
   readonly line: bigint | null
-  readonly state: Generated<"waiting" | "sending" | "done" | "refused">
+  readonly state: Generated<"pending" | "in_flight" | "done" | "rejected">
   readonly outcome: "created" | "adopted" | "updated" | "cancelled" | "unchanged" | null
-  readonly checked: Generated<boolean>
-  readonly looked_up_at: Date | null
-  readonly call_id: bigint | null
-  readonly position: number | null
+  readonly validated: Generated<boolean>
+  readonly absence_confirmed_at: Date | null
+  readonly request_id: bigint | null
+  readonly request_index: number | null
   readonly attempts: Generated<number>
-  readonly merges: Generated<number>
-  readonly base: unknown
+  readonly conflict_retries: Generated<number>
+  readonly expected_values: unknown
   readonly code: string | null
   readonly field: string | null
   readonly reason: string | null
   readonly problems: unknown
   readonly differences: unknown
   readonly created_at: Generated<Date>
-  readonly settled_at: Date | null
+  readonly resolved_at: Date | null
 }
 
-export interface PushCallsTable {
+export interface PushRequestsTable {
   readonly id: Generated<bigint>
   readonly company: string
   readonly resource: string
   readonly operation: "create" | "batch" | "update" | "cancel"
   readonly record_id: string | null
   readonly if_match: string | null
-  readonly key: string
-  readonly key_scope: string | null
+  readonly idempotency_key: string
+  readonly idempotency_key_scope: string | null
   readonly body: string | null
-  readonly items: number
-  readonly state: Generated<"open" | "answered" | "refused" | "settled">
-  readonly formed_at: Generated<Date>
-  readonly failures: Generated<number>
+  readonly record_count: number
+  readonly state: Generated<"open" | "completed" | "rejected" | "abandoned">
+  readonly created_at: Generated<Date>
+  readonly failed_attempts: Generated<number>
   readonly status: number | null
   readonly reason: string | null
   readonly source: string | null
-  readonly settled_at: Date | null
+  readonly closed_at: Date | null
 }
 
 export interface PushesTable {
@@ -244,9 +244,9 @@ export interface PushesTable {
   readonly resource: string
   readonly operation: "create" | "update" | "cancel"
   readonly source: string
-  readonly digest: string
-  readonly records: bigint
-  readonly known: Generated<bigint>
+  readonly content_hash: string
+  readonly record_count: bigint
+  readonly duplicates: Generated<bigint>
   readonly created_at: Generated<Date>
   readonly finished_at: Date | null
 }
@@ -436,7 +436,7 @@ export interface ControlTables {
   readonly "tributary.migrations": MigrationsTable
   readonly "tributary.names": NamesTable
   readonly "tributary.outbox": OutboxTable
-  readonly "tributary.push_calls": PushCallsTable
+  readonly "tributary.push_requests": PushRequestsTable
   readonly "tributary.pushes": PushesTable
   readonly "tributary.quarantine": QuarantineTable
   readonly "tributary.receivers": ReceiversTable

@@ -88,12 +88,14 @@ const ms = (column: string) => `(extract(epoch from tributary.now() - ${column})
 
 /** `differences` and outcomes stand on settled rows only. */
 const counted = [
-  ...["waiting", "sending", "refused"].map((state) => [state, `state = '${state}'`] as const),
+  ["waiting", "state = 'pending'"] as const,
+  ["sending", "state = 'in_flight'"] as const,
+  ["refused", "state = 'rejected'"] as const,
   ["different", "differences is not null"] as const,
   ...outcomes.map((outcome) => [outcome, `outcome = '${outcome}'`] as const)
 ]
   .map(([name, where]) => `(count(*) filter (where ${where}))::float8 as ${name}`)
-  .concat(`max(${ms("created_at")}) filter (where state in ('waiting', 'sending')) as "oldestMs"`)
+  .concat(`max(${ms("created_at")}) filter (where state in ('pending', 'in_flight')) as "oldestMs"`)
   .join(", ")
 
 type CountsRow = Counts & Pick<OutboxState, "oldestMs">
@@ -125,7 +127,7 @@ const refusedBy = Effect.fnUntraced(function* (where: string, parameters: Readon
   const sql = yield* SqlClient.SqlClient
   return yield* sql.unsafe<RejectedBy & { push: bigint | null; company: string; resource: string }>(
     `select push_id as push, company, resource, coalesce(code, 'unknown') as code, count(*)::float8 as records
-       from tributary.outbox where state = 'refused' and ${where}
+       from tributary.outbox where state = 'rejected' and ${where}
       group by 1, 2, 3, 4 order by records desc, code`,
     parameters
   )
@@ -153,13 +155,13 @@ export const pushes = Effect.fn("push.Status.pushes")(function* (numbers: Readon
       finishedAt: string | null
     }
   >(
-    `select p.id as push, p.company, p.resource, p.operation, p.source, p.records::float8 as records,
-            p.known::float8 as known, ${ms("p.created_at")} as "ageMs", to_json(p.finished_at) #>> '{}' as "finishedAt", o.*
+    `select p.id as push, p.company, p.resource, p.operation, p.source, p.record_count::float8 as records,
+            p.duplicates::float8 as known, ${ms("p.created_at")} as "ageMs", to_json(p.finished_at) #>> '{}' as "finishedAt", o.*
        from tributary.pushes p
        left join lateral (select ${counted} from tributary.outbox where push_id = p.id) o on true
       where case when cardinality($1::bigint[]) > 0 then p.id = any($1::bigint[])
                  else p.finished_at is null
-                   or p.id in (select push_id from tributary.outbox where state = 'refused' and push_id is not null)
+                   or p.id in (select push_id from tributary.outbox where state = 'rejected' and push_id is not null)
                    or p.id in (select id from tributary.pushes where finished_at is not null
                                 order by id desc limit ${finishedShown})
             end
@@ -206,8 +208,8 @@ const calls: Effect.Effect<ReadonlyArray<OpenRequest>, SqlError, SqlClient.SqlCl
   SqlClient.SqlClient,
   (sql) =>
     sql.unsafe<OpenRequest>(
-      `select company, resource, operation, items, ${ms("formed_at")} as "ageMs", failures, reason
-         from tributary.push_calls where state = 'open' order by id`
+      `select company, resource, operation, record_count as items, ${ms("created_at")} as "ageMs", failed_attempts as failures, reason
+         from tributary.push_requests where state = 'open' order by id`
     )
 )
 
@@ -229,7 +231,7 @@ export const read = Effect.fn("push.Status.read")(function* (push: bigint | null
 const refused = `select id, line::float8 as line, operation, externalid, record_id as "recordId",
        coalesce(code, 'unknown') as code, field, coalesce(reason, '') as reason, coalesce(problems, '[]') as problems,
        record::text as record
-  from tributary.outbox where state = 'refused'`
+  from tributary.outbox where state = 'rejected'`
 
 /** Refused rows after the one of this number, in the order of their numbers, at most so many. */
 export const rejectedRows = Effect.fn("push.Status.refusals")(function* (rows: Rows, after: bigint, atMost: number) {
@@ -246,7 +248,7 @@ export const latestRejectedRows = Effect.fn("push.Status.lastRefusals")(function
   const sql = yield* SqlClient.SqlClient
   const [where, parameters] = whereOf(rows)
   return yield* sql.unsafe<RejectedRow>(
-    `${refused} and ${where} order by settled_at desc nulls last, id limit $${parameters.length + 1}::bigint`,
+    `${refused} and ${where} order by resolved_at desc nulls last, id limit $${parameters.length + 1}::bigint`,
     [...parameters, atMost]
   )
 })
@@ -276,12 +278,12 @@ export const open: Effect.Effect<ReadonlyArray<OutboxStatus>, SqlError, SqlClien
   SqlClient.SqlClient,
   (sql) =>
     sql.unsafe<OutboxStatus>(
-      `select company, (count(*) filter (where state = 'waiting'))::float8 as waiting,
-              (count(*) filter (where state = 'sending'))::float8 as sending,
-              (count(*) filter (where state = 'refused'))::float8 as refused,
-              max(${ms("created_at")}) filter (where state <> 'refused') as "oldestMs"
-         from (select company, state, created_at from tributary.outbox where state in ('waiting', 'sending')
-               union all select company, state, created_at from tributary.outbox where state = 'refused') o
+      `select company, (count(*) filter (where state = 'pending'))::float8 as waiting,
+              (count(*) filter (where state = 'in_flight'))::float8 as sending,
+              (count(*) filter (where state = 'rejected'))::float8 as refused,
+              max(${ms("created_at")}) filter (where state <> 'rejected') as "oldestMs"
+         from (select company, state, created_at from tributary.outbox where state in ('pending', 'in_flight')
+               union all select company, state, created_at from tributary.outbox where state = 'rejected') o
         group by company order by company`
     )
 )

@@ -63,18 +63,18 @@ export const pushes = (atMost: number): Effect.Effect<ReadonlyArray<PushSummary>
          (select id, 0 as rank from tributary.pushes where finished_at is null order by id desc limit $1::int)
          union all
          (select distinct push_id, 1 from tributary.outbox
-           where state = 'refused' and push_id is not null order by push_id desc limit $1::int)
+           where state = 'rejected' and push_id is not null order by push_id desc limit $1::int)
          union all
          (select id, 2 from tributary.pushes order by id desc limit $1::int)
        ), chosen as (select id from listed group by id order by min(rank), id desc limit $1::int)
-       select p.id as push, p.company, p.resource, p.operation, p.source, p.records::float8 as records,
-              p.known::float8 as known, p.created_at as "createdAt", p.finished_at as "finishedAt", o.*
+       select p.id as push, p.company, p.resource, p.operation, p.source, p.record_count::float8 as records,
+              p.duplicates::float8 as known, p.created_at as "createdAt", p.finished_at as "finishedAt", o.*
          from chosen join tributary.pushes p using (id)
          cross join lateral (
-           select (count(*) filter (where state = 'waiting'))::float8 as waiting,
-                  (count(*) filter (where state = 'sending'))::float8 as sending,
-                  (count(*) filter (where state = 'refused'))::float8 as refused
-             from tributary.outbox where push_id = p.id and state in ('waiting', 'sending', 'refused')) o
+           select (count(*) filter (where state = 'pending'))::float8 as waiting,
+                  (count(*) filter (where state = 'in_flight'))::float8 as sending,
+                  (count(*) filter (where state = 'rejected'))::float8 as refused
+             from tributary.outbox where push_id = p.id and state in ('pending', 'in_flight', 'rejected')) o
         order by p.id desc`,
       [atMost]
     )
@@ -86,20 +86,20 @@ export const inserted: Effect.Effect<ReadonlyArray<InsertedSummary>, SqlError, S
   (sql) => {
     const outcome = (name: string) => `(count(*) filter (where outcome = '${name}'))::float8 as ${name}`
     return sql.unsafe<InsertedSummary>(
-      `select company, resource, (count(*) filter (where state = 'waiting'))::float8 as waiting,
-              (count(*) filter (where state = 'sending'))::float8 as sending,
-              (count(*) filter (where state = 'refused'))::float8 as refused,
-              min(created_at) filter (where state in ('waiting', 'sending')) as "oldestAt",
+      `select company, resource, (count(*) filter (where state = 'pending'))::float8 as waiting,
+              (count(*) filter (where state = 'in_flight'))::float8 as sending,
+              (count(*) filter (where state = 'rejected'))::float8 as refused,
+              min(created_at) filter (where state in ('pending', 'in_flight')) as "oldestAt",
               ${["created", "adopted", "updated", "cancelled", "unchanged"].map(outcome).join(", ")}
          from (select company, resource, state, created_at, null as outcome from tributary.outbox
-                where state in ('waiting', 'sending') and push_id is null
+                where state in ('pending', 'in_flight') and push_id is null
                union all
                select company, resource, state, created_at, null from tributary.outbox
-                where state = 'refused' and push_id is null
+                where state = 'rejected' and push_id is null
                union all
                select company, resource, state, created_at, outcome from tributary.outbox
                 where state = 'done' and push_id is null
-                  and settled_at > (select tributary.now() - interval '1 day')) o
+                  and resolved_at > (select tributary.now() - interval '1 day')) o
         group by company, resource order by company, resource`
     )
   }
@@ -111,8 +111,8 @@ export const openRequests = (
 ): Effect.Effect<ReadonlyArray<RequestSummary>, SqlError, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql.unsafe<RequestSummary>(
-      `select company, resource, operation, items, formed_at as "formedAt", failures, reason
-         from tributary.push_calls where state = 'open' order by id limit $1::int`,
+      `select company, resource, operation, record_count as items, created_at as "formedAt", failed_attempts as failures, reason
+         from tributary.push_requests where state = 'open' order by id limit $1::int`,
       [atMost]
     )
   )

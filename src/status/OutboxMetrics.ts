@@ -28,17 +28,17 @@ const read = (companies: ReadonlyArray<string>) =>
          cross join lateral (
            select count(*)::float8 as waiting,
                   coalesce(extract(epoch from tributary.now() - min(created_at)), 0)::float8 as oldest
-             from tributary.outbox o where o.company = c.company and o.state in ('waiting', 'sending')) w
+             from tributary.outbox o where o.company = c.company and o.state in ('pending', 'in_flight')) w
          cross join lateral (
-           select count(*)::float8 as refused from tributary.outbox o where o.company = c.company and o.state = 'refused') r
+           select count(*)::float8 as refused from tributary.outbox o where o.company = c.company and o.state = 'rejected') r
          cross join lateral (
-           select count(*)::float8 as calls, (count(*) filter (where failures > 0))::float8 as failing
-             from tributary.push_calls p where p.company = c.company and p.state = 'open') k
+           select count(*)::float8 as calls, (count(*) filter (where failed_attempts > 0))::float8 as failing
+             from tributary.push_requests p where p.company = c.company and p.state = 'open') k
          cross join lateral (
            select coalesce(json_object_agg(outcome, records), '{}') as settled from (
              select coalesce(outcome, 'refused') as outcome, count(*) as records from tributary.outbox o
-              where o.company = c.company and o.state in ('done', 'refused')
-                and o.settled_at > (select tributary.now() - interval '1 minute') group by 1) g) s`,
+              where o.company = c.company and o.state in ('done', 'rejected')
+                and o.resolved_at > (select tributary.now() - interval '1 minute') group by 1) g) s`,
       [JSON.stringify(companies)]
     )
   )

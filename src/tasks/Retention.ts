@@ -128,12 +128,12 @@ const oldPushes = `
   select p.id::text as id from tributary.pushes p
    where p.finished_at < $1::timestamptz
      and not exists (select from tributary.outbox o where o.push_id = p.id
-                        and o.state in ('waiting', 'sending', 'refused')) order by p.id`
+                        and o.state in ('pending', 'in_flight', 'rejected')) order by p.id`
 
 const removePushed = `
   delete from tributary.outbox where id = any(array(
     select o.id from tributary.outbox o join tributary.pushes p on p.id = o.push_id
-     where o.push_id = $2::bigint and o.state = 'done' and o.settled_at < $1::timestamptz
+     where o.push_id = $2::bigint and o.state = 'done' and o.resolved_at < $1::timestamptz
        and p.finished_at < $1::timestamptz
      limit ${batchRows} for update of o skip locked)) returning 1`
 
@@ -143,16 +143,16 @@ const removePush = `
 
 const removeFree = `
   delete from tributary.outbox where id = any(array(
-    select id from tributary.outbox where push_id is null and state = 'done' and settled_at < $1::timestamptz
-     order by settled_at limit ${batchRows} for update skip locked)) returning 1`
+    select id from tributary.outbox where push_id is null and state = 'done' and resolved_at < $1::timestamptz
+     order by resolved_at limit ${batchRows} for update skip locked)) returning 1`
 
 /** Calls of refused records stay with them: they tell how it was asked. */
 const removeCalls = `
-  delete from tributary.push_calls where id = any(array(
-    select c.id from tributary.push_calls c
-     where c.state <> 'open' and c.settled_at < $1::timestamptz
-       and not exists (select from tributary.outbox o where o.call_id = c.id and o.state = 'refused')
-     order by c.settled_at limit ${batchRows} for update skip locked)) returning 1`
+  delete from tributary.push_requests where id = any(array(
+    select c.id from tributary.push_requests c
+     where c.state <> 'open' and c.closed_at < $1::timestamptz
+       and not exists (select from tributary.outbox o where o.request_id = c.id and o.state = 'rejected')
+     order by c.closed_at limit ${batchRows} for update skip locked)) returning 1`
 
 const pushed = Effect.fnUntraced(function* (settings: RetentionSettings) {
   const before = yield* cutoff(Math.max(settings.outboxMs, keysKnownMs))

@@ -31,7 +31,7 @@ export const controlDataset = "tributary"
 /** Tables of the control plane that hold keys, secrets or password hashes, each with the columns that a reader sees. */
 export const secretTables: Readonly<Record<string, ReadonlyArray<string>>> = {
   webhook_secrets: [],
-  push_calls: "id company resource operation items state formed_at failures status reason".split(" "),
+  push_requests: "id company resource operation record_count state created_at failed_attempts status reason".split(" "),
   dashboard_key: [],
   dashboard_password: [],
   dashboard_sessions: []

@@ -148,7 +148,7 @@ dashboard: { listen: off }
     const isStored = async ({ method, path, key, body }: Write) => {
       for (let tries = 1; ; tries += 1) {
         const rows = await ask<{ state: string; operation: string; body: string | null }>(
-          "select state, operation, body from tributary.push_calls where key = $1",
+          "select state, operation, body from tributary.push_requests where idempotency_key = $1",
           [key]
         ).catch(() => null)
         if (rows === null && tries < 5) continue
@@ -337,7 +337,7 @@ dashboard: { listen: off }
       await chaos.flush()
       await reference.control("POST", "/clock", { advanceSeconds: keyLifeSeconds })
       const aged = await ask(
-        `update tributary.push_calls set formed_at = formed_at - make_interval(secs => $1) where state = 'open' returning id`,
+        `update tributary.push_requests set created_at = created_at - make_interval(secs => $1) where state = 'open' returning id`,
         [keyLifeSeconds]
       )
       add(sums, "calls whose key had expired", aged.length)
@@ -393,7 +393,7 @@ dashboard: { listen: off }
     /** Nothing waits any more. */
     const isOver = async () => {
       const [left] = await ask<{ n: string }>(
-        "select count(*) as n from tributary.outbox where state in ('waiting', 'sending')"
+        "select count(*) as n from tributary.outbox where state in ('pending', 'in_flight')"
       )
       return left!.n === "0"
     }
@@ -421,7 +421,7 @@ dashboard: { listen: off }
           problem("no push can be killed any more")
           break
         }
-        const open = await ask("select 1 from tributary.push_calls where state = 'open'")
+        const open = await ask("select 1 from tributary.push_requests where state = 'open'")
         if (open.length > 0 && (!hasExpired || chance.is(0.1))) {
           hasExpired = true
           await expire()
@@ -525,7 +525,7 @@ dashboard: { listen: off }
         else if (row.record_id === null) problem(`${shown} and has no number`)
       } else {
         const wanted = one.poison === "unknown" ? ["unknown_value", "parentitemid"] : ["rule_violation", "description"]
-        if (state !== "refused" || code !== wanted[0] || field !== wanted[1])
+        if (state !== "rejected" || code !== wanted[0] || field !== wanted[1])
           problem(`${shown} with ${code}, ${field} instead of ${wanted.join(", ")}`)
       }
     }
@@ -533,7 +533,7 @@ dashboard: { listen: off }
     const exported = stand.configure(`refused-${number}.ndjson`, "")
     rmSync(exported)
     const [firstPush] = await ask<{ id: string; n: string }>(
-      `select p.id, (select count(*) from tributary.outbox o where o.push_id = p.id and o.state = 'refused') as n
+      `select p.id, (select count(*) from tributary.outbox o where o.push_id = p.id and o.state = 'rejected') as n
          from tributary.pushes p order by p.id limit 1`
     )
     await settle("export-refused", ["push", "export-refused", firstPush!.id, "--to", exported])
@@ -544,7 +544,7 @@ dashboard: { listen: off }
     )
       problem(`${firstPush!.n} records of the first push were refused, and exported were: ${lines.join("\n")}`)
     for (const { id, state, left } of await ask<{ id: string; state: string; left: boolean }>(
-      "select id, state, body is not null as left from tributary.push_calls where state = 'open' or body is not null"
+      "select id, state, body is not null as left from tributary.push_requests where state = 'open' or body is not null"
     ))
       problem(`call ${id} is ${state}${left ? " and keeps its body" : ""}`)
     for (const { id } of await ask<{ id: string }>("select id from tributary.pushes where finished_at is null"))

@@ -258,11 +258,11 @@ dashboard: { listen: off }
             world.query<{ state: string; outcome: string; code: string; field: string }>(
               "select state, outcome, code, field from tributary.outbox order by id"
             ),
-            (found) => found.every(({ state }) => state === "done" || state === "refused")
+            (found) => found.every(({ state }) => state === "done" || state === "rejected")
           )
           assert.deepStrictEqual(rows, [
             { state: "done", outcome: "created", code: null, field: null },
-            { state: "refused", outcome: null, code: "invalid", field: "nickname" },
+            { state: "rejected", outcome: null, code: "invalid", field: "nickname" },
             { state: "done", outcome: "updated", code: null, field: null }
           ] as unknown as typeof rows)
           const [record] = yield* held(world, "S")

@@ -33,28 +33,28 @@ describe("push status", () => {
         ])
         assert.deepStrictEqual(yield* Outbox.open, [])
 
-        yield* sql`insert into tributary.pushes (company, resource, operation, source, digest, records, known, created_at, finished_at)
+        yield* sql`insert into tributary.pushes (company, resource, operation, source, content_hash, record_count, duplicates, created_at, finished_at)
           values ('main', 'x', 'create', 'x.csv', 'a', 7, 1, tributary.now() - interval '3 min', null),
                  ('main', 'x', 'update', ${"evil\u001b[2J"}, 'b', 1, 0, tributary.now() - interval '2 h', tributary.now())`
-        yield* sql`insert into tributary.push_calls (company, resource, operation, key, body, items, formed_at, failures, reason)
+        yield* sql`insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count, created_at, failed_attempts, reason)
           values ('main', 'x', 'batch', 'k1', '[]', 2, tributary.now() - interval '40 s', 2, 'the service answered 500')`
         yield* sql`insert into tributary.outbox
-          (company, resource, operation, push_id, line, state, outcome, code, field, reason, problems, differences, settled_at, record)
+          (company, resource, operation, push_id, line, state, outcome, code, field, reason, problems, differences, resolved_at, record)
           values
           ('main', 'x', 'create', 1, 1, 'done', 'created', null, null, null, null, null, tributary.now(), '{"externalid":"e1"}'),
           ('main', 'x', 'create', 1, 2, 'done', 'adopted', null, null, null, null,
              '[{"field":"amount","given":"5.00","held":"6.00"}]', tributary.now() - interval '1 h', '{"externalid":"e2"}'),
-          ('main', 'x', 'create', 1, 3, 'refused', null, 'unknown_value', 'invoice', 'there is no such invoice', null, null,
+          ('main', 'x', 'create', 1, 3, 'rejected', null, 'unknown_value', 'invoice', 'there is no such invoice', null, null,
              tributary.now(), '{"externalid":"e3","amount":"1.50"}'),
-          ('main', 'x', 'create', 1, 4, 'refused', null, 'unknown_value', null, 'no', null, null,
+          ('main', 'x', 'create', 1, 4, 'rejected', null, 'unknown_value', null, 'no', null, null,
              tributary.now(), '{"externalid":"e4","amount":"0.10","lines":[{"a":1.50}],"note":"a \\"b\\", c"}'),
-          ('main', 'x', 'create', 1, 5, 'sending', null, null, null, null, null, null, null, '{"externalid":"e5"}'),
+          ('main', 'x', 'create', 1, 5, 'in_flight', null, null, null, null, null, null, null, '{"externalid":"e5"}'),
           ('main', 'x', 'update', 2, 1, 'done', 'unchanged', null, null, null, null, null, tributary.now(), '{}'),
-          ('main', 'y', 'create', null, null, 'refused', null, 'invalid', null, 'it does not fit',
+          ('main', 'y', 'create', null, null, 'rejected', null, 'invalid', null, 'it does not fit',
              '[{"field":"amount","message":"is required"},{"field":"b","message":"is unknown"}]', null, tributary.now(),
              '{"externalid":"e3"}'),
-          ('main', 'z', 'create', null, null, 'waiting', null, null, null, null, null, null, null, '{}'),
-          ('south', 'y', 'create', null, null, 'waiting', null, null, null, null, null, null, null, '{"externalid":"e3"}')`
+          ('main', 'z', 'create', null, null, 'pending', null, null, null, null, null, null, null, '{}'),
+          ('south', 'y', 'create', null, null, 'pending', null, null, null, null, null, null, null, '{"externalid":"e3"}')`
 
         const status = yield* Outbox.read(null)
         assert.deepStrictEqual(statusLines(status, ["main"]), [
@@ -132,8 +132,8 @@ describe("push status", () => {
           '"_message":"it does not fit; amount: is required; b: is unknown"'
         )
         assert.deepStrictEqual(yield* Outbox.rejectedRows({ push: 1n }, second!.id, 10), [])
-        yield* sql`update tributary.outbox set settled_at = tributary.now() where id = ${first!.id}`
-        yield* sql`update tributary.outbox set settled_at = tributary.now() - interval '1 s' where id = ${second!.id}`
+        yield* sql`update tributary.outbox set resolved_at = tributary.now() where id = ${first!.id}`
+        yield* sql`update tributary.outbox set resolved_at = tributary.now() - interval '1 s' where id = ${second!.id}`
         const last = yield* Outbox.latestRejectedRows({ push: 1n }, 1)
         assert.deepStrictEqual(
           last.map(({ id }) => id),
@@ -152,12 +152,12 @@ describe("push status", () => {
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const [{ id } = { id: 0n }] = yield* sql<{ id: bigint }>`
-          insert into tributary.pushes (company, resource, operation, source, digest, records, finished_at)
+          insert into tributary.pushes (company, resource, operation, source, content_hash, record_count, finished_at)
           values ('main', 'z', 'create', 'z.csv', 'z', 1, tributary.now()) returning id`
         const refuse = sql`insert into tributary.outbox (company, resource, push_id, state, code, externalid)
-          values ('main', 'z', ${id}, 'refused', 'no', 'z1')
+          values ('main', 'z', ${id}, 'rejected', 'no', 'z1')
           on conflict (company, resource, externalid) where operation = 'create' and externalid is not null
-          do update set state = 'refused'`
+          do update set state = 'rejected'`
         yield* refuse
         assert.strictEqual(yield* RetryRejected.retryRejected({ push: id }), 1)
         const [opened] = yield* Outbox.pushes([id])
@@ -165,7 +165,7 @@ describe("push status", () => {
 
         yield* refuse
         yield* sql`update tributary.pushes set finished_at = tributary.now() where id = ${id}`
-        yield* sql`insert into tributary.pushes (company, resource, operation, source, digest, records)
+        yield* sql`insert into tributary.pushes (company, resource, operation, source, content_hash, record_count)
           values ('main', 'z', 'create', 'z.csv', 'z', 1)`
         const refused = yield* Effect.flip(RetryRejected.retryRejected({ push: id }))
         assert.deepInclude(refused, { _tag: "PushSuperseded", push: id, by: id + 1n })

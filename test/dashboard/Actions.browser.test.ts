@@ -347,14 +347,14 @@ describe("what could not be landed", () => {
 describe("what was refused", () => {
   it("is sent again", async () => {
     const tried = async () => {
-      const [row] = await operator.query<{ state: string; attempts: number; settled_at: Date | null }>(
-        "select state, attempts, settled_at from tributary.outbox where externalid = $1",
+      const [row] = await operator.query<{ state: string; attempts: number; resolved_at: Date | null }>(
+        "select state, attempts, resolved_at from tributary.outbox where externalid = $1",
         [insertedExternalId]
       )
       return row!
     }
     const before = await tried()
-    assert.strictEqual(before.state, "refused")
+    assert.strictEqual(before.state, "rejected")
     const { page, go } = look
     await go("/outbox")
     await page.locator("main a[href*='/confirm/push-retry']").first().click()
@@ -366,7 +366,7 @@ describe("what was refused", () => {
     await until(
       "it was sent again",
       tried,
-      ({ state, settled_at }) => state === "refused" && settled_at?.getTime() !== before.settled_at?.getTime()
+      ({ state, resolved_at }) => state === "rejected" && resolved_at?.getTime() !== before.resolved_at?.getTime()
     )
   })
 })

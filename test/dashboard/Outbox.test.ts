@@ -21,19 +21,19 @@ const insert = Effect.fnUntraced(function* (
   }
 ) {
   const sql = yield* SqlClient.SqlClient
-  const { state = "waiting", outcome = null, push = null, code = null, reason = null, settledDaysAgo = 0 } = more
+  const { state = "pending", outcome = null, push = null, code = null, reason = null, settledDaysAgo = 0 } = more
   yield* sql`
-    insert into tributary.outbox (company, resource, operation, record_id, record, push_id, line, state, outcome, code, field, reason, settled_at)
+    insert into tributary.outbox (company, resource, operation, record_id, record, push_id, line, state, outcome, code, field, reason, resolved_at)
     select ${company}, ${resource}, 'update', n::text, json_build_object('name', ${reason}::text), ${push}, n, ${state}, ${outcome}, ${code},
            case when ${code}::text is not null then ${reason}::text end, ${reason},
-           case when ${state}::text in ('done', 'refused') then tributary.now() - make_interval(days => ${settledDaysAgo}) end
+           case when ${state}::text in ('done', 'rejected') then tributary.now() - make_interval(days => ${settledDaysAgo}) end
       from generate_series(1, ${rows}::int) n`
 })
 
 const makePush = Effect.fnUntraced(function* (company: string, finished: boolean, source = "orders.csv") {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ id: bigint }>`
-    insert into tributary.pushes (company, resource, operation, source, digest, records, known, finished_at)
+    insert into tributary.pushes (company, resource, operation, source, content_hash, record_count, duplicates, finished_at)
     values (${company}, 'things', 'update', ${source}, md5(random()::text), 130, 10, case when ${finished} then tributary.now() end)
     returning id`
   return row!.id
@@ -45,17 +45,17 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
       const sql = yield* SqlClient.SqlClient
       const company = "first"
       yield* insert(company, "things", 3, {})
-      yield* insert(company, "things", 2, { state: "sending" })
+      yield* insert(company, "things", 2, { state: "in_flight" })
       yield* insert(company, "things", 5, { state: "done", outcome: "updated" })
       yield* insert(company, "things", 9, { state: "done", outcome: "updated", settledDaysAgo: 2 })
-      yield* insert(company, "others", 4, { state: "refused", code: "invalid", reason: "too long" })
+      yield* insert(company, "others", 4, { state: "rejected", code: "invalid", reason: "too long" })
       const push = yield* makePush(company, false)
       yield* insert(company, "things", 7, { push })
-      yield* insert(company, "things", 1, { push, state: "refused", code: "conflict", reason: "there is one" })
+      yield* insert(company, "things", 1, { push, state: "rejected", code: "conflict", reason: "there is one" })
       yield* insert(company, "things", 6, { push, state: "done", outcome: "unchanged" })
       const finished = yield* makePush(company, true)
       yield* sql`
-        insert into tributary.push_calls (company, resource, operation, key, body, items, failures, reason, formed_at)
+        insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count, failed_attempts, reason, created_at)
         values (${company}, 'things', 'batch', 'k1', '[]', 50, 2, 'HTTP 500', tributary.now() - interval '5 minutes')`
       const { read, text } = yield* ask(routes, [unconnected(company)], "/outbox")
       assert.match(read, /things first 3 2 \d+ ms ago 5 updated/)
@@ -81,9 +81,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const company = "second"
-      yield* insert(company, "things", 3, { state: "refused", code: "invalid", reason: "too long" })
+      yield* insert(company, "things", 3, { state: "rejected", code: "invalid", reason: "too long" })
       const push = yield* makePush(company, false)
-      yield* insert(company, "things", 2, { push, state: "refused", code: "invalid", reason: "too long" })
+      yield* insert(company, "things", 2, { push, state: "rejected", code: "invalid", reason: "too long" })
       const companies = [unconnected(company)]
       const confirm = yield* ask(routes, companies, `/confirm/push-retry?company=${company}&resource=things`)
       assert.include(confirm.read, "Send the refused rows of things, company second, again?")
@@ -97,8 +97,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
       assert.deepStrictEqual(
         [...left],
         [
-          { push, state: "refused", rows: 2 },
-          { push: null, state: "waiting", rows: 3 }
+          { push, state: "rejected", rows: 2 },
+          { push: null, state: "pending", rows: 3 }
         ]
       )
       const refused = yield* ask(routes, companies, `/outbox/refused?push=${push}`)
@@ -116,9 +116,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
 
   it.effect("shows refused rows page by page, and what others have written as text", () =>
     Effect.gen(function* () {
-      yield* insert(hostile, hostile, 120, { state: "refused", code: hostile, reason: hostile })
+      yield* insert(hostile, hostile, 120, { state: "rejected", code: hostile, reason: hostile })
       const push = yield* makePush(hostile, false, hostile)
-      yield* insert(hostile, hostile, 1, { push, state: "refused", code: hostile, reason: hostile })
+      yield* insert(hostile, hostile, 1, { push, state: "rejected", code: hostile, reason: hostile })
       const companies = [unconnected(hostile)]
       assert.isFalse(holdsHostile((yield* ask(routes, companies, "/outbox")).text))
       assert.isFalse(holdsHostile((yield* ask(routes, companies, `/outbox/pushes/${push}`)).text))

@@ -79,12 +79,12 @@ const assertBound = Effect.fnUntraced(function* ({ sql, role }: Reader.Pages) {
     )
   for (const secret of [
     "select hash from tributary.dashboard_password",
-    "select key from tributary.dashboard_key",
+    "select idempotency_key from tributary.dashboard_key",
     "select id from tributary.dashboard_sessions",
     "select sealed from tributary.webhook_secrets",
-    "select key from tributary.push_calls",
-    "select body from tributary.push_calls",
-    "select * from tributary.push_calls"
+    "select idempotency_key from tributary.push_requests",
+    "select body from tributary.push_requests",
+    "select * from tributary.push_requests"
   ]) {
     assert.strictEqual(yield* inPage(secret), "42501", secret)
   }

@@ -118,7 +118,7 @@ export const simulatePushes = async (
   const companyOf = (name: string) => companies.find((company) => companyName(company) === name) ?? 0
   const outbox = async (): Promise<ReadonlyArray<OutboxRow>> => {
     const rows = await warehouse.ask(
-      `select id, company, resource, operation, externalid, record_id, record::text as record, push_id, state, outcome, call_id,
+      `select id, company, resource, operation, externalid, record_id, record::text as record, push_id, state, outcome, request_id,
               code, field, reason, differences::text as differences from tributary.outbox order by id`
     )
     return rows.map((row) => ({
@@ -132,7 +132,7 @@ export const simulatePushes = async (
       push: row["push_id"] ?? null,
       state: row["state"]!,
       outcome: row["outcome"] ?? null,
-      call: row["call_id"] ?? null,
+      call: row["request_id"] ?? null,
       code: row["code"] ?? null,
       field: row["field"] ?? null,
       reason: row["reason"] ?? null,
@@ -141,7 +141,7 @@ export const simulatePushes = async (
   }
   const callsWhere = async (condition: string, values: ReadonlyArray<unknown>): Promise<ReadonlyArray<CallRow>> => {
     const rows = await warehouse.ask(
-      `select id, key, state, body, (extract(epoch from settled_at) * 1000000)::bigint as settled_at from tributary.push_calls where ${condition} order by id`,
+      `select id, idempotency_key as key, state, body, (extract(epoch from closed_at) * 1000000)::bigint as settled_at from tributary.push_requests where ${condition} order by id`,
       values
     )
     return rows.map((row) => ({
@@ -175,7 +175,7 @@ export const simulatePushes = async (
   }
   network.sending = (sending) =>
     kernel.work(async () => {
-      const [call] = await callsWhere("key = $1", [sending.key])
+      const [call] = await callsWhere("idempotency_key = $1", [sending.key])
       for (const checker of pushWatching) {
         const what = checker.sent?.({ sending, call: call ?? null }) ?? null
         if (what !== null) throw new Objection(checker, what)
@@ -206,7 +206,7 @@ export const simulatePushes = async (
     if (!drawn.on.has("U17")) return
     kernel.at(Math.round((kernel.now + until) / 2), null, () =>
       kernel.work(async () => {
-        const waiting = (await outbox()).filter(({ state, operation }) => state === "waiting" && operation === "create")
+        const waiting = (await outbox()).filter(({ state, operation }) => state === "pending" && operation === "create")
         people.overtake(waiting.map(({ company, resource, externalid }) => [company, resource, externalid ?? ""]))
       })
     )
@@ -270,7 +270,7 @@ export const simulatePushes = async (
     }
     const isOpen = async () =>
       lost.size > 0 ||
-      (await outbox()).some(({ state }) => state === "waiting" || state === "sending") ||
+      (await outbox()).some(({ state }) => state === "pending" || state === "in_flight") ||
       (await callsWhere("state = 'open'", [])).length > 0 ||
       (await warehouse.ask("select id from tributary.pushes where finished_at is null")).length > 0
     const most = drawn.pushing.poison === "failing" ? runsMaxFailing : runsMax

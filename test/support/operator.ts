@@ -324,7 +324,7 @@ export const present = async (
         `select (select count(*) from tributary.inbox where state = 'waiting')::int as waiting,
                 (select count(*) from tributary.inbox where state = 'dead')::int as dead,
                 (select count(*) from tributary.gaps where closed_at is null and company = 'south')::int as gaps,
-                (select count(*) from tributary.outbox where state = 'refused')::int as refused,
+                (select count(*) from tributary.outbox where state = 'rejected')::int as refused,
                 (select count(*) from tributary.schedule where ended_at is null and schedule <> 'off' and next_at <= tributary.now())::int as running`
       ),
     ([row]) => row?.waiting === 0 && row.dead === 1 && row.gaps > 0 && row.refused === 2 && row.running === 0

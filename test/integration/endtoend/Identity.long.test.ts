@@ -111,7 +111,7 @@ describe("a warehouse that is not the one of the last sync", () => {
           assert.match(held.stderr, /Pushes are held: the database was restored or copied/)
           assert.match(yield* ok(["status"], there), /Pushes are held/)
           const [waiting] = yield* world.query<{ state: string }>("select state from tributary.outbox")
-          assert.strictEqual(waiting!.state, "waiting")
+          assert.strictEqual(waiting!.state, "pending")
           assert.match(yield* ok(["push", "release"], there), /Pushes go on/)
           yield* ok(["push", "retry", "salesmen"], there)
           const [sent] = yield* world.query<{ state: string }>("select state from tributary.outbox")

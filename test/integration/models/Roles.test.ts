@@ -137,7 +137,10 @@ describe("the roles", () => {
                      current_setting('statement_timeout') as timeout`
             assert.deepStrictEqual(told, [{ readonly: "on", timeout: "1min" }])
             assert.isAbove((yield* sql`select from tributary.runs`).length, 0)
-            for (const statement of ["select from tributary.webhook_secrets", "select key from tributary.push_calls"]) {
+            for (const statement of [
+              "select from tributary.webhook_secrets",
+              "select idempotency_key from tributary.push_requests"
+            ]) {
               assert.strictEqual(yield* refusalOf(statement), "42501", statement)
             }
             assert.strictEqual(yield* refusalOf("delete from erp.invoices"), "25006")

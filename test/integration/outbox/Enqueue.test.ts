@@ -37,13 +37,13 @@ const world = (company: string) =>
     const give = (records: ReadonlyArray<object>, operation?: Operation) =>
       enqueue({ ...options(operation), records: ndJsonStream(ndjson(records)) })
     const rows = sql<Record<string, unknown>>`
-      select externalid, record_id, record::text as record, push_id, line::int as line, state, outcome, checked
+      select externalid, record_id, record::text as record, push_id, line::int as line, state, outcome, validated
       from tributary.outbox where company = ${company} order by id`
     const pushes = sql<Record<string, unknown>>`
       select id, records::int as records, known::int as known, finished_at is not null as finished, length(digest) as digest
       from tributary.pushes where company = ${company} order by id`
     const set = (externalid: string, state: string) =>
-      sql`update tributary.outbox set state = ${state}, code = 'x', attempts = 3, looked_up_at = now()
+      sql`update tributary.outbox set state = ${state}, code = 'x', attempts = 3, absence_confirmed_at = now()
           where company = ${company} and externalid = ${externalid}`
     return { company, sql, problems, options, give, rows, pushes, set }
   })
@@ -94,7 +94,7 @@ describe("the intake", () => {
           { ...taken, pushId: null },
           { pushId: null, given: 2, taken: 2, known: 0, resumed: false }
         )
-        const row = { record_id: null, push_id: taken.pushId, state: "waiting", outcome: null, checked: true }
+        const row = { record_id: null, push_id: taken.pushId, state: "pending", outcome: null, validated: true }
         assert.deepStrictEqual(yield* rows, [
           { ...row, externalid: "B", record: '{"name":"tab\\tand\\nline\\\\","externalid":"B"}', line: 1 },
           { ...row, externalid: "A", record: '{"name":"A","externalid":"A"}', line: 2 }
@@ -148,8 +148,8 @@ describe("the intake", () => {
           (yield* rows).map((row) => [row["externalid"], row["push_id"], row["line"], row["state"]]),
           [
             ["A", first.pushId, 1, "done"],
-            ["B", first.pushId, 2, "waiting"],
-            ["C", other.pushId, 1, "waiting"]
+            ["B", first.pushId, 2, "pending"],
+            ["C", other.pushId, 1, "pending"]
           ]
         )
         yield* sql`update tributary.pushes set finished_at = now() where company = ${company}`
@@ -182,10 +182,10 @@ describe("the intake", () => {
       Effect.gen(function* () {
         const { give, rows, set, problems, pushes, sql, company } = yield* world("other")
         const first = yield* give([person("waits"), person("refused"), person("kept"), person("done"), person("sent")])
-        yield* set("refused", "refused")
-        yield* set("kept", "refused")
+        yield* set("refused", "rejected")
+        yield* set("kept", "rejected")
         yield* set("done", "done")
-        yield* set("sent", "sending")
+        yield* set("sent", "in_flight")
         const second = yield* give([person("waits", "1"), person("refused", "2"), person("kept"), person("done")])
         assert.deepStrictEqual(second, {
           pushId: second.pushId,
@@ -198,16 +198,16 @@ describe("the intake", () => {
         assert.deepStrictEqual(
           (yield* rows).map((row) => [row["externalid"], row["push_id"], row["line"], row["state"], row["record"]]),
           [
-            ["waits", second.pushId, 1, "waiting", '{"name":"1","externalid":"waits"}'],
-            ["refused", second.pushId, 2, "waiting", '{"name":"2","externalid":"refused"}'],
-            ["kept", first.pushId, 3, "refused", '{"name":"kept","externalid":"kept"}'],
+            ["waits", second.pushId, 1, "pending", '{"name":"1","externalid":"waits"}'],
+            ["refused", second.pushId, 2, "pending", '{"name":"2","externalid":"refused"}'],
+            ["kept", first.pushId, 3, "rejected", '{"name":"kept","externalid":"kept"}'],
             ["done", first.pushId, 4, "done", '{"name":"done","externalid":"done"}'],
-            ["sent", first.pushId, 5, "sending", '{"name":"sent","externalid":"sent"}']
+            ["sent", first.pushId, 5, "in_flight", '{"name":"sent","externalid":"sent"}']
           ]
         )
         const cleared = yield* sql`
           select from tributary.outbox where company = ${company} and externalid = 'refused'
-            and code is null and attempts = 0 and looked_up_at is null`
+            and code is null and attempts = 0 and absence_confirmed_at is null`
         assert.lengthOf(cleared, 1)
         const before = [yield* rows, yield* pushes]
         const error = yield* refusedOf(
@@ -227,7 +227,7 @@ describe("the intake", () => {
         const { give, set, sql, company } = yield* world("known")
         const first = yield* give([person("done"), person("sent"), person("differs")])
         yield* set("done", "done")
-        yield* set("sent", "sending")
+        yield* set("sent", "in_flight")
         yield* set("differs", "done")
         yield* sql`update tributary.outbox set differences = '[]' where company = ${company} and externalid = 'differs'`
         const second = yield* give([person("differs"), person("sent"), person("done"), person("new")])
@@ -251,7 +251,7 @@ describe("the intake", () => {
         const taken = yield* give([person("A"), person("B")])
         assert.strictEqual(taken.taken, 2)
         assert.deepStrictEqual(
-          (yield* rows).map((row) => [row["push_id"], row["record"], row["checked"]]),
+          (yield* rows).map((row) => [row["push_id"], row["record"], row["validated"]]),
           ["A", "B"].map((name) => [taken.pushId, `{"name":"${name}","externalid":"${name}"}`, true])
         )
       })

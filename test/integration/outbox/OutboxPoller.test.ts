@@ -43,13 +43,13 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("keep", (it) => {
           assert.isDefined(last)
           assert.strictEqual(yield* states, wanted)
         })
-      yield* becomes("areas sending 1, planets refused 1, salesmen done 120")
+      yield* becomes("areas in_flight 1, planets rejected 1, salesmen done 120")
       yield* insert("salesmen", people(30, 120))
-      yield* becomes("areas sending 1, planets refused 1, salesmen done 150")
+      yield* becomes("areas in_flight 1, planets rejected 1, salesmen done 150")
       const calls = yield* one.calls
       assert.isAtMost(calls.filter(({ operation }) => operation === "batch").length, 2)
       yield* one.noFaults
-      yield* becomes("areas done 1, planets refused 1, salesmen done 150")
+      yield* becomes("areas done 1, planets rejected 1, salesmen done 150")
       assert.isUndefined(keeper.pollUnsafe())
       assert.deepStrictEqual((yield* one.isEqual).differences, [])
     })

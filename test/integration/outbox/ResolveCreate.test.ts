@@ -45,7 +45,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
         const [origins] = yield* one.sql<{ origins: ReadonlyArray<string> }>`
           select array_agg(distinct _origin) as origins from erp.salesmen where _company_id = ${one.number}`
         assert.deepStrictEqual(origins?.origins, ["push"])
-        assert.isTrue((yield* one.calls).every(({ state, body }) => state === "answered" && body === null))
+        assert.isTrue((yield* one.calls).every(({ state, body }) => state === "completed" && body === null))
         const [run] = yield* one.sql<{ kind: string; status: string; records: bigint }>`
           select kind, status, records from tributary.runs where company_id = ${one.number} and lane = 'push'`
         assert.deepStrictEqual(run, { kind: "push", status: "done", records: 600n })
@@ -83,8 +83,8 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
           const rows = yield* one.rows
           assert.deepStrictEqual(tally(rows), {
             adopted: 2,
-            "refused cancelled": 1,
-            "refused ambiguous_externalid": 1,
+            "rejected cancelled": 1,
+            "rejected ambiguous_externalid": 1,
             created: more
           })
           assert.strictEqual(pushed.counts.different, 1)
@@ -110,7 +110,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
         yield* one.insert(people(63))
         assert.strictEqual((yield* one.push()).status, "done")
         const rows = yield* one.rows
-        assert.deepStrictEqual(tally(rows), { "refused ambiguous_externalid": 2, adopted: 1, created: 60 })
+        assert.deepStrictEqual(tally(rows), { "rejected ambiguous_externalid": 2, adopted: 1, created: 60 })
         assert.match(
           rows[0]!.reason!,
           /has record \d+ with the externalid "P-0", which differs in case, blanks or Unicode/
@@ -126,7 +126,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
         yield* one.insert(people(3))
         assert.strictEqual((yield* one.push()).status, "done")
         const rows = yield* one.rows
-        assert.deepStrictEqual(tally(rows), { created: 2, "refused duplicate": 1 })
+        assert.deepStrictEqual(tally(rows), { created: 2, "rejected duplicate": 1 })
         assert.isTrue(rows[1]!.reason !== null && rows[1]!.reason !== "")
       })
     )
@@ -140,7 +140,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
         yield* one.insert([...records, { name: 5, externalid: "a-odd" }, { name: "without key" }])
         const pushed = yield* one.push()
         assert.strictEqual(pushed.status, "done")
-        assert.deepStrictEqual(tally(yield* one.rows), { created: 39, "refused duplicate": 1, "refused invalid": 2 })
+        assert.deepStrictEqual(tally(yield* one.rows), { created: 39, "rejected duplicate": 1, "rejected invalid": 2 })
         assert.deepStrictEqual(pushed.calls, { sent: 1, batches: 1 })
         // What was refused is not sent again by itself.
         assert.deepStrictEqual((yield* one.push()).calls, { sent: 0, batches: 0 })
@@ -166,7 +166,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
         const calls = yield* one.calls
         assert.deepStrictEqual(
           calls
-            .filter(({ state }) => state === "refused")
+            .filter(({ state }) => state === "rejected")
             .map(({ items }) => items)
             .sort((a, b) => b - a),
           [12, 6, 6, 3, 3, 3, 3, 2, 2, 2, 2]
@@ -302,9 +302,9 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
         assert.deepStrictEqual(
           calls.map(({ operation, state, failures }) => [operation, state, failures]),
           [
-            ["batch", "settled", 3],
-            ["create", "answered", 0],
-            ["create", "answered", 0]
+            ["batch", "abandoned", 3],
+            ["create", "completed", 0],
+            ["create", "completed", 0]
           ]
         )
         assert.strictEqual((yield* one.held).length, 2)
@@ -321,7 +321,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
         const insert = (operation: string, records: ReadonlyArray<object>) =>
           sql<{ id: bigint }>`
             with p as (
-              insert into tributary.pushes (company, resource, operation, source, digest, records)
+              insert into tributary.pushes (company, resource, operation, source, content_hash, record_count)
               values (${name}, 'salesmen', ${operation}, 'test', ${JSON.stringify(records)}, ${records.length}) returning id
             ), o as (
               insert into tributary.outbox (company, resource, operation, push_id, record)
@@ -342,7 +342,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
         assert.strictEqual(pushed.counts.updated, 1)
         assert.deepStrictEqual(
           (yield* one.rows).map(({ outcome, state }) => outcome ?? state),
-          ["updated", "updated", "waiting", "waiting", "updated"]
+          ["updated", "updated", "pending", "pending", "updated"]
         )
         const finished = yield* sql<{ done: boolean }>`
           select finished_at is not null as done from tributary.pushes where company = ${name} order by id`

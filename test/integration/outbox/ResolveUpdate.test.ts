@@ -84,7 +84,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("changes", (it) => 
           [null, "7.000"]
         ]
       )
-      assert.strictEqual((yield* one.calls).filter(({ state }) => state === "refused").length, 2)
+      assert.strictEqual((yield* one.calls).filter(({ state }) => state === "rejected").length, 2)
       assert.deepStrictEqual((yield* one.isEqual).differences, [])
     })
   )

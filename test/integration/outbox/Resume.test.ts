@@ -36,7 +36,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("going on", (it) =>
           const one = yield* makeStand()
           yield* one.insert(people(400))
           yield* dieAt(one, 2, point)
-          assert.strictEqual((yield* one.rows).filter(({ state }) => state === "sending").length, 400)
+          assert.strictEqual((yield* one.rows).filter(({ state }) => state === "in_flight").length, 400)
           assert.strictEqual((yield* one.held).length, point === "before" ? 0 : 400)
           const pushed = yield* one.push()
           assert.strictEqual(pushed.status, "done")
@@ -53,14 +53,14 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("going on", (it) =>
           const one = yield* makeStand()
           yield* one.insert(people(30))
           yield* dieAt(one, 1, point)
-          yield* one.sql`update tributary.push_calls set formed_at = formed_at - interval '25 hours' where company = ${one.name}`
+          yield* one.sql`update tributary.push_requests set created_at = created_at - interval '25 hours' where company = ${one.name}`
           yield* one.control("POST", "/clock", { advanceSeconds: 25 * 3600 })
           const pushed = yield* one.push()
           assert.strictEqual(pushed.status, "done")
           assert.deepStrictEqual(pushed.calls.sent, point === "before" ? 1 : 0)
           assert.deepStrictEqual(
             (yield* one.calls).map(({ state }) => state),
-            point === "before" ? ["settled", "answered"] : ["settled"]
+            point === "before" ? ["abandoned", "completed"] : ["abandoned"]
           )
           yield* everyoneOnce(one, 30)
         }
@@ -78,7 +78,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("going on", (it) =>
           // What is on its way with the other token may still be worked on.
           const soon = yield* again
           assert.deepStrictEqual([soon.status, soon.failure?.kind, soon.calls.sent], ["stopped", "AnotherToken", 0])
-          yield* one.sql`update tributary.push_calls set formed_at = formed_at - interval '11 minutes' where company = ${one.name}`
+          yield* one.sql`update tributary.push_requests set created_at = created_at - interval '11 minutes' where company = ${one.name}`
           const pushed = yield* again
           assert.strictEqual(pushed.status, "done")
           assert.strictEqual(pushed.counts.created, 30)
@@ -94,7 +94,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("going on", (it) =>
         yield* one.put(people(1))
         yield* one.insert([{ externalid: "p-0", phone1: "1" }], "update")
         yield* dieAt(one, 1, "after")
-        yield* one.sql`update tributary.push_calls set formed_at = formed_at - interval '25 hours' where company = ${one.name}`
+        yield* one.sql`update tributary.push_requests set created_at = created_at - interval '25 hours' where company = ${one.name}`
         const pushed = yield* one.push()
         assert.strictEqual(pushed.counts.updated, 1)
         assert.strictEqual(pushed.calls.sent, 0)
@@ -133,7 +133,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("going on", (it) =>
         }
         const pushed = yield* one.push({}, { company: { ...one.company, connector: late } })
         assert.deepStrictEqual([pushed.status, pushed.failure?.kind], ["stopped", "FenceLost"])
-        assert.isTrue((yield* one.rows).every(({ state }) => state === "sending"))
+        assert.isTrue((yield* one.rows).every(({ state }) => state === "in_flight"))
         assert.strictEqual((yield* one.push()).status, "done")
         yield* everyoneOnce(one, 10)
       })

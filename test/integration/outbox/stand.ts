@@ -90,7 +90,7 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
     rows: sql<OutboxRow>`select id, externalid, state, outcome, record_id, attempts, merges, code, field, reason, differences
                            from tributary.outbox where company = ${name} order by id`,
     calls: sql<{ operation: string; items: number; state: string; failures: number; body: string | null }>`
-      select operation, items, state, failures, body from tributary.push_calls where company = ${name} order by id`,
+      select operation, record_count as items, state, failed_attempts as failures, body from tributary.push_requests where company = ${name} order by id`,
     /** What the source holds. */
     held: Effect.map(
       Effect.promise(() => source.lines(`/state?company=${number}&resource=${path}`)),

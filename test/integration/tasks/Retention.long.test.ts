@@ -94,22 +94,22 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
       // Pushes 1 to 5 hold 10,000 records each: 1 is done with, 2 holds a refused one, 3 is not finished, 4 is young,
       // 5 was finished long ago with one record that was settled lately.
       yield* tell(
-        `insert into tributary.pushes (company, resource, operation, source, digest, records, created_at, finished_at)
+        `insert into tributary.pushes (company, resource, operation, source, content_hash, record_count, created_at, finished_at)
          select 'main', 'a', 'create', 'file', n::text, 10000, ${ago(90)},
                 case when n = 3 then null when n = 4 then ${ago(10)} else ${ago(80)} end
            from generate_series(1, 5) n;
-         insert into tributary.push_calls (company, resource, operation, key, items, state, formed_at, settled_at)
-         select 'main', 'a', 'batch', n::text, 250, case when n = 400 then 'open' else 'answered' end, ${ago(90)},
+         insert into tributary.push_requests (company, resource, operation, idempotency_key, record_count, state, created_at, closed_at)
+         select 'main', 'a', 'batch', n::text, 250, case when n = 400 then 'open' else 'completed' end, ${ago(90)},
                 case when n = 400 then null when n > 300 then ${ago(10)} else ${ago(80)} end
            from generate_series(1, 400) n;
-         insert into tributary.outbox (company, resource, externalid, record, push_id, state, outcome, call_id, created_at, settled_at)
+         insert into tributary.outbox (company, resource, externalid, record, push_id, state, outcome, request_id, created_at, resolved_at)
          select 'main', 'a', 'r' || n, '{}', (n - 1) / 10000 + 1,
-                case when n = 10001 then 'refused' when n = 20001 then 'waiting' else 'done' end,
+                case when n = 10001 then 'rejected' when n = 20001 then 'pending' else 'done' end,
                 case when n in (10001, 20001) then null else 'created' end, (n - 1) / 250 + 1, ${ago(90)},
                 case when n = 20001 then null when n = 50000 or n between 30001 and 40000 then ${ago(10)} else ${ago(80)} end
            from generate_series(1, 50000) n;
-         insert into tributary.outbox (company, resource, externalid, record, state, outcome, created_at, settled_at)
-         select 'main', 'b', 'f' || n, '{}', case when n = 1 then 'refused' when n = 2 then 'sending' else 'done' end,
+         insert into tributary.outbox (company, resource, externalid, record, state, outcome, created_at, resolved_at)
+         select 'main', 'b', 'f' || n, '{}', case when n = 1 then 'rejected' when n = 2 then 'in_flight' else 'done' end,
                 case when n > 2 then 'created' end, ${ago(90)},
                 case when n = 2 then null when n > 49990 then ${ago(10)} else ${ago(80)} end
            from generate_series(1, 50000) n;
@@ -142,13 +142,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
       assert.deepStrictEqual(yield* ids("select id from tributary.pushes order by id"), [2, 3, 4, 5])
       assert.deepStrictEqual(
         yield* ids(
-          "select key as id from tributary.push_calls where settled_at < tributary.now() - interval '30 days'"
+          "select idempotency_key as id from tributary.push_requests where closed_at < tributary.now() - interval '30 days'"
         ),
         [41]
       )
       // Nothing goes while the source may know its key, whatever is asked for.
       yield* tell(
-        `insert into tributary.outbox (company, resource, externalid, record, state, outcome, settled_at)
+        `insert into tributary.outbox (company, resource, externalid, record, state, outcome, resolved_at)
          values ('main', 'b', 'young', '{}', 'done', 'created', tributary.now() - interval '47 hours')`
       )
       yield* Retention.pass({ ...settings, outboxMs: 0 })

@@ -58,7 +58,7 @@ describe("retention of what was pushed", () => {
           assert.strictEqual((yield* push).known, count, "while its rows stand it is known")
 
           yield* world.query(
-            "update tributary.outbox set created_at = created_at - interval '100 days', settled_at = settled_at - interval '100 days'"
+            "update tributary.outbox set created_at = created_at - interval '100 days', resolved_at = resolved_at - interval '100 days'"
           )
           yield* world.query("update tributary.pushes set finished_at = finished_at - interval '100 days'")
           const settings = { runsMs: 90 * dayMs, quarantineMs: 90 * dayMs, outboxMs: 90 * dayMs }

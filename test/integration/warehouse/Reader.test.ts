@@ -103,7 +103,7 @@ const refused: ReadonlyArray<readonly [statement: string, problem: RegExp]> = [
     /permission denied/
   ],
   ["select * from tributary.webhook_secrets", /permission denied/],
-  ["select key from tributary.push_calls", /permission denied/],
+  ["select idempotency_key from tributary.push_requests", /permission denied/],
   ["select rolpassword from pg_authid", /permission denied/],
   ["select nextval('tributary.outbox_id_seq')", /permission denied|read-only/],
   ["select tributary.release_budget('x')", /permission denied|read-only/],
@@ -214,7 +214,10 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
            and has_column_privilege('tributary_reader', c.oid, attnum, 'select')
          group by 1`
       assert.deepStrictEqual(shown, [
-        { name: "push_calls", columns: "id,company,resource,operation,items,state,formed_at,failures,status,reason" }
+        {
+          name: "push_requests",
+          columns: "id,company,resource,operation,record_count,state,created_at,failed_attempts,status,reason"
+        }
       ])
     })
   )

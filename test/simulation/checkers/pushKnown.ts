@@ -22,14 +22,14 @@ const lie = (setting: PushSetting, one: Wanted, row: OutboxRow, rows: ReadonlyAr
     if (row.outcome === "created") {
       if (created === undefined) return "called created, and the source never created it"
       if (row.recordId !== String(created)) return `called ${row.recordId}, and it is ${created}`
-    } else if (row.state === "refused" && created !== undefined) {
+    } else if (row.state === "rejected" && created !== undefined) {
       return `called refused (${row.code}: ${row.reason}), and the source has created it as ${created}`
     }
   }
   switch (expectation.kind) {
     case "created":
       if (row.outcome === "created") return null
-      if (row.state === "refused" && failures.has(row.code ?? "")) {
+      if (row.state === "rejected" && failures.has(row.code ?? "")) {
         // It failed again and again, each time for a moment: a person decides.
         const keys = new Set(setting.sendings.filter((sending) => carries(sending, one)).map(({ key }) => key))
         return keys.size >= attemptsMax ? null : `${said} after ${keys.size} attempts: ${row.reason}`
@@ -52,12 +52,12 @@ const lie = (setting: PushSetting, one: Wanted, row: OutboxRow, rows: ReadonlyAr
       return tooMany === undefined || isMeddled ? null : `adopted, and said to differ in ${tooMany}, which is the same`
     }
     case "refused":
-      if (row.state !== "refused") return said
+      if (row.state !== "rejected") return said
       return expectation.codes.includes(row.code ?? "")
         ? null
         : `refused with ${row.code} (${row.reason}), not ${expectation.codes.join(" or ")}`
     case "changed": {
-      if (row.state === "refused" && row.code === "conflict") {
+      if (row.state === "rejected" && row.code === "conflict") {
         const isTrue = meddlings.some(
           ({ company, resource, id, field }) =>
             company === one.company &&
@@ -67,7 +67,7 @@ const lie = (setting: PushSetting, one: Wanted, row: OutboxRow, rows: ReadonlyAr
         )
         return isTrue ? null : `refused as a conflict, and nobody else has changed ${one.sets!.field}`
       }
-      if (row.state === "refused") {
+      if (row.state === "rejected") {
         // What was never created cannot be changed.
         const first = wanted.find(
           (other) =>
@@ -77,7 +77,7 @@ const lie = (setting: PushSetting, one: Wanted, row: OutboxRow, rows: ReadonlyAr
             other.externalid === one.externalid
         )
         const before = one.externalid === null || first === undefined ? undefined : rowOf(rows, first)
-        return before?.state === "refused" ? null : `${said}: ${row.reason}`
+        return before?.state === "rejected" ? null : `${said}: ${row.reason}`
       }
       return row.outcome === "updated" ? null : said
     }
@@ -102,6 +102,9 @@ const idOf = ({ source }: PushSetting, one: Wanted, row: OutboxRow): string | nu
   return id ?? row.recordId
 }
 
+/** The states of rows, by the counts that a push reports. */
+const stateOf: Readonly<Record<string, string>> = { waiting: "pending", sending: "in_flight", refused: "rejected" }
+
 export const pushKnown: PushCheckerOf = (setting) => ({
   name: "push known",
   holds: "P2: in the end every record is done or refused, with a number or a reason that is true at the source",
@@ -109,7 +112,7 @@ export const pushKnown: PushCheckerOf = (setting) => ({
     for (const one of setting.wanted) {
       const row = rowOf(rows, one)
       if (row === undefined) return `${told(one)}: it is not in the outbox`
-      if (row.state !== "done" && row.state !== "refused") return `${told(one)}: it is still ${row.state}`
+      if (row.state !== "done" && row.state !== "rejected") return `${told(one)}: it is still ${row.state}`
       const wrong = lie(setting, one, row, rows)
       if (wrong !== null) return `${told(one)}: ${wrong}`
     }
@@ -125,7 +128,7 @@ export const pushKnown: PushCheckerOf = (setting) => ({
       const own = rows.filter((row) => row.push === push)
       for (const [what, count] of Object.entries(counts)) {
         const held = own.filter(({ state, outcome, differences }) =>
-          what === "different" ? differences !== null : what === (outcome ?? state)
+          what === "different" ? differences !== null : (stateOf[what] ?? what) === (outcome ?? state)
         ).length
         const isTrue = isLast ? held === count : held >= count || what === "refused"
         if (!isTrue) return `push ${push} said that it is done with ${count} ${what}, and ${held} are`

@@ -18,11 +18,11 @@ export const pushLedger: PushCheckerOf = () => {
             before.recordId !== row.recordId)
         )
           return `row ${row.number} (${row.operation} ${row.externalid ?? row.recordId}) was ${before.state} ${before.outcome ?? before.code} and is ${row.state} ${row.outcome ?? row.code ?? ""}`
-        if (row.state === "done" || row.state === "refused") settled.set(row.number, row)
+        if (row.state === "done" || row.state === "rejected") settled.set(row.number, row)
         if (row.state === "done" && row.outcome === null) return `row ${row.number} is done, and nobody knows how`
-        if (row.state === "refused" && (row.code === null || row.reason === null))
+        if (row.state === "rejected" && (row.code === null || row.reason === null))
           return `row ${row.number} is refused without a reason`
-        if (row.state === "sending" && row.call === null) return `row ${row.number} is being sent in no call`
+        if (row.state === "in_flight" && row.call === null) return `row ${row.number} is being sent in no call`
       }
       return null
     }

@@ -343,7 +343,7 @@ export class Pushing {
     if (isSend && strike(killAtSend, "C1 killed when a write had left")) return
     if (what.startsWith("answers ") && strike(killAtSend, "C1 killed when a write was done, before its answer")) return
     if (/^commit/i.test(what) && strike(killAtCommit, "C1 killed after a commit, before what follows")) return
-    if (/\btributary\.(?:push_calls|outbox)\b/.test(what) && strike(killAtCommit / 2, "C1 killed before a commit"))
+    if (/\btributary\.(?:push_requests|outbox)\b/.test(what) && strike(killAtCommit / 2, "C1 killed before a commit"))
       return
     if (strike(plan.killRate, "C1 killed anywhere")) return
     if (plan.pauseRate > 0 && chance.chance(plan.pauseRate * (isSend ? 4 : 1))) {
