@@ -79,7 +79,7 @@ const assertBound = Effect.fnUntraced(function* ({ sql, role }: Reader.Pages) {
     )
   for (const secret of [
     "select hash from tributary.dashboard_password",
-    "select idempotency_key from tributary.dashboard_key",
+    "select key from tributary.dashboard_key",
     "select id from tributary.dashboard_sessions",
     "select sealed from tributary.webhook_secrets",
     "select idempotency_key from tributary.push_requests",

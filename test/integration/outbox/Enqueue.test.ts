@@ -40,7 +40,7 @@ const world = (company: string) =>
       select externalid, record_id, record::text as record, push_id, line::int as line, state, outcome, validated
       from tributary.outbox where company = ${company} order by id`
     const pushes = sql<Record<string, unknown>>`
-      select id, records::int as records, known::int as known, finished_at is not null as finished, length(digest) as digest
+      select id, record_count::int as records, duplicates::int as known, finished_at is not null as finished, length(content_hash) as digest
       from tributary.pushes where company = ${company} order by id`
     const set = (externalid: string, state: string) =>
       sql`update tributary.outbox set state = ${state}, code = 'x', attempts = 3, absence_confirmed_at = now()

@@ -69,7 +69,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("changes", (it) => 
       assert.strictEqual(pushed.status, "done")
       const rows = yield* one.rows
       assert.deepStrictEqual(
-        rows.map(({ outcome, code, field, merges }) => [outcome, code, field, merges]),
+        rows.map(({ outcome, code, field, conflict_retries }) => [outcome, code, field, conflict_retries]),
         [
           ["updated", null, null, 1],
           // What the first PATCH was refused for was merged once before the conflict was seen.

@@ -23,7 +23,7 @@ export interface OutboxRow {
   readonly outcome: string | null
   readonly record_id: string | null
   readonly attempts: number
-  readonly merges: number
+  readonly conflict_retries: number
   readonly code: string | null
   readonly field: string | null
   readonly reason: string | null
@@ -87,7 +87,7 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
     insert: (records: ReadonlyArray<object>, operation = "create") =>
       sql`insert into tributary.outbox (company, resource, operation, record)
           select ${name}, ${path}, ${operation}, r from jsonb_array_elements(${JSON.stringify(records)}::text::jsonb) r`,
-    rows: sql<OutboxRow>`select id, externalid, state, outcome, record_id, attempts, merges, code, field, reason, differences
+    rows: sql<OutboxRow>`select id, externalid, state, outcome, record_id, attempts, conflict_retries, code, field, reason, differences
                            from tributary.outbox where company = ${name} order by id`,
     calls: sql<{ operation: string; items: number; state: string; failures: number; body: string | null }>`
       select operation, record_count as items, state, failed_attempts as failures, body from tributary.push_requests where company = ${name} order by id`,

@@ -54,7 +54,7 @@ const embedded = filled.pipe(
 )
 
 /** Their names only look like secrets: places where a scan goes on. */
-const harmless = ["checkpoints.scan_token"]
+const harmless = ["checkpoints.scan_token", "pushes.content_hash"]
 
 /** A superuser's DATABASE_URL, as the Postgres of a container has it. */
 const superuser = filled.pipe(Layer.provideMerge(layerSql))
