@@ -4,13 +4,13 @@ create table tributary.runs (
   id bigint generated always as identity primary key,
   company_id bigint not null,
   resource text not null,
-  kind text not null check (kind in ('full', 'incremental', 'children', 'records', 'push')),
+  kind text not null check (kind in ('full', 'incremental', 'children', 'fetch', 'push')),
   status text not null default 'running'
     check (status in ('running', 'done', 'quarantined', 'failed', 'abandoned')),
   fence bigint not null,
   resumed boolean not null default false,
-  began_at timestamptz not null,
-  ended_at timestamptz,
+  started_at timestamptz not null,
+  finished_at timestamptz,
   cursor_from text,
   cursor_to text,
   pages bigint not null default 0,
@@ -27,21 +27,21 @@ create table tributary.runs (
   error text,
   remedy text,
   lane text not null default 'live' check (lane in ('live', 'backfill', 'records', 'push')),
-  late bigint not null default 0,
-  late_ms bigint not null default 0,
-  went_back bigint not null default 0,
+  late_rows bigint not null default 0,
+  max_lateness_ms bigint not null default 0,
+  stale_records bigint not null default 0,
   note text
 );
 comment on table tributary.runs is 'One execution for one resource of one company, counted in the transactions that landed its pages.';
-comment on column tributary.runs.kind is 'full; incremental; children (of parents that changed); records (one by one, by their numbers); push (what was written)';
+comment on column tributary.runs.kind is 'full; incremental; children (of parents that changed); fetch (single records by number); push (what was written)';
 comment on column tributary.runs.status is 'running; done; quarantined (done, but some records could not be landed); failed; abandoned (its process ended without a word)';
 comment on column tributary.runs.unchanged is 'Records read that the warehouse already held, or held in a newer version.';
-comment on column tributary.runs.late is 'Rows that an earlier scan should have shown: their own stamp is older than its cursor.';
-comment on column tributary.runs.went_back is 'Records that the source showed in an older version than the warehouse holds; the newer was kept.';
+comment on column tributary.runs.late_rows is 'Rows that an earlier scan should have shown: their own stamp is older than its cursor.';
+comment on column tributary.runs.stale_records is 'Records that the source showed in an older version than the warehouse holds; the newer was kept.';
 comment on column tributary.runs.note is 'What a person should know about the run although it did not fail.';
 create index runs_by_resource on tributary.runs (company_id, resource, id desc);
 create index runs_by_status on tributary.runs (status, id desc);
-create index runs_ended on tributary.runs (ended_at) where ended_at is not null;
+create index runs_ended on tributary.runs (finished_at) where finished_at is not null;
 -- What looks up the newest runs of a lane, the last one that read a resource well, and what is old enough to go.
 create index runs_by_lane on tributary.runs (company_id, resource, lane, id desc);
 create index runs_read_well on tributary.runs (company_id, resource, id desc)
@@ -59,19 +59,19 @@ create table tributary.checkpoints (
   scan_token text,
   scan_pages bigint,
   scan_synced_through text,
-  scan_began_at timestamptz,
+  scan_started_at timestamptz,
   updated_at timestamptz not null,
   lane text not null default 'live' check (lane in ('live', 'backfill', 'records', 'push')),
-  cursor_at timestamptz,
-  overlap_ms bigint not null default 0,
-  late_ms bigint not null default 0,
-  full_wanted text,
+  cursor_read_at timestamptz,
+  learned_overlap_ms bigint not null default 0,
+  max_lateness_ms bigint not null default 0,
+  full_scan_reason text,
   scan_until text,
   identity_fence bigint,
   table_identity text,
   shape text,
   adopts_source boolean not null default false,
-  late_at timestamptz default tributary.now(),
+  overlap_learned_at timestamptz default tributary.now(),
   primary key (company_id, resource, lane)
 );
 comment on table tributary.checkpoints is 'How far a resource has been read. Changed only in the transaction that landed what it covers.';
@@ -80,18 +80,18 @@ comment on column tributary.checkpoints.cursor is 'synced_through of the last co
 comment on column tributary.checkpoints.full_scan_at is 'When the last completed full scan began.';
 comment on column tributary.checkpoints.scan_token is 'The next page of the scan in progress; null with scan_kind set means its first page.';
 comment on column tributary.checkpoints.lane is 'live follows the source; backfill reads a past range beside it; records reads single records; push writes records and lands what the source answered.';
-comment on column tributary.checkpoints.cursor_at is 'When the scan that gave the cursor began, by tributary.now().';
-comment on column tributary.checkpoints.overlap_ms is 'How far before the cursor incremental scans begin, beyond what is configured: learnt from rows that became visible late.';
-comment on column tributary.checkpoints.late_ms is 'The latest that a row was seen to become visible after its own stamp.';
-comment on column tributary.checkpoints.full_wanted is 'Why the next run must read every record; null when it need not.';
+comment on column tributary.checkpoints.cursor_read_at is 'When the scan that gave the cursor began, by tributary.now().';
+comment on column tributary.checkpoints.learned_overlap_ms is 'How far before the cursor incremental scans begin, beyond what is configured: learnt from rows that became visible late.';
+comment on column tributary.checkpoints.max_lateness_ms is 'The latest that a row was seen to become visible after its own stamp.';
+comment on column tributary.checkpoints.full_scan_reason is 'Why the next run must read every record; null when it need not.';
 comment on column tributary.checkpoints.scan_until is 'The latest lastchangedate that the backfill in progress lands; null for all.';
 comment on column tributary.checkpoints.identity_fence is 'The fence at which a program last confirmed table_identity and shape. Another fence means that a version of the program without this check has written since: the next run reads every record.';
 comment on column tributary.checkpoints.table_identity is 'Lane live: the database, tributary.checkpoints and the table that the cursor belongs to, by their oids, and the table''s file. Truncate, vacuum full and cluster change the file.';
 comment on column tributary.checkpoints.shape is 'Lane live: the catalogue generation, its fields and the settings under which the rows were read.';
 comment on column tributary.checkpoints.adopts_source is 'Lane live: rows may still come from an earlier source, so that what is read wins, until a full scan has completed (sync --accept-new-source).';
-comment on column tributary.checkpoints.late_at is 'When a late row last asked for the overlap of overlap_ms; it counts half as much for each week since.';
+comment on column tributary.checkpoints.overlap_learned_at is 'When a late row last asked for the overlap of learned_overlap_ms; it counts half as much for each week since.';
 
-create table tributary.scan_seen (
+create table tributary.scan_ids (
   company_id bigint not null,
   resource text not null,
   page bigint not null,
@@ -99,19 +99,19 @@ create table tributary.scan_seen (
   lane text not null default 'live' check (lane in ('live', 'backfill', 'records', 'push')),
   primary key (company_id, resource, lane, page)
 );
-comment on table tributary.scan_seen is 'Ids that the full scan in progress has met, so that absence means deleted even when the scan is resumed.';
+comment on table tributary.scan_ids is 'Ids that the full scan in progress has met, so that absence means deleted even when the scan is resumed.';
 
-create table tributary.rereads (
+create table tributary.refetch_requests (
   company_id bigint not null,
   resource text not null,
   field text not null,
   value text not null,
-  asks bigint not null default 1,
-  asked_at timestamptz not null,
+  generation bigint not null default 1,
+  requested_at timestamptz not null,
   primary key (company_id, resource, field, value)
 );
-comment on table tributary.rereads is 'What must be read again: the records of a resource whose field has this value (children of a parent that changed), or the record itself (field id). Asked in the transaction that landed the cause, removed in the one that landed the answer.';
-comment on column tributary.rereads.asks is 'Grows when it is asked again, so that an answer read before does not remove the later question.';
+comment on table tributary.refetch_requests is 'What must be read again: the records of a resource whose field has this value (children of a parent that changed), or the record itself (field id). Asked in the transaction that landed the cause, removed in the one that landed the answer.';
+comment on column tributary.refetch_requests.generation is 'Grows when it is asked again, so that an answer read before does not remove the later question.';
 
 create table tributary.quarantine (
   id bigint generated always as identity primary key,

@@ -3,15 +3,15 @@
 
 -- What the warehouse has beyond the catalogue: names that a database could not take as they are, fields that no
 -- catalogue states, and the columns that were made for them.
-create table tributary.names (
+create table tributary.sql_names (
   scope text not null,
   api_name text not null,
   sql_name text not null,
   given_at timestamptz not null default tributary.now(),
   primary key (scope, api_name)
 );
-comment on table tributary.names is 'The name in the database that a name of the API was given: of a table (scope is empty) or of a column (scope is the resource). Never changed, whatever names appear later.';
-create unique index names_given_once on tributary.names (scope, lower(sql_name));
+comment on table tributary.sql_names is 'The name in the database that a name of the API was given: of a table (scope is empty) or of a column (scope is the resource). Never changed, whatever names appear later.';
+create unique index sql_names_given_once on tributary.sql_names (scope, lower(sql_name));
 
 create table tributary.unknown_fields (
   company_id bigint not null,
@@ -21,27 +21,27 @@ create table tributary.unknown_fields (
   last_seen_at timestamptz not null,
   times bigint not null default 0,
   sample_types text[] not null,
-  misfits bigint not null default 0,
+  type_mismatches bigint not null default 0,
   run_id bigint not null,
-  adopted_at timestamptz,
+  promoted_at timestamptz,
   primary key (company_id, resource, field)
 );
 comment on table tributary.unknown_fields is 'Fields that records carried and that no catalogue states. Their values stand in _extra until a column is made for them (tributary schema apply).';
 comment on column tributary.unknown_fields.times is 'Records that carried the field while it had no column.';
 comment on column tributary.unknown_fields.sample_types is 'What all the values so far looked like: null, boolean, integer, number, numeral (digits in a string), decimal, date, timestamp, text, nested.';
-comment on column tributary.unknown_fields.misfits is 'Records whose value did not fit the column that was made; the value stands in _extra.';
+comment on column tributary.unknown_fields.type_mismatches is 'Records whose value did not fit the column that was made; the value stands in _extra.';
 comment on column tributary.unknown_fields.run_id is 'The run that saw it first.';
 
-create table tributary.learnt_fields (
+create table tributary.inferred_columns (
   resource text not null,
   field text not null,
   type text not null
     check (type in ('integer', 'number', 'decimal', 'boolean', 'text', 'date', 'timestamp', 'json')),
   position bigint generated always as identity,
-  adopted_at timestamptz not null default tributary.now(),
+  promoted_at timestamptz not null default tributary.now(),
   primary key (resource, field)
 );
-comment on table tributary.learnt_fields is 'Fields that have a column although no catalogue states them, for all companies. Their columns are named in tributary.names.';
+comment on table tributary.inferred_columns is 'Fields that have a column although no catalogue states them, for all companies. Their columns are named in tributary.sql_names.';
 
 create function tributary.is_day(value text) returns boolean language sql immutable parallel safe as $$
   select case
@@ -54,7 +54,7 @@ $$;
 comment on function tributary.is_day(text) is 'Whether the text is a day of the calendar, YYYY-MM-DD.';
 
 -- The rules by which the connector reads a learnt field, for values that were landed before it was one.
-create function tributary.learnt_text(value jsonb, type text) returns text language sql immutable parallel safe as $$
+create function tributary.inferred_text(value jsonb, type text) returns text language sql immutable parallel safe as $$
   select case jsonb_typeof(value)
     when 'null' then null
     when 'string' then case type
@@ -80,10 +80,10 @@ create function tributary.learnt_text(value jsonb, type text) returns text langu
     else case when type = 'json' then value::text end
   end
 $$;
-comment on function tributary.learnt_text(jsonb, text) is 'What a learnt column of the type holds of the value, as text; null when it holds nothing of it.';
+comment on function tributary.inferred_text(jsonb, text) is 'What a learnt column of the type holds of the value, as text; null when it holds nothing of it.';
 
-create function tributary.learnt_whole(value jsonb, type text) returns boolean language sql immutable parallel safe as $$
+create function tributary.inferred_is_complete(value jsonb, type text) returns boolean language sql immutable parallel safe as $$
   select jsonb_typeof(value) = 'null'
-    or (tributary.learnt_text(value, type) is not null and (type <> 'text' or jsonb_typeof(value) = 'string'))
+    or (tributary.inferred_text(value, type) is not null and (type <> 'text' or jsonb_typeof(value) = 'string'))
 $$;
-comment on function tributary.learnt_whole(jsonb, text) is 'Whether a learnt column of the type holds all of the value, so that it need not stand in _extra too.';
+comment on function tributary.inferred_is_complete(jsonb, text) is 'Whether a learnt column of the type holds all of the value, so that it need not stand in _extra too.';

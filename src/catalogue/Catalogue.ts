@@ -126,14 +126,9 @@ const checkField = (check: Check, resource: Resource, field: Field): void => {
     check.report(place, `is paired with "${paired}", which is not paired with it`)
 }
 
-const checkWrite = (
-  check: Check,
-  { path, field: fields }: Resource,
-  what: string,
-  write: Resource["create"] | Resource["update"]
-): void => {
+const checkWrite = (check: Check, { path, field: fields, ...writes }: Resource, what: "create" | "update"): void => {
   const seen = new Set<string>()
-  for (const field of write?.fields ?? []) {
+  for (const field of writes[what]?.fields ?? []) {
     const place = `${path}, ${what} field "${field.name}"`
     if (seen.has(field.name)) check.report(place, "is stated twice")
     seen.add(field.name)
@@ -225,8 +220,8 @@ export const catalogue = (spec: CatalogueSpec): Catalogue => {
     checkFields(check, resource)
     checkFilters(check, resource)
     checkParent(check, resource)
-    checkWrite(check, resource, "create", resource.create)
-    checkWrite(check, resource, "update", resource.update)
+    checkWrite(check, resource, "create")
+    checkWrite(check, resource, "update")
     checkSpecials(check, resource)
   }
   if (problems.length > 0) throw new CatalogueError(spec.name, problems)

@@ -64,7 +64,7 @@ const emptyWarehouse = Effect.gen(function* () {
   yield* sql.unsafe(
     `drop schema if exists ${identifier(datasetsDefault.history)}, ${identifier(datasetsDefault.current)} cascade`
   )
-  yield* sql`truncate tributary.runs, tributary.checkpoints, tributary.scan_seen, tributary.quarantine,
+  yield* sql`truncate tributary.runs, tributary.checkpoints, tributary.scan_ids, tributary.quarantine,
     tributary.inbox, tributary.inbox_claims, tributary.webhook_secrets, tributary.subscriptions, tributary.receivers,
     tributary.gaps, tributary.companies, tributary.sources, tributary.schedule, tributary.row_counts, tributary.budget_samples restart identity`
 })

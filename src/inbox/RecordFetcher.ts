@@ -106,7 +106,7 @@ const openSession = Effect.fnUntraced(function* (options: RecordFetcherOptions) 
     evictHolder: takesOver
   })
   return yield* WriteSession.open(lock, {
-    run: { kind: "records" },
+    run: { kind: "fetch" },
     origin: "webhook",
     authority: "newer",
     acceptDeletions: true,
@@ -124,7 +124,7 @@ const runOnce = Effect.fnUntraced(function* (options: RecordFetcherOptions, stat
   const startedAt = now()
   const session = yield* openSession(options)
   state.runId = session.runId
-  state.began = { companyId, resource: resource.path, kind: "records", resumed: false }
+  state.began = { companyId, resource: resource.path, kind: "fetch", resumed: false }
   yield* (yield* Progress).began(state.began)
   const { stuckMs, readMaxMs } = limits
   const pool = yield* ReaderPool.make({ connector: company.connector, resource, breaker, stuckMs, readMaxMs })

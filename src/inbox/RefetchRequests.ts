@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { requestSql } from "../land/Refetch.ts"
 import { inboxQuery } from "./InboxQuery.ts"
 
 /** Resources of the company with pending refetch requests. */
@@ -10,7 +11,7 @@ export const resourcesToRefetch = (
 ): Effect.Effect<ReadonlyArray<string>, DatabaseError, SqlClient.SqlClient> =>
   inboxQuery<{ resource: string }>(
     "read the refetch requests beside",
-    "select distinct resource from tributary.rereads where company_id = $1",
+    "select distinct resource from tributary.refetch_requests where company_id = $1",
     [companyId]
   ).pipe(Effect.map((rows) => rows.map(({ resource }) => resource)))
 
@@ -24,10 +25,9 @@ export const requestRefetch = (
   Effect.asVoid(
     inboxQuery(
       "request children beside",
-      `insert into tributary.rereads as r (company_id, resource, field, value, asked_at)
-       select $1::bigint, $2::text, $3::text, value, tributary.now()
-         from jsonb_array_elements_text($4::text::jsonb) as requested(value)
-       on conflict (company_id, resource, field, value) do update set asks = r.asks + 1, asked_at = excluded.asked_at`,
+      requestSql(
+        `select $1::bigint, $2::text, $3::text, value, tributary.now() from jsonb_array_elements_text($4::text::jsonb) as requested(value)`
+      ),
       [companyId, resource, field, JSON.stringify([...values])]
     )
   )
@@ -40,6 +40,6 @@ export const pendingRefetches = (
 ): Effect.Effect<ReadonlySet<string>, DatabaseError, SqlClient.SqlClient> =>
   inboxQuery<{ value: string }>(
     "read the refetch requests beside",
-    "select value from tributary.rereads where company_id = $1 and resource = $2 and field = $3",
+    "select value from tributary.refetch_requests where company_id = $1 and resource = $2 and field = $3",
     [companyId, resource, field]
   ).pipe(Effect.map((rows) => new Set(rows.map(({ value }) => value))))

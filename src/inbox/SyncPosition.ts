@@ -39,22 +39,22 @@ export const syncPositionOf = (
     has_cursor: boolean
     can_refetch_children: boolean
     full_ms_ago: number | null
-    overlap_ms: number
+    learned_overlap_ms: number
     scan_ms_ago: number | null
     scan_records: number | null
     refetch_requests: number
   }>(
     "read the sync position for",
-    `select c.cursor is not null and c.full_wanted is null and c.scan_kind is distinct from 'full' as has_cursor,
-            c.full_scan_at is not null and c.full_wanted is null and c.scan_kind is distinct from 'full' as can_refetch_children,
+    `select c.cursor is not null and c.full_scan_reason is null and c.scan_kind is distinct from 'full' as has_cursor,
+            c.full_scan_at is not null and c.full_scan_reason is null and c.scan_kind is distinct from 'full' as can_refetch_children,
             (extract(epoch from tributary.now() - c.full_scan_at) * 1000)::float8 as full_ms_ago,
-            ${learnedOverlap("c")}::float8 as overlap_ms, r.records::float8 as scan_records,
-            (extract(epoch from tributary.now() - r.began_at) * 1000)::float8 as scan_ms_ago,
+            ${learnedOverlap("c")}::float8 as learned_overlap_ms, r.records::float8 as scan_records,
+            (extract(epoch from tributary.now() - r.started_at) * 1000)::float8 as scan_ms_ago,
             (select count(*)::int from (
-               select 1 from tributary.rereads a where a.company_id = $1 and a.resource = $2 limit $3) pending) as refetch_requests
+               select 1 from tributary.refetch_requests a where a.company_id = $1 and a.resource = $2 limit $3) pending) as refetch_requests
        from tributary.checkpoints c
        left join lateral (
-         select kind, began_at, records from tributary.runs
+         select kind, started_at, records from tributary.runs
           where company_id = $1 and resource = $2 and ${readToEnd("runs")}
           order by id desc limit 1) r on r.kind = 'incremental'
       where c.company_id = $1 and c.resource = $2 and c.lane = 'live'`,
@@ -67,7 +67,7 @@ export const syncPositionOf = (
             hasCursor: row.has_cursor,
             canRefetchChildren: row.can_refetch_children,
             fullMsAgo: row.full_ms_ago,
-            overlapMs: row.overlap_ms,
+            overlapMs: row.learned_overlap_ms,
             lastScan:
               row.scan_ms_ago === null || row.scan_records === null
                 ? null

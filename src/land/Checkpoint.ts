@@ -16,7 +16,7 @@ export type Lane = "live" | "backfill" | "records" | "push"
 export type ScanKind = "full" | "incremental"
 
 /** What a run does: a scan, the children of parents that changed, single records by their numbers, or a push. */
-export type RunKind = ScanKind | "children" | "records" | "push"
+export type RunKind = ScanKind | "children" | "fetch" | "push"
 
 /** A scan that was begun and not completed: where it goes on. */
 export interface OpenScan {
@@ -55,33 +55,33 @@ export interface CheckpointRow extends QueryResultRow {
   readonly fence: bigint
   readonly cursor: string | null
   readonly full_scan_at: Date | null
-  readonly overlap_ms: bigint
-  readonly full_wanted: string | null
+  readonly learned_overlap_ms: bigint
+  readonly full_scan_reason: string | null
   readonly scan_kind: ScanKind | null
   readonly scan_since: string | null
   readonly scan_until: string | null
   readonly scan_token: string | null
   readonly scan_pages: bigint | null
   readonly scan_synced_through: string | null
-  readonly scan_began_at: Date | null
+  readonly scan_started_at: Date | null
   readonly adopts_source: boolean
 }
 
 /** The columns of {@link CheckpointRow}, of the checkpoints as c. */
 export const checkpointColumns =
-  `fence, cursor, full_scan_at, ${learnedOverlap("c")} as overlap_ms, ` +
-  "full_wanted, scan_kind, scan_since, scan_until, scan_token, scan_pages, " +
-  "scan_synced_through, scan_began_at, adopts_source"
+  `fence, cursor, full_scan_at, ${learnedOverlap("c")} as learned_overlap_ms, ` +
+  "full_scan_reason, scan_kind, scan_since, scan_until, scan_token, scan_pages, " +
+  "scan_synced_through, scan_started_at, adopts_source"
 
 export const fromRow = (row: CheckpointRow): Checkpoint => ({
   fence: row.fence,
   cursor: row.cursor,
   fullScanAt: row.full_scan_at === null ? null : row.full_scan_at.getTime(),
-  overlapMs: Number(row.overlap_ms),
-  fullScanReason: row.full_wanted,
+  overlapMs: Number(row.learned_overlap_ms),
+  fullScanReason: row.full_scan_reason,
   adoptsSource: row.adopts_source,
   scan:
-    row.scan_kind === null || row.scan_began_at === null
+    row.scan_kind === null || row.scan_started_at === null
       ? null
       : {
           kind: row.scan_kind,
@@ -90,6 +90,6 @@ export const fromRow = (row: CheckpointRow): Checkpoint => ({
           token: row.scan_token,
           pages: Number(row.scan_pages ?? 0n),
           syncedThrough: row.scan_synced_through,
-          beganAt: row.scan_began_at.getTime()
+          beganAt: row.scan_started_at.getTime()
         }
 })

@@ -36,14 +36,14 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
   const { rows, affected } = yield* lock.run<{ same_table: boolean }>(
     "move the checkpoint of",
     `update tributary.checkpoints as c set
-       cursor = coalesce($5, cursor), cursor_at = coalesce($6, cursor_at), full_scan_at = coalesce($7, full_scan_at),
+       cursor = coalesce($5, cursor), cursor_read_at = coalesce($6, cursor_read_at), full_scan_at = coalesce($7, full_scan_at),
        scan_run_id = $8, scan_kind = $9, scan_since = $10, scan_until = $11, scan_token = $12, scan_pages = $13,
-       scan_synced_through = $14, scan_began_at = $15,
-       late_ms = greatest(late_ms, $16),
-       overlap_ms = case when ${renews} then least(2 * $16, $17) else overlap_ms end,
-       late_at = case when ${renews} then tributary.now() else late_at end,
-       full_wanted = case when not $18 then full_wanted when $19::text is not null then $19
-                          when full_wanted is not distinct from $20 then null else full_wanted end,
+       scan_synced_through = $14, scan_started_at = $15,
+       max_lateness_ms = greatest(max_lateness_ms, $16),
+       learned_overlap_ms = case when ${renews} then least(2 * $16, $17) else learned_overlap_ms end,
+       overlap_learned_at = case when ${renews} then tributary.now() else overlap_learned_at end,
+       full_scan_reason = case when not $18 then full_scan_reason when $19::text is not null then $19
+                          when full_scan_reason is not distinct from $20 then null else full_scan_reason end,
        adopts_source = adopts_source and $7::timestamptz is null, updated_at = tributary.now()
      where company_id = $1 and resource = $2 and lane = $3 and fence = $4
      returning ${lock.isSameTable(21)} as same_table`,
@@ -85,7 +85,7 @@ export const seedLiveCheckpoint = (
 ) =>
   run(
     "let live syncing begin after the backfill of",
-    `update tributary.checkpoints set cursor = $3, cursor_at = $4, full_scan_at = $4, full_wanted = $5
+    `update tributary.checkpoints set cursor = $3, cursor_read_at = $4, full_scan_at = $4, full_scan_reason = $5
       where company_id = $1 and resource = $2 and lane = 'live' and cursor is null and full_scan_at is null
         and scan_kind is null`,
     [companyId, resource, scan.syncedThrough, instantText(scan.beganAt), fullScanReason]
@@ -95,7 +95,7 @@ export const seedLiveCheckpoint = (
 export const requireChildScans = ({ lock, options }: SessionContext) =>
   lock.run(
     "ask for the children of",
-    `update tributary.checkpoints set full_wanted = coalesce(full_wanted, $3)
+    `update tributary.checkpoints set full_scan_reason = coalesce(full_scan_reason, $3)
       where company_id = $1 and resource = any($2::text[]) and lane = 'live' and full_scan_at is not null`,
     [lock.companyId, options.children.map((child) => child.resource), `${lock.resource} was loaded`]
   )

@@ -96,13 +96,13 @@ export const confirmIdentity = Effect.fnUntraced(function* (
     "confirm what the checkpoint belongs to of",
     `update tributary.checkpoints set
        fence = fence + case when lane = $3 then 0 else 1 end, identity_fence = fence + case when lane = $3 then 0 else 1 end,
-       table_identity = $4, shape = $5, full_wanted = case when lane = 'live' then $6 else full_wanted end,
+       table_identity = $4, shape = $5, full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,
        scan_run_id = null, scan_kind = null, scan_since = null, scan_until = null, scan_token = null, scan_pages = null,
-       scan_synced_through = null, scan_began_at = null, updated_at = tributary.now()
+       scan_synced_through = null, scan_started_at = null, updated_at = tributary.now()
      where company_id = $1 and resource = $2`,
     [companyId, resource, lane, confirmed.tableIdentity, confirmed.shape, all.join("; ")]
   )
-  yield* run("forget ids of", "delete from tributary.scan_seen where company_id = $1 and resource = $2", [
+  yield* run("forget ids of", "delete from tributary.scan_ids where company_id = $1 and resource = $2", [
     companyId,
     resource
   ])

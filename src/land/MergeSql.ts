@@ -8,6 +8,7 @@
  */
 import { identifier, literal, nameFor } from "../warehouse/Identifier.ts"
 import type { Column, Table } from "../warehouse/Table.ts"
+import { requestSql } from "./Refetch.ts"
 
 /**
  * The staging tables of a landing: dropped with its transaction, so that no other one finds them, whoever has the session
@@ -233,12 +234,11 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
     countUnstamped: isStamped(table)
       ? `select count(*)::int as rows from ${table.current} where "_company_id" = $1 and "_deleted_at" is null and "lastchangedate" is null`
       : null,
-    requestChildren:
-      `insert into tributary.rereads as r (company_id, resource, field, value, asked_at) ` +
+    requestChildren: requestSql(
       `select $1::bigint, child.resource, child.field, t."id"::text, tributary.now() ` +
-      `from ${matched(table)} cross join unnest($3::text[], $4::text[]) child(resource, field) ` +
-      `where t."_run_id" = $2 and t."_observed_at" = s."_began" ` +
-      `on conflict (company_id, resource, field, value) do update set asks = r.asks + 1, asked_at = excluded.asked_at`
+        `from ${matched(table)} cross join unnest($3::text[], $4::text[]) child(resource, field) ` +
+        `where t."_run_id" = $2 and t."_observed_at" = s."_began"`
+    )
   }
 }
 
@@ -251,12 +251,12 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
     findMissing:
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
       `and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz")} and not exists (` +
-      `select 1 from (select unnest(ids) as id from tributary.scan_seen where company_id = $1 and resource = $2 and lane = $4) seen ` +
+      `select 1 from (select unnest(ids) as id from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $4) seen ` +
       `where seen.id = t."id")`,
     keepConcurrent:
       `delete from ${goneRows} g using ${table.current} t, tributary.runs r ` +
       `where t."_company_id" = $1 and t."id" = g.id and r.id = t."_run_id" and r.lane in ('push', 'records') ` +
-      `and (r.ended_at is null or r.ended_at >= $2::timestamptz)`,
+      `and (r.finished_at is null or r.finished_at >= $2::timestamptz)`,
     keepUnreached:
       isStamped(table) && authority === "newer"
         ? `delete from ${goneRows} g using ${table.current} t where t."_company_id" = $1 and t."id" = g.id ` +

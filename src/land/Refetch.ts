@@ -1,20 +1,26 @@
 /**
- * Refetch requests: a changed parent asks for its children to be read again.
+ * Refetch requests: records, or the children of a changed parent, that are to be read again.
  *
- * Promise: a request is deleted in the transaction that lands its answer. A request that was made again meanwhile has
- * another generation (`asks`) and stays.
+ * Promise: a request is deleted in the transaction that lands its answer. A request that was repeated meanwhile has
+ * another generation and stays.
  */
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 import { instantText } from "./WarehouseClock.ts"
 
-/** A row of `tributary.rereads` as it was read. */
+/** A row of `tributary.refetch_requests` as it was read. */
 export interface RefetchRequest {
   readonly field: string
   readonly value: string
   readonly generation: bigint
 }
+
+/** Inserts the selected requests (company_id, resource, field, value, requested_at), or repeats them. */
+export const requestSql = (select: string): string =>
+  `insert into tributary.refetch_requests as r (company_id, resource, field, value, requested_at) ${select}
+   on conflict (company_id, resource, field, value)
+   do update set generation = r.generation + 1, requested_at = excluded.requested_at`
 
 /** The oldest requests of a resource. */
 export const pendingRequests = (
@@ -22,9 +28,9 @@ export const pendingRequests = (
   atMost: number
 ): Effect.Effect<ReadonlyArray<RefetchRequest>, DatabaseError> =>
   run<{ field: string; value: string; generation: bigint }>(
-    "look for questions about",
-    `select field, value, asks as generation from tributary.rereads where company_id = $1 and resource = $2
-      order by asked_at, field, value limit $3`,
+    "read the refetch requests of",
+    `select field, value, generation from tributary.refetch_requests where company_id = $1 and resource = $2
+      order by requested_at, field, value limit $3`,
     [companyId, resource, atMost]
   ).pipe(Effect.map(({ rows }) => rows))
 
@@ -34,8 +40,8 @@ export const deleteFulfilled = Effect.fnUntraced(function* (
 ) {
   for (const { field, value, generation } of requests) {
     yield* run(
-      "forget an answered question of",
-      `delete from tributary.rereads where company_id = $1 and resource = $2 and field = $3 and value = $4 and asks = $5`,
+      "delete a fulfilled refetch request of",
+      `delete from tributary.refetch_requests where company_id = $1 and resource = $2 and field = $3 and value = $4 and generation = $5`,
       [companyId, resource, field, value, generation]
     )
   }
@@ -44,9 +50,9 @@ export const deleteFulfilled = Effect.fnUntraced(function* (
 /** Deletes the requests that a completed full scan fulfils. */
 export const deleteOlderThanScan = ({ run, companyId, resource }: ResourceLock, scanBeganAt: number) =>
   run(
-    "forget answered questions of",
+    "delete fulfilled refetch requests of",
     // A time in the future was written before the warehouse's clock was set back. A run notices a step of a minute.
-    `delete from tributary.rereads where company_id = $1 and resource = $2
-        and (asked_at < $3 or (asked_at > tributary.now() + interval '1 minute' and $3 <= tributary.now()))`,
+    `delete from tributary.refetch_requests where company_id = $1 and resource = $2
+        and (requested_at < $3 or (requested_at > tributary.now() + interval '1 minute' and $3 <= tributary.now()))`,
     [companyId, resource, instantText(scanBeganAt)]
   )

@@ -22,10 +22,10 @@ export const insertRun = ({ run, table, companyId, resource, lane, checkpoint }:
     run<InsertedRun & { readonly [column: string]: unknown }>(
       "open a run of",
       `with abandoned as (
-         update tributary.runs set status = 'abandoned', ended_at = tributary.now()
+         update tributary.runs set status = 'abandoned', finished_at = tributary.now()
           where company_id = $1 and resource = $2 and lane = $3 and status = 'running' and fence < $5
        )
-       insert into tributary.runs (company_id, resource, lane, kind, fence, resumed, began_at, cursor_from)
+       insert into tributary.runs (company_id, resource, lane, kind, fence, resumed, started_at, cursor_from)
        values ($1, $2, $3, $4, $5, $6, tributary.now(), $7)
        returning id,
          exists (select 1 from tributary.quarantine where company_id = $1 and resource = $2 and resolved_at is null) as quarantined,
@@ -50,8 +50,8 @@ export const addRunCounts = (
     `update tributary.runs set pages = pages + $2, bytes = bytes + $3, records = records + $4,
        inserted = inserted + $5, updated = updated + $6, unchanged = unchanged + $7, deleted = deleted + $8,
        quarantined = quarantined + $9, requests = requests + $10, retries = retries + $11,
-       cursor_to = coalesce($12, cursor_to), late = late + $13, late_ms = greatest(late_ms, $14),
-       went_back = went_back + $15
+       cursor_to = coalesce($12, cursor_to), late_rows = late_rows + $13, max_lateness_ms = greatest(max_lateness_ms, $14),
+       stale_records = stale_records + $15
      where id = $1`,
     [
       runId,

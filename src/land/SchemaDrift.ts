@@ -23,10 +23,10 @@ export interface DriftReport {
   /** Names of fields that were never seen before. */
   readonly unknown: ReadonlyArray<string>
   /** Names of learnt fields with values of a kind that their column cannot hold, for the first time. */
-  readonly misfits: ReadonlyArray<string>
+  readonly typeMismatches: ReadonlyArray<string>
 }
 
-export const emptyDriftReport: DriftReport = { unknown: [], misfits: [] }
+export const emptyDriftReport: DriftReport = { unknown: [], typeMismatches: [] }
 
 export interface SchemaDrift {
   /**
@@ -204,11 +204,11 @@ export const make = ({ run, table, companyId, runId }: DriftOptions): SchemaDrif
           where company_id = $1 and resource = $2 and field in (select field from sent)
        ), noted as (
          insert into tributary.unknown_fields as u
-           (company_id, resource, field, first_seen_at, last_seen_at, times, misfits, sample_types, run_id)
+           (company_id, resource, field, first_seen_at, last_seen_at, times, type_mismatches, sample_types, run_id)
          select $1, $2, field, tributary.now(), tributary.now(), case when learnt then 0 else times end,
                 case when learnt then times else 0 end, kinds, $3 from sent
          on conflict (company_id, resource, field) do update set
-           last_seen_at = excluded.last_seen_at, times = u.times + excluded.times, misfits = u.misfits + excluded.misfits,
+           last_seen_at = excluded.last_seen_at, times = u.times + excluded.times, type_mismatches = u.type_mismatches + excluded.type_mismatches,
            sample_types = array(select distinct unnest(u.sample_types || excluded.sample_types) order by 1)
        )
        select s.field, b.field is null as fresh, not coalesce(b.sample_types @> s.kinds, false) as grew
@@ -226,7 +226,7 @@ export const make = ({ run, table, companyId, runId }: DriftOptions): SchemaDrif
     for (const [, seen] of pending) seen.times = 0
     return {
       unknown: rows.filter(({ field, fresh }) => fresh && !fields.has(field)).map(({ field }) => field),
-      misfits: rows.filter(({ field, grew }) => grew && fields.has(field)).map(({ field }) => field)
+      typeMismatches: rows.filter(({ field, grew }) => grew && fields.has(field)).map(({ field }) => field)
     }
   })
 
@@ -241,7 +241,7 @@ export const make = ({ run, table, companyId, runId }: DriftOptions): SchemaDrif
 }
 
 /** A sentence for the run's note; null when there is nothing to tell. */
-export const describe = (resource: string, { unknown, misfits }: DriftReport): string | null => {
+export const describe = (resource: string, { unknown, typeMismatches }: DriftReport): string | null => {
   const list = (names: ReadonlyArray<string>) =>
     names
       .slice(0, namesListedMax)
@@ -251,7 +251,9 @@ export const describe = (resource: string, { unknown, misfits }: DriftReport): s
     ...(unknown.length === 0
       ? []
       : [`new fields, kept in _extra until they have columns: ${list(unknown)}; see npx tributary schema plan`]),
-    ...(misfits.length === 0 ? [] : [`values that do not fit their learnt column, kept in _extra: ${list(misfits)}`])
+    ...(typeMismatches.length === 0
+      ? []
+      : [`values that do not fit their learnt column, kept in _extra: ${list(typeMismatches)}`])
   ]
   return parts.length === 0 ? null : parts.join("; ")
 }

@@ -43,7 +43,7 @@ export interface SessionState {
   isFirstLoad: boolean
   /** Whether the run has read the scan from its first page: only then it has met every record. */
   isWholeScan: boolean
-  /** The checkpoint's `full_wanted` as last read or written: a reason that was added since stays. */
+  /** The checkpoint's `full_scan_reason` as last read or written: a reason that was added since stays. */
   knownFullScanReason: string | null
   /** Set when a landing of this run met older versions than the warehouse has. */
   staleReason: string | null

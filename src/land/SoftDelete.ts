@@ -38,14 +38,14 @@ export const saveScanIds = (
   ])
   return run(
     "remember ids of",
-    `insert into tributary.scan_seen (company_id, resource, lane, page, ids) values ($1, $2, $3, $4, $5::bigint[])
+    `insert into tributary.scan_ids (company_id, resource, lane, page, ids) values ($1, $2, $3, $4, $5::bigint[])
      on conflict (company_id, resource, lane, page) do update set ids = excluded.ids`,
     [companyId, resource, lane, scan.pages, ids]
   )
 }
 
 export const deleteScanIds = ({ run, companyId, resource, lane }: ResourceLock) =>
-  run("forget ids of", "delete from tributary.scan_seen where company_id = $1 and resource = $2 and lane = $3", [
+  run("forget ids of", "delete from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $3", [
     companyId,
     resource,
     lane

@@ -160,7 +160,7 @@ export const closeCovered = (company: string, companyId: bigint, overlapMs: numb
             where company_id = $2 and resource = g.resource and lane = 'live'
               and (kind = 'full' and (not g.needs_full or ${showsAbsence}) or kind = 'incremental' and not g.needs_full)
               and status in ('done', 'quarantined') and error_kind is distinct from 'DeletionsNotBelieved'
-              and not resumed and went_back = 0 and began_at <= tributary.now() and began_at >= ${visibleAt("$3")}
+              and not resumed and stale_records = 0 and started_at <= tributary.now() and started_at >= ${visibleAt("$3")}
             order by id limit 1) r
         where g.company = $1 and g.closed_at is null and g.ended_at is not null
      )
@@ -200,11 +200,11 @@ export const fullScanDelay = (
 ): Sql<number> =>
   Effect.map(
     query<{ waitMs: number }>(
-      `select greatest(0, extract(epoch from began_at - tributary.now()) * 1000
-                + greatest(extract(epoch from ended_at - began_at) * 1000,
+      `select greatest(0, extract(epoch from started_at - tributary.now()) * 1000
+                + greatest(extract(epoch from finished_at - started_at) * 1000,
                            coalesce(requests * 60000 / $4::float8, 0)) / $3::float8)::float8 as "waitMs"
          from tributary.runs
-        where company_id = $1 and resource = $2 and lane = 'live' and kind = 'full' and ended_at is not null
+        where company_id = $1 and resource = $2 and lane = 'live' and kind = 'full' and finished_at is not null
           -- The duration of an abandoned run is unknown.
           and status <> 'abandoned'
         order by id desc limit 1`,
@@ -239,7 +239,7 @@ export const isLoaded = (companyId: bigint, resource: string): Sql<boolean> =>
   Effect.map(
     query<object>(
       `select 1 from tributary.checkpoints
-        where company_id = $1 and resource = $2 and lane = 'live' and (cursor_at is not null or full_scan_at is not null)`,
+        where company_id = $1 and resource = $2 and lane = 'live' and (cursor_read_at is not null or full_scan_at is not null)`,
       [companyId, resource]
     ),
     (rows) => rows.length > 0

@@ -19,20 +19,20 @@ interface ResourceRow {
 
 const selectResources = `
   select s.company, s.resource, s.failures, coalesce(s.status = 'skipped', false) as "isSkipped",
-         extract(epoch from tributary.now() - fresh.began_at)::float8 as age,
-         last.status, extract(epoch from last.ended_at)::float8 as "endedAt",
+         extract(epoch from tributary.now() - fresh.started_at)::float8 as age,
+         last.status, extract(epoch from last.finished_at)::float8 as "endedAt",
          c.rows::float8 as rows, c.deleted::float8 as deleted, q.records as quarantined
     from tributary.schedule s
     left join tributary.companies k on k.company = s.company
     left join tributary.row_counts c on c.company_id = k.company_id and c.resource = s.resource
     left join lateral (
-      select r.began_at from tributary.runs r
+      select r.started_at from tributary.runs r
        where r.company_id = k.company_id and r.resource = s.resource
          and ${makesFresh("r")}
        order by r.id desc limit 1) fresh on true
     left join lateral (
-      select r.status, r.ended_at from tributary.runs r
-       where r.company_id = k.company_id and r.resource = s.resource and r.lane = 'live' and r.ended_at is not null
+      select r.status, r.finished_at from tributary.runs r
+       where r.company_id = k.company_id and r.resource = s.resource and r.lane = 'live' and r.finished_at is not null
        order by r.id desc limit 1) last on true
     cross join lateral (
       select count(*)::float8 as records from tributary.quarantine q

@@ -156,19 +156,19 @@ const question = `
       from tributary.quarantine where resolved_at is null group by 1, 2
   )
   select known.company, known.company_id as "companyId", known.resource, k.company_id is not null as "hasCheckpoint",
-         k.cursor, ${learnedOverlap("k")}::float8 as "overlapMs", k.late_ms::float8 as "lateMs", k.full_scan_at as "fullScanAt",
-         k.full_wanted as "fullWanted", k.scan_kind as "scanKind", k.scan_pages::float8 as "scanPages",
-         r.id as "runId", r.status, r.kind, r.began_at as "beganAt", r.ended_at as "endedAt", r.error, r.remedy, r.note,
-         ok.began_at as "freshAt", coalesce(refused.records, 0) as quarantined
+         k.cursor, ${learnedOverlap("k")}::float8 as "overlapMs", k.max_lateness_ms::float8 as "lateMs", k.full_scan_at as "fullScanAt",
+         k.full_scan_reason as "fullWanted", k.scan_kind as "scanKind", k.scan_pages::float8 as "scanPages",
+         r.id as "runId", r.status, r.kind, r.started_at as "beganAt", r.finished_at as "endedAt", r.error, r.remedy, r.note,
+         ok.started_at as "freshAt", coalesce(refused.records, 0) as quarantined
     from known
     left join tributary.checkpoints k
       on k.company_id = known.company_id and k.resource = known.resource and k.lane = 'live'
     left join lateral (
-      select id, status, kind, began_at, ended_at, error, remedy, note from tributary.runs
+      select id, status, kind, started_at, finished_at, error, remedy, note from tributary.runs
        where company_id = known.company_id and resource = known.resource and lane = 'live'
        order by id desc limit 1) r on true
     left join lateral (
-      select began_at from tributary.runs
+      select started_at from tributary.runs
        where company_id = known.company_id and resource = known.resource and ${makesFresh("runs")}
        order by id desc limit 1) ok on true
     left join refused on refused.company_id = known.company_id and refused.resource = known.resource

@@ -25,7 +25,7 @@ const selectEnded = `
   select k.company, r.status, count(*)::float8 as runs,
          ${changes.map((change) => `sum(r.${change})::float8 as ${change}`).join(", ")}
     from tributary.runs r join tributary.companies k on k.company_id = r.company_id
-   where r.ended_at > $1::timestamptz and r.ended_at <= $2::timestamptz
+   where r.finished_at > $1::timestamptz and r.finished_at <= $2::timestamptz
    group by 1, 2`
 
 /** Counts runs of these companies from the first read on. */

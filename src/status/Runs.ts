@@ -54,12 +54,12 @@ export const anyRun: RunFilter = { companyId: null, resource: null, status: null
 
 const columns = `
   r.id, r.company_id as "companyId", (select min(c.company) from tributary.companies c where c.company_id = r.company_id) as company,
-  r.resource, r.lane, r.kind, r.status, r.resumed, r.began_at as "beganAt", r.ended_at as "endedAt",
+  r.resource, r.lane, r.kind, r.status, r.resumed, r.started_at as "beganAt", r.finished_at as "endedAt",
   r.cursor_from as "cursorFrom", r.cursor_to as "cursorTo", r.pages::float8 as pages, r.requests::float8 as requests,
   r.retries::float8 as retries, r.bytes::float8 as bytes, r.records::float8 as records, r.inserted::float8 as inserted,
   r.updated::float8 as updated, r.unchanged::float8 as unchanged, r.deleted::float8 as deleted,
-  r.quarantined::float8 as quarantined, r.late::float8 as late, r.late_ms::float8 as "lateMs",
-  r.went_back::float8 as "staleVersions", r.note, r.error_kind as "errorKind", r.error, r.remedy`
+  r.quarantined::float8 as quarantined, r.late_rows::float8 as late, r.max_lateness_ms::float8 as "lateMs",
+  r.stale_records::float8 as "staleVersions", r.note, r.error_kind as "errorKind", r.error, r.remedy`
 
 /** Newest first, at most so many. */
 export const list = Effect.fn("dashboard.Runs.list")(function* (filter: RunFilter, limit: number) {

@@ -22,7 +22,7 @@ import { engineDefault, type EngineSettings, parentsMax } from "./SyncResource.t
 export interface PlannedResource extends ReadEstimate {
   readonly resource: string
   /** The way it reads; null when it does not: see `skipped` and `failure`. */
-  readonly kind: Exclude<RunKind, "records"> | null
+  readonly kind: Exclude<RunKind, "fetch"> | null
   /** Why it reads in full although that was not requested, and further remarks. */
   readonly because: string | null
   /** The page, counted from 1, at which an interrupted scan goes on; null when it begins anew. */

@@ -70,7 +70,7 @@ const readAndLand = Effect.fnUntraced(function* (
   const land = Effect.gen(function* () {
     const lock = yield* ResourceLock.acquire({ table, connector, companyId, lane: "records" })
     const session = yield* WriteSession.open(lock, {
-      run: { kind: "records" },
+      run: { kind: "fetch" },
       origin: options.origin ?? "scan",
       authority,
       acceptDeletions: true,
@@ -78,7 +78,7 @@ const readAndLand = Effect.fnUntraced(function* (
       children: options.children ?? []
     })
     state.runId = session.runId
-    state.began = { companyId, resource: table.resource.path, kind: "records", resumed: false }
+    state.began = { companyId, resource: table.resource.path, kind: "fetch", resumed: false }
     yield* progress.began(state.began)
     const pages = readings.map(({ reading }) => ({ page: pageOf(reading) }))
     const absent = readings

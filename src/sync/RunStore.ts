@@ -35,7 +35,7 @@ export const close = Effect.fnUntraced(function* (
   // Written by hand: a sync does not load the query builder.
   yield* sql`
     update tributary.runs
-       set status = ${status}, ended_at = tributary.now(),
+       set status = ${status}, finished_at = tributary.now(),
            error_kind = ${outcome.failure?.kind ?? (blocked === null ? null : "DeletionsNotBelieved")},
            error = ${outcome.failure?.message ?? blocked},
            note = ${outcome.notes.length === 0 ? null : outcome.notes.join("; ")},
@@ -53,7 +53,7 @@ export const abandon = (runId: bigint, owner: RunOwner): Effect.Effect<void, nev
     SqlClient.SqlClient,
     (sql) => sql`
       update tributary.runs
-         set status = 'abandoned', ended_at = tributary.now(), error_kind = 'Stopped',
+         set status = 'abandoned', finished_at = tributary.now(), error_kind = 'Stopped',
              error = 'stopped: the process was told to end', remedy = 'nothing is lost: the next run goes on from here'
        where ${isOwn(sql, runId, owner)} and status = 'running'`
   ).pipe(Effect.interruptible, Effect.timeoutOption(abandonTimeoutMs), Effect.ignore)
@@ -66,7 +66,7 @@ export const markAbandoned: Effect.Effect<number, SqlError, SqlClient.SqlClient>
   const sql = yield* SqlClient.SqlClient
   const ended = yield* sql.unsafe(
     `update tributary.runs r
-        set status = 'abandoned', ended_at = tributary.now(), error_kind = $1,
+        set status = 'abandoned', finished_at = tributary.now(), error_kind = $1,
             error = 'it ended without a word: its process was killed, or lost the warehouse',
             remedy = 'nothing is lost: the next run goes on from here'
       where r.status = 'running' and not ${LaneLock.isHeldSql("r")}

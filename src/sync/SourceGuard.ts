@@ -61,11 +61,11 @@ const acceptSource = Effect.fnUntraced(function* (
              on conflict (company_id) do update set address = excluded.address, since = excluded.since`
   yield* sql`
     update tributary.checkpoints set adopts_source = lane = 'live', fence = fence + 1, identity_fence = identity_fence + 1,
-      full_wanted = case when lane = 'live' then ${`its source is now ${address}`} else full_wanted end,
+      full_scan_reason = case when lane = 'live' then ${`its source is now ${address}`} else full_scan_reason end,
       scan_run_id = null, scan_kind = null, scan_since = null, scan_until = null, scan_token = null, scan_pages = null,
-      scan_synced_through = null, scan_began_at = null, updated_at = tributary.now()
+      scan_synced_through = null, scan_started_at = null, updated_at = tributary.now()
     where company_id = ${companyId}`
-  yield* sql`delete from tributary.scan_seen where company_id = ${companyId}`
+  yield* sql`delete from tributary.scan_ids where company_id = ${companyId}`
 })
 
 const confirmCompany = Effect.fnUntraced(function* (

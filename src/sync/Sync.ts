@@ -126,10 +126,10 @@ export const isAccessBlock = ({ failure }: Outcome): boolean =>
 /** When each resource was last brought up to date, in milliseconds since 1970. */
 const lastSynced = Effect.fnUntraced(function* (companyId: bigint) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ resource: string; cursor_at: Date | null; full_scan_at: Date | null }>`
-    select resource, cursor_at, full_scan_at from tributary.checkpoints where company_id = ${companyId} and lane = 'live'`
+  const rows = yield* sql<{ resource: string; cursor_read_at: Date | null; full_scan_at: Date | null }>`
+    select resource, cursor_read_at, full_scan_at from tributary.checkpoints where company_id = ${companyId} and lane = 'live'`
   return new Map(
-    rows.map((row) => [row.resource, Math.max(row.cursor_at?.getTime() ?? 0, row.full_scan_at?.getTime() ?? 0)])
+    rows.map((row) => [row.resource, Math.max(row.cursor_read_at?.getTime() ?? 0, row.full_scan_at?.getTime() ?? 0)])
   )
 })
 

@@ -44,7 +44,7 @@ export interface SyncHistory {
 interface LaneCheckpointRow extends CheckpointRow {
   readonly lane: Lane
   readonly resource: string
-  readonly cursor_at: Date | null
+  readonly cursor_read_at: Date | null
 }
 
 interface ResourceHistoryRow {
@@ -86,13 +86,13 @@ export const readHistory = Effect.fnUntraced(function* (
       const [clock] = yield* sql<{ now_ms: number }>`
         select (extract(epoch from tributary.now()) * 1000)::float8 as now_ms`
       const checkpoints = yield* sql.unsafe<LaneCheckpointRow>(
-        `select lane, resource, cursor_at, ${checkpointColumns} from tributary.checkpoints c where company_id = $1`,
+        `select lane, resource, cursor_read_at, ${checkpointColumns} from tributary.checkpoints c where company_id = $1`,
         [companyId]
       )
       const rows = yield* sql<ResourceHistoryRow>`
         with mine as (
           select r.*, row_number() over (partition by r.resource order by r.id desc) as back,
-                 r.began_at >= tributary.now() - make_interval(days => ${recentDays}) as is_recent
+                 r.started_at >= tributary.now() - make_interval(days => ${recentDays}) as is_recent
             from tributary.runs r where r.company_id = ${companyId}
         ), counted as (
           select resource, (sum(inserted) - sum(deleted))::float8 as rows from mine group by resource
@@ -103,11 +103,11 @@ export const readHistory = Effect.fnUntraced(function* (
         ), followed as (
           select resource,
                  sum(inserted + updated + deleted) filter (where kind in ('incremental', 'children'))::float8 as changes,
-                 (extract(epoch from max(began_at) filter (where kind in ('incremental', 'children')) - min(began_at))
+                 (extract(epoch from max(started_at) filter (where kind in ('incremental', 'children')) - min(started_at))
                    / 3600)::float8 as hours
             from mine where lane = 'live' and status in ('done', 'quarantined') and is_recent group by resource
         ), asked as (
-          select resource, count(*)::float8 as rereads from tributary.rereads where company_id = ${companyId} group by resource
+          select resource, count(*)::float8 as rereads from tributary.refetch_requests where company_id = ${companyId} group by resource
         )
         select resource, counted.rows, paged.per_page, paged.pages, followed.changes, followed.hours, asked.rereads
           from counted full join paged using (resource) full join followed using (resource) full join asked using (resource)`
@@ -147,8 +147,8 @@ export const readHistory = Effect.fnUntraced(function* (
     backfill: lane("backfill"),
     readAt: new Map(
       checkpoints
-        .filter((row) => row.lane === "live" && (row.cursor_at !== null || row.full_scan_at !== null))
-        .map((row) => [row.resource, Math.max(row.cursor_at?.getTime() ?? 0, row.full_scan_at?.getTime() ?? 0)])
+        .filter((row) => row.lane === "live" && (row.cursor_read_at !== null || row.full_scan_at !== null))
+        .map((row) => [row.resource, Math.max(row.cursor_read_at?.getTime() ?? 0, row.full_scan_at?.getTime() ?? 0)])
     ),
     resources: histories,
     pageSize: sizes.length === 0 ? null : Math.max(...sizes)

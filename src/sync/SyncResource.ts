@@ -108,7 +108,7 @@ const resetOverlap = ({ companyId, resource }: ResourceLock.ResourceLock, sessio
   session.transaction((run) =>
     run(
       "reset the overlap of",
-      `update tributary.checkpoints set overlap_ms = 0, late_ms = 0
+      `update tributary.checkpoints set learned_overlap_ms = 0, max_lateness_ms = 0
         where company_id = $1 and resource = $2 and lane = 'live'`,
       [companyId, resource]
     )

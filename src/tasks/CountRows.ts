@@ -63,8 +63,8 @@ const didChange = `(r.inserted + r.updated + r.deleted > 0 or r.status in ('done
 /** Resources that runs changed and that were not counted since. */
 const uncounted = `
   select resource, max(at)::text as at from (
-    select r.company_id, r.resource, max(r.ended_at) as at from tributary.runs r
-     where r.ended_at is not null and ${didChange} group by 1, 2) changed
+    select r.company_id, r.resource, max(r.finished_at) as at from tributary.runs r
+     where r.finished_at is not null and ${didChange} group by 1, 2) changed
     left join tributary.row_counts c using (company_id, resource)
    where c.counted_at is null or c.counted_at < changed.at
    group by 1 order by 1`
@@ -72,7 +72,7 @@ const uncounted = `
 /** Resources that runs changed after a time, which have ended or go on. */
 const changedSince = `
   select resource, max(at)::text as at from (
-    select r.resource, r.ended_at as at from tributary.runs r where r.ended_at > $1::timestamptz and ${didChange}
+    select r.resource, r.finished_at as at from tributary.runs r where r.finished_at > $1::timestamptz and ${didChange}
     union all
     select r.resource, tributary.now() from tributary.runs r where r.status = 'running' and ${didChange}) changed
    group by 1 order by 1`
@@ -85,7 +85,7 @@ const tableOf = (resource: string, datasets: Datasets) =>
       select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
        where n.nspname = ${datasets.current} and c.relkind = 'r'
          and c.relname = coalesce(
-           (select sql_name from tributary.names where scope = '' and api_name = ${resource}), ${resource})`
+           (select sql_name from tributary.sql_names where scope = '' and api_name = ${resource}), ${resource})`
     return found?.name ?? null
   })
 
@@ -107,7 +107,7 @@ const keepCounts = Effect.fnUntraced(function* (
     insert into tributary.row_counts as c (company_id, resource, rows, deleted, is_exact, run_id, counted_at)
     select k.company_id, ${resource}, coalesce(v.rows, 0), coalesce(v.deleted, 0), ${isExact},
            coalesce((select max(id) from tributary.runs r
-                      where r.company_id = k.company_id and r.resource = ${resource} and r.ended_at <= ${at}::timestamptz), 0),
+                      where r.company_id = k.company_id and r.resource = ${resource} and r.finished_at <= ${at}::timestamptz), 0),
            ${at}::timestamptz
       from (select distinct company_id from tributary.checkpoints where resource = ${resource}) k
       left join jsonb_to_recordset(${JSON.stringify(

@@ -52,14 +52,14 @@ export const readHistory = Effect.fnUntraced(function* (
 ) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql.unsafe<HistoryRow>(
-    `select ${epochMs("c.cursor_at")} as "cursorMs", ${epochMs("c.full_scan_at")} as "fullScanMs",
-            r.id as "runId", r.kind, r.status, ${epochMs("r.began_at")} as "beganMs",
+    `select ${epochMs("c.cursor_read_at")} as "cursorMs", ${epochMs("c.full_scan_at")} as "fullScanMs",
+            r.id as "runId", r.kind, r.status, ${epochMs("r.started_at")} as "beganMs",
             exists (select 1 from tributary.runs o
                      where o.company_id = $1 and o.resource = $2 and o.lane = $3 and o.status = 'running'
-                       and o.began_at > $4::timestamptz) as "isRunning"
+                       and o.started_at > $4::timestamptz) as "isRunning"
        from (select 1) one
        left join tributary.checkpoints c on c.company_id = $1 and c.resource = $2 and c.lane = 'live'
-       left join lateral (select id, kind, status, began_at from tributary.runs
+       left join lateral (select id, kind, status, started_at from tributary.runs
                            where company_id = $1 and resource = $2 and ${readToEnd("runs")}
                            order by id desc limit 1) r on true`,
     [companyId, resource, lane, leaseExpiredAt]

@@ -80,9 +80,9 @@ const runsNeeded = `
 /** Looks at a batch of old runs, from the oldest on, and removes those that nobody needs. */
 const removeRuns = `
   with old as materialized (
-    select r.id, r.ended_at from tributary.runs r
-     where r.ended_at < $1::timestamptz and (r.ended_at, r.id) > ($2::timestamptz, $3::bigint)
-     order by r.ended_at, r.id limit ${batchRows}),
+    select r.id, r.finished_at from tributary.runs r
+     where r.finished_at < $1::timestamptz and (r.finished_at, r.id) > ($2::timestamptz, $3::bigint)
+     order by r.finished_at, r.id limit ${batchRows}),
   gone as (
     delete from tributary.runs r using old,
            jsonb_to_recordset($4::text::jsonb) as needed(
@@ -95,7 +95,7 @@ const removeRuns = `
        and not exists (select from tributary.quarantine q where q.run_id = r.id and q.resolved_at is null)
     returning 1)
   select count(*)::float8 as seen, (select count(*) from gone)::float8 as gone,
-         max(ended_at)::text as at, (array_agg(id order by ended_at desc, id desc))[1]::text as id
+         max(finished_at)::text as at, (array_agg(id order by finished_at desc, id desc))[1]::text as id
     from old`
 
 const runs = Effect.fnUntraced(function* (settings: RetentionSettings) {

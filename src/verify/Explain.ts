@@ -24,7 +24,7 @@ const utc = (text: string | null): string | null => (text === null ? null : (ins
 const asText = (expression: string, name: string) => `to_json(${expression}) #>> '{}' as "${name}"`
 
 const runColumns = (alias: string) =>
-  `${alias}.id as run, ${alias}.kind, ${alias}.lane, ${alias}.status, ${asText(`${alias}.began_at`, "beganAt")}, ${asText(`${alias}.ended_at`, "endedAt")}`
+  `${alias}.id as run, ${alias}.kind, ${alias}.lane, ${alias}.status, ${asText(`${alias}.started_at`, "beganAt")}, ${asText(`${alias}.finished_at`, "endedAt")}`
 
 interface RunRow {
   readonly run: bigint | null
@@ -76,7 +76,7 @@ export const findHistory = Effect.fnUntraced(function* (
 ): Effect.fn.Return<HistoryView | null, SqlError, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
   const [renamed] = yield* sql<{ path: string; view: string }>`
-    select api_name as path, sql_name as view from tributary.names
+    select api_name as path, sql_name as view from tributary.sql_names
      where scope = '' and (api_name = ${name} or sql_name = ${name}) order by api_name = ${name} desc limit 1`
   const history = renamed ?? { path: name, view: name }
   if (!nameShape.test(history.view)) return null
@@ -171,8 +171,8 @@ interface RefetchRow {
 
 const readRefetchRequests = (sql: SqlClient.SqlClient, { resource, company }: RecordKey) =>
   sql.unsafe<RefetchRow>(
-    `select company_id as company, field, value, ${asText("asked_at", "askedAt")} from tributary.rereads ` +
-      `where resource = $1 and ($2::bigint is null or company_id = $2::bigint) order by asked_at`,
+    `select company_id as company, field, value, ${asText("requested_at", "askedAt")} from tributary.refetch_requests ` +
+      `where resource = $1 and ($2::bigint is null or company_id = $2::bigint) order by requested_at`,
     [resource, company]
   )
 
@@ -187,7 +187,7 @@ const isRequested = ({ field, value }: RefetchRow, id: string, members: JsonObje
 const readLastFullScan = Effect.fnUntraced(function* (companyId: bigint, resource: string, validFrom: string | null) {
   const sql = yield* SqlClient.SqlClient
   const [scan] = yield* sql.unsafe<RunRow & { confirmed: boolean }>(
-    `select ${runColumns("r")}, coalesce(r.ended_at >= $3::timestamptz, false) as confirmed from tributary.runs r ` +
+    `select ${runColumns("r")}, coalesce(r.finished_at >= $3::timestamptz, false) as confirmed from tributary.runs r ` +
       `where r.company_id = $1 and r.resource = $2 and r.kind = 'full' and r.lane = 'live' and r.status in ('done', 'quarantined') ` +
       `order by r.id desc limit 1`,
     [companyId, resource, validFrom]

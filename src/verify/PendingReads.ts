@@ -19,7 +19,7 @@ export const readPendingReads = Effect.fnUntraced(function* (companyId: bigint, 
   const [checkpoint] = yield* sql<{ cursor: string | null }>`
     select cursor from tributary.checkpoints where company_id = ${companyId} and resource = ${resource} and lane = 'live'`
   const rows = yield* sql<{ field: string; value: string }>`
-    select field, value from tributary.rereads where company_id = ${companyId} and resource = ${resource} limit ${requestsMax}`
+    select field, value from tributary.refetch_requests where company_id = ${companyId} and resource = ${resource} limit ${requestsMax}`
   const requests = new Map<string, Set<string>>()
   for (const { field, value } of rows) requests.set(field, (requests.get(field) ?? new Set()).add(value))
   const cursor = checkpoint?.cursor ?? null

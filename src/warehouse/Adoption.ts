@@ -80,10 +80,10 @@ export const candidates = Effect.fn("Adoption.candidates")(function* (
     select resource, field, sum(times)::bigint as times, min(first_seen_at) as first_seen_at,
            string_agg(array_to_string(sample_types, ','), ',') as kinds
       from tributary.unknown_fields u
-     where adopted_at is null and ${sql.in(
+     where promoted_at is null and ${sql.in(
        "resource",
        resources.map(({ path }) => path)
-     )} and not exists (select 1 from tributary.learnt_fields l where l.resource = u.resource and l.field = u.field)
+     )} and not exists (select 1 from tributary.inferred_columns l where l.resource = u.resource and l.field = u.field)
      group by resource, field order by resource, min(first_seen_at), field`
   const known = new Map(resources.map((one) => [one.path, one]))
   return rows
@@ -122,7 +122,7 @@ const prepare = Effect.fnUntraced(function* (
   const sql = yield* SqlClient.SqlClient
   const given = new Map(
     (yield* sql<{ field: string; column: string }>`
-      select api_name as field, sql_name as column from tributary.names where scope = ${base.path}`).map(
+      select api_name as field, sql_name as column from tributary.sql_names where scope = ${base.path}`).map(
       ({ field, column }) => [field, column]
     )
   )
@@ -148,8 +148,8 @@ const move = (adoptions: ReadonlyArray<Promotion>, table: Table, name: string): 
     return {
       set:
         `${column.sql} = case when "_extra" ? ${literal(field)} ` +
-        `then tributary.learnt_text(${value}, ${literal(type)})::${column.sqlType} else ${column.sql} end`,
-      gone: `case when tributary.learnt_whole(${value}, ${literal(type)}) then ${literal(field)} end`
+        `then tributary.inferred_text(${value}, ${literal(type)})::${column.sqlType} else ${column.sql} end`,
+      gone: `case when tributary.inferred_is_complete(${value}, ${literal(type)}) then ${literal(field)} end`
     }
   })
   const fields = adoptions.map(({ field }) => literal(field)).join(", ")
@@ -170,9 +170,9 @@ const learning = ({ adoptions, table }: Prepared): ReadonlyArray<string> => {
     move(adoptions, table, table.superseded),
     ...adoptions.map(
       ({ field, type }) =>
-        `insert into tributary.learnt_fields (resource, field, type) values (${path}, ${literal(field)}, ${literal(type)}) on conflict do nothing`
+        `insert into tributary.inferred_columns (resource, field, type) values (${path}, ${literal(field)}, ${literal(type)}) on conflict do nothing`
     ),
-    `update tributary.unknown_fields set adopted_at = tributary.now() where resource = ${path} and adopted_at is null ` +
+    `update tributary.unknown_fields set promoted_at = tributary.now() where resource = ${path} and promoted_at is null ` +
       `and field in (${adoptions.map(({ field }) => literal(field)).join(", ")})`
   ]
 }

@@ -134,7 +134,7 @@ const columnOf = (column: Column, tests: ReadonlyArray<DbtTest>, isOurs: boolean
 
 /** When a read that saw every change last ended well; null when none did. */
 const loadedAt = ({ path }: Resource): string =>
-  `select min(at) from (select max(began_at) as at from ${identifier(controlDataset)}."runs" ` +
+  `select min(at) from (select max(started_at) as at from ${identifier(controlDataset)}."runs" ` +
   `where resource = ${literal(path)} and lane = 'live' and status = 'done' and kind in ('full', 'incremental') ` +
   `group by company_id) of_companies`
 

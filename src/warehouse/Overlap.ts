@@ -7,5 +7,5 @@
 
 /** The overlap in milliseconds as of now, of the checkpoint of that alias. Whole days count. */
 export const learnedOverlap = (alias: string): string =>
-  `(${alias}.overlap_ms * power(0.5, greatest(0, floor(coalesce(extract(epoch from tributary.now() - ${alias}.late_at), 0) ` +
+  `(${alias}.learned_overlap_ms * power(0.5, greatest(0, floor(coalesce(extract(epoch from tributary.now() - ${alias}.overlap_learned_at), 0) ` +
   `/ 86400)) / 7))::bigint`

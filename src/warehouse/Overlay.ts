@@ -147,9 +147,9 @@ export const resources = Effect.fn("Overlay.resources")(function* (
   const sql = yield* SqlClient.SqlClient
   const kept = yield* sql<Kept>`
     select l.resource as scope, l.field as name, n.sql_name as column, l.type, l.position
-      from tributary.learnt_fields l join tributary.names n on n.scope = l.resource and n.api_name = l.field
+      from tributary.inferred_columns l join tributary.sql_names n on n.scope = l.resource and n.api_name = l.field
      union all
-    select scope, api_name, sql_name, null, 0 from tributary.names where scope = ''
+    select scope, api_name, sql_name, null, 0 from tributary.sql_names where scope = ''
      order by 1, 5`
   const learnt = Map.groupBy(
     kept.flatMap(({ scope, name, column, type }) => (type === null ? [] : [{ scope, name, column, type }])),
@@ -192,4 +192,4 @@ export const inferredCount = (of: Resource): number => of.fields.filter(({ learn
  * over and finds another number than {@link inferredCount} works with an old overlay, and must load it anew.
  */
 export const inferredCountSql = (parameter: string): string =>
-  `(select count(*)::int from tributary.learnt_fields where resource = ${parameter})`
+  `(select count(*)::int from tributary.inferred_columns where resource = ${parameter})`

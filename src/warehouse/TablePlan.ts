@@ -117,8 +117,8 @@ const wantFull = (table: Table, columns: ReadonlyArray<Column>): string => {
   const why = `new in the table: ${columns.map(({ name }) => name).join(", ")}`
   return (
     `update tributary.checkpoints set ${alteredSql(why)}, ` +
-    `full_wanted = case when cursor is null and full_scan_at is null then full_wanted ` +
-    `else coalesce(full_wanted, ${literal(why)}) end ` +
+    `full_scan_reason = case when cursor is null and full_scan_at is null then full_scan_reason ` +
+    `else coalesce(full_scan_reason, ${literal(why)}) end ` +
     `where resource = ${literal(table.resource.path)} and lane = 'live'`
   )
 }
@@ -205,7 +205,7 @@ const planTable = (
 
 /** Writes down the name that was given, once and for all. */
 export const nameStatement = (scope: string, apiName: string, name: string): string =>
-  `insert into tributary.names (scope, api_name, sql_name) values (${literal(scope)}, ${literal(apiName)}, ${literal(name)}) ` +
+  `insert into tributary.sql_names (scope, api_name, sql_name) values (${literal(scope)}, ${literal(apiName)}, ${literal(name)}) ` +
   "on conflict do nothing"
 
 export interface PlanOptions {

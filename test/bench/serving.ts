@@ -46,7 +46,7 @@ dashboard: { listen: "127.0.0.1:0" }
 /** A ledger as a few weeks leave it. */
 const remember = (warehouse: Warehouse) =>
   warehouse.query(
-    `insert into tributary.runs (company_id, resource, kind, lane, status, fence, began_at, ended_at, cursor_to, pages,
+    `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, cursor_to, pages,
             requests, bytes, records, inserted, updated, unchanged, error, remedy)
      select 1, ($1::text[])[1 + number % array_length($1::text[], 1)], 'incremental', 'live',
             case when number % 50 = 0 then 'failed' else 'done' end, 1,

@@ -194,7 +194,7 @@ export const auditRuns = async (client: pg.Client): Promise<ReadonlyArray<Differ
   )
   await ask(
     "a question was left unanswered",
-    "select company_id as company, to_jsonb(q)::text as detail from tributary.rereads q"
+    "select company_id as company, to_jsonb(q)::text as detail from tributary.refetch_requests q"
   )
   await ask(
     "a scan was left half-way",

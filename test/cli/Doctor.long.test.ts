@@ -515,10 +515,10 @@ describe("tributary doctor", () => {
           const first = yield* world.run(["sync", "customers", "orders"])
           assert.strictEqual(first.code, 0, first.stderr)
           yield* world.query(
-            `update tributary.runs set began_at = began_at - interval '3 hours' where resource = 'customers'`
+            `update tributary.runs set started_at = started_at - interval '3 hours' where resource = 'customers'`
           )
           yield* world.query(
-            `insert into tributary.runs (company_id, resource, kind, status, fence, resumed, began_at)
+            `insert into tributary.runs (company_id, resource, kind, status, fence, resumed, started_at)
              values (1, 'orders', 'full', 'running', 1, false, tributary.now() - interval '2 hours')`
           )
           yield* world.query(

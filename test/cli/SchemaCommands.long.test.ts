@@ -84,7 +84,7 @@ describe("tributary schema", () => {
           )
 
           const status = yield* world.query<{ field: string }>(
-            "select field from tributary.learnt_fields where resource = 'webhooks' order by position"
+            "select field from tributary.inferred_columns where resource = 'webhooks' order by position"
           )
           assert.deepStrictEqual(
             status.map(({ field }) => field),

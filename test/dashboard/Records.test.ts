@@ -45,7 +45,7 @@ layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the history 
         insert into tributary.quarantine (company_id, resource, record_id, field, reason, bytes, run_id, source, first_seen_at, last_seen_at)
         values (1, 'things', '7', ${hostile}, ${hostile}, ${hostile}, 1, 'GET /things', tributary.now(), tributary.now())`
       yield* sql`
-        insert into tributary.rereads (company_id, resource, field, value, asked_at) values (1, 'things', 'id', '7', tributary.now())`
+        insert into tributary.refetch_requests (company_id, resource, field, value, requested_at) values (1, 'things', 'id', '7', tributary.now())`
       const { text, read, title } = yield* show({ company: "main", resource: "things", id: "7" })
       assert.strictEqual(title, "things 7")
       assert.isFalse(holdsHostile(text.replaceAll(/value="[^"]*"/g, "")))

@@ -105,9 +105,9 @@ layer(layerWarehouse, {
       yield* seed([["north", 1]], resources, 200)
       const sql = yield* SqlClient.SqlClient
       // What happens later and brings no freshness.
-      yield* sql`insert into tributary.runs (company_id, resource, kind, lane, status, fence, began_at, ended_at)
+      yield* sql`insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
                  select 1, 'widgets1', kind, lane, status, 1, tributary.now(), tributary.now()
-                   from (values ('children', 'live', 'done'), ('full', 'backfill', 'done'), ('records', 'records', 'done'),
+                   from (values ('children', 'live', 'done'), ('full', 'backfill', 'done'), ('fetch', 'records', 'done'),
                                 ('incremental', 'live', 'abandoned')) as x (kind, lane, status)`
       const company = shownCompany("north", 1n)
       const [clock] = yield* sql<{ now: Date }>`select tributary.now() as now`

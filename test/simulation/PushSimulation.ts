@@ -340,8 +340,8 @@ export const simulatePushes = async (
         leftovers: {
           "sessions lent": bench.sessions.busy,
           "open transactions": connections.inTransaction,
-          "rows of scan_seen": await warehouse.count("tributary.scan_seen"),
-          "rows of rereads": await warehouse.count("tributary.rereads")
+          "rows of scan_ids": await warehouse.count("tributary.scan_ids"),
+          "rows of refetch_requests": await warehouse.count("tributary.refetch_requests")
         },
         excused: new Set(),
         odd: new Set(),

@@ -387,8 +387,8 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
         leftovers: {
           "sessions lent": bench.sessions.busy,
           "open transactions": connections.inTransaction,
-          "rows of scan_seen": await warehouse.count("tributary.scan_seen"),
-          "rows of rereads": await warehouse.count("tributary.rereads")
+          "rows of scan_ids": await warehouse.count("tributary.scan_ids"),
+          "rows of refetch_requests": await warehouse.count("tributary.refetch_requests")
         },
         excused: new Set([...excused, ...losses.deletedByHand]),
         odd: writers.odd,

@@ -256,7 +256,7 @@ export const past = async ({ reference, run, query }: Operator): Promise<void> =
   const { code, stderr } = await run(["sync"])
   if (code === null || code === 1 || code === 2) throw new Error(`sync ended with ${code}: ${stderr}`)
   for (const table of ["runs", "checkpoints"]) {
-    const columns = table === "runs" ? ["began_at", "ended_at"] : ["full_scan_at", "cursor_at", "updated_at"]
+    const columns = table === "runs" ? ["started_at", "finished_at"] : ["full_scan_at", "cursor_read_at", "updated_at"]
     await query(
       `update tributary.${table} set ${columns.map((one) => `${one} = ${one} - interval '5 hours'`).join(", ")} where resource = $1`,
       [late]

@@ -128,7 +128,7 @@ export const seed = Effect.fnUntraced(function* (
     [of]
   )
   yield* sql.unsafe(
-    `insert into tributary.checkpoints (company_id, resource, cursor, cursor_at, full_scan_at, overlap_ms, updated_at, full_wanted)
+    `insert into tributary.checkpoints (company_id, resource, cursor, cursor_read_at, full_scan_at, learned_overlap_ms, updated_at, full_scan_reason)
      select number, resource, '2026-11-20T08:15:30.123456Z', tributary.now(), tributary.now() - interval '3 days', 300000,
             tributary.now(), case when position % 19 = 0 then 'a column was added' end from ${from}`,
     given
@@ -159,7 +159,7 @@ export const seed = Effect.fnUntraced(function* (
   )
   const pairs = companies.length * resources.length
   yield* sql.unsafe(
-    `insert into tributary.runs (company_id, resource, kind, lane, status, fence, began_at, ended_at, cursor_from, cursor_to,
+    `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, cursor_from, cursor_to,
             pages, requests, retries, bytes, records, inserted, updated, unchanged, error, remedy)
      select number, resource, 'incremental', 'live', case when is_last and position % 11 = 0 then 'failed' else 'done' end, 1,
             at, at + interval '2 seconds', '2026-11-20T08:00:00Z', '2026-11-20T08:15:30.123456Z', 1, 3, 1, 204800, 40, 1, 2, 37,

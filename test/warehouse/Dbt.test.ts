@@ -297,7 +297,7 @@ layer(layerWarehouse)("dbt's sources and a warehouse of demo data", (it) => {
         const asked = erp!.tables.find(({ name }) => name === "orders")!.config!.loaded_at_query
         const loadedAt = Effect.map(sql.unsafe<{ min: Date | null }>(asked), ([row]) => row?.min?.toISOString() ?? null)
         assert.isNull(yield* loadedAt)
-        yield* sql`insert into tributary.runs (company_id, resource, lane, kind, status, began_at, fence) values
+        yield* sql`insert into tributary.runs (company_id, resource, lane, kind, status, started_at, fence) values
           (1, 'orders', 'live', 'full', 'done', '2026-01-01T00:00:00Z', 1),
           (1, 'orders', 'live', 'incremental', 'done', '2026-01-03T00:00:00Z', 1),
           (1, 'orders', 'live', 'incremental', 'failed', '2026-01-05T00:00:00Z', 1),

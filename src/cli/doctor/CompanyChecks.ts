@@ -216,7 +216,7 @@ export const freshness = Effect.fnUntraced(function* (
   const sql = yield* SqlClient.SqlClient
   const { ok, warning } = about("freshness", company.name)
   const rows = yield* sql.unsafe<{ resource: string; agems: number }>(
-    `select resource, (extract(epoch from tributary.now() - max(began_at)) * 1000)::float8 as agems
+    `select resource, (extract(epoch from tributary.now() - max(started_at)) * 1000)::float8 as agems
        from tributary.runs
       where company_id = $1::bigint and ${makesFresh("runs")}
       group by resource`,

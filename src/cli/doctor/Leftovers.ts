@@ -64,10 +64,10 @@ export const leftovers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql.unsafe<LeftoverRow>(
     `with running as (
-       select r.began_at from tributary.runs r
+       select r.started_at from tributary.runs r
         where r.status = 'running' and not ${LaneLock.isHeldSql("r")})
      select (select count(*)::int from running) as runs,
-            (select (max(extract(epoch from tributary.now() - began_at)) * 1000)::float8 from running) as oldestms,
+            (select (max(extract(epoch from tributary.now() - started_at)) * 1000)::float8 from running) as oldestms,
             (select count(*)::int from tributary.quarantine where resolved_at is null) as quarantined,
             (select count(*)::int from tributary.inbox where state = 'dead') as dead,
             (select count(*)::int from tributary.outbox where state = 'rejected') as refused,

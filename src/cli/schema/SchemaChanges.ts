@@ -113,7 +113,7 @@ const mappedNames = Effect.fnUntraced(function* (
 ) {
   const sql = yield* SqlClient.SqlClient
   const stored = yield* sql<{ scope: string; name: string; column: string }>`
-    select scope, api_name as name, sql_name as column from tributary.names
+    select scope, api_name as name, sql_name as column from tributary.sql_names
      where api_name <> sql_name order by scope, given_at, api_name`
   const known = stored.map(({ scope, name, column }): MappedName => ({
     resource: scope === "" ? null : scope,

@@ -55,7 +55,7 @@ const checkpoints = Query.run(
       (eb) =>
         eb
           .selectFrom("tributary.runs")
-          .select((e) => ["company_id", "resource", e.fn.max("began_at").as("at")])
+          .select((e) => ["company_id", "resource", e.fn.max("started_at").as("at")])
           .where("status", "=", "done")
           .where("lane", "=", "live")
           // A run of another kind does not read every changed record.
@@ -79,10 +79,10 @@ const checkpoints = Query.run(
       "c.resource",
       "c.cursor",
       "r.status",
-      "r.began_at",
+      "r.started_at",
       "r.error",
       "r.note",
-      "c.full_wanted",
+      "c.full_scan_reason",
       "r.remedy",
       "ok.at as fresh_at",
       "q.records as quarantined"
@@ -98,7 +98,7 @@ const keyOf = (companyId: bigint, resource: string): string => `${companyId} ${r
 const learnedOverlaps = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql.unsafe<{ company: bigint; resource: string; ms: number }>(
     `select c.company_id as company, c.resource, ${learnedOverlap("c")}::float8 as ms
-       from tributary.checkpoints c where c.lane = 'live' and c.overlap_ms > 0`
+       from tributary.checkpoints c where c.lane = 'live' and c.learned_overlap_ms > 0`
   )
 ).pipe(Effect.map((rows) => new Map(rows.map(({ company, resource, ms }) => [keyOf(company, resource), ms]))))
 
@@ -106,7 +106,7 @@ const learnedOverlaps = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 const countRows = Effect.fnUntraced(function* (datasets: Datasets, resources: ReadonlySet<string>) {
   const sql = yield* SqlClient.SqlClient
   const mapped = yield* sql<{ path: string; name: string }>`
-    select api_name as path, sql_name as name from tributary.names where scope = ''`
+    select api_name as path, sql_name as name from tributary.sql_names where scope = ''`
   const tableNames = new Map(mapped.map(({ path, name }) => [path, name]))
   const tables = yield* sql<{ name: string }>`
     select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -142,14 +142,14 @@ export const readResources = Effect.fn("status.read")(function* (datasets: Datas
       deleted: counts.get(key)?.deleted ?? 0,
       cursor: row.cursor,
       lastRun: row.status,
-      lastRunAt: row.began_at?.toISOString() ?? null,
+      lastRunAt: row.started_at?.toISOString() ?? null,
       freshAt: row.fresh_at?.toISOString() ?? null,
       ageMs: row.fresh_at === null ? null : now - row.fresh_at.getTime(),
       quarantined: Number(row.quarantined ?? 0),
       error: row.error,
       remedy: row.remedy,
       note: row.note,
-      fullWanted: row.full_wanted,
+      fullWanted: row.full_scan_reason,
       overlapMs: overlaps.get(key) ?? 0,
       findings: findings
         .filter((one) => keyOf(one.companyId, one.resource) === key)

@@ -146,7 +146,7 @@ describe("the worker, for some time", () => {
         yield* until(inbox, (events) => events.slice(2).every(({ state }) => state === "done"))
         assert.strictEqual((yield* inbox)[1]!.state, "waiting")
         yield* Fiber.interrupt(worker)
-        const runs = yield* sql`select 1 from tributary.runs where company_id = ${id} and kind = 'records'`
+        const runs = yield* sql`select 1 from tributary.runs where company_id = ${id} and kind = 'fetch'`
         assert.isAtMost(runs.length, 3)
       })
     )

@@ -137,12 +137,12 @@ describe("the worker", () => {
           numbers.map((number) => one(number, `n${number}`))
         )
         // Everything is wanted, and the scan breaks off after its first page.
-        yield* sql`update tributary.checkpoints set full_wanted = 'a test' where company_id = ${id}`
+        yield* sql`update tributary.checkpoints set full_scan_reason = 'a test' where company_id = ${id}`
         yield* control("POST", "/faults", { rules: [{ path: "/salesmen", kind: "status", status: 500, after: 1 }] })
         const broken = yield* sync("salesmen")
         yield* control("DELETE", "/faults")
         assert.deepStrictEqual([broken.status, broken.kind, broken.totals.pages], ["failed", "full", 1])
-        yield* sql`update tributary.checkpoints set full_wanted = null where company_id = ${id}`
+        yield* sql`update tributary.checkpoints set full_scan_reason = null where company_id = ${id}`
         for (const number of numbers.slice(0, 80)) yield* accept("salesmen.updated", one(number, "x"))
         yield* requests
         assert.strictEqual((yield* drain).done, 80)

@@ -298,8 +298,8 @@ describe("a checkpoint", () => {
         // As when the first scan was interrupted after a page of five.
         yield* execute(`delete from erp.things where _company_id = ${companyId} and id > 5`)
         yield* execute(
-          `update tributary.checkpoints set cursor = null, cursor_at = null, full_scan_at = null, scan_run_id = 1, scan_kind = 'full',
-             scan_token = '5', scan_pages = 1, scan_synced_through = '${at(11_000)}', scan_began_at = tributary.now()
+          `update tributary.checkpoints set cursor = null, cursor_read_at = null, full_scan_at = null, scan_run_id = 1, scan_kind = 'full',
+             scan_token = '5', scan_pages = 1, scan_synced_through = '${at(11_000)}', scan_started_at = tributary.now()
             where company_id = ${companyId}`
         )
         const listed = source.script
@@ -430,12 +430,12 @@ describe("a checkpoint", () => {
       Effect.gen(function* () {
         const { companyId, checked } = yield* synced()
         yield* execute(
-          `insert into tributary.rereads (company_id, resource, field, value, asked_at)
+          `insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
              values (${companyId}, 'things', 'id', '1', tributary.now() + interval '1 hour')`
         )
         yield* checked({ full: true })
         const [left] = yield* execute<{ questions: number }>(
-          `select count(*)::int as questions from tributary.rereads where company_id = ${companyId}`
+          `select count(*)::int as questions from tributary.refetch_requests where company_id = ${companyId}`
         )
         assert.strictEqual(left!.questions, 0)
       })

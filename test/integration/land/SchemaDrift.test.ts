@@ -87,11 +87,11 @@ const registerOf = Effect.fnUntraced(function* (path: string) {
   return yield* sql<{
     field: string
     times: bigint
-    misfits: bigint
+    type_mismatches: bigint
     sample_types: ReadonlyArray<string>
     adopted: boolean
   }>`
-    select field, times, misfits, sample_types, adopted_at is not null as adopted
+    select field, times, type_mismatches, sample_types, promoted_at is not null as adopted
       from tributary.unknown_fields where resource = ${path} order by field`
 })
 
@@ -124,7 +124,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
         "x_rate",
         "x_when"
       ])
-      assert.deepStrictEqual(first.misfits, [])
+      assert.deepStrictEqual(first.typeMismatches, [])
       assert.include(
         SchemaDrift.describe("noted", first),
         'new fields, kept in _extra until they have columns: "noted.x_'
@@ -164,7 +164,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
             : Reflect.get(target, name)
       })
       const drift = SchemaDrift.make({ run: runOf(client), table: tableOf(resource), companyId: 1n, runId: 1n })
-      assert.deepStrictEqual(yield* drift.note(['{"x":1}', null], false), { unknown: ["x"], misfits: [] })
+      assert.deepStrictEqual(yield* drift.note(['{"x":1}', null], false), { unknown: ["x"], typeMismatches: [] })
       for (let page = 0; page < 5; page++) {
         assert.deepStrictEqual(yield* drift.note([null, '{"x":2}', null], false), SchemaDrift.emptyDriftReport)
       }
@@ -276,7 +276,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
         '{"id":3,"size":6,"born":null}',
         '{"id":4,"size":1e2}'
       ])
-      assert.deepStrictEqual([...noted.misfits].sort(), ["born", "size"])
+      assert.deepStrictEqual([...noted.typeMismatches].sort(), ["born", "size"])
       assert.deepStrictEqual(noted.unknown, [])
       assert.include(SchemaDrift.describe("misfit", noted), "do not fit their learnt column")
       const rows = yield* sql`select size, born::text, _extra from erp.misfit order by id`
@@ -288,7 +288,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
       ])
       assert.include((yield* recordsOf(resource))[1], '"size": "XL"')
       assert.deepStrictEqual(
-        (yield* registerOf("misfit")).map(({ field, misfits }) => [field, misfits]),
+        (yield* registerOf("misfit")).map(({ field, type_mismatches }) => [field, type_mismatches]),
         [
           ["born", 1n],
           ["size", 2n]
@@ -411,8 +411,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
         const resource = Overlay.withInferred(things, [{ name: "v", column: "v", type }])
         const place = resource.fields.length - 1
         const told = yield* sql.unsafe<{ text: string | null; whole: boolean }>(
-          `select case when $2 = 'json' then v::text else tributary.learnt_text(v, $2) end as text,
-                  tributary.learnt_whole(v, $2) as whole
+          `select case when $2 = 'json' then v::text else tributary.inferred_text(v, $2) end as text,
+                  tributary.inferred_is_complete(v, $2) as whole
              from unnest($1::text[]) with ordinality as t (raw, n), lateral (select raw::jsonb as v) j order by n`,
           [values, type]
         )

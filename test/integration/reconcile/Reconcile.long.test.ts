@@ -273,11 +273,11 @@ describe("healing, seldom", () => {
         ])
         assert.deepStrictEqual(yield* DeliveryGaps.closeCovered(name, companyId, 0), [])
         const claims = (columns: string) =>
-          sql.unsafe(`update tributary.runs set began_at = tributary.now(), ${columns} where id = $1`, [runId])
+          sql.unsafe(`update tributary.runs set started_at = tributary.now(), ${columns} where id = $1`, [runId])
         for (const columns of [
           "resumed = true",
-          "resumed = false, went_back = 1",
-          "went_back = 0, status = 'failed'"
+          "resumed = false, stale_records = 1",
+          "stale_records = 0, status = 'failed'"
         ]) {
           yield* claims(columns)
           assert.deepStrictEqual(yield* DeliveryGaps.closeCovered(name, companyId, 0), [], columns)
@@ -330,7 +330,7 @@ describe("healing, seldom", () => {
       Effect.gen(function* () {
         const { check, gaps, sql, name, companyId, requests, company, sync } = yield* settled()
         const one = { subscriptionId: null, cause: "lost" as const, detail: "made up", beganAt: null, lasts: false }
-        yield* sql`update tributary.checkpoints set cursor_at = null, full_scan_at = null
+        yield* sql`update tributary.checkpoints set cursor_read_at = null, full_scan_at = null
           where company_id = ${companyId} and resource = 'items'`
         yield* DeliveryGaps.open(name, [
           { ...one, resource: "items", events: [] },

@@ -416,15 +416,15 @@ describe("healing what does not show", () => {
         assert.strictEqual(over!.dueInMs, 0)
 
         const { runId } = yield* sync("items")
-        yield* sql`update tributary.runs set kind = 'full', began_at = tributary.now() - interval '2 min',
-          ended_at = tributary.now() - interval '1 min' where id = ${runId}`
+        yield* sql`update tributary.runs set kind = 'full', started_at = tributary.now() - interval '2 min',
+          finished_at = tributary.now() - interval '1 min' where id = ${runId}`
         const waitMs = yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, null)
         assert.isTrue(waitMs > 55_000 && waitMs <= 60_000, String(waitMs))
         yield* sql`update tributary.runs set requests = 60 where id = ${runId}`
         const dearer = yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, 10)
         assert.isAbove(dearer, 15 * 60_000)
         // One was under way when the machine went down for a week.
-        yield* sql`insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at, ended_at)
+        yield* sql`insert into tributary.runs (company_id, resource, lane, kind, status, fence, started_at, finished_at)
           values (${companyId}, 'items', 'live', 'full', 'abandoned', 99, tributary.now() - interval '7 days', tributary.now())`
         assert.isAtMost(yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, null), 60_000)
       })

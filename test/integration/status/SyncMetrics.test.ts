@@ -15,7 +15,7 @@ const tell = (text: string) =>
   )
 
 const run = (resource: string, kind: string, status: string, minutesAgo: number, lane = "live") =>
-  `insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at, ended_at, inserted, unchanged)
+  `insert into tributary.runs (company_id, resource, lane, kind, status, fence, started_at, finished_at, inserted, unchanged)
    values (7, '${resource}', '${lane}', '${kind}', '${status}', 1, ${minutes(minutesAgo)}, ${minutes(minutesAgo)}, 3, 4)`
 
 const usage = Effect.succeed({ requests: 5, retries: 2, rateLimited: 1, bytes: 900 })
@@ -53,7 +53,7 @@ layer(warehouse, { timeout: "30 seconds" })("figures", (it) => {
           // What came with a parent, or one by one, says nothing of the other records.
           run("old", "full", "done", 120),
           run("old", "children", "done", 3),
-          run("old", "records", "done", 2, "records"),
+          run("old", "fetch", "done", 2, "records"),
           run("old", "incremental", "failed", 1),
           run("resting", "incremental", "done", 5),
           run("busy", "incremental", "done", 5),

@@ -92,8 +92,8 @@ const checkpoint = (companyId: bigint, path = "things", lane = "live") =>
   Effect.flatMap(
     SqlClient.SqlClient,
     (sql) =>
-      sql<{ cursor: string | null; overlap_ms: bigint; full_wanted: string | null }>`
-      select cursor, overlap_ms, full_wanted from tributary.checkpoints
+      sql<{ cursor: string | null; learned_overlap_ms: bigint; full_scan_reason: string | null }>`
+      select cursor, learned_overlap_ms, full_scan_reason from tributary.checkpoints
        where company_id = ${companyId} and resource = ${path} and lane = ${lane}`
   ).pipe(Effect.map((rows) => rows[0]!))
 
@@ -117,7 +117,7 @@ describe("the engine", () => {
         assert.strictEqual(source.requests.at(-1)!.since, at(15))
         assert.deepStrictEqual([outcome.totals.late, outcome.totals.lateMs], [1, 4 * 60_000])
         assert.match(outcome.notes.join(), /1 rows became visible up to 240 s/)
-        assert.strictEqual((yield* checkpoint(companyId)).overlap_ms, BigInt(8 * 60_000))
+        assert.strictEqual((yield* checkpoint(companyId)).learned_overlap_ms, BigInt(8 * 60_000))
         yield* run(source, companyId)
         assert.strictEqual(source.requests.at(-1)!.since, at(13))
         assert.deepStrictEqual(yield* names(companyId), ["a", "four minutes late"])
@@ -134,7 +134,7 @@ describe("the engine", () => {
         yield* run(source, companyId)
         const begins = () => source.requests.at(-1)!.since
         const aged = (days: number) =>
-          sql`update tributary.checkpoints set late_at = tributary.now() - make_interval(days => ${days}) where company_id = ${companyId}`
+          sql`update tributary.checkpoints set overlap_learned_at = tributary.now() - make_interval(days => ${days}) where company_id = ${companyId}`
         yield* run(source, companyId)
         assert.strictEqual(begins(), "2026-01-01T00:00:00.000000Z", "a day at most")
         yield* aged(14)
@@ -162,7 +162,7 @@ describe("the engine", () => {
         assert.strictEqual(begins(), "2026-01-01T04:00:00.000000Z")
         yield* run(source, companyId, { resetOverlap: true })
         assert.strictEqual(begins(), "2026-01-01T23:55:00.000000Z", "as configured")
-        assert.strictEqual((yield* checkpoint(companyId)).overlap_ms, 0n)
+        assert.strictEqual((yield* checkpoint(companyId)).learned_overlap_ms, 0n)
       })
     )
 
@@ -280,7 +280,7 @@ describe("the engine", () => {
         source.script = pages(page(at(31), thing(1, "a", 1), thing(2, "in time", 30), thing(3, "too late", 10)))
         const outcome = yield* run(source, companyId, { full: true })
         assert.deepStrictEqual([outcome.totals.inserted, outcome.totals.late], [2, 1])
-        assert.strictEqual((yield* checkpoint(companyId)).overlap_ms, BigInt(40 * 60_000))
+        assert.strictEqual((yield* checkpoint(companyId)).learned_overlap_ms, BigInt(40 * 60_000))
       })
     )
 
@@ -297,8 +297,8 @@ describe("the engine", () => {
         assert.deepStrictEqual([outcome.status, outcome.kind], ["done", "full"])
         assert.match(outcome.notes.join(), /read in full: the source says it is synced through/)
         assert.deepStrictEqual(yield* names(companyId), ["a", "stamped before"])
-        const { cursor, full_wanted } = yield* checkpoint(companyId)
-        assert.deepStrictEqual([cursor, full_wanted], [at(20), null])
+        const { cursor, full_scan_reason } = yield* checkpoint(companyId)
+        assert.deepStrictEqual([cursor, full_scan_reason], [at(20), null])
         assert.strictEqual((yield* run(source, companyId)).kind, "incremental")
       })
     )
@@ -379,13 +379,13 @@ describe("the engine", () => {
         source.script = pages(page(at(10), thing(1, "one", 1)))
         const behind = yield* run(source, companyId, { full: true })
         assert.deepStrictEqual([behind.totals.deleted, yield* names(companyId)], [0, ["one", "two"]])
-        assert.match((yield* checkpoint(companyId)).full_wanted ?? "", /1 rows are newer than the last full scan/)
+        assert.match((yield* checkpoint(companyId)).full_scan_reason ?? "", /1 rows are newer than the last full scan/)
         // One that is up to date settles it.
         source.script = pages(page(at(21), thing(1, "one", 1)))
         const settled = yield* run(source, companyId)
         assert.deepStrictEqual([settled.kind, settled.totals.deleted], ["full", 1])
         assert.deepStrictEqual(yield* names(companyId), ["one"])
-        assert.strictEqual((yield* checkpoint(companyId)).full_wanted, null)
+        assert.strictEqual((yield* checkpoint(companyId)).full_scan_reason, null)
       })
     )
 
@@ -546,7 +546,7 @@ describe("the engine", () => {
         const careful = yield* read("newer")
         assert.deepStrictEqual(
           [careful.kind, careful.lane, careful.totals.deleted, careful.totals.updated, careful.totals.staleVersions],
-          ["records", "records", 1, 1, 1]
+          ["fetch", "records", 1, 1, 1]
         )
         assert.deepStrictEqual(yield* names(companyId), ["a", "newer", "d"])
         assert.strictEqual((yield* read("source")).totals.updated, 1)

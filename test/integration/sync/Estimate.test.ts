@@ -245,7 +245,7 @@ describe("a plan", () => {
         })
         const wanted = yield* SqlClient.SqlClient
         assert.strictEqual(yield* everything, before)
-        yield* wanted`update tributary.checkpoints set full_wanted = 'somebody asked' where company_id = ${companyId}`
+        yield* wanted`update tributary.checkpoints set full_scan_reason = 'somebody asked' where company_id = ${companyId}`
         assert.deepInclude(first(yield* planned(source, [things])), { kind: "full", because: "somebody asked" })
       })
     )
@@ -313,7 +313,7 @@ describe("a plan", () => {
         const source = scripted(companyId, pages({ records: [record(kids, { id: "1", thingid: "1" })] }))
         yield* sync(source, companyId, tableOf(kids))
         const sql = yield* SqlClient.SqlClient
-        yield* sql`insert into tributary.rereads (company_id, resource, field, value, asked_at)
+        yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
           select ${companyId}, 'kids', 'thingid', n::text, tributary.now() from generate_series(1, 3) n`
         const engine = { ...engineDefault, cursorlessScanEveryMs: 3_600_000 }
         assert.deepInclude(first(yield* planned(source, [kids], { engine })), {

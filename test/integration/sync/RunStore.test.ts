@@ -24,7 +24,7 @@ const begin = Effect.fnUntraced(function* (companyId: bigint, lane: Lane) {
   const { runId } = yield* Effect.gen(function* () {
     const lock = yield* ResourceLock.acquire({ table, connector: { catalogue: tiny }, companyId, lane })
     return yield* WriteSession.open(lock, {
-      run: { kind: "records" },
+      run: { kind: "fetch" },
       origin: "scan",
       authority: "newer",
       acceptDeletions: false,
@@ -40,7 +40,7 @@ const done = (companyId: bigint, runId: bigint): Outcome => ({
   resource: things.path,
   status: "done",
   lane: "records",
-  kind: "records",
+  kind: "fetch",
   resumed: false,
   runId,
   cursor: null,
@@ -54,7 +54,7 @@ const done = (companyId: bigint, runId: bigint): Outcome => ({
 const told = Effect.fnUntraced(function* (companyId: bigint) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ id: bigint; status: string; error_kind: string | null; is_ended: boolean }>`
-    select id, status, error_kind, ended_at is not null as is_ended from tributary.runs
+    select id, status, error_kind, finished_at is not null as is_ended from tributary.runs
      where company_id = ${companyId} order by id`
   return new Map(rows.map(({ id, status, error_kind, is_ended }) => [id, [status, error_kind, is_ended]]))
 })

@@ -540,7 +540,7 @@ describe("a run", () => {
         const positionOf = Effect.flatMap(
           SqlClient.SqlClient,
           (sql) =>
-            sql`select cursor, cursor_at, full_scan_at from tributary.checkpoints
+            sql`select cursor, cursor_read_at, full_scan_at from tributary.checkpoints
                  where company_id = ${companyId} and resource = 'things'`
         )
         const before = yield* positionOf
@@ -609,7 +609,7 @@ describe("a run", () => {
         )
         // The next run reads everything again, and settles it.
         const sql = yield* SqlClient.SqlClient
-        yield* sql`update tributary.runs set status = 'done', ended_at = tributary.now()
+        yield* sql`update tributary.runs set status = 'done', finished_at = tributary.now()
           where company_id = ${companyId} and lane = 'push'`
         const next = yield* run(source, companyId)
         assert.deepStrictEqual([next.kind, next.totals.deleted], ["full", 1])

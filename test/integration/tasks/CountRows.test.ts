@@ -24,7 +24,7 @@ const rows = (name: string, company: number, from: number, to: number) =>
   `insert into erp."${name}" select ${company}, n, case when n % 10 = 0 then now() end from generate_series(${from}, ${to}) n`
 
 const run = (name: string, company: number, inserted: number) =>
-  `insert into tributary.runs (company_id, resource, kind, status, fence, began_at, ended_at, inserted)
+  `insert into tributary.runs (company_id, resource, kind, status, fence, started_at, finished_at, inserted)
    values (${company}, '${name}', 'full', 'done', 1, tributary.now(), tributary.now(), ${inserted})`
 
 const told = Effect.map(CountRows.read, (counts) =>
@@ -44,7 +44,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("row coun
     () =>
       Effect.gen(function* () {
         yield* tell(table("things") + ";" + rows("things", 1, 1, 100) + ";" + run("things", 1, 100))
-        yield* ask(`insert into tributary.names (scope, api_name, sql_name) values ('', 'odd/things', 'odd_things_1')`)
+        yield* ask(
+          `insert into tributary.sql_names (scope, api_name, sql_name) values ('', 'odd/things', 'odd_things_1')`
+        )
         yield* tell(
           table("odd_things_1").replace(/'odd_things_1'/g, "'odd/things'") +
             ";" +

@@ -27,18 +27,18 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
       // Resource a: 90,000 incremental runs, every day a thousand, none near the limit; every 10,000th is a full scan.
       // Resource b fails always.
       yield* tell(
-        `insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at, ended_at)
+        `insert into tributary.runs (company_id, resource, lane, kind, status, fence, started_at, finished_at)
          select 1, 'a', 'live', case when n % 10000 = 0 then 'full' else 'incremental' end, 'done', n,
                 ${ago("100")} + make_interval(secs => n * 86.4 + 42), ${ago("100")} + make_interval(secs => n * 86.4 + 43)
            from generate_series(1, 90000) n;
-         insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at, ended_at)
+         insert into tributary.runs (company_id, resource, lane, kind, status, fence, started_at, finished_at)
          select 1, 'b', 'live', case when n = 1 then 'full' else 'incremental' end, case when n <= 2 then 'done' else 'failed' end,
                 n, ${ago("200")} + make_interval(secs => n), ${ago("200")} + make_interval(secs => n + 1)
            from generate_series(1, 9990) n;
-         insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at)
+         insert into tributary.runs (company_id, resource, lane, kind, status, fence, started_at)
          values (1, 'c', 'live', 'full', 'running', 1, ${ago(300)});
-         insert into tributary.runs (company_id, resource, lane, kind, status, fence, began_at, ended_at)
-         select 2, 'a', 'records', 'records', 'done', n, ${ago("40")}, ${ago("40")} from generate_series(1, 9) n;
+         insert into tributary.runs (company_id, resource, lane, kind, status, fence, started_at, finished_at)
+         select 2, 'a', 'records', 'fetch', 'done', n, ${ago("40")}, ${ago("40")} from generate_series(1, 9) n;
          insert into tributary.quarantine
            (company_id, resource, record_id, reason, bytes, run_id, source, first_seen_at, last_seen_at, resolved_at)
          select 1, 'a', n::text, 'odd', '{}', n, 'GET', ${ago("90")}, ${ago("90")},
@@ -47,7 +47,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
          analyze tributary.runs`
       )
       const before = yield* ids(
-        "select id from tributary.runs where ended_at >= tributary.now() - interval '30 days' or ended_at is null"
+        "select id from tributary.runs where finished_at >= tributary.now() - interval '30 days' or finished_at is null"
       )
       // Two processes at once.
       const removed = yield* Effect.all([Retention.pass(settings), Retention.pass(settings)], { concurrency: 2 })
@@ -61,7 +61,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
         "young runs and those that go on stay"
       )
       const old = yield* ids(
-        "select id from tributary.runs where ended_at < tributary.now() - interval '30 days' and resource = 'a' and company_id = 1"
+        "select id from tributary.runs where finished_at < tributary.now() - interval '30 days' and resource = 'a' and company_id = 1"
       )
       // The newest 20 of it are young; the last full scan is its run 90,000.
       assert.deepStrictEqual(old, [77], "the run of the open quarantine")

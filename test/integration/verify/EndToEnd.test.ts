@@ -251,7 +251,7 @@ describe("verify over the whole catalogue", () => {
         // A record that is gone, one that waits to be read again, one that could not be landed.
         yield* control("POST", "/remove", { company: 1, resource: "invoices", id: Number(id) })
         yield* execute(
-          "insert into tributary.rereads (company_id, resource, field, value, asked_at) values (1, 'invoices', 'id', $1, tributary.now())",
+          "insert into tributary.refetch_requests (company_id, resource, field, value, requested_at) values (1, 'invoices', 'id', $1, tributary.now())",
           [id]
         )
         yield* execute(
@@ -266,7 +266,7 @@ describe("verify over the whole catalogue", () => {
         const [deleted] = yield* explain(datasetsDefault, named!, id, 1n)
         assert.strictEqual(deleted!.state, "deleted")
         assert.deepInclude(deleted!.versions.at(-1)!, { version: 3n, op: "delete" })
-        assert.strictEqual(deleted!.versions.at(-1)!.run!.kind, "records")
+        assert.strictEqual(deleted!.versions.at(-1)!.run!.kind, "fetch")
         assert.deepInclude(deleted!.quarantine[0]!, { field: "notes", resolvedAt: deleted!.quarantine[0]!.resolvedAt })
         assert.deepStrictEqual(yield* explain(datasetsDefault, named!, "999999999", null), [])
         assert.deepStrictEqual(yield* explain(datasetsDefault, named!, "1; drop table x", null), [])

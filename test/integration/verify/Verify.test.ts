@@ -508,7 +508,7 @@ describe("verify", () => {
         ])
         assert.deepInclude(report, { status: "unequal", notYetSynced: 2 })
         yield* execute(
-          `insert into tributary.rereads (company_id, resource, field, value, asked_at) values
+          `insert into tributary.refetch_requests (company_id, resource, field, value, requested_at) values
              ($1, 'gauges', 'id', '1', tributary.now()), ($1, 'gauges', 'rank', '8', tributary.now())`,
           [pair.companyId]
         )

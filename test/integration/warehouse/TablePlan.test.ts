@@ -92,11 +92,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the ware
       const done = yield* TablePlan.apply([table])
       assert.include(done.join("\n"), 'alter table "erp"."dropped" add column "price" numeric(20,4)')
       assert.include(done.join("\n"), "create or replace view")
-      const wanted = yield* sql<{ full_wanted: string | null }>`
-        select full_wanted from tributary.checkpoints where resource = 'dropped' order by company_id`
+      const wanted = yield* sql<{ full_scan_reason: string | null }>`
+        select full_scan_reason from tributary.checkpoints where resource = 'dropped' order by company_id`
       // The second company has read nothing yet: its first run reads everything anyway.
       assert.deepStrictEqual(
-        wanted.map((row) => row.full_wanted),
+        wanted.map((row) => row.full_scan_reason),
         ["new in the table: price", null]
       )
       assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])

@@ -211,13 +211,13 @@ export const land: ReadonlyArray<Mutant> = [
   },
   {
     name: "ids-of-all-lanes",
-    origin: "scan_seen not lane-separated",
+    origin: "scan_ids not lane-separated",
     story: "one list of ids is enough",
     changes: [
       {
         file: softDelete,
-        find: '"delete from tributary.scan_seen where company_id = $1 and resource = $2 and lane = $3",',
-        replace: '"delete from tributary.scan_seen where company_id = $1 and resource = $2 and $3::text is not null",'
+        find: '"delete from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $3",',
+        replace: '"delete from tributary.scan_ids where company_id = $1 and resource = $2 and $3::text is not null",'
       }
     ],
     wish: { on: ["BF", "N5"], overrides: { resources: ["areas", "producttypetaxes"], pageSize: 3, batchRecordsMax: 3 } }
@@ -341,8 +341,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: confirm,
-        find: "full_wanted = case when lane = 'live' then $6 else full_wanted end,\n       scan_run_id = null, scan_kind = null, scan_since = null, scan_until = null, scan_token = null, scan_pages = null,\n       scan_synced_through = null, scan_began_at = null, updated_at",
-        replace: "full_wanted = case when lane = 'live' then $6 else full_wanted end,\n       updated_at"
+        find: "full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,\n       scan_run_id = null, scan_kind = null, scan_since = null, scan_until = null, scan_token = null, scan_pages = null,\n       scan_synced_through = null, scan_started_at = null, updated_at",
+        replace: "full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,\n       updated_at"
       }
     ],
     wish: {

@@ -231,7 +231,9 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "gap-closed-by-an-older-scan",
     origin: "gap healing",
     story: "a scan that is complete has seen everything",
-    changes: [{ file: gaps, find: ' and began_at >= ${visibleAt("$3")}\n', replace: " and $3::float8 is not null\n" }],
+    changes: [
+      { file: gaps, find: ' and started_at >= ${visibleAt("$3")}\n', replace: " and $3::float8 is not null\n" }
+    ],
     wish: { on: ["W1"], overrides: alone }
   },
   {

@@ -21,12 +21,12 @@ type Scope = (typeof scopes)[number]
 const controlTables = [
   "checkpoints",
   "runs",
-  "scan_seen",
+  "scan_ids",
   "quarantine",
-  "rereads",
+  "refetch_requests",
   "names",
   "unknown_fields",
-  "learnt_fields",
+  "inferred_columns",
   "field_findings",
   "companies",
   "sources"

@@ -21,7 +21,9 @@ const rowsOf = (columns: ReadonlyArray<string>, from: string, order: string): st
 
 const parsed = (text: Text | undefined) => JSON.parse(text!) as ReadonlyArray<ReadonlyArray<Text>>
 
-const markColumns = "lane fence cursor cursor_at full_scan_at full_wanted scan_kind scan_pages shape".split(" ")
+const markColumns = "lane fence cursor cursor_read_at full_scan_at full_scan_reason scan_kind scan_pages shape".split(
+  " "
+)
 
 const runColumns =
   "id company_id resource lane kind status fence pages records inserted updated unchanged deleted quarantined error".split(
