@@ -22,7 +22,7 @@ const selectResources = `
          extract(epoch from tributary.now() - fresh.started_at)::float8 as age,
          last.status, extract(epoch from last.finished_at)::float8 as "endedAt",
          c.rows::float8 as rows, c.deleted::float8 as deleted, q.records as quarantined
-    from tributary.schedule s
+    from tributary.tasks s
     left join tributary.companies k on k.company = s.company
     left join tributary.row_counts c on c.company_id = k.company_id and c.resource = s.resource
     left join lateral (

@@ -148,7 +148,7 @@ const question = `
     select name as company, c.company_id
       from jsonb_array_elements_text($1::jsonb) as name left join tributary.companies c on c.company = name
   ), known as (
-    select company, company_id, s.resource from company join tributary.schedule s using (company) where s.kind = 'sync'
+    select company, company_id, s.resource from company join tributary.tasks s using (company) where s.kind = 'sync'
     union
     select company, company_id, k.resource from company join tributary.checkpoints k using (company_id) where k.lane = 'live'
   ), refused as (

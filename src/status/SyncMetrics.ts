@@ -36,17 +36,17 @@ interface TaskRow {
 
 const selectTasks = `
   with task as (
-    select company, next_at, asked_at, case
-             when lease_until > now.at then 'running'
-             when asked_at is not null then 'due'
+    select company, next_run_at, requested_at, case
+             when lease_expires_at > now.at then 'running'
+             when requested_at is not null then 'due'
              when paused_at is not null then 'paused'
-             when next_at <= now.at then 'due'
+             when next_run_at <= now.at then 'due'
              else 'waiting' end as state, now.at
-      from tributary.schedule, (select tributary.now() as at) now)
+      from tributary.tasks, (select tributary.now() as at) now)
   select c.company,
          coalesce((select json_object_agg(state, tasks) from (
            select state, count(*)::float8 as tasks from task t where t.company = c.company group by state) g), '{}') as states,
-         coalesce((select extract(epoch from max(t.at - least(t.next_at, t.asked_at))) from task t
+         coalesce((select extract(epoch from max(t.at - least(t.next_run_at, t.requested_at))) from task t
                     where t.company = c.company and t.state = 'due'), 0)::float8 as oldest,
          (select count(*) from tributary.receivers r
            where c.company = any(r.companies) and ${isAlive("r")})::float8 as alive

@@ -175,9 +175,9 @@ const removeSamples = `
 
 /** A backfill that ended and that nobody asked for again. */
 const removeTasks = `
-  delete from tributary.schedule
-   where kind = 'backfill' and ended_at < $1::timestamptz and next_at is null and asked_at is null and paused_at is null
-     and (lease_until is null or lease_until < tributary.now()) returning 1`
+  delete from tributary.tasks
+   where kind = 'backfill' and finished_at < $1::timestamptz and next_run_at is null and requested_at is null and paused_at is null
+     and (lease_expires_at is null or lease_expires_at < tributary.now()) returning 1`
 
 /** Removes everything that is old enough, once. */
 export const pass = Effect.fnUntraced(function* (

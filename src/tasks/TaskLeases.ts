@@ -45,10 +45,11 @@ export interface PollResult {
   readonly requested: ReadonlyArray<string>
 }
 
-const isFree = (alias: string, now: string) => `(${alias}.lease_until is null or ${alias}.lease_until <= ${now})`
+const isFree = (alias: string, now: string) =>
+  `(${alias}.lease_expires_at is null or ${alias}.lease_expires_at <= ${now})`
 /** A task that a process began and did not finish is due even while it is paused. */
 const isDue = (alias: string, now: string) =>
-  `(${alias}.asked_at is not null or ${alias}.owner is not null or (${alias}.paused_at is null and ${alias}.next_at <= ${now}))`
+  `(${alias}.requested_at is not null or ${alias}.lease_owner is not null or (${alias}.paused_at is null and ${alias}.next_run_at <= ${now}))`
 
 /** Polls for tasks of these companies that are due. */
 export const pollDue = (companies: ReadonlyArray<string>): Sql<PollResult> =>
@@ -56,8 +57,8 @@ export const pollDue = (companies: ReadonlyArray<string>): Sql<PollResult> =>
     select<{ nowMs: number; due: ReadonlyArray<string> | null; requested: ReadonlyArray<string> | null }>(
       `with clock as materialized (select tributary.now() as now)
        select ${epochMs("(select now from clock)")} as "nowMs", array_agg(distinct s.company) as due,
-              array_agg(distinct s.company) filter (where s.asked_at is not null) as requested
-         from tributary.schedule s
+              array_agg(distinct s.company) filter (where s.requested_at is not null) as requested
+         from tributary.tasks s
         where s.company = any($1::text[]) and ${isFree("s", "(select now from clock)")}
           and ${isDue("s", "(select now from clock)")}`,
       [companies]
@@ -89,13 +90,13 @@ export const claimTasks = (
     `with clock as materialized (select tributary.now() as now),
      runnable as (select * from jsonb_to_recordset($2::text::jsonb) as k(company text, resource text, parent text)),
      tasks as materialized (
-       select s.company, s.resource, s.kind, s.asked_at, s.owner, k.parent,
-              extract(epoch from clock.now - s.next_at) * 1000 / coalesce(nullif(s.promise_ms, 0), 1) as lateness,
+       select s.company, s.resource, s.kind, s.requested_at, s.lease_owner, k.parent,
+              extract(epoch from clock.now - s.next_run_at) * 1000 / coalesce(nullif(s.freshness_target_ms, 0), 1) as lateness,
               not ${isFree("s", "clock.now")} as runs, coalesce(${isDue("s", "clock.now")}, false) as due
-         from clock, tributary.schedule s join runnable k on k.company = s.company and k.resource = s.resource
+         from clock, tributary.tasks s join runnable k on k.company = s.company and k.resource = s.resource
      ),
      busy as (
-       select company, kind, count(*) as running, count(*) filter (where owner = $1) as mine
+       select company, kind, count(*) as running, count(*) filter (where lease_owner = $1) as mine
          from tasks where runs group by company, kind
      ),
      alive as (
@@ -104,13 +105,13 @@ export const claimTasks = (
         where ${isAlive("r", "clock.now")} group by k.company
      ),
      ready as (
-       select distinct on (s.company, s.kind) s.company, s.resource, s.kind, s.owner, s.asked_at, s.lateness
+       select distinct on (s.company, s.kind) s.company, s.resource, s.kind, s.lease_owner, s.requested_at, s.lateness
          from tasks s
         where s.due and not s.runs
-          and (s.kind = 'backfill' or s.asked_at is not null or s.owner is not null or not exists (
+          and (s.kind = 'backfill' or s.requested_at is not null or s.lease_owner is not null or not exists (
                 select 1 from tasks p
                  where p.company = s.company and p.resource = s.parent and p.kind = 'sync' and (p.due or p.runs)))
-        order by s.company, s.kind, s.owner is null, s.asked_at is null, s.asked_at, s.lateness desc nulls last, s.resource
+        order by s.company, s.kind, s.lease_owner is null, s.requested_at is null, s.requested_at, s.lateness desc nulls last, s.resource
      ),
      free as (
        select r.* from ready r
@@ -118,22 +119,22 @@ export const claimTasks = (
          left join alive a on a.company = r.company
         where coalesce(b.running, 0) < case r.kind when 'sync' then $3::int else 1 end
           and coalesce(b.mine, 0) < ceil($3::float8 / greatest(a.processes, 1))
-        order by r.owner is null, r.asked_at is null, r.asked_at, r.lateness desc nulls last, r.company limit $5
+        order by r.lease_owner is null, r.requested_at is null, r.requested_at, r.lateness desc nulls last, r.company limit $5
      ),
      claimed as (
-       select s.company, s.resource, s.kind, s.asked_at, s.asked_full, s.owner, s.lease_until, s.failures
-         from clock, tributary.schedule s join free f on f.company = s.company and f.resource = s.resource and f.kind = s.kind
+       select s.company, s.resource, s.kind, s.requested_at, s.full_requested, s.lease_owner, s.lease_expires_at, s.failures
+         from clock, tributary.tasks s join free f on f.company = s.company and f.resource = s.resource and f.kind = s.kind
         -- Checked again: another process may have claimed the task meanwhile, and even run it.
         where ${isFree("s", "clock.now")} and ${isDue("s", "clock.now")}
           for update of s skip locked
      )
-     update tributary.schedule t
-        set owner = $1, lease_until = clock.now + $4 * interval '1 millisecond', fence = t.fence + 1,
-            began_at = clock.now, asked_at = null, updated_at = clock.now
+     update tributary.tasks t
+        set lease_owner = $1, lease_expires_at = clock.now + $4 * interval '1 millisecond', fence = t.fence + 1,
+            started_at = clock.now, requested_at = null, updated_at = clock.now
        from claimed, clock
       where t.company = claimed.company and t.resource = claimed.resource and t.kind = claimed.kind
-     returning t.company, t.resource, t.kind, t.owner, t.fence, claimed.asked_at as "requestedAt", t.asked_full as "full",
-               t.since, t.until, t.failures, case when claimed.owner is not null then claimed.lease_until end as "leaseExpiredAt",
+     returning t.company, t.resource, t.kind, t.lease_owner as owner, t.fence, claimed.requested_at as "requestedAt", t.full_requested as "full",
+               t.since, t.until, t.failures, case when claimed.lease_owner is not null then claimed.lease_expires_at end as "leaseExpiredAt",
                ${epochMs("clock.now")} as "nowMs"`,
     [owner, JSON.stringify(runnable), concurrency, leaseMs, limit]
   )
@@ -143,12 +144,12 @@ export const renewLeases = (leases: ReadonlyArray<TaskLease>): Sql<ReadonlyArray
   leases.length === 0
     ? Effect.succeed([])
     : select<TaskLease>(
-        `update tributary.schedule s set lease_until = tributary.now() + $2 * interval '1 millisecond'
+        `update tributary.tasks s set lease_expires_at = tributary.now() + $2 * interval '1 millisecond'
            from jsonb_to_recordset($1::text::jsonb)
                 as h(company text, resource text, kind text, owner text, fence bigint)
           where s.company = h.company and s.resource = h.resource and s.kind = h.kind
-            and s.owner = h.owner and s.fence = h.fence
-         returning s.company, s.resource, s.kind, s.owner, s.fence`,
+            and s.lease_owner = h.owner and s.fence = h.fence
+         returning s.company, s.resource, s.kind, s.lease_owner as owner, s.fence`,
         [
           JSON.stringify(
             leases.map(({ company, resource, kind, owner, fence }) => ({
@@ -163,7 +164,7 @@ export const renewLeases = (leases: ReadonlyArray<TaskLease>): Sql<ReadonlyArray
         ]
       )
 
-const isLease = `company = $1 and resource = $2 and kind = $3 and owner = $4 and fence = $5`
+const isLease = `company = $1 and resource = $2 and kind = $3 and lease_owner = $4 and fence = $5`
 const valuesOf = ({ company, resource, kind, owner, fence }: TaskLease) => [company, resource, kind, owner, fence]
 
 /** The result of a task. */
@@ -182,11 +183,11 @@ export interface TaskResult {
 export const completeTask = (lease: TaskLease, result: TaskResult): Sql<boolean> =>
   Effect.map(
     select(
-      `update tributary.schedule
-          set status = $6, run_id = $7, error = $8, remedy = $9, failures = $10, next_at = to_timestamp($11::float8 / 1000),
+      `update tributary.tasks
+          set status = $6, run_id = $7, error = $8, remedy = $9, failures = $10, next_run_at = to_timestamp($11::float8 / 1000),
               -- A failed task is tried again as it was requested.
-              asked_full = asked_full and (asked_at is not null or ($6 = 'failed' and $11::float8 is not null)), owner = null, lease_until = null,
-              ended_at = tributary.now(), updated_at = tributary.now()
+              full_requested = full_requested and (requested_at is not null or ($6 = 'failed' and $11::float8 is not null)), lease_owner = null, lease_expires_at = null,
+              finished_at = tributary.now(), updated_at = tributary.now()
         where ${isLease} returning resource`,
       [...valuesOf(lease), result.status, result.runId, result.error, result.remedy, result.failures, result.nextMs]
     ),
@@ -197,9 +198,9 @@ export const completeTask = (lease: TaskLease, result: TaskResult): Sql<boolean>
 export const rescheduleTask = (task: ClaimedTask, nextMs: number): Sql<boolean> =>
   Effect.map(
     select(
-      `update tributary.schedule
-          set next_at = to_timestamp($6::float8 / 1000), asked_at = coalesce(asked_at, $7::timestamptz),
-              owner = null, lease_until = null, updated_at = tributary.now()
+      `update tributary.tasks
+          set next_run_at = to_timestamp($6::float8 / 1000), requested_at = coalesce(requested_at, $7::timestamptz),
+              lease_owner = null, lease_expires_at = null, updated_at = tributary.now()
         where ${isLease} returning resource`,
       [...valuesOf(task), nextMs, task.requestedAt]
     ),
@@ -210,11 +211,11 @@ export const rescheduleTask = (task: ClaimedTask, nextMs: number): Sql<boolean> 
 export const returnTask = (task: ClaimedTask, reason: string): Sql<boolean> =>
   Effect.map(
     select(
-      `update tributary.schedule
-          set status = 'stopped', error = $6, remedy = 'nothing to do: it continues as soon as a process of serve runs',
-              next_at = case when schedule is null and kind = 'sync' then next_at else tributary.now() end,
-              asked_at = coalesce(asked_at, $7::timestamptz),
-              owner = null, lease_until = null, ended_at = tributary.now(), updated_at = tributary.now()
+      `update tributary.tasks
+          set status = 'interrupted', error = $6, remedy = 'nothing to do: it continues as soon as a process of serve runs',
+              next_run_at = case when schedule is null and kind = 'sync' then next_run_at else tributary.now() end,
+              requested_at = coalesce(requested_at, $7::timestamptz),
+              lease_owner = null, lease_expires_at = null, finished_at = tributary.now(), updated_at = tributary.now()
         where ${isLease} returning resource`,
       [...valuesOf(task), reason, task.requestedAt]
     ),
@@ -225,11 +226,11 @@ export const returnTask = (task: ClaimedTask, reason: string): Sql<boolean> =>
 export const blockCompany = (company: string, error: string, remedy: string): Sql<void> =>
   Effect.asVoid(
     select(
-      `update tributary.schedule
-          set status = 'failed', error = $2, remedy = $3, ended_at = tributary.now(), updated_at = tributary.now(),
-              asked_at = case when kind = 'sync' then null else asked_at end
-        where company = $1 and owner is null
-          and (asked_at is not null or error is distinct from $2 or status is distinct from 'failed')`,
+      `update tributary.tasks
+          set status = 'failed', error = $2, remedy = $3, finished_at = tributary.now(), updated_at = tributary.now(),
+              requested_at = case when kind = 'sync' then null else requested_at end
+        where company = $1 and lease_owner is null
+          and (requested_at is not null or error is distinct from $2 or status is distinct from 'failed')`,
       [company, error, remedy]
     )
   )

@@ -1,5 +1,5 @@
 /**
- * The task queue in Postgres, as people use it: `tributary.schedule`.
+ * The task queue in Postgres, as people use it: `tributary.tasks`.
  *
  * Promise: a requested task is run once more after the request, whatever runs at that moment. A request, a pause and its
  * end are one statement each and may be repeated. All times are the warehouse's.
@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import { select, type Sql } from "./TaskSql.ts"
 
 export type TaskKind = "sync" | "backfill"
-export type TaskStatus = "done" | "quarantined" | "failed" | "skipped" | "stopped"
+export type TaskStatus = "done" | "quarantined" | "failed" | "skipped" | "interrupted"
 
 /** A task and its state. */
 export interface Task {
@@ -45,11 +45,11 @@ interface TaskRow extends Omit<Task, "promiseMs"> {
 export const readTasks: Sql<ReadonlyArray<Task>> = Effect.suspend(() =>
   Effect.map(
     select<TaskRow>(
-      `select company, resource, kind, schedule, promise_ms as "promiseMs", next_at as "nextAt", paused_at as "pausedAt",
-              paused_by as "pausedBy", asked_at as "askedAt", asked_by as "askedBy", asked_full as "askedFull", since, until,
-              coalesce(lease_until > (select tributary.now()), false) as "isRunning", began_at as "beganAt",
-              ended_at as "endedAt", status, run_id as "runId", failures, error, remedy
-         from tributary.schedule order by company, resource, kind`,
+      `select company, resource, kind, schedule, freshness_target_ms as "promiseMs", next_run_at as "nextAt", paused_at as "pausedAt",
+              paused_by as "pausedBy", requested_at as "askedAt", requested_by as "askedBy", full_requested as "askedFull", since, until,
+              coalesce(lease_expires_at > (select tributary.now()), false) as "isRunning", started_at as "beganAt",
+              finished_at as "endedAt", status, run_id as "runId", failures, error, remedy
+         from tributary.tasks order by company, resource, kind`,
       []
     ),
     (rows) => rows.map((row) => ({ ...row, promiseMs: row.promiseMs === null ? null : Number(row.promiseMs) }))
@@ -66,11 +66,11 @@ export const requestSync = (request: {
 }): Sql<void> =>
   Effect.asVoid(
     select(
-      `insert into tributary.schedule as s (company, resource, kind, asked_at, asked_by, asked_full)
+      `insert into tributary.tasks as s (company, resource, kind, requested_at, requested_by, full_requested)
        values ($1, $2, 'sync', tributary.now(), $3, $4)
        on conflict (company, resource, kind) do update
-          set asked_at = excluded.asked_at, asked_by = excluded.asked_by,
-              asked_full = excluded.asked_full or (s.asked_full and s.asked_at is not null),
+          set requested_at = excluded.requested_at, requested_by = excluded.requested_by,
+              full_requested = excluded.full_requested or (s.full_requested and s.requested_at is not null),
               updated_at = tributary.now()`,
       [request.company, request.resource, request.by, request.full]
     )
@@ -89,14 +89,14 @@ export const requestBackfill = (request: {
 }): Sql<"asked" | "running"> =>
   Effect.map(
     select(
-      `insert into tributary.schedule as s (company, resource, kind, asked_at, asked_by, since, until)
+      `insert into tributary.tasks as s (company, resource, kind, requested_at, requested_by, since, until)
        values ($1, $2, 'backfill', tributary.now(), $5, $3, $4)
        on conflict (company, resource, kind) do update
           -- A backfill of the same range that is under way is the requested one.
-          set asked_at = case when s.owner is null then excluded.asked_at else s.asked_at end,
-              asked_by = excluded.asked_by, since = excluded.since, until = excluded.until,
-              failures = case when s.owner is null then 0 else s.failures end, updated_at = tributary.now()
-        where s.owner is null
+          set requested_at = case when s.lease_owner is null then excluded.requested_at else s.requested_at end,
+              requested_by = excluded.requested_by, since = excluded.since, until = excluded.until,
+              failures = case when s.lease_owner is null then 0 else s.failures end, updated_at = tributary.now()
+        where s.lease_owner is null
            or (s.since is not distinct from excluded.since and s.until is not distinct from excluded.until)
        returning resource`,
       [request.company, request.resource, request.since, request.until, request.by]
@@ -115,7 +115,7 @@ export interface PauseRequest {
 export const pauseTasks = ({ company, resource, by }: PauseRequest): Sql<number> =>
   Effect.map(
     select(
-      `update tributary.schedule set paused_at = tributary.now(), paused_by = $3, updated_at = tributary.now()
+      `update tributary.tasks set paused_at = tributary.now(), paused_by = $3, updated_at = tributary.now()
         where company = $1 and ($2::text is null or resource = $2) and kind = 'sync' and paused_at is null
        returning resource`,
       [company, resource, by]
@@ -127,7 +127,7 @@ export const pauseTasks = ({ company, resource, by }: PauseRequest): Sql<number>
 export const resumeTasks = ({ company, resource }: PauseRequest): Sql<number> =>
   Effect.map(
     select(
-      `update tributary.schedule set paused_at = null, paused_by = null, updated_at = tributary.now()
+      `update tributary.tasks set paused_at = null, paused_by = null, updated_at = tributary.now()
         where company = $1 and ($2::text is null or resource = $2) and kind = 'sync' and paused_at is not null
        returning resource`,
       [company, resource]

@@ -47,21 +47,21 @@ export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql<voi
       const companies = [...new Set(schedules.map(({ company }) => company))]
       const keys = schedules.map(({ company, resource }) => ({ company, resource }))
       yield* select(
-        `insert into tributary.schedule (company, resource, kind)
+        `insert into tributary.tasks (company, resource, kind)
          select company, resource, 'sync' from jsonb_to_recordset($1::text::jsonb) as p(company text, resource text)
           order by company, resource on conflict (company, resource, kind) do nothing`,
         [JSON.stringify(keys)]
       )
       const rows = yield* select<ScheduleRow>(
-        `select s.company, s.resource, s.schedule, ${epochMs("s.next_at")} as "nextMs", ${epochMs("s.began_at")} as "beganMs",
-                s.owner is not null as "isOwned",
+        `select s.company, s.resource, s.schedule, ${epochMs("s.next_run_at")} as "nextMs", ${epochMs("s.started_at")} as "beganMs",
+                s.lease_owner is not null as "isOwned",
                 exists (select 1 from tributary.receivers r
-                         where s.company = any(r.companies) and r.began_at <= s.next_at
-                           and r.alive_at + $2::interval >= s.next_at) as "hadLiveProcess",
+                         where s.company = any(r.companies) and r.began_at <= s.next_run_at
+                           and r.alive_at + $2::interval >= s.next_run_at) as "hadLiveProcess",
                 exists (select 1 from tributary.checkpoints c join tributary.companies k on k.company_id = c.company_id
                          where k.company = s.company and c.resource = s.resource and c.lane = 'live'
                            and (c.cursor is not null or c.full_scan_at is not null)) as "wasSynced"
-           from tributary.schedule s where s.company = any($1::text[]) and s.kind = 'sync'
+           from tributary.tasks s where s.company = any($1::text[]) and s.kind = 'sync'
           order by s.company, s.resource for update of s`,
         [companies, heartbeatSlack]
       )
@@ -80,9 +80,9 @@ export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql<voi
         return isMissed && schedule.missed === "skip" ? schedule.next(nowMs, row.beganMs) : row.nextMs
       }
       yield* select(
-        `update tributary.schedule s
-            set schedule = p.schedule, promise_ms = p."promiseMs", updated_at = tributary.now(),
-                next_at = to_timestamp(p."nextMs" / 1000)
+        `update tributary.tasks s
+            set schedule = p.schedule, freshness_target_ms = p."promiseMs", updated_at = tributary.now(),
+                next_run_at = to_timestamp(p."nextMs" / 1000)
            from jsonb_to_recordset($1::text::jsonb)
                 as p(company text, resource text, schedule text, "promiseMs" bigint, "nextMs" float8)
           where s.company = p.company and s.resource = p.resource and s.kind = 'sync'`,
@@ -103,10 +103,10 @@ export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql<voi
         .filter((row) => !configured.has(keyOf(row)))
         .map(({ company, resource }) => ({ company, resource }))
       yield* select(
-        `delete from tributary.schedule s
+        `delete from tributary.tasks s
           using jsonb_to_recordset($1::text::jsonb) as g(company text, resource text)
           where s.company = g.company and s.resource = g.resource and s.kind = 'sync'
-            and (s.lease_until is null or s.lease_until < tributary.now())`,
+            and (s.lease_expires_at is null or s.lease_expires_at < tributary.now())`,
         [JSON.stringify(removed)]
       )
     })

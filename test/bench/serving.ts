@@ -104,8 +104,8 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
     "the first syncs",
     () =>
       warehouse.query<{ all: number; open: number }>(
-        `select count(*)::int as all, count(*) filter (where schedule <> 'off' and ended_at is null)::int as open
-           from tributary.schedule where kind = 'sync'`
+        `select count(*)::int as all, count(*) filter (where schedule <> 'off' and finished_at is null)::int as open
+           from tributary.tasks where kind = 'sync'`
       ),
     ([row]) => row !== undefined && row.all >= resources.length && row.open === 0,
     180

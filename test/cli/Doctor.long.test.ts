@@ -530,7 +530,7 @@ describe("tributary doctor", () => {
              values ('main', 'evt_1', 'items.created', now(), '', 'dead', 'x')`
           )
           yield* world.query(
-            `insert into tributary.schedule (company, resource, kind, paused_at, failures, error, remedy)
+            `insert into tributary.tasks (company, resource, kind, paused_at, failures, error, remedy)
              values ('main', 'customers', 'sync', tributary.now(), 0, null, null),
                     ('main', 'orders', 'sync', null, 3, 'it was refused', 'ask somebody')`
           )

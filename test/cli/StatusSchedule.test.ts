@@ -16,8 +16,8 @@ describe("status", () => {
         assert.deepStrictEqual(scheduleLines(nothing), [])
 
         yield* sql`
-          insert into tributary.schedule
-            (company, resource, kind, schedule, next_at, owner, lease_until, paused_at, asked_at, status, failures, error, remedy)
+          insert into tributary.tasks
+            (company, resource, kind, schedule, next_run_at, lease_owner, lease_expires_at, paused_at, requested_at, status, failures, error, remedy)
           select 'main', resource, kind, schedule, tributary.now() + next::interval, owner, tributary.now() + lease::interval,
                  case when paused then tributary.now() end, case when asked then tributary.now() end, status, failures, error, remedy
             from (values
@@ -45,7 +45,7 @@ describe("status", () => {
           "    failed: d, e: it broke; again in 10 min",
           "      what to do: mend it"
         ])
-        yield* sql`insert into tributary.schedule (company, resource, kind, paused_at)
+        yield* sql`insert into tributary.tasks (company, resource, kind, paused_at)
           select 'many', 'r' || n, 'sync', tributary.now() from generate_series(1, 9) n`
         assert.include(scheduleLines(yield* Schedule.read), "    paused: r1, r2, r3, r4, r5, r6, r7, r8 and 1 more")
         yield* sql`update tributary.receivers set ended_at = tributary.now()`

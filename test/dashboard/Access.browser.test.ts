@@ -22,7 +22,7 @@ beforeAll(async () => {
   locked = await operator.serve({ listen: "127.0.0.1:0", env: { TRIBUTARY_DASHBOARD_PASSWORD: password } })
   await until(
     "the tasks are there",
-    () => operator.query<{ n: number }>("select count(*)::int as n from tributary.schedule"),
+    () => operator.query<{ n: number }>("select count(*)::int as n from tributary.tasks"),
     ([row]) => (row?.n ?? 0) > 0
   )
 }, 90_000)
@@ -51,7 +51,7 @@ const raw = (
 
 const pausedTasks = async () => {
   const [row] = await operator.query<{ n: number }>(
-    "select count(*)::int as n from tributary.schedule where paused_at is not null"
+    "select count(*)::int as n from tributary.tasks where paused_at is not null"
   )
   return row?.n
 }

@@ -42,7 +42,7 @@ const logIn = Effect.fnUntraced(function* (url: string, word: string = password)
 
 const asked = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
-    sql<{ n: number }>`select count(*)::int as n from tributary.schedule where asked_at is not null`,
+    sql<{ n: number }>`select count(*)::int as n from tributary.tasks where requested_at is not null`,
     ([row]) => row!.n
   )
 )

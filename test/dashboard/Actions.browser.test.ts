@@ -34,16 +34,16 @@ afterAll(async () => {
 
 interface TaskRow {
   readonly paused_at: Date | null
-  readonly asked_full: boolean
+  readonly full_requested: boolean
   readonly since: string | null
   readonly until: string | null
-  readonly ended_at: Date | null
+  readonly finished_at: Date | null
   readonly status: string | null
 }
 
 const task = async (resource: string, kind = "sync", company = "north"): Promise<TaskRow | undefined> => {
   const [row] = await operator.query<TaskRow>(
-    "select * from tributary.schedule where company = $1 and resource = $2 and kind = $3",
+    "select * from tributary.tasks where company = $1 and resource = $2 and kind = $3",
     [company, resource, kind]
   )
   return row
@@ -126,10 +126,10 @@ describe("a resource", () => {
     assert.deepStrictEqual(await runsOf("orderlines"), before)
     assert.isNull(
       (
-        await operator.query<{ asked_at: Date | null }>(
-          "select asked_at from tributary.schedule where company = 'north' and resource = 'orderlines' and kind = 'sync'"
+        await operator.query<{ requested_at: Date | null }>(
+          "select requested_at from tributary.tasks where company = 'north' and resource = 'orderlines' and kind = 'sync'"
         )
-      )[0]!.asked_at
+      )[0]!.requested_at
     )
   })
 
@@ -170,7 +170,7 @@ describe("a resource", () => {
     const done = await until(
       "the backfill",
       () => task("invoices", "backfill"),
-      (row) => row !== undefined && row.ended_at !== null
+      (row) => row !== undefined && row.finished_at !== null
     )
     assert.strictEqual(done?.status, "done")
     assert.match(done?.since ?? "", /^2024-01-01T00:00:00/)
@@ -202,7 +202,7 @@ describe("a company", () => {
     const began = async () =>
       (
         await operator.query<{ at: Date | null }>(
-          `select began_at as at from tributary.schedule
+          `select started_at as at from tributary.tasks
             where company = 'south' and kind = 'sync' and resource in ('customers', 'items', 'orders')`
         )
       ).map(({ at }) => at?.getTime() ?? 0)
@@ -223,7 +223,7 @@ describe("a company", () => {
     const paused = async () =>
       (
         await operator.query<{ resource: string }>(
-          "select resource from tributary.schedule where company = 'south' and kind = 'sync' and paused_at is not null"
+          "select resource from tributary.tasks where company = 'south' and kind = 'sync' and paused_at is not null"
         )
       ).length
     const { page, go } = look

@@ -44,7 +44,7 @@ describe("a page that is looked at", () => {
     assert.notMatch(await row.innerText(), /paused/i)
 
     await operator.query(
-      "update tributary.schedule set paused_at = tributary.now(), paused_by = 'a colleague' where company = 'north' and resource = 'invoicelines'"
+      "update tributary.tasks set paused_at = tributary.now(), paused_by = 'a colleague' where company = 'north' and resource = 'invoicelines'"
     )
     await until(
       "the pause shows",
@@ -56,7 +56,7 @@ describe("a page that is looked at", () => {
     // Badges may make a row above a little higher; the place is the same.
     assert.approximately(await page.evaluate<number>("window.scrollY"), scrolled, 60)
     await operator.query(
-      "update tributary.schedule set paused_at = null, paused_by = null where company = 'north' and resource = 'invoicelines'"
+      "update tributary.tasks set paused_at = null, paused_by = null where company = 'north' and resource = 'invoicelines'"
     )
     await until(
       "it goes on",
@@ -106,7 +106,7 @@ describe("a page that is looked at", () => {
     const before = await newest()
     await operator.slowly("orders", 3_000)
     await operator.query(
-      "update tributary.schedule set asked_at = tributary.now(), asked_by = 'a test' where company = 'north' and resource = 'orders' and kind = 'sync'"
+      "update tributary.tasks set requested_at = tributary.now(), requested_by = 'a test' where company = 'north' and resource = 'orders' and kind = 'sync'"
     )
     const { id } = await until("it begins", newest, (run) => run.id !== before.id)
     await look.go(`/runs/${id}`)
@@ -195,7 +195,7 @@ describe("a page that is looked at", () => {
       30
     )
     await operator.query(
-      "update tributary.schedule set paused_at = tributary.now(), paused_by = 'a colleague' where company = 'south' and resource = 'orders'"
+      "update tributary.tasks set paused_at = tributary.now(), paused_by = 'a colleague' where company = 'south' and resource = 'orders'"
     )
     await until(
       "it is live again",
@@ -253,7 +253,7 @@ describe("the keyboard alone", () => {
       "it is paused",
       () =>
         operator.query<{ paused_at: Date | null }>(
-          "select paused_at from tributary.schedule where company = 'north' and resource = 'invoices'"
+          "select paused_at from tributary.tasks where company = 'north' and resource = 'invoices'"
         ),
       ([row]) => row?.paused_at !== null
     )

@@ -314,7 +314,7 @@ export const present = async (
      on conflict do nothing`
   )
   await query(
-    `update tributary.schedule set paused_at = tributary.now(), paused_by = 'an operator'
+    `update tributary.tasks set paused_at = tributary.now(), paused_by = 'an operator'
       where company = 'north' and resource = 'payments'`
   )
   await until(
@@ -325,7 +325,7 @@ export const present = async (
                 (select count(*) from tributary.inbox where state = 'dead')::int as dead,
                 (select count(*) from tributary.gaps where closed_at is null and company = 'south')::int as gaps,
                 (select count(*) from tributary.outbox where state = 'rejected')::int as refused,
-                (select count(*) from tributary.schedule where ended_at is null and schedule <> 'off' and next_at <= tributary.now())::int as running`
+                (select count(*) from tributary.tasks where finished_at is null and schedule <> 'off' and next_run_at <= tributary.now())::int as running`
       ),
     ([row]) => row?.waiting === 0 && row.dead === 1 && row.gaps > 0 && row.refused === 2 && row.running === 0
   )

@@ -134,8 +134,8 @@ export const seed = Effect.fnUntraced(function* (
     given
   )
   yield* sql.unsafe(
-    `insert into tributary.schedule (company, resource, kind, schedule, promise_ms, next_at, paused_at, paused_by, began_at,
-            ended_at, status, failures, error, remedy)
+    `insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, next_run_at, paused_at, paused_by, started_at,
+            finished_at, status, failures, error, remedy)
      select name, resource, 'sync', case when position % 7 = 0 then 'off' else 'every 10 min' end, 900000,
             case when position % 7 <> 0 then tributary.now() + interval '6 minutes' end,
             case when position % 13 = 0 then tributary.now() - interval '2 hours' end,

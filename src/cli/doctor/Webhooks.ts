@@ -223,7 +223,7 @@ export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<strin
     remedy: string | null
   }>(
     `select company, resource, paused_at is not null as paused, failures, error, remedy
-       from tributary.schedule where company in (select jsonb_array_elements_text($1::jsonb))
+       from tributary.tasks where company in (select jsonb_array_elements_text($1::jsonb))
         and (paused_at is not null or failures > 0)
       order by company, resource, kind`,
     [JSON.stringify(companies)]

@@ -37,18 +37,18 @@ layer(warehouse, { timeout: "30 seconds" })("figures", (it) => {
   it.effect("tell what is late, due, paused, failed, held and counted", () =>
     Effect.gen(function* () {
       const schedule = (resource: string, columns: string, values: string) =>
-        `insert into tributary.schedule (company, resource, kind${columns}) values ('north', '${resource}', 'sync'${values})`
+        `insert into tributary.tasks (company, resource, kind${columns}) values ('north', '${resource}', 'sync'${values})`
       yield* tell(
         [
           "insert into tributary.companies (company, company_id) values ('north', 7), ('south', 8)",
-          schedule("fresh", ", next_at", `, ${minutes(-5)}`),
-          schedule("old", ", next_at, failures", `, ${minutes(10)}, 3`),
-          schedule("never", ", next_at, asked_at", `, ${minutes(-5)}, ${minutes(2)}`),
-          schedule("barred", ", status, next_at", `, 'skipped', ${minutes(-5)}`),
-          schedule("resting", ", paused_at, next_at", `, ${minutes(60)}, ${minutes(60)}`),
-          schedule("busy", ", lease_until, next_at", `, ${minutes(-1)}, ${minutes(30)}`),
+          schedule("fresh", ", next_run_at", `, ${minutes(-5)}`),
+          schedule("old", ", next_run_at, failures", `, ${minutes(10)}, 3`),
+          schedule("never", ", next_run_at, requested_at", `, ${minutes(-5)}, ${minutes(2)}`),
+          schedule("barred", ", status, next_run_at", `, 'skipped', ${minutes(-5)}`),
+          schedule("resting", ", paused_at, next_run_at", `, ${minutes(60)}, ${minutes(60)}`),
+          schedule("busy", ", lease_expires_at, next_run_at", `, ${minutes(-1)}, ${minutes(30)}`),
           // Of another company, and a backfill: neither is told by resource.
-          "insert into tributary.schedule (company, resource, kind) values ('west', 'fresh', 'sync'), ('north', 'fresh', 'backfill')",
+          "insert into tributary.tasks (company, resource, kind) values ('west', 'fresh', 'sync'), ('north', 'fresh', 'backfill')",
           run("fresh", "full", "done", 4),
           // What came with a parent, or one by one, says nothing of the other records.
           run("old", "full", "done", 120),

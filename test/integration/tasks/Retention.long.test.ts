@@ -163,14 +163,14 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
         `insert into tributary.budgets (fingerprint, requests_per_minute, updated_at) values ('${fingerprint}', 500, tributary.now());
          insert into tributary.budget_samples (fingerprint, at, used, refusals, held)
          select '${fingerprint}', tributary.now() - make_interval(mins => n), 1, 0, false from generate_series(1, 12000) n;
-         insert into tributary.schedule (company, resource, kind, ended_at, status, asked_at)
+         insert into tributary.tasks (company, resource, kind, finished_at, status, requested_at)
          values ('main', 'a', 'backfill', ${ago(40)}, 'done', null), ('main', 'b', 'backfill', ${ago(20)}, 'done', null),
                 ('main', 'c', 'backfill', ${ago(40)}, 'failed', ${ago(1)}), ('main', 'a', 'sync', ${ago(40)}, 'done', null)`
       )
       const { samples, tasks } = yield* Retention.pass(settings)
       assert.deepStrictEqual({ samples, tasks }, { samples: 12_000 - 25 * 60 + 1, tasks: 1 })
       const left = yield* ask<{ what: string }>(
-        "select resource || ' ' || kind as what from tributary.schedule order by 1"
+        "select resource || ' ' || kind as what from tributary.tasks order by 1"
       )
       assert.deepStrictEqual(
         left.map(({ what }) => what),

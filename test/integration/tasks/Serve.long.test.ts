@@ -69,8 +69,8 @@ budget: { requests_per_minute: unlimited }
   })
   const task = Effect.map(
     world.query<TaskRow>(
-      `select owner, status, error, run_id, failures, coalesce(lease_until > tributary.now(), false) as running
-         from tributary.schedule where resource = '${resource}' and kind = 'sync'`
+      `select lease_owner as owner, status, error, run_id, failures, coalesce(lease_expires_at > tributary.now(), false) as running
+         from tributary.tasks where resource = '${resource}' and kind = 'sync'`
     ),
     ([row]) => row
   )
@@ -99,7 +99,7 @@ budget: { requests_per_minute: unlimited }
     )
   })
   const ask = world.query(
-    `update tributary.schedule set asked_at = tributary.now(), asked_by = 'test', asked_full = true
+    `update tributary.tasks set requested_at = tributary.now(), requested_by = 'test', full_requested = true
       where resource = '${resource}' and kind = 'sync'`
   )
   return { world, serve, task, runs, slowly, quickly, isReading, isDone, isEqual, ask }
@@ -230,7 +230,7 @@ describe("two serve", () => {
           const ms = performance.now() - from
           console.log(`  told to end in the middle of a run: ended after ${(ms / 1000).toFixed(1)} s`)
           assert.isBelow(ms, 6_000)
-          assert.deepInclude((yield* task)!, { owner: null, status: "stopped" })
+          assert.deepInclude((yield* task)!, { owner: null, status: "interrupted" })
           assert.deepInclude((yield* runs)[0]!, {
             status: "abandoned",
             error: "stopped: the process was told to end"
@@ -249,12 +249,10 @@ describe("two serve", () => {
           yield* ask
           yield* until("it reads everything again", runs, (all) => all.at(-1)!.status === "running")
           // What it has to let go of is held, so that it does not come to its end.
-          yield* Effect.forkScoped(
-            world.query("select pg_sleep(20) from (select 1 from tributary.schedule for update) s")
-          )
+          yield* Effect.forkScoped(world.query("select pg_sleep(20) from (select 1 from tributary.tasks for update) s"))
           yield* until(
             "it is held",
-            world.query("select 1 from tributary.schedule for update skip locked"),
+            world.query("select 1 from tributary.tasks for update skip locked"),
             (free) => free.length === 0
           )
           const told = performance.now()

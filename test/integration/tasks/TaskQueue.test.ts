@@ -31,7 +31,7 @@ const runnable = (company: string, ...resources: ReadonlyArray<string>): Readonl
 
 const set = (company: string, resource: string, assignments: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql.unsafe(`update tributary.schedule set ${assignments} where company = $1 and resource = $2`, [company, resource])
+    sql.unsafe(`update tributary.tasks set ${assignments} where company = $1 and resource = $2`, [company, resource])
   )
 const taskOf = (company: string, resource: string, kind: TaskQueue.TaskKind = "sync") =>
   Effect.map(TaskQueue.readTasks, (tasks) =>
@@ -110,7 +110,7 @@ describe("tasks", () => {
         assert.isNull(held!.leaseExpiredAt)
         assert.lengthOf(yield* TaskLeases.renewLeases([held!]), 1)
         assert.lengthOf(yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1), 0)
-        yield* set(company, "a", "lease_until = tributary.now() - interval '1 ms', paused_at = tributary.now()")
+        yield* set(company, "a", "lease_expires_at = tributary.now() - interval '1 ms', paused_at = tributary.now()")
         const [taken] = yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1)
         assert.isTrue(taken!.fence > held!.fence)
         assert.isNotNull(taken!.leaseExpiredAt, "it was left by a process, and is finished also while it is paused")
@@ -133,7 +133,7 @@ describe("tasks", () => {
         assert.deepInclude(held!, { full: true })
         assert.isNotNull(held!.requestedAt)
         assert.isTrue(yield* TaskLeases.returnTask(held!, "stopped: the process was shut down"))
-        assert.deepInclude(yield* taskOf(company, "a"), { status: "stopped", isRunning: false, askedBy: "Ann" })
+        assert.deepInclude(yield* taskOf(company, "a"), { status: "interrupted", isRunning: false, askedBy: "Ann" })
         const [again] = yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1)
         assert.deepInclude(again!, { full: true, leaseExpiredAt: null })
         assert.strictEqual(again!.requestedAt?.getTime(), held!.requestedAt?.getTime())
@@ -189,8 +189,8 @@ describe("tasks", () => {
           plan(company, "later", { freshnessTargetMs: 60 * minute }),
           plan(other, "one")
         ])
-        yield* set(company, "late", "next_at = tributary.now() - interval '10 min'")
-        yield* set(company, "later", "next_at = tributary.now() - interval '20 min'")
+        yield* set(company, "late", "next_run_at = tributary.now() - interval '10 min'")
+        yield* set(company, "later", "next_run_at = tributary.now() - interval '20 min'")
         yield* TaskQueue.requestSync({ company, resource: "later", full: false, by: "Ann" })
         const known = [
           ...runnable(company, "parent", "late", "later"),
@@ -208,7 +208,7 @@ describe("tasks", () => {
         yield* TaskLeases.completeTask(later!, done)
         const [parent] = yield* claim
         assert.strictEqual(parent!.resource, "parent")
-        yield* set(company, "late", "owner = null, lease_until = null, next_at = null")
+        yield* set(company, "late", "lease_owner = null, lease_expires_at = null, next_run_at = null")
         yield* claim
         assert.deepStrictEqual(order.slice(3), ["parent"], "its parent runs still")
         yield* TaskLeases.completeTask(parent!, done)
@@ -222,7 +222,7 @@ describe("tasks", () => {
         const companies = [newCompany(), newCompany(), newCompany()]
         yield* TaskSchedules.upsertSchedules(companies.map((company) => plan(company, "a")))
         for (const [minutes, company] of companies.entries()) {
-          yield* set(company, "a", `next_at = tributary.now() - interval '${minutes + 1} minutes'`)
+          yield* set(company, "a", `next_run_at = tributary.now() - interval '${minutes + 1} minutes'`)
         }
         const known = companies.flatMap((company) => runnable(company, "a"))
         const taken = yield* TaskLeases.claimTasks("me", known, 4, 2)
@@ -273,10 +273,10 @@ describe("tasks", () => {
           yield* set(
             company,
             resource,
-            `began_at = tributary.now() - interval '2 h', next_at = tributary.now() - interval '${passed} min'`
+            `started_at = tributary.now() - interval '2 h', next_run_at = tributary.now() - interval '${passed} min'`
           )
         }
-        yield* set(company, "left", "owner = 'killed', lease_until = tributary.now() - interval '80 min'")
+        yield* set(company, "left", "lease_owner = 'killed', lease_expires_at = tributary.now() - interval '80 min'")
         // A process was there from an hour ago until twenty minutes ago.
         yield* sql`
           insert into tributary.receivers (instance, companies, began_at, alive_at)
@@ -299,7 +299,7 @@ describe("tasks", () => {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a"), plan(company, "b"), plan(company, "c")])
         const [held] = yield* TaskLeases.claimTasks("me", runnable(company, "b"), 1)
-        yield* set(company, "a", "began_at = tributary.now(), next_at = tributary.now() + interval '1 min'")
+        yield* set(company, "a", "started_at = tributary.now(), next_run_at = tributary.now() + interval '1 min'")
         const same = yield* taskOf(company, "a")
         yield* TaskSchedules.upsertSchedules([plan(company, "a", { freshnessTargetMs: minute })])
         assert.deepInclude(yield* taskOf(company, "a"), { nextAt: same.nextAt, promiseMs: minute })

@@ -274,7 +274,7 @@ describe("a scheduler", () => {
         assert.isTrue((yield* taskOf(one.name, "things"))!.isRunning)
         yield* Fiber.interrupt(scheduler)
         const stopped = yield* taskOf(one.name, "things")
-        assert.deepInclude(stopped!, { isRunning: false, status: "stopped" })
+        assert.deepInclude(stopped!, { isRunning: false, status: "interrupted" })
         assert.deepInclude((yield* runsOf(one.companyId))[0]!, {
           status: "abandoned",
           error: "stopped: the process was told to end"
@@ -310,7 +310,7 @@ describe("a scheduler", () => {
             yield* inside.await
             const sql = yield* SqlClient.SqlClient
             yield* sql`
-              insert into tributary.schedule (company, resource, kind, schedule, next_at, owner, lease_until, fence)
+              insert into tributary.tasks (company, resource, kind, schedule, next_run_at, lease_owner, lease_expires_at, fence)
               values (${one.name}, 'things', 'sync', 'every 1 h', tributary.now(), 'stopped',
                       tributary.now() - interval '1 s', 5)`
             yield* Effect.forkScoped(TaskWorker.runTasks(options([one])))
