@@ -1,7 +1,4 @@
--- One request budget per token for all processes of this warehouse. The rule is written twice, here and in
--- src/budget/PermitPolicy.ts (for programs without a warehouse); a test runs both side by side on random histories.
-
--- One request budget per token for every process that shares this warehouse. The rule is written twice, here and in
+-- One rate budget per token for all processes of this warehouse. The rule is written twice, here and in
 -- src/budget/PermitPolicy.ts (for programs without a warehouse); a test runs both side by side on random histories.
 create table tributary.budgets (
   fingerprint text primary key check (fingerprint ~ '^[0-9a-f]{64}$'),
@@ -10,38 +7,38 @@ create table tributary.budgets (
   lowered_to double precision,
   lowered_at timestamptz,
   last_429_at timestamptz,
-  refusals bigint not null default 0,
-  held_until timestamptz,
+  rate_limited_count bigint not null default 0,
+  retry_after_at timestamptz,
   paced_at timestamptz,
-  urgent_waits_until timestamptz,
-  live_waits_until timestamptz,
-  backfill_waits_until timestamptz,
+  urgent_waiter_until timestamptz,
+  live_waiter_until timestamptz,
+  backfill_waiter_until timestamptz,
   updated_at timestamptz not null,
-  held_at timestamptz,
-  held_origin text check (held_origin in ('source', 'intermediary')),
-  held_status integer,
-  held_request text,
-  held_stated_ms double precision,
-  cut_holds integer not null default 0,
+  paused_at timestamptz,
+  pause_origin text check (pause_origin in ('source', 'intermediary')),
+  pause_status integer,
+  pause_request text,
+  pause_stated_ms double precision,
+  shortened_pauses integer not null default 0,
   probe_until timestamptz,
   exempt_request text,
   releases bigint not null default 0
 ) with (fillfactor = 50);
-comment on table tributary.budgets is 'What a token may still ask of its source, for all processes together.';
-comment on column tributary.budgets.fingerprint is 'SHA-256 of base address and token; the token itself stands nowhere in this database.';
-comment on column tributary.budgets.requests_per_minute is 'What the configuration allows, as the last process was told; null without a limit.';
-comment on column tributary.budgets.effective_per_minute is 'What is used at most at present: less than allowed while another program uses the same token.';
-comment on column tributary.budgets.lowered_to is 'What the last 429 made of the effective rate; it rises again from lowered_at on.';
-comment on column tributary.budgets.refusals is 'How often the source answered 429.';
-comment on column tributary.budgets.held_until is 'No process sends before this time. A longer Retry-After than is believed ends here all the same; one probe follows.';
-comment on column tributary.budgets.paced_at is 'Up to when the even pace has been used.';
-comment on column tributary.budgets.urgent_waits_until is 'Somebody waits with urgent work, and will ask again before this time; likewise the two beside it.';
-comment on column tributary.budgets.held_at is 'When the answer arrived that requested the last pause.';
-comment on column tributary.budgets.held_origin is 'Who requested it: source (the answer had the error body of the API) or intermediary (it had none: a proxy, a firewall, a captive portal).';
-comment on column tributary.budgets.held_status is 'The status code of that answer.';
-comment on column tributary.budgets.held_request is 'Method and path of the request that it answered.';
-comment on column tributary.budgets.held_stated_ms is 'The Retry-After of that answer, in milliseconds.';
-comment on column tributary.budgets.cut_holds is 'Pauses in a row that ended before their Retry-After. Above 0, the next permit after the pause is a probe.';
+comment on table tributary.budgets is 'The rate budget of each token, for all processes together.';
+comment on column tributary.budgets.fingerprint is 'SHA-256 of base address and token; no table holds the token itself.';
+comment on column tributary.budgets.requests_per_minute is 'The limit of the process that wrote last; null without a limit.';
+comment on column tributary.budgets.effective_per_minute is 'The limit at present: lower than configured while another program uses the same token.';
+comment on column tributary.budgets.lowered_to is 'The effective rate after the last 429; it rises again from lowered_at on.';
+comment on column tributary.budgets.rate_limited_count is 'How often the source answered 429.';
+comment on column tributary.budgets.retry_after_at is 'The end of the pause: no process sends before it. A pause that ends before its Retry-After is followed by one probe.';
+comment on column tributary.budgets.paced_at is 'The time up to which the even pace is used.';
+comment on column tributary.budgets.urgent_waiter_until is 'Urgent work waits for a permit until this time, unless its process requests again; live and backfill likewise.';
+comment on column tributary.budgets.paused_at is 'When the answer arrived that requested the last pause.';
+comment on column tributary.budgets.pause_origin is 'The sender of that answer: source (it had the error body of the API) or intermediary (it had none: a proxy, a firewall, a captive portal).';
+comment on column tributary.budgets.pause_status is 'The status code of that answer.';
+comment on column tributary.budgets.pause_request is 'Method and path of the request that it answered.';
+comment on column tributary.budgets.pause_stated_ms is 'The Retry-After of that answer, in milliseconds.';
+comment on column tributary.budgets.shortened_pauses is 'Pauses in a row that ended before their Retry-After. Above 0, the next permit after the pause is a probe.';
 comment on column tributary.budgets.probe_until is 'A probe is under way; another one is sent after this time.';
 comment on column tributary.budgets.exempt_request is 'A request whose long Retry-After pauses no other request: others were answered when this one was not.';
 comment on column tributary.budgets.releases is 'How often a person ended a pause (tributary budget release).';
@@ -54,25 +51,25 @@ create table tributary.budget_leases (
   granted_at timestamptz not null,
   counted_until timestamptz not null
 );
-comment on table tributary.budget_leases is 'Permits that were given to a process and still count. What a killed process held counts until its time is over, as if it had been used.';
-comment on column tributary.budget_leases.backfill is 'How many of the permits were for backfills.';
+comment on table tributary.budget_leases is 'Permits that a process has and that still count. Permits of a killed process count as used until they expire.';
+comment on column tributary.budget_leases.backfill is 'The permits for backfills among them.';
 create index budget_leases_by_budget on tributary.budget_leases (fingerprint, counted_until);
 
-create table tributary.budget_samples (
+create table tributary.budget_usage (
   fingerprint text not null,
   at timestamptz not null,
   used integer not null,
   allowed integer,
   configured integer,
-  refusals bigint not null,
-  held boolean not null,
+  rate_limited_count bigint not null,
+  is_paused boolean not null,
   primary key (fingerprint, at)
 );
-comment on table tributary.budget_samples is 'How much of each token''s budget was in use, every fifteen seconds while tributary serve runs; kept for a day.';
-comment on column tributary.budget_samples.used is 'Requests of the last minute.';
-comment on column tributary.budget_samples.allowed is 'What could be used at most at that time: less than configured after a 429.';
-comment on column tributary.budget_samples.refusals is 'How often the source had answered 429 by then.';
-comment on column tributary.budget_samples.held is 'Whether the source had asked to wait (Retry-After).';
+comment on table tributary.budget_usage is 'The use of each token''s budget, every fifteen seconds while tributary serve runs; kept for a day.';
+comment on column tributary.budget_usage.used is 'Requests of the last minute.';
+comment on column tributary.budget_usage.allowed is 'The limit at that time: lower than configured after a 429.';
+comment on column tributary.budget_usage.rate_limited_count is 'How often the source had answered 429 by then.';
+comment on column tributary.budget_usage.is_paused is 'Whether requests were paused (Retry-After).';
 
 create function tributary.budget_ms(at timestamptz) returns double precision language sql immutable parallel safe as
   'select (extract(epoch from at) * 1000)::double precision';
@@ -86,8 +83,8 @@ create function tributary.budget_effective(
     else least(per_minute, lowered_to + per_minute * 0.05 * greatest(0, now_ms - lowered_ms) / span_ms) end
 $$;
 
--- The longest Retry-After that is believed.
-create function tributary.budget_believed_ms(origin text, limited boolean, level integer) returns double precision
+-- The longest pause that an answer may cause, whatever its Retry-After.
+create function tributary.budget_pause_max_ms(origin text, limited boolean, level integer) returns double precision
   language sql immutable parallel safe as $$
   select case
     when origin = 'source' then 86400000
@@ -95,8 +92,8 @@ create function tributary.budget_believed_ms(origin text, limited boolean, level
     else least(3600000, 60000 * power(4, least(level, 10))) end::double precision
 $$;
 
--- Gives as many of the wanted permits as may be used now, and takes back what a lease before it did not use. One
--- transaction with the row of the token locked: processes stand in line here.
+-- Grants as many of the wanted permits as may be used now, and takes back the unused ones of an earlier lease. One
+-- transaction with the row of the token locked: processes take turns here.
 create function tributary.lease_permits(
   token_fingerprint text,
   per_minute integer,
@@ -114,7 +111,7 @@ create function tributary.lease_permits(
   granted_live integer,
   granted_backfill integer,
   wait_ms double precision,
-  held_ms double precision,
+  paused_ms double precision,
   effective double precision
 ) language plpgsql as $$
 declare
@@ -124,7 +121,6 @@ declare
   counted integer;
   low integer;
   next_free double precision;
-  held double precision;
   allowed integer;
   urgent_share integer;
   every_ms double precision;
@@ -141,14 +137,14 @@ declare
   top_paced boolean;
   by_window double precision;
   by_pace double precision;
-  waits_until timestamptz;
+  waiter_until timestamptz;
   new_id bigint;
 begin
   select * into budget from tributary.budgets b where b.fingerprint = token_fingerprint for update;
   if not found then
     insert into tributary.budgets (fingerprint, requests_per_minute, updated_at)
       values (token_fingerprint, per_minute, tributary.now()) on conflict do nothing;
-    -- Tokens that are no longer used leave nothing behind.
+    -- Budgets of tokens that are no longer used are removed.
     delete from tributary.budgets b where b.updated_at < tributary.now() - interval '30 days';
     select * into budget from tributary.budgets b where b.fingerprint = token_fingerprint for update;
   end if;
@@ -167,7 +163,7 @@ begin
     end if;
   end if;
   delete from tributary.budget_leases l where l.fingerprint = token_fingerprint and l.counted_until <= now_at;
-  -- A clock that was set back would keep permits counted for as long.
+  -- After the clock was set back, permits would count for too long.
   update tributary.budget_leases l set counted_until = to_timestamp((now_ms + span_ms) / 1000)
     where l.fingerprint = token_fingerprint and l.counted_until > to_timestamp((now_ms + span_ms + 20000) / 1000);
   select coalesce(sum(l.permits), 0), coalesce(sum(l.backfill), 0), min(tributary.budget_ms(l.counted_until))
@@ -180,9 +176,8 @@ begin
   granted_live := 0;
   granted_backfill := 0;
   wait_ms := 0;
-  held := greatest(0, coalesce(tributary.budget_ms(budget.held_until), 0) - now_ms);
-  held_ms := held;
-  if held > 0 or want_urgent + want_live + want_backfill = 0 then
+  paused_ms := greatest(0, coalesce(tributary.budget_ms(budget.retry_after_at), 0) - now_ms);
+  if paused_ms > 0 or want_urgent + want_live + want_backfill = 0 then
     update tributary.budgets b
       set requests_per_minute = per_minute, effective_per_minute = effective, updated_at = now_at
       where b.fingerprint = token_fingerprint;
@@ -207,11 +202,11 @@ begin
   end if;
   room := room - granted_urgent - urgent_share;
 
-  yields := want_urgent = 0 and coalesce(budget.urgent_waits_until > now_at, false)
-    and budget.urgent_waits_until <= to_timestamp((now_ms + 3 * beat_ms) / 1000);
+  yields := want_urgent = 0 and coalesce(budget.urgent_waiter_until > now_at, false)
+    and budget.urgent_waiter_until <= to_timestamp((now_ms + 3 * beat_ms) / 1000);
   kept := case
     when low * 10 < allowed
-      and (want_backfill > 0 or coalesce(budget.backfill_waits_until > now_at, false)) then 1 else 0 end;
+      and (want_backfill > 0 or coalesce(budget.backfill_waiter_until > now_at, false)) then 1 else 0 end;
   free_live := case when slowed then 0 else greatest(0, (allowed + 1) / 2 - counted - granted_urgent) end;
   if not yields then
     granted_live := greatest(0, least(want_live, room - kept, free_live + greatest(0, credits - kept)));
@@ -221,8 +216,8 @@ begin
   end if;
 
   yields := yields or granted_live < want_live
-    or (want_live = 0 and coalesce(budget.live_waits_until > now_at, false)
-      and budget.live_waits_until <= to_timestamp((now_ms + 3 * beat_ms) / 1000));
+    or (want_live = 0 and coalesce(budget.live_waiter_until > now_at, false)
+      and budget.live_waiter_until <= to_timestamp((now_ms + 3 * beat_ms) / 1000));
   granted_backfill := greatest(0, least(want_backfill, room, credits));
   if yields then granted_backfill := least(granted_backfill, kept); end if;
   credits := credits - granted_backfill;
@@ -252,29 +247,29 @@ begin
       returning id into new_id;
     lease_id := new_id;
   end if;
-  waits_until := to_timestamp((now_ms + wait_ms + beat_ms) / 1000);
+  waiter_until := to_timestamp((now_ms + wait_ms + beat_ms) / 1000);
   update tributary.budgets b
     set requests_per_minute = per_minute,
         effective_per_minute = effective,
         paced_at = to_timestamp(paced / 1000),
-        urgent_waits_until = case
-          when want_urgent = 0 then b.urgent_waits_until when granted_urgent < want_urgent then waits_until end,
-        live_waits_until = case
-          when want_live = 0 then b.live_waits_until when granted_live < want_live then waits_until end,
-        backfill_waits_until = case
-          when want_backfill = 0 then b.backfill_waits_until when granted_backfill < want_backfill then waits_until end,
+        urgent_waiter_until = case
+          when want_urgent = 0 then b.urgent_waiter_until when granted_urgent < want_urgent then waiter_until end,
+        live_waiter_until = case
+          when want_live = 0 then b.live_waiter_until when granted_live < want_live then waiter_until end,
+        backfill_waiter_until = case
+          when want_backfill = 0 then b.backfill_waiter_until when granted_backfill < want_backfill then waiter_until end,
         updated_at = now_at
     where b.fingerprint = token_fingerprint;
   return next;
 end
 $$;
 
--- An answer with a Retry-After. Returns how long no process may send.
-create function tributary.report_hold(
+-- Pauses the budget after an answer with a Retry-After. Returns the length of the pause.
+create function tributary.report_pause(
   token_fingerprint text,
   per_minute integer,
   span_ms double precision,
-  hold_ms double precision,
+  requested_ms double precision,
   limited boolean,
   origin text,
   status integer,
@@ -284,8 +279,8 @@ declare
   budget tributary.budgets;
   now_at timestamptz;
   now_ms double precision;
-  stated double precision := least(greatest(hold_ms, 0), 1e12);
-  believed double precision;
+  stated double precision := least(greatest(requested_ms, 0), 1e12);
+  pause_max double precision;
   news boolean;
   until_at timestamptz;
 begin
@@ -294,28 +289,28 @@ begin
   select * into budget from tributary.budgets b where b.fingerprint = token_fingerprint for update;
   now_at := tributary.now();
   now_ms := tributary.budget_ms(now_at);
-  -- Requests that were under way together are one sign.
-  news := coalesce(now_at >= budget.held_until, true);
-  believed := tributary.budget_believed_ms(
-    origin, limited, case when news then budget.cut_holds else greatest(0, budget.cut_holds - 1) end);
-  if stated > believed and origin = 'intermediary' and not limited and request = budget.exempt_request then
-    return greatest(0, coalesce(tributary.budget_ms(budget.held_until), 0) - now_ms);
+  -- Answers to requests in flight together count once.
+  news := coalesce(now_at >= budget.retry_after_at, true);
+  pause_max := tributary.budget_pause_max_ms(
+    origin, limited, case when news then budget.shortened_pauses else greatest(0, budget.shortened_pauses - 1) end);
+  if stated > pause_max and origin = 'intermediary' and not limited and request = budget.exempt_request then
+    return greatest(0, coalesce(tributary.budget_ms(budget.retry_after_at), 0) - now_ms);
   end if;
-  until_at := to_timestamp((now_ms + least(stated, believed)) / 1000);
-  if budget.held_until >= until_at then
-    until_at := budget.held_until;
+  until_at := to_timestamp((now_ms + least(stated, pause_max)) / 1000);
+  if budget.retry_after_at >= until_at then
+    until_at := budget.retry_after_at;
   else
-    budget.held_at := now_at;
-    budget.held_origin := origin;
-    budget.held_status := status;
-    budget.held_request := request;
-    budget.held_stated_ms := stated;
+    budget.paused_at := now_at;
+    budget.pause_origin := origin;
+    budget.pause_status := status;
+    budget.pause_request := request;
+    budget.pause_stated_ms := stated;
   end if;
-  if stated > believed then
-    budget.cut_holds := case when news then budget.cut_holds + 1 else greatest(1, budget.cut_holds) end;
+  if stated > pause_max then
+    budget.shortened_pauses := case when news then budget.shortened_pauses + 1 else greatest(1, budget.shortened_pauses) end;
   end if;
   if limited then
-    budget.refusals := budget.refusals + 1;
+    budget.rate_limited_count := budget.rate_limited_count + 1;
     if per_minute is not null and news
       and coalesce(now_ms >= tributary.budget_ms(budget.lowered_at) + span_ms / 6, true)
     then
@@ -327,9 +322,9 @@ begin
     budget.last_429_at := now_at;
   end if;
   update tributary.budgets b
-    set held_until = until_at, held_at = budget.held_at, held_origin = budget.held_origin,
-        held_status = budget.held_status, held_request = budget.held_request, held_stated_ms = budget.held_stated_ms,
-        cut_holds = budget.cut_holds, probe_until = null, refusals = budget.refusals,
+    set retry_after_at = until_at, paused_at = budget.paused_at, pause_origin = budget.pause_origin,
+        pause_status = budget.pause_status, pause_request = budget.pause_request, pause_stated_ms = budget.pause_stated_ms,
+        shortened_pauses = budget.shortened_pauses, probe_until = null, rate_limited_count = budget.rate_limited_count,
         lowered_to = budget.lowered_to, lowered_at = budget.lowered_at,
         effective_per_minute = budget.effective_per_minute, last_429_at = budget.last_429_at, updated_at = now_at
     where b.fingerprint = token_fingerprint;
@@ -338,7 +333,7 @@ end
 $$;
 
 -- Permits as by lease_permits, and by its rule. After a pause that ended before its Retry-After one permit is granted,
--- the probe; all others wait for what became of it. Without a limit every wanted permit is granted.
+-- the probe; the others wait for its result. Without a limit every wanted permit is granted.
 create function tributary.lease_budget(
   token_fingerprint text,
   per_minute integer,
@@ -356,7 +351,7 @@ create function tributary.lease_budget(
   granted_live integer,
   granted_backfill integer,
   wait_ms double precision,
-  held_ms double precision,
+  paused_ms double precision,
   effective double precision,
   is_probe boolean,
   release_count bigint,
@@ -382,14 +377,14 @@ begin
   if budget.fingerprint is not null then
     now_at := tributary.now();
     -- A clock that was set back would make the pause longer by its step.
-    longest := least(interval '24 hours', budget.held_until - budget.held_at);
-    if budget.held_until > now_at + longest then
-      budget.held_until := now_at + longest;
-      budget.held_at := now_at;
-      update tributary.budgets b set held_until = budget.held_until, held_at = now_at
+    longest := least(interval '24 hours', budget.retry_after_at - budget.paused_at);
+    if budget.retry_after_at > now_at + longest then
+      budget.retry_after_at := now_at + longest;
+      budget.paused_at := now_at;
+      update tributary.budgets b set retry_after_at = budget.retry_after_at, paused_at = now_at
         where b.fingerprint = token_fingerprint;
     end if;
-    probing := budget.cut_holds > 0 and coalesce(budget.held_until <= now_at, true)
+    probing := budget.shortened_pauses > 0 and coalesce(budget.retry_after_at <= now_at, true)
       and want_urgent + want_live + want_backfill > 0;
   end if;
   if probing then
@@ -400,16 +395,16 @@ begin
   end if;
 
   if per_minute is null then
-    held_ms := greatest(0,
-      coalesce(tributary.budget_ms(budget.held_until), 0) - coalesce(tributary.budget_ms(now_at), 0));
-    granted_urgent := case when held_ms > 0 then 0 else urgent end;
-    granted_live := case when held_ms > 0 then 0 else live end;
-    granted_backfill := case when held_ms > 0 then 0 else low end;
+    paused_ms := greatest(0,
+      coalesce(tributary.budget_ms(budget.retry_after_at), 0) - coalesce(tributary.budget_ms(now_at), 0));
+    granted_urgent := case when paused_ms > 0 then 0 else urgent end;
+    granted_live := case when paused_ms > 0 then 0 else live end;
+    granted_backfill := case when paused_ms > 0 then 0 else low end;
     wait_ms := 0;
     effective := 'Infinity';
   else
-    select p.lease_id, p.granted_urgent, p.granted_live, p.granted_backfill, p.wait_ms, p.held_ms, p.effective
-      into lease_id, granted_urgent, granted_live, granted_backfill, wait_ms, held_ms, effective
+    select p.lease_id, p.granted_urgent, p.granted_live, p.granted_backfill, p.wait_ms, p.paused_ms, p.effective
+      into lease_id, granted_urgent, granted_live, granted_backfill, wait_ms, paused_ms, effective
       from tributary.lease_permits(token_fingerprint, per_minute, span_ms, valid_ms, urgent, live, low,
         settled_id, settled_used, settled_age_ms) p;
   end if;
@@ -421,27 +416,27 @@ begin
     end if;
     if probe_out or is_probe then wait_ms := 1000; end if;
   end if;
-  if held_ms > 0 then
-    by_origin := budget.held_origin;
-    by_status := budget.held_status;
-    by_request := budget.held_request;
-    by_stated_ms := budget.held_stated_ms;
-    by_ago_ms := greatest(0, tributary.budget_ms(now_at) - tributary.budget_ms(budget.held_at));
+  if paused_ms > 0 then
+    by_origin := budget.pause_origin;
+    by_status := budget.pause_status;
+    by_request := budget.pause_request;
+    by_stated_ms := budget.pause_stated_ms;
+    by_ago_ms := greatest(0, tributary.budget_ms(now_at) - tributary.budget_ms(budget.paused_at));
   end if;
   return next;
 end
 $$;
 
--- What became of the probe: answered, so that all may send again, or not known, so that another one may be sent.
+-- Ends a probe: after an answer all processes send again, else another probe may be sent.
 create function tributary.end_probe(token_fingerprint text, request text, answered boolean) returns void
   language sql as $$
   update tributary.budgets b
     set probe_until = null,
-        cut_holds = case when answered then 0 else b.cut_holds end,
+        shortened_pauses = case when answered then 0 else b.shortened_pauses end,
         exempt_request = case
           when not answered then b.exempt_request
-          when b.held_request = request then null
-          when b.held_origin = 'intermediary' and b.held_status <> 429 then b.held_request
+          when b.pause_request = request then null
+          when b.pause_origin = 'intermediary' and b.pause_status <> 429 then b.pause_request
           else b.exempt_request end
     where b.fingerprint = token_fingerprint and b.probe_until is not null
 $$;
@@ -451,10 +446,10 @@ create function tributary.release_budget(token_fingerprint text) returns boolean
 declare
   was boolean;
 begin
-  select coalesce(b.held_until > tributary.now(), false) or b.cut_holds > 0 into was
+  select coalesce(b.retry_after_at > tributary.now(), false) or b.shortened_pauses > 0 into was
     from tributary.budgets b where b.fingerprint = token_fingerprint for update;
   update tributary.budgets b
-    set held_until = null, cut_holds = 0, probe_until = null, exempt_request = null, releases = b.releases + 1
+    set retry_after_at = null, shortened_pauses = 0, probe_until = null, exempt_request = null, releases = b.releases + 1
     where b.fingerprint = token_fingerprint;
   return coalesce(was, false);
 end

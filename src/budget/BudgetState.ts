@@ -39,16 +39,16 @@ export const readBudgets = (
               case when b.requests_per_minute is not null then
                 greatest(1, floor(tributary.budget_effective(b.requests_per_minute, b.lowered_to,
                   tributary.budget_ms(b.lowered_at), tributary.budget_ms(n.now), $2::float8) + 1e-9)) end as allowed,
-              case when b.held_until > n.now then b.held_until end as "heldUntil",
-              case when b.held_until > n.now and b.held_origin is not null then jsonb_build_object(
-                'origin', b.held_origin, 'status', b.held_status, 'request', b.held_request,
-                'statedMs', b.held_stated_ms,
-                'agoMs', greatest(0, tributary.budget_ms(n.now) - tributary.budget_ms(b.held_at))) end as "heldBy",
-              b.cut_holds > 0 and b.held_until <= n.now as "isProbing",
-              b.refusals::float8 as refusals, b.last_429_at as "lastRefusalAt", b.updated_at as "askedAt",
-              coalesce(b.urgent_waits_until > n.now, false) as "urgentWaits",
-              coalesce(b.live_waits_until > n.now, false) as "liveWaits",
-              coalesce(b.backfill_waits_until > n.now, false) as "backfillWaits"
+              case when b.retry_after_at > n.now then b.retry_after_at end as "heldUntil",
+              case when b.retry_after_at > n.now and b.pause_origin is not null then jsonb_build_object(
+                'origin', b.pause_origin, 'status', b.pause_status, 'request', b.pause_request,
+                'statedMs', b.pause_stated_ms,
+                'agoMs', greatest(0, tributary.budget_ms(n.now) - tributary.budget_ms(b.paused_at))) end as "heldBy",
+              b.shortened_pauses > 0 and b.retry_after_at <= n.now as "isProbing",
+              b.rate_limited_count::float8 as refusals, b.last_429_at as "lastRefusalAt", b.updated_at as "askedAt",
+              coalesce(b.urgent_waiter_until > n.now, false) as "urgentWaits",
+              coalesce(b.live_waiter_until > n.now, false) as "liveWaits",
+              coalesce(b.backfill_waiter_until > n.now, false) as "backfillWaits"
          from tributary.budgets b
          cross join (select tributary.now() as now) n
          cross join lateral (

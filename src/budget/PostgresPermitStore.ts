@@ -34,7 +34,7 @@ interface LeaseRow {
   readonly granted_live: number
   readonly granted_backfill: number
   readonly wait_ms: number
-  readonly held_ms: number
+  readonly paused_ms: number
   readonly effective: number
   readonly is_probe: boolean
   readonly release_count: bigint
@@ -103,7 +103,7 @@ export const make = (sql: SqlClient.SqlClient, fingerprint: string, options: Per
                 leaseId: row.lease_id,
                 granted: { urgent: row.granted_urgent, live: row.granted_live, backfill: row.granted_backfill },
                 waitMs: row.wait_ms,
-                pausedMs: row.held_ms,
+                pausedMs: row.paused_ms,
                 effectivePerMinute: row.effective,
                 pausedBy:
                   row.by_origin === null
@@ -124,7 +124,7 @@ export const make = (sql: SqlClient.SqlClient, fingerprint: string, options: Per
       outsideTransaction(
         sql,
         sql.unsafe<{ readonly paused_ms: number }>(
-          `select tributary.report_hold($1, $2, $3::float8, $4::float8, $5, $6, $7, $8) as paused_ms`,
+          `select tributary.report_pause($1, $2, $3::float8, $4::float8, $5, $6, $7, $8) as paused_ms`,
           [
             fingerprint,
             perMinute,

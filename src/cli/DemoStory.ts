@@ -66,7 +66,7 @@ const emptyWarehouse = Effect.gen(function* () {
   )
   yield* sql`truncate tributary.runs, tributary.checkpoints, tributary.scan_ids, tributary.quarantine,
     tributary.inbox, tributary.inbox_claims, tributary.webhook_secrets, tributary.subscriptions, tributary.receivers,
-    tributary.gaps, tributary.companies, tributary.sources, tributary.tasks, tributary.row_counts, tributary.budget_samples restart identity`
+    tributary.gaps, tributary.companies, tributary.sources, tributary.tasks, tributary.row_counts, tributary.budget_usage restart identity`
 })
 
 /** Starts the reference server and connects its companies to an empty warehouse. */

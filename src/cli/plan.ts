@@ -52,7 +52,7 @@ export interface PlanCommandReport {
 interface BudgetRow {
   readonly effective: number | null
   readonly used: number
-  readonly held_ms: number
+  readonly paused_ms: number
 }
 
 /** Reads the budget of a token without taking part in it. */
@@ -66,8 +66,8 @@ const budgetNow = Effect.fnUntraced(function* (settings: Configuration, name: st
              tributary.budget_ms(tributary.now()), 60000) end as effective,
            coalesce((select sum(l.permits) from tributary.budget_leases l
                       where l.fingerprint = b.fingerprint and l.counted_until > tributary.now()), 0)::float8 as used,
-           greatest(0, coalesce(tributary.budget_ms(b.held_until) - tributary.budget_ms(tributary.now()), 0))::float8
-             as held_ms
+           greatest(0, coalesce(tributary.budget_ms(b.retry_after_at) - tributary.budget_ms(tributary.now()), 0))::float8
+             as paused_ms
       from tributary.budgets b where b.fingerprint = ${fingerprint}`
   const { requestsPerMinute } = settings
   const effective = row?.effective ?? requestsPerMinute
@@ -76,7 +76,7 @@ const budgetNow = Effect.fnUntraced(function* (settings: Configuration, name: st
     effectivePerMinute:
       requestsPerMinute === null || effective === null ? requestsPerMinute : Math.min(requestsPerMinute, effective),
     usedNow: row?.used ?? 0,
-    heldMs: Math.ceil(row?.held_ms ?? 0)
+    heldMs: Math.ceil(row?.paused_ms ?? 0)
   } satisfies BudgetNow
 })
 

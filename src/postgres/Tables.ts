@@ -13,14 +13,14 @@ export interface BudgetLeasesTable {
   readonly counted_until: Date
 }
 
-export interface BudgetSamplesTable {
+export interface BudgetUsageTable {
   readonly fingerprint: string
   readonly at: Date
   readonly used: number
   readonly allowed: number | null
   readonly configured: number | null
-  readonly refusals: bigint
-  readonly held: boolean
+  readonly rate_limited_count: bigint
+  readonly is_paused: boolean
 }
 
 export interface BudgetsTable {
@@ -30,19 +30,19 @@ export interface BudgetsTable {
   readonly lowered_to: number | null
   readonly lowered_at: Date | null
   readonly last_429_at: Date | null
-  readonly refusals: Generated<bigint>
-  readonly held_until: Date | null
+  readonly rate_limited_count: Generated<bigint>
+  readonly retry_after_at: Date | null
   readonly paced_at: Date | null
-  readonly urgent_waits_until: Date | null
-  readonly live_waits_until: Date | null
-  readonly backfill_waits_until: Date | null
+  readonly urgent_waiter_until: Date | null
+  readonly live_waiter_until: Date | null
+  readonly backfill_waiter_until: Date | null
   readonly updated_at: Date
-  readonly held_at: Date | null
-  readonly held_origin: "source" | "intermediary" | null
-  readonly held_status: number | null
-  readonly held_request: string | null
-  readonly held_stated_ms: number | null
-  readonly cut_holds: Generated<number>
+  readonly paused_at: Date | null
+  readonly pause_origin: "source" | "intermediary" | null
+  readonly pause_status: number | null
+  readonly pause_request: string | null
+  readonly pause_stated_ms: number | null
+  readonly shortened_pauses: Generated<number>
   readonly probe_until: Date | null
   readonly exempt_request: string | null
   readonly releases: Generated<bigint>
@@ -420,7 +420,7 @@ export interface WebhookSecretsTable {
 
 export interface ControlTables {
   readonly "tributary.budget_leases": BudgetLeasesTable
-  readonly "tributary.budget_samples": BudgetSamplesTable
+  readonly "tributary.budget_usage": BudgetUsageTable
   readonly "tributary.budgets": BudgetsTable
   readonly "tributary.checkpoints": CheckpointsTable
   readonly "tributary.companies": CompaniesTable

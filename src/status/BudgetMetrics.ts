@@ -23,9 +23,9 @@ interface BudgetRow {
 
 const selectBudgets = `
   select b.fingerprint, b.requests_per_minute::float8 as configured, b.effective_per_minute as allowed,
-         b.refusals::float8 as refusals,
-         greatest(0, coalesce(extract(epoch from b.held_until - tributary.now()), 0))::float8 as held,
-         b.held_origin as origin, b.held_status as status,
+         b.rate_limited_count::float8 as refusals,
+         greatest(0, coalesce(extract(epoch from b.retry_after_at - tributary.now()), 0))::float8 as held,
+         b.pause_origin as origin, b.pause_status as status,
          coalesce((select sum(permits) from tributary.budget_leases l
                     where l.fingerprint = b.fingerprint and l.counted_until > tributary.now()), 0)::float8 as used
     from tributary.budgets b where b.fingerprint = any(array(select jsonb_array_elements_text($1::text::jsonb)))`

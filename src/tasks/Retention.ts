@@ -166,9 +166,9 @@ const pushed = Effect.fnUntraced(function* (settings: RetentionSettings) {
 })
 
 const removeSamples = `
-  delete from tributary.budget_samples s using (
+  delete from tributary.budget_usage s using (
     select o.fingerprint, o.at from tributary.budgets b cross join lateral (
-      select fingerprint, at from tributary.budget_samples
+      select fingerprint, at from tributary.budget_usage
        where fingerprint = b.fingerprint and at < $1::timestamptz order by at limit ${batchRows}) o
      limit ${batchRows}) old
    where s.fingerprint = old.fingerprint and s.at = old.at returning 1`

@@ -1,5 +1,5 @@
 /**
- * How much of each token's budget was in use, for a chart of the last hours: `tributary.budget_samples`.
+ * How much of each token's budget was in use, for a chart of the last hours: `tributary.budget_usage`.
  *
  * Promise: one row for each budget every fifteen seconds, however many processes keep them, at the full quarters of a
  * minute by the warehouse's clock. What is counted is what the budget itself counts: the permits given within the last
@@ -33,7 +33,7 @@ export const read = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Sample>, SqlError, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<Sample>`
-    select at, used, allowed, configured, refusals::float8 as refusals, held from tributary.budget_samples
+    select at, used, allowed, configured, rate_limited_count::float8 as refusals, is_paused as held from tributary.budget_usage
      where fingerprint = ${fingerprint} and at >= tributary.now() - make_interval(secs => ${sinceMs / 1000}) order by at`
 })
 
@@ -43,12 +43,12 @@ const take = `
   aligned as (
     select at, to_timestamp(floor(extract(epoch from at) / ${everySeconds}) * ${everySeconds}) as quarter from clock),
   taken as (
-    insert into tributary.budget_samples (fingerprint, at, used, allowed, configured, refusals, held)
+    insert into tributary.budget_usage (fingerprint, at, used, allowed, configured, rate_limited_count, is_paused)
     select b.fingerprint, a.quarter, coalesce(l.used, 0),
            case when b.requests_per_minute is not null then greatest(1, floor(tributary.budget_effective(
              b.requests_per_minute, b.lowered_to, tributary.budget_ms(b.lowered_at), tributary.budget_ms(a.at),
              ${spanMsDefault})))::integer end,
-           b.requests_per_minute, b.refusals, coalesce(b.held_until > a.at, false)
+           b.requests_per_minute, b.rate_limited_count, coalesce(b.retry_after_at > a.at, false)
       from tributary.budgets b cross join aligned a
       left join lateral (
         select sum(permits)::integer as used from tributary.budget_leases

@@ -560,7 +560,7 @@ describe("tributary doctor", () => {
           assertFinding(late, "schedule", "warning", "1 task is paused: main customers", "resume them")
           assertFinding(late, "schedule", "warning", "main orders 3 times in a row: it was refused", "ask somebody")
 
-          yield* world.query("update tributary.budgets set held_until = tributary.now() + interval '10 minutes'")
+          yield* world.query("update tributary.budgets set retry_after_at = tributary.now() + interval '10 minutes'")
           const held = yield* examine(world)
           assert.strictEqual(held.code, 0)
           assertFinding(

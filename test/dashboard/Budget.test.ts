@@ -73,7 +73,7 @@ layer(warehouse, { excludeTestServices: true })("the page of the budgets", (it) 
       const [shared, unlimited, unused] = ["a", "b", "c"].map((digit) => digit.repeat(64))
       yield* sql`
         insert into tributary.budgets (fingerprint, requests_per_minute, effective_per_minute, lowered_to, lowered_at,
-          last_429_at, refusals, held_until, urgent_waits_until, backfill_waits_until, updated_at)
+          last_429_at, rate_limited_count, retry_after_at, urgent_waiter_until, backfill_waiter_until, updated_at)
         values (${shared}, 400, 300, 300, tributary.now(), tributary.now() - interval '2 minutes', 3,
                 tributary.now() + interval '20 seconds', tributary.now() + interval '5 seconds',
                 tributary.now() - interval '5 seconds', tributary.now()),
@@ -84,7 +84,7 @@ layer(warehouse, { excludeTestServices: true })("the page of the budgets", (it) 
                (${shared}, 12, 0, tributary.now(), tributary.now() + interval '1 minute'),
                (${shared}, 99, 0, tributary.now(), tributary.now() - interval '1 second')`
       yield* sql`
-        insert into tributary.budget_samples (fingerprint, at, used, allowed, configured, refusals, held)
+        insert into tributary.budget_usage (fingerprint, at, used, allowed, configured, rate_limited_count, is_paused)
         select ${shared}, tributary.now() - make_interval(secs => 15 * n), 100 + n, 400, 400, case when n < 20 then 3 else 1 end, n = 19
           from generate_series(0, 300) n`
       const companies = [

@@ -219,7 +219,7 @@ describe("every page", () => {
     const { page, go } = look
     await until(
       "a sample",
-      () => operator.query<{ n: number }>("select count(*)::int as n from tributary.budget_samples"),
+      () => operator.query<{ n: number }>("select count(*)::int as n from tributary.budget_usage"),
       ([row]) => (row?.n ?? 0) > 0
     )
     await go("/budget")

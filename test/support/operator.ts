@@ -302,10 +302,12 @@ export const present = async (
     json({ externalid: insertedExternalId, customercode: "TEST03", name: "Three", invoiceterm: "Net 3O" })
   ])
   // An hour of a budget in use: a busy quarter of an hour, a refusal with a hold, and minutes that nobody measured.
-  await query("update tributary.budgets set refusals = 1, last_429_at = tributary.now() - interval '25 minutes'")
-  await query("delete from tributary.budget_samples")
   await query(
-    `insert into tributary.budget_samples (fingerprint, at, used, allowed, configured, refusals, held)
+    "update tributary.budgets set rate_limited_count = 1, last_429_at = tributary.now() - interval '25 minutes'"
+  )
+  await query("delete from tributary.budget_usage")
+  await query(
+    `insert into tributary.budget_usage (fingerprint, at, used, allowed, configured, rate_limited_count, is_paused)
      select fingerprint, to_timestamp(floor(extract(epoch from tributary.now()) / 15) * 15) - tick * interval '15 seconds',
             case when tick between 100 and 160 then 2200 + (tick * 37) % 700 else 300 + (tick * 53) % 500 end,
             case when tick between 90 and 100 then 2250 else 3000 end, 3000, case when tick > 100 then 0 else 1 end,

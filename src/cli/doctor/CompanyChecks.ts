@@ -161,7 +161,7 @@ export const budget = Effect.fnUntraced(function* (company: CompanyConfiguration
       `select case when b.requests_per_minute is null then null else tributary.budget_effective(
                 b.requests_per_minute, b.lowered_to, tributary.budget_ms(b.lowered_at),
                 tributary.budget_ms(tributary.now()), 60000) end as effective,
-              greatest(0, coalesce(tributary.budget_ms(b.held_until) - tributary.budget_ms(tributary.now()), 0))::float8
+              greatest(0, coalesce(tributary.budget_ms(b.retry_after_at) - tributary.budget_ms(tributary.now()), 0))::float8
                 as heldms,
               (extract(epoch from tributary.now() - b.last_429_at) * 1000)::float8 as refusedms
          from tributary.budgets b where b.fingerprint = $1`,

@@ -266,10 +266,14 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
           yield* Fiber.join(first)
           const before = taken.length
           while (taken.length < before + 5) yield* Effect.sleep(10)
-          const [row] = yield* sql<{ effective_per_minute: number | null; last_429_at: Date | null; refusals: bigint }>`
-            select effective_per_minute, last_429_at, refusals from tributary.budgets where fingerprint = ${name}`
+          const [row] = yield* sql<{
+            effective_per_minute: number | null
+            last_429_at: Date | null
+            rate_limited_count: bigint
+          }>`
+            select effective_per_minute, last_429_at, rate_limited_count from tributary.budgets where fingerprint = ${name}`
           assert.isNotNull(row!.last_429_at)
-          assert.strictEqual(row!.refusals, 1n)
+          assert.strictEqual(row!.rate_limited_count, 1n)
           if (perMinute !== null) assert.isBelow(row!.effective_per_minute!, 0.8 * perMinute)
         }
       }).pipe(Effect.scoped)
@@ -369,13 +373,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
       const name = fingerprint()
       const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
       const asked = { ...nothing, live: 3 }
-      yield* sql.unsafe("select tributary.report_hold($1, 10, 60500, 1e23, false, 'source', 503, null)", [name])
+      yield* sql.unsafe("select tributary.report_pause($1, 10, 60500, 1e23, false, 'source', 503, null)", [name])
       const day = 24 * 3_600_000
       assert.closeTo((yield* ledger.lease({ wanted: asked, validMs: 1_000, settled: null })).pausedMs, day, 60_000)
-      yield* sql`update tributary.budgets set held_until = '9999-01-01' where fingerprint = ${name}`
+      yield* sql`update tributary.budgets set retry_after_at = '9999-01-01' where fingerprint = ${name}`
       assert.closeTo((yield* ledger.lease({ wanted: asked, validMs: 1_000, settled: null })).pausedMs, day, 60_000)
       const [row] = yield* sql<{ ends: boolean }>`
-        select held_until < tributary.now() + interval '25 hours' as ends from tributary.budgets where fingerprint = ${name}`
+        select retry_after_at < tributary.now() + interval '25 hours' as ends from tributary.budgets where fingerprint = ${name}`
       assert.isTrue(row!.ends, "it must come to an end, not be cut anew by each look")
     })
   )

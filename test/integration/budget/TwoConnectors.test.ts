@@ -168,8 +168,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("two conn
       time.set(next)
     }
     assert.deepStrictEqual(failures, [])
-    const [row] = yield* sql<{ effective_per_minute: number; refusals: bigint }>`
-      select effective_per_minute, refusals from tributary.budgets where fingerprint = ${name}`
+    const [row] = yield* sql<{ effective_per_minute: number; rate_limited_count: bigint }>`
+      select effective_per_minute, rate_limited_count from tributary.budgets where fingerprint = ${name}`
     return { arrivals, row: row! }
   }, Effect.scoped)
 
@@ -196,7 +196,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("two conn
       assert.isAtMost(refused.length, 12)
       assert.isAtLeast(ours.length - refused.length, 0.4 * limit * 4)
       assert.isBelow(row.effective_per_minute, limit)
-      assert.isAtLeast(Number(row.refusals), 1)
+      assert.isAtLeast(Number(row.rate_limited_count), 1)
       for (const { at } of refused) {
         // What was on its way already (at most 310 ms) and the answer's way back excepted, a second's silence at least.
         assert.deepStrictEqual(

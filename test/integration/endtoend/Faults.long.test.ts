@@ -156,7 +156,7 @@ describe("a source that misbehaves", () => {
           const told = world.command(["sync", "invoicelines", "--full", "--json"])
           // Until the budget that all processes share knows of it.
           yield* world
-            .query("select 1 from tributary.budgets where refusals >= 2")
+            .query("select 1 from tributary.budgets where rate_limited_count >= 2")
             .pipe(Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("10 millis") }))
           told.child.kill("SIGKILL")
           yield* Effect.promise(() => told.done)

@@ -28,7 +28,7 @@ describe("a pause that something between requested", () => {
             assert.strictEqual(cut.code, 5, cut.stdout + cut.stderr)
             yield* world.control("DELETE", "/faults")
             const [row] = yield* world.query<{ seconds: number }>(
-              "select extract(epoch from held_until - tributary.now())::float8 as seconds from tributary.budgets"
+              "select extract(epoch from retry_after_at - tributary.now())::float8 as seconds from tributary.budgets"
             )
             assert.isAbove(row!.seconds, 0)
             assert.isAtMost(row!.seconds, 60)

@@ -62,7 +62,7 @@ layer(warehouse, { timeout: "30 seconds" })("figures", (it) => {
            values (7, 'old', 'odd', 'a', 1, '', now(), now(), null), (7, 'old', 'odd', 'b', 1, '', now(), now(), now())`,
           "insert into tributary.row_counts (company_id, resource, rows, deleted) values (7, 'fresh', 90, 10)",
           `insert into tributary.budgets
-             (fingerprint, requests_per_minute, effective_per_minute, refusals, held_until, updated_at)
+             (fingerprint, requests_per_minute, effective_per_minute, rate_limited_count, retry_after_at, updated_at)
            values ('${fingerprint}', 500, 375, 4, ${minutes(-2)}, tributary.now())`,
           `insert into tributary.budget_leases (fingerprint, permits, backfill, granted_at, counted_until)
            values ('${fingerprint}', 30, 0, now(), ${minutes(-1)}), ('${fingerprint}', 9, 0, now(), ${minutes(1)})`,

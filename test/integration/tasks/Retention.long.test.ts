@@ -161,7 +161,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
       const fingerprint = "a".repeat(64)
       yield* tell(
         `insert into tributary.budgets (fingerprint, requests_per_minute, updated_at) values ('${fingerprint}', 500, tributary.now());
-         insert into tributary.budget_samples (fingerprint, at, used, refusals, held)
+         insert into tributary.budget_usage (fingerprint, at, used, rate_limited_count, is_paused)
          select '${fingerprint}', tributary.now() - make_interval(mins => n), 1, 0, false from generate_series(1, 12000) n;
          insert into tributary.tasks (company, resource, kind, finished_at, status, requested_at)
          values ('main', 'a', 'backfill', ${ago(40)}, 'done', null), ('main', 'b', 'backfill', ${ago(20)}, 'done', null),

@@ -41,9 +41,9 @@ export const client: ReadonlyArray<Mutant> = [
       },
       {
         file: "src/budget/PostgresPermitStore.ts",
-        find: "select tributary.report_hold($1, $2, $3::float8, $4::float8, $5, $6, $7, $8) as paused_ms",
+        find: "select tributary.report_pause($1, $2, $3::float8, $4::float8, $5, $6, $7, $8) as paused_ms",
         replace:
-          "update tributary.budgets set held_until = tributary.now() + make_interval(secs => least($4::float8, 3e12) / 1000) " +
+          "update tributary.budgets set retry_after_at = tributary.now() + make_interval(secs => least($4::float8, 3e12) / 1000) " +
           "where fingerprint = $1 and coalesce($2::int, 0) + $3::float8 > 0 and $5::boolean is not null " +
           "and concat($6::text, $7::int, $8::text) <> '' returning $4::float8 as paused_ms"
       }
