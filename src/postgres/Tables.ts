@@ -60,19 +60,19 @@ export interface CheckpointsTable {
   readonly scan_token: string | null
   readonly scan_pages: bigint | null
   readonly scan_synced_through: string | null
-  readonly scan_began_at: Date | null
+  readonly scan_started_at: Date | null
   readonly updated_at: Date
   readonly lane: Generated<"live" | "backfill" | "records" | "push">
-  readonly cursor_at: Date | null
-  readonly overlap_ms: Generated<bigint>
-  readonly late_ms: Generated<bigint>
-  readonly full_wanted: string | null
+  readonly cursor_read_at: Date | null
+  readonly learned_overlap_ms: Generated<bigint>
+  readonly max_lateness_ms: Generated<bigint>
+  readonly full_scan_reason: string | null
   readonly scan_until: string | null
   readonly identity_fence: bigint | null
   readonly table_identity: string | null
   readonly shape: string | null
   readonly adopts_source: Generated<boolean>
-  readonly late_at: Generated<Date | null>
+  readonly overlap_learned_at: Generated<Date | null>
 }
 
 export interface CompaniesTable {
@@ -161,6 +161,14 @@ export interface InboxClaimsTable {
   readonly until: Date
 }
 
+export interface InferredColumnsTable {
+  readonly resource: string
+  readonly field: string
+  readonly type: "integer" | "number" | "decimal" | "boolean" | "text" | "date" | "timestamp" | "json"
+  readonly position: Generated<bigint>
+  readonly promoted_at: Generated<Date>
+}
+
 export interface InstallationTable {
   readonly is_this: Generated<boolean>
   readonly identity: string
@@ -168,26 +176,11 @@ export interface InstallationTable {
   readonly confirmed_at: Date
 }
 
-export interface LearntFieldsTable {
-  readonly resource: string
-  readonly field: string
-  readonly type: "integer" | "number" | "decimal" | "boolean" | "text" | "date" | "timestamp" | "json"
-  readonly position: Generated<bigint>
-  readonly adopted_at: Generated<Date>
-}
-
 export interface MigrationsTable {
   readonly id: number
   readonly name: string
   readonly checksum: string
   readonly applied_at: Generated<Date>
-}
-
-export interface NamesTable {
-  readonly scope: string
-  readonly api_name: string
-  readonly sql_name: string
-  readonly given_at: Generated<Date>
 }
 
 export interface OutboxTable {
@@ -275,13 +268,13 @@ export interface ReceiversTable {
   readonly ended_at: Date | null
 }
 
-export interface RereadsTable {
+export interface RefetchRequestsTable {
   readonly company_id: bigint
   readonly resource: string
   readonly field: string
   readonly value: string
-  readonly asks: Generated<bigint>
-  readonly asked_at: Date
+  readonly generation: Generated<bigint>
+  readonly requested_at: Date
 }
 
 export interface RowCountsTable {
@@ -298,12 +291,12 @@ export interface RunsTable {
   readonly id: Generated<bigint>
   readonly company_id: bigint
   readonly resource: string
-  readonly kind: "full" | "incremental" | "children" | "records" | "push"
+  readonly kind: "full" | "incremental" | "children" | "fetch" | "push"
   readonly status: Generated<"running" | "done" | "quarantined" | "failed" | "abandoned">
   readonly fence: bigint
   readonly resumed: Generated<boolean>
-  readonly began_at: Date
-  readonly ended_at: Date | null
+  readonly started_at: Date
+  readonly finished_at: Date | null
   readonly cursor_from: string | null
   readonly cursor_to: string | null
   readonly pages: Generated<bigint>
@@ -320,13 +313,13 @@ export interface RunsTable {
   readonly error: string | null
   readonly remedy: string | null
   readonly lane: Generated<"live" | "backfill" | "records" | "push">
-  readonly late: Generated<bigint>
-  readonly late_ms: Generated<bigint>
-  readonly went_back: Generated<bigint>
+  readonly late_rows: Generated<bigint>
+  readonly max_lateness_ms: Generated<bigint>
+  readonly stale_records: Generated<bigint>
   readonly note: string | null
 }
 
-export interface ScanSeenTable {
+export interface ScanIdsTable {
   readonly company_id: bigint
   readonly resource: string
   readonly page: bigint
@@ -338,6 +331,13 @@ export interface SourcesTable {
   readonly company_id: bigint
   readonly address: string
   readonly since: Date
+}
+
+export interface SqlNamesTable {
+  readonly scope: string
+  readonly api_name: string
+  readonly sql_name: string
+  readonly given_at: Generated<Date>
 }
 
 export interface SubscriptionsTable {
@@ -403,9 +403,9 @@ export interface UnknownFieldsTable {
   readonly last_seen_at: Date
   readonly times: Generated<bigint>
   readonly sample_types: ReadonlyArray<string>
-  readonly misfits: Generated<bigint>
+  readonly type_mismatches: Generated<bigint>
   readonly run_id: bigint
-  readonly adopted_at: Date | null
+  readonly promoted_at: Date | null
 }
 
 export interface WebhookSecretsTable {
@@ -431,20 +431,20 @@ export interface ControlTables {
   readonly "tributary.gaps": GapsTable
   readonly "tributary.inbox": InboxTable
   readonly "tributary.inbox_claims": InboxClaimsTable
+  readonly "tributary.inferred_columns": InferredColumnsTable
   readonly "tributary.installation": InstallationTable
-  readonly "tributary.learnt_fields": LearntFieldsTable
   readonly "tributary.migrations": MigrationsTable
-  readonly "tributary.names": NamesTable
   readonly "tributary.outbox": OutboxTable
   readonly "tributary.push_requests": PushRequestsTable
   readonly "tributary.pushes": PushesTable
   readonly "tributary.quarantine": QuarantineTable
   readonly "tributary.receivers": ReceiversTable
-  readonly "tributary.rereads": RereadsTable
+  readonly "tributary.refetch_requests": RefetchRequestsTable
   readonly "tributary.row_counts": RowCountsTable
   readonly "tributary.runs": RunsTable
-  readonly "tributary.scan_seen": ScanSeenTable
+  readonly "tributary.scan_ids": ScanIdsTable
   readonly "tributary.sources": SourcesTable
+  readonly "tributary.sql_names": SqlNamesTable
   readonly "tributary.subscriptions": SubscriptionsTable
   readonly "tributary.tasks": TasksTable
   readonly "tributary.unknown_fields": UnknownFieldsTable
