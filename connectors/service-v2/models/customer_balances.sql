@@ -1,4 +1,4 @@
--- How does each customer stand: balance, credit left, last invoice and last payment?
+-- What is each customer's balance, credit left, last invoice and last payment?
 --
 -- One row for each customer, cancelled ones included (is_cancelled), since they may still owe.
 -- Counts: posted invoices that are neither cancelled nor deleted; overpaid ones lower the balance. It is the figure that

@@ -2,7 +2,7 @@
 --
 -- One row for each deposit of which the payments made from it do not take all.
 -- Counts: deposits that are neither cancelled nor returned by the bank, those of cancelled orders too (order_cancelled):
--- that money is to be given back. A deposit from which more was paid than it holds stands with a negative amount.
+-- that money is to be given back. A deposit from which more was paid than it holds has a negative amount.
 -- Leaves out: cancelled, returned and deleted deposits; what is applied in full.
 -- Applied is the sum of the payments, neither cancelled nor deleted, that name the deposit in orderdepositid. The
 -- documents do not say what creditorderdepositid means: it is not counted. An invoice for the deposit itself names no

@@ -5,7 +5,7 @@
 -- Counts: invoices that are not deleted, drafts and cancelled ones too, since no payment belongs on them.
 -- Leaves out: cancelled and deleted payments.
 -- Payments offer no modifiedsince: a difference may be payments that were not read since the invoice changed; it is gone
--- after the next full scan of payments. A returned check counts as paid until somebody cancels its payment.
+-- after the next full scan of payments. A returned check counts as paid until a person cancels its payment.
 -- Facts: PAYMENTS-04, PAYMENTS-05, PAYMENTS-10, PAYMENTS-48, PAYMENTS-49, STATE-10, STATE-16.
 --
 -- Indexes: payments (invoiceid)

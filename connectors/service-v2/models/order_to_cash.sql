@@ -4,7 +4,7 @@
 -- Counts: orders in every status but quote; their shipments and posted invoices that are neither cancelled nor deleted,
 -- and the payments on those invoices that are neither cancelled nor returned.
 -- Leaves out: quotes, cancelled and deleted orders; invoices that name no order.
--- paid_on is told only when the order is billed in full, something was invoiced, and nothing of it is open. Orders have
+-- paid_on is set only when the order is billed in full, something was invoiced, and nothing of it is open. Orders have
 -- no date of confirmation: days are counted from orderdate. Amounts are in the company's own currency.
 -- Facts: STATE-01, STATE-02, STATE-03, STATE-10, STATE-12, STATE-16, SHIPMENTS-06, PAYMENTS-07.
 --

@@ -1,7 +1,7 @@
 -- What was paid on which day, and how?
 --
 -- One row for each day, method, currency and location.
--- Counts: payments on the accounting date that they post under; those that the bank returned, told apart; write-offs
+-- Counts: payments on the accounting date that they post under; those that the bank returned, counted apart; write-offs
 -- (method 99), which bring no money; portal convenience fees.
 -- Leaves out: cancelled and deleted payments; deposits on orders, which are orderdeposits.
 -- The point of sale writes method 2 (check) for credit cards too, so that 2 may hold both.

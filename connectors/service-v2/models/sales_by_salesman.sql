@@ -3,9 +3,9 @@
 -- One row for each month and salesperson.
 -- Counts: posted invoices in the month of their accounting date; credits as negative amounts.
 -- Leaves out: drafts, cancelled and deleted invoices.
--- Neither orders nor invoices name a salesperson: an invoice goes to the one that its customer has now, whoever sold it
--- then. The rate is today's too, and the documents do not say what a commission is paid on: none is computed.
--- Totals include whatever tax lines the invoices have. Amounts are in the company's own currency.
+-- Neither orders nor invoices name a salesperson: an invoice goes to the present salesperson of its customer, not to the
+-- seller of that time. The rate is today's too, and the documents do not say what a commission is paid on: none is computed.
+-- Totals include the tax lines of the invoices. Amounts are in the company's own currency.
 -- Facts: RES-05, SALESMEN-05, SALESMEN-08, SALESMEN-14, STATE-10, STATE-12.
 --
 -- Indexes: invoices (customerid)
