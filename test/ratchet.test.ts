@@ -81,7 +81,9 @@ const inCircles = (): Counts => {
 /** The words of the glossary's last table, with how often `src` and the client use each. */
 const replacedWords = (): Counts => {
   const glossary = readFileSync(join(root, "src/GLOSSARY.md"), "utf8")
-  const words = [...glossary.slice(glossary.indexOf("## Words that are replaced")).matchAll(/^\| ([a-z][a-z ]*?) \|/gm)]
+  const words = [
+    ...glossary.slice(glossary.indexOf("## Words that are replaced")).matchAll(/^\| ([a-z][a-z ]*?) +\|/gm)
+  ]
   const text = [...texts].flatMap(([path, one]) => (path.includes("/reference-server/") ? [] : [one])).join("\n")
   return Object.fromEntries(
     words

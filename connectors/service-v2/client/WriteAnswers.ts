@@ -2,7 +2,7 @@
  * What the answer of success to a write says of each record that was sent.
  *
  * Promise: a record counts as written, or as refused, only where the answer says so without contradiction, and only
- * under the number that it was sent with; everything else is {@link Unclear}, or not named. The documents give a batch
+ * under the number that it was sent with; everything else is {@link Uncertain}, or not named. The documents give a batch
  * item `index` and `status` and leave open what the status is (EP-07, EP-11): every likely form is read (G-01, G-03).
  * Values are read from the text of the answer, as exactly as those of a list.
  */
