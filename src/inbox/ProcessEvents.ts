@@ -2,7 +2,7 @@
  * A worker's time slice on the events of one resource.
  *
  * How a record is read: by its number, as long as that is cheap. One scan answers all events where more than
- * {@link scanMinEvents} records are due, and where fetching them costs more than the pages of a scan from the cursor.
+ * `scanMinEvents` (BulkReads.ts) records are due, and where fetching them costs more than the pages of a scan from the cursor.
  * Events about the whole resource, and those of a resource without single records, are answered by a list.
  *
  * Promise: the slice ends soon after another resource needs its place, or after the lease is lost. Then the events are

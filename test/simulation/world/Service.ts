@@ -2,7 +2,7 @@
  * The webhook side of `tributary serve` in a simulated process, and what people do with subscriptions at a command line.
  *
  * Promise: the parts are those of `src/serve/Serve.ts` and are put together as there, but for the listener: what
- * arrives is handed to the receiver by {@link Ports}.
+ * arrives is handed to the receiver by `Ports.ts`.
  */
 import * as Effect from "effect/Effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
