@@ -117,3 +117,18 @@ end $$;
 comment on function tributary.outbox_key is 'Takes the externalid of a row from its record.';
 
 create trigger outbox_key before insert on tributary.outbox for each row execute function tributary.outbox_key();
+
+create view tributary.outbox_status as
+  select company, resource, push_id is null as is_inserted, state, null as outcome,
+         count(*) as records, min(created_at) as oldest_at
+    from tributary.outbox where state in ('pending', 'in_flight') group by 1, 2, 3, 4
+  union all
+  select company, resource, push_id is null, state, coalesce(code, 'unknown'), count(*), min(created_at)
+    from tributary.outbox where state = 'rejected' group by 1, 2, 3, 4, 5
+  union all
+  select company, resource, push_id is null, 'done', outcome, count(*), min(created_at)
+    from tributary.outbox where state = 'done' and resolved_at > (select tributary.now() - interval '1 day') group by 1, 2, 3, 5;
+comment on view tributary.outbox_status is 'Rows of the outbox by company, resource and state: open rows, rejected rows, and rows that were done within a day.';
+comment on column tributary.outbox_status.is_inserted is 'Whether the rows were inserted by SQL; false for rows of a push.';
+comment on column tributary.outbox_status.outcome is 'The outcome of rows that are done; the code of rejected rows.';
+comment on column tributary.outbox_status.oldest_at is 'When the oldest of the rows was inserted.';

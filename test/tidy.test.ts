@@ -114,6 +114,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/inbox",
     "src/ingest",
     "src/outbox",
+    "src/postgres",
     "src/reconcile",
     "src/subscriptions",
     "src/sync",

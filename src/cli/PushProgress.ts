@@ -6,7 +6,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { type Counts, outcomes } from "../status/Outbox.ts"
+import { type Counts, outcomes } from "../outbox/Push.ts"
 import { type ProgressStyle, roundedCount } from "./SyncProgress.ts"
 import * as Output from "./Output.ts"
 

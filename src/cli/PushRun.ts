@@ -16,7 +16,7 @@ import { childrenOf, tableOf } from "../warehouse/Table.ts"
 import { type Failure, failureOf } from "../sync/Outcome.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
 import type * as Enqueue from "../outbox/Enqueue.ts"
-import type { Operation } from "../outbox/Push.ts"
+import type { Operation, Rows } from "../outbox/Push.ts"
 import * as OutboxWorker from "../outbox/OutboxWorker.ts"
 import * as Outbox from "../status/Outbox.ts"
 import * as SyncProgress from "./SyncProgress.ts"
@@ -85,7 +85,7 @@ export interface PushContext {
   readonly company: SyncCompany
   readonly identity: Identity
   readonly resource: Resource
-  readonly rows: Outbox.Rows
+  readonly rows: Rows
   readonly named: PushText.Named
   readonly known: number
   readonly knownOpen: Enqueue.ExistingRow

@@ -6,17 +6,8 @@
  */
 import type { DryRunReport } from "../outbox/DryRun.ts"
 import type { ExistingRow, EnqueueResult } from "../outbox/Enqueue.ts"
-import type { Operation, Problem } from "../outbox/Push.ts"
-import type {
-  Counts,
-  DifferingRow,
-  OpenRequest,
-  PushStatus,
-  RejectedRow,
-  RejectedBy,
-  OutboxState,
-  Status
-} from "../status/Outbox.ts"
+import type { Counts, Operation, Problem, RejectedRow } from "../outbox/Push.ts"
+import type { DifferingRow, OpenRequest, PushStatus, RejectedBy, OutboxState, Status } from "../status/Outbox.ts"
 import * as Output from "./Output.ts"
 import { describeOutcomes, rate, resolvedCount } from "./PushProgress.ts"
 

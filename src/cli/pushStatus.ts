@@ -11,7 +11,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { Configuration } from "../configuration/Configuration.ts"
-import type { Operation } from "../outbox/Push.ts"
+import type { Counts, Operation, RejectedRow, Rows } from "../outbox/Push.ts"
 import * as PushPause from "../outbox/PushPause.ts"
 import * as RetryRejected from "../outbox/RetryRejected.ts"
 import * as ExportRejected from "../outbox/ExportRejected.ts"
@@ -97,7 +97,7 @@ const target = Argument.String("push").pipe(
 
 /** Rows that are meant, and to whom they go. */
 interface Target {
-  readonly rows: Outbox.Rows
+  readonly rows: Rows
   readonly company: string
   readonly resource: string
   readonly known: number
@@ -126,7 +126,7 @@ const namedOf = ({ rows, company, resource }: Target): PushText.Named =>
  * Everything of which something waits, or was refused: pushes, and rows of no push. What the configuration does not name
  * can only be told of.
  */
-const all = Effect.fnUntraced(function* (settings: Configuration, wanted: (counts: Outbox.Counts) => boolean) {
+const all = Effect.fnUntraced(function* (settings: Configuration, wanted: (counts: Counts) => boolean) {
   const { pushes, outbox } = yield* Outbox.read(null)
   const standing = [
     ...pushes.map((one) => ({ ...one, rows: { push: one.push } })),
@@ -198,7 +198,7 @@ export const retry = Command.make(
   ])
 )
 
-const putBack = (rows: Outbox.Rows) =>
+const putBack = (rows: Rows) =>
   RetryRejected.retryRejected(rows).pipe(
     Effect.catchTag("PushSuperseded", (error) =>
       Effect.fail(PushRun.usage(`${error.message}: npx tributary push retry ${error.by}`))
@@ -214,10 +214,7 @@ const operationFlag = (operation: Operation | undefined): string =>
 const rowsPerRead = 1000
 
 /** Every refused row, in the order of the numbers, some at a time. */
-const eachRefused = <E, R>(
-  rows: Outbox.Rows,
-  body: (refusals: ReadonlyArray<Outbox.RejectedRow>) => Effect.Effect<unknown, E, R>
-) =>
+const eachRefused = <E, R>(rows: Rows, body: (refusals: ReadonlyArray<RejectedRow>) => Effect.Effect<unknown, E, R>) =>
   Effect.gen(function* () {
     for (let after = 0n; ;) {
       const refusals = yield* Outbox.rejectedRows(rows, after, rowsPerRead)
@@ -236,7 +233,7 @@ const fileFailed = (file: string) => (cause: unknown) =>
   )
 
 /** Writes them to a file that is not there yet; a file that could not be finished is removed. */
-const writeRefused = Effect.fnUntraced(function* (rows: Outbox.Rows, file: string, csv: boolean) {
+const writeRefused = Effect.fnUntraced(function* (rows: Rows, file: string, csv: boolean) {
   const names = new Set<string>()
   const lost = new Set<string>()
   if (csv) {

@@ -1,13 +1,10 @@
 /**
- * How things stand with what is to be written to the source, for people: pushes, rows of the outbox, open calls, and
- * what was refused.
+ * The state of the outbox, for people: pushes, rows, open requests and rejected rows.
  *
- * Promise: nothing is asked of the source and nothing is changed, so that it can be told at any time, also while a push
- * is at work; every age is by the warehouse's clock.
+ * Promise: the source is not contacted and nothing changes. Every age is by the warehouse's clock. What the pages read
+ * is open, rejected or of the last day, and found by an index: it costs little however much was pushed.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import {
   type Counts,
   type Difference,
@@ -18,36 +15,56 @@ import {
   type Rows,
   whereOf
 } from "../outbox/Push.ts"
+import * as Sql from "../postgres/Sql.ts"
 
-export { type Counts, outcomes, type RejectedRow, type Rows } from "../outbox/Push.ts"
-
-/** How many records were refused with a code. */
+/** The number of rows that were rejected with a code. */
 export interface RejectedBy {
   readonly code: string
   readonly records: number
 }
 
-/** Rows that belong together: those of a push, or those of a resource that were inserted by SQL. */
+/** The rows of a push, or the rows of a resource that were inserted by SQL. */
 export interface OutboxState {
   readonly company: string
   readonly resource: string
   readonly counts: Counts
-  /** How long the oldest row that is not settled has waited; null when there is none. */
+  /** The age of the oldest open row; null when there is none. */
   readonly oldestMs: number | null
   readonly refusedBy: ReadonlyArray<RejectedBy>
 }
 
-export interface PushStatus extends OutboxState {
+interface Push {
   readonly push: bigint
+  readonly company: string
+  readonly resource: string
   readonly operation: Operation
   /** Where the records came from, for people. */
   readonly source: string
-  readonly state: "finished" | "unfinished"
-  /** Records that were given; `known` of them belong to an earlier push. */
+  /** Records of the input; `known` of them belong to an earlier push. */
   readonly records: number
   readonly known: number
+}
+
+export interface PushStatus extends Push, OutboxState {
+  readonly state: "finished" | "unfinished"
   readonly ageMs: number
   readonly finishedAt: string | null
+}
+
+type OpenCounts = Pick<Counts, "waiting" | "sending" | "refused">
+
+/** A push and its rows that are not done. */
+export interface PushSummary extends Push, OpenCounts {
+  readonly createdAt: Date
+  readonly finishedAt: Date | null
+}
+
+/** Rows of a resource that were inserted by SQL: the open and rejected ones, and the outcomes of the last day. */
+export interface InsertedSummary extends Omit<Counts, "different"> {
+  readonly company: string
+  readonly resource: string
+  /** When the oldest open row was inserted. */
+  readonly oldestAt: Date | null
 }
 
 /** A request whose outcome is not known yet. */
@@ -57,7 +74,7 @@ export interface OpenRequest {
   readonly operation: string
   readonly items: number
   readonly ageMs: number
-  /** How often all retries ended with an answer that settles nothing. */
+  /** Rounds of retries that ended without an outcome. */
   readonly failures: number
   readonly reason: string | null
 }
@@ -67,12 +84,18 @@ export interface Status {
   readonly pushes: ReadonlyArray<PushStatus>
   /** Pushes that are not listed; all of them are finished. */
   readonly older: number
-  /** Rows of no push. */
+  /** Rows that were inserted by SQL. */
   readonly outbox: ReadonlyArray<OutboxState>
   readonly calls: ReadonlyArray<OpenRequest>
 }
 
-/** A record of which the source holds other values than those that were given. */
+/** The open and rejected rows of a company. */
+export interface OutboxStatus extends OpenCounts {
+  readonly company: string
+  readonly oldestMs: number | null
+}
+
+/** A row of which the source has other values than were given. */
 export interface DifferingRow {
   readonly line: number | null
   readonly externalid: string | null
@@ -81,95 +104,65 @@ export interface DifferingRow {
   readonly differences: ReadonlyArray<Difference>
 }
 
-/** Finished pushes that are listed unless one is asked for. */
+/** Finished pushes that are listed unless pushes are named. */
 const finishedShown = 20
 
-const ms = (column: string) => `(extract(epoch from tributary.now() - ${column}) * 1000)::float8`
+const ms = (time: string) => `(extract(epoch from tributary.now() - ${time}) * 1000)::float8`
 
-/** `differences` and outcomes stand on settled rows only. */
-const counted = [
-  ["waiting", "state = 'pending'"] as const,
-  ["sending", "state = 'in_flight'"] as const,
-  ["refused", "state = 'rejected'"] as const,
-  ["different", "differences is not null"] as const,
-  ...outcomes.map((outcome) => [outcome, `outcome = '${outcome}'`] as const)
-]
-  .map(([name, where]) => `(count(*) filter (where ${where}))::float8 as ${name}`)
-  .concat(`max(${ms("created_at")}) filter (where state in ('pending', 'in_flight')) as "oldestMs"`)
-  .join(", ")
+/** Sums of `amount` by the columns `state` and `outcome`, under the names of {@link Counts}. */
+const sumsOf = (amount: string, names: ReadonlyArray<readonly [string, string]>) =>
+  names.map(([name, where]) => `coalesce(sum(${amount}) filter (where ${where}), 0)::float8 as ${name}`).join(", ")
+
+const openStates = [
+  ["waiting", "state = 'pending'"],
+  ["sending", "state = 'in_flight'"],
+  ["refused", "state = 'rejected'"]
+] as const
+
+const byOutcome = outcomes.map((outcome) => [outcome, `state = 'done' and outcome = '${outcome}'`] as const)
+
+/** All counts of rows of the outbox, and their oldest open row. */
+const countColumns = `${sumsOf("1", [...openStates, ...byOutcome, ["different", "differences is not null"]])},
+  ${ms("min(created_at) filter (where state in ('pending', 'in_flight'))")} as "oldestMs"`
 
 type CountsRow = Counts & Pick<OutboxState, "oldestMs">
 
-const countsOf = ({
-  waiting,
-  sending,
-  refused,
-  different,
-  created,
-  adopted,
-  updated,
-  cancelled,
-  unchanged
-}: Counts) => ({
-  waiting,
-  sending,
-  created,
-  adopted,
-  updated,
-  cancelled,
-  unchanged,
-  refused,
-  different
-})
+const countsOf = (row: Counts): Counts => {
+  const { waiting, sending, created, adopted, updated, cancelled, unchanged, refused, different } = row
+  return { waiting, sending, created, adopted, updated, cancelled, unchanged, refused, different }
+}
 
-/** Codes of refused rows; `of` names the rows that belong together. */
-const refusedBy = Effect.fnUntraced(function* (where: string, parameters: ReadonlyArray<unknown>) {
-  const sql = yield* SqlClient.SqlClient
-  return yield* sql.unsafe<RejectedBy & { push: bigint | null; company: string; resource: string }>(
-    `select push_id as push, company, resource, coalesce(code, 'unknown') as code, count(*)::float8 as records
-       from tributary.outbox where state = 'rejected' and ${where}
-      group by 1, 2, 3, 4 order by records desc, code`,
-    parameters
-  )
-})
+const pushColumns = `p.id as push, p.company, p.resource, p.operation, p.source, p.record_count::float8 as records,
+  p.duplicates::float8 as known`
 
-const codesOf = (rows: ReadonlyArray<RejectedBy>): ReadonlyArray<RejectedBy> =>
-  rows.map(({ code, records }) => ({ code, records }))
+const pushesSql = `
+  select ${pushColumns}, ${ms("p.created_at")} as "ageMs", to_json(p.finished_at) #>> '{}' as "finishedAt", o.*
+    from tributary.pushes p
+    cross join lateral (select ${countColumns} from tributary.outbox where push_id = p.id) o
+   where case when cardinality($1::bigint[]) > 0 then p.id = any($1::bigint[])
+              else p.finished_at is null
+                or p.id in (select push_id from tributary.outbox where state = 'rejected' and push_id is not null)
+                or p.id in (select id from tributary.pushes where finished_at is not null
+                             order by id desc limit ${finishedShown})
+         end
+   order by p.id desc`
+
+/** The codes of rejected rows, by push. */
+const codesSql = `
+  select push_id as push, coalesce(code, 'unknown') as code, count(*)::float8 as records
+    from tributary.outbox where state = 'rejected' and push_id = any($1::bigint[])
+   group by 1, 2 order by records desc, code`
 
 /**
- * The pushes of these numbers, newest first; when there are none, all that are unfinished or have refused records, and
- * the newest of the others.
+ * The pushes with these numbers, newest first. Without numbers: all that are unfinished or have rejected rows, and the
+ * newest of the others.
  */
 export const pushes = Effect.fn("push.Status.pushes")(function* (numbers: ReadonlyArray<bigint> = []) {
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql.unsafe<
-    CountsRow & {
-      push: bigint
-      company: string
-      resource: string
-      operation: Operation
-      source: string
-      records: number
-      known: number
-      ageMs: number
-      finishedAt: string | null
-    }
-  >(
-    `select p.id as push, p.company, p.resource, p.operation, p.source, p.record_count::float8 as records,
-            p.duplicates::float8 as known, ${ms("p.created_at")} as "ageMs", to_json(p.finished_at) #>> '{}' as "finishedAt", o.*
-       from tributary.pushes p
-       left join lateral (select ${counted} from tributary.outbox where push_id = p.id) o on true
-      where case when cardinality($1::bigint[]) > 0 then p.id = any($1::bigint[])
-                 else p.finished_at is null
-                   or p.id in (select push_id from tributary.outbox where state = 'rejected' and push_id is not null)
-                   or p.id in (select id from tributary.pushes where finished_at is not null
-                                order by id desc limit ${finishedShown})
-            end
-      order by p.id desc`,
-    [numbers.map(String)]
-  )
-  const codes = yield* refusedBy("push_id = any($1::bigint[])", [rows.map(({ push }) => push.toString())])
-  return rows.map((row): PushStatus => ({
+  const found = yield* Sql.rows<Push & CountsRow & Pick<PushStatus, "ageMs" | "finishedAt">>(pushesSql, [
+    numbers.map(String)
+  ])
+  const codes = yield* Sql.rows<RejectedBy & { push: bigint }>(codesSql, [found.map(({ push }) => push.toString())])
+  return found.map((row): PushStatus => ({
     push: row.push,
     company: row.company,
     resource: row.resource,
@@ -182,108 +175,136 @@ export const pushes = Effect.fn("push.Status.pushes")(function* (numbers: Readon
     finishedAt: row.finishedAt,
     counts: countsOf(row),
     oldestMs: row.oldestMs,
-    refusedBy: codesOf(codes.filter(({ push }) => push === row.push))
+    refusedBy: codes.flatMap(({ push, code, records }) => (push === row.push ? [{ code, records }] : []))
   }))
 })
 
-/** The rows that belong to no push, by company and resource. */
-export const outbox: Effect.Effect<ReadonlyArray<OutboxState>, SqlError, SqlClient.SqlClient> = Effect.gen(
-  function* () {
-    const sql = yield* SqlClient.SqlClient
-    const rows = yield* sql.unsafe<CountsRow & { company: string; resource: string }>(
-      `select company, resource, ${counted} from tributary.outbox where push_id is null group by 1, 2 order by 1, 2`
-    )
-    const codes = yield* refusedBy("push_id is null", [])
-    return rows.map(({ company, resource, ...row }): OutboxState => ({
-      company,
-      resource,
+const summariesSql = `
+  with listed as (
+    (select id, 0 as rank from tributary.pushes where finished_at is null order by id desc limit $1::int)
+    union all
+    (select distinct push_id, 1 from tributary.outbox
+      where state = 'rejected' and push_id is not null order by push_id desc limit $1::int)
+    union all
+    (select id, 2 from tributary.pushes order by id desc limit $1::int)
+  ), chosen as (select id from listed group by id order by min(rank), id desc limit $1::int)
+  select ${pushColumns}, p.created_at as "createdAt", p.finished_at as "finishedAt", o.*
+    from chosen join tributary.pushes p using (id)
+    cross join lateral (
+      select ${sumsOf("1", openStates)} from tributary.outbox
+       where push_id = p.id and state in ('pending', 'in_flight', 'rejected')) o
+   order by p.id desc`
+
+/** Unfinished pushes, pushes with rejected rows, and the newest of the others; newest first. */
+export const summaries = (limit: number) => Sql.rows<PushSummary>(summariesSql, [limit])
+
+const outboxSql = `
+  select o.*, coalesce(r.codes, '[]') as "refusedBy"
+    from (select company, resource, ${countColumns} from tributary.outbox where push_id is null group by 1, 2) o
+    left join (select company, resource, json_agg(json_build_object('code', outcome, 'records', records)
+                                                  order by records desc, outcome) as codes
+                 from tributary.outbox_status where state = 'rejected' and is_inserted group by 1, 2) r
+      using (company, resource)
+   order by company, resource`
+
+/** The rows that were inserted by SQL, by company and resource. */
+export const outbox = Effect.map(
+  Sql.rows<CountsRow & Omit<OutboxState, "counts">>(outboxSql),
+  (rows): ReadonlyArray<OutboxState> =>
+    rows.map((row) => ({
+      company: row.company,
+      resource: row.resource,
       counts: countsOf(row),
       oldestMs: row.oldestMs,
-      refusedBy: codesOf(codes.filter((one) => one.company === company && one.resource === resource))
+      refusedBy: row.refusedBy
     }))
-  }
 )
 
-const calls: Effect.Effect<ReadonlyArray<OpenRequest>, SqlError, SqlClient.SqlClient> = Effect.flatMap(
-  SqlClient.SqlClient,
-  (sql) =>
-    sql.unsafe<OpenRequest>(
-      `select company, resource, operation, record_count as items, ${ms("created_at")} as "ageMs", failed_attempts as failures, reason
-         from tributary.push_requests where state = 'open' order by id`
-    )
-)
+const insertedSql = `
+  select company, resource, min(oldest_at) filter (where state in ('pending', 'in_flight')) as "oldestAt",
+         ${sumsOf("records", [...openStates, ...byOutcome])}
+    from tributary.outbox_status where is_inserted group by 1, 2 order by 1, 2`
 
-/** Everything, or a push alone with the calls of its resource. */
+/** The company and resource of a push; null when there is no such push. */
+export const targetOf = (push: bigint) =>
+  Effect.map(
+    Sql.rows<Pick<Push, "company" | "resource">>(
+      "select company, resource from tributary.pushes where id = $1::bigint",
+      [push.toString()]
+    ),
+    ([row]) => row ?? null
+  )
+
+/** {@link InsertedSummary} of every company and resource that has such rows. */
+export const inserted = Sql.rows<InsertedSummary>(insertedSql)
+
+const openRequestsSql = `
+  select company, resource, operation, record_count as items, ${ms("created_at")} as "ageMs",
+         failed_attempts as failures, reason
+    from tributary.push_requests where state = 'open' order by id limit $1::int`
+
+/** The oldest open requests; all of them without a limit. */
+export const openRequests = (limit: number | null = null) => Sql.rows<OpenRequest>(openRequestsSql, [limit])
+
+/** The whole state, or a push alone with the open requests of its resource. */
 export const read = Effect.fn("push.Status.read")(function* (push: bigint | null) {
-  const sql = yield* SqlClient.SqlClient
   const listed = yield* pushes(push === null ? [] : [push])
-  const open = yield* calls
+  const open = yield* openRequests()
   if (push !== null) {
-    const mine = open.filter(({ company, resource }) =>
+    const calls = open.filter(({ company, resource }) =>
       listed.some((one) => one.company === company && one.resource === resource)
     )
-    return { pushes: listed, older: 0, outbox: [], calls: mine } satisfies Status
+    return { pushes: listed, older: 0, outbox: [], calls } satisfies Status
   }
-  const [all] = yield* sql<{ pushes: number }>`select count(*)::float8 as pushes from tributary.pushes`
+  const [all] = yield* Sql.rows<{ pushes: number }>("select count(*)::float8 as pushes from tributary.pushes")
   return { pushes: listed, older: all!.pushes - listed.length, outbox: yield* outbox, calls: open } satisfies Status
 })
 
-const refused = `select id, line::float8 as line, operation, externalid, record_id as "recordId",
+/** Selects rows of one push, or of one resource without a push. */
+const selectOf = <Row extends object>(
+  rows: Rows,
+  sql: (where: string, next: number) => string,
+  ...values: Array<unknown>
+) => {
+  const [where, parameters] = whereOf(rows)
+  return Sql.rows<Row>(sql(where, parameters.length + 1), [...parameters, ...values])
+}
+
+const rejectedSql = `select id, line::float8 as line, operation, externalid, record_id as "recordId",
        coalesce(code, 'unknown') as code, field, coalesce(reason, '') as reason, coalesce(problems, '[]') as problems,
        record::text as record
   from tributary.outbox where state = 'rejected'`
 
-/** Refused rows after the one of this number, in the order of their numbers, at most so many. */
-export const rejectedRows = Effect.fn("push.Status.refusals")(function* (rows: Rows, after: bigint, atMost: number) {
-  const sql = yield* SqlClient.SqlClient
-  const [where, parameters] = whereOf(rows)
-  return yield* sql.unsafe<RejectedRow>(
-    `${refused} and ${where} and id > $${parameters.length + 1}::bigint order by id limit $${parameters.length + 2}::bigint`,
-    [...parameters, after.toString(), atMost]
+/** Rejected rows after the one with this number, in the order of their numbers. */
+export const rejectedRows = (rows: Rows, after: bigint, limit: number) =>
+  selectOf<RejectedRow>(
+    rows,
+    (where, next) => `${rejectedSql} and ${where} and id > $${next}::bigint order by id limit $${next + 1}::bigint`,
+    after.toString(),
+    limit
   )
-})
 
-/** The rows that were refused last. */
-export const latestRejectedRows = Effect.fn("push.Status.lastRefusals")(function* (rows: Rows, atMost: number) {
-  const sql = yield* SqlClient.SqlClient
-  const [where, parameters] = whereOf(rows)
-  return yield* sql.unsafe<RejectedRow>(
-    `${refused} and ${where} order by resolved_at desc nulls last, id limit $${parameters.length + 1}::bigint`,
-    [...parameters, atMost]
+/** The rows that were rejected last. */
+export const latestRejectedRows = (rows: Rows, limit: number) =>
+  selectOf<RejectedRow>(
+    rows,
+    (where, next) => `${rejectedSql} and ${where} order by resolved_at desc nulls last, id limit $${next}::bigint`,
+    limit
   )
-})
 
-/** The first records of which the source holds other values. */
-export const differingRows = Effect.fn("push.Status.different")(function* (rows: Rows, atMost: number) {
-  const sql = yield* SqlClient.SqlClient
-  const [where, parameters] = whereOf(rows)
-  return yield* sql.unsafe<DifferingRow>(
-    `select line::float8 as line, externalid, record_id as "recordId", outcome, differences from tributary.outbox
-      where state = 'done' and differences is not null and ${where} order by id limit $${parameters.length + 1}::bigint`,
-    [...parameters, atMost]
+/** The first rows of which the source has other values. */
+export const differingRows = (rows: Rows, limit: number) =>
+  selectOf<DifferingRow>(
+    rows,
+    (where, next) => `select line::float8 as line, externalid, record_id as "recordId", outcome, differences
+      from tributary.outbox where state = 'done' and differences is not null and ${where} order by id limit $${next}::bigint`,
+    limit
   )
-})
 
-/** What of the outbox is not settled or was refused, by company. */
-export interface OutboxStatus {
-  readonly company: string
-  readonly waiting: number
-  readonly sending: number
-  readonly refused: number
-  readonly oldestMs: number | null
-}
+const openSql = `
+  select company, ${sumsOf("records", openStates)},
+         ${ms("min(oldest_at) filter (where state <> 'rejected')")} as "oldestMs"
+    from tributary.outbox_status where state <> 'done' group by 1 order by 1`
 
-/** The companies of which something waits or was refused; cheap however much was pushed before. */
-export const open: Effect.Effect<ReadonlyArray<OutboxStatus>, SqlError, SqlClient.SqlClient> = Effect.flatMap(
-  SqlClient.SqlClient,
-  (sql) =>
-    sql.unsafe<OutboxStatus>(
-      `select company, (count(*) filter (where state = 'pending'))::float8 as waiting,
-              (count(*) filter (where state = 'in_flight'))::float8 as sending,
-              (count(*) filter (where state = 'rejected'))::float8 as refused,
-              max(${ms("created_at")}) filter (where state <> 'rejected') as "oldestMs"
-         from (select company, state, created_at from tributary.outbox where state in ('pending', 'in_flight')
-               union all select company, state, created_at from tributary.outbox where state = 'rejected') o
-        group by company order by company`
-    )
-)
+/** {@link OutboxStatus} of every company that has open or rejected rows. */
+export const open = Sql.rows<OutboxStatus>(openSql)

@@ -8,10 +8,11 @@ import { outboxLines } from "../../src/cli/status/Format.ts"
 import * as OutboxMetrics from "../../src/status/OutboxMetrics.ts"
 import * as RetryRejected from "../../src/outbox/RetryRejected.ts"
 import * as ExportRejected from "../../src/outbox/ExportRejected.ts"
+import type { Counts } from "../../src/outbox/Push.ts"
 import * as Outbox from "../../src/status/Outbox.ts"
 import { layerWarehouse as warehouse } from "../support/postgres.ts"
 
-const none: Outbox.Counts = {
+const none: Counts = {
   waiting: 0,
   sending: 0,
   created: 0,

@@ -70,7 +70,7 @@ export const leftovers = Effect.gen(function* () {
             (select (max(extract(epoch from tributary.now() - started_at)) * 1000)::float8 from running) as oldestms,
             (select count(*)::int from tributary.quarantine where resolved_at is null) as quarantined,
             (select count(*)::int from tributary.inbox where state = 'dead') as dead,
-            (select count(*)::int from tributary.outbox where state = 'rejected') as refused,
+            (select coalesce(sum(records), 0)::int from tributary.outbox_status where state = 'rejected') as refused,
             (select extract(epoch from max(updated_at) - tributary.now()) * 1000 from tributary.checkpoints)::float8 as behindms`
   )
   if (row === undefined) return []

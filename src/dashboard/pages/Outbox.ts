@@ -1,16 +1,9 @@
 /** `/outbox`: what is to be written to the source, and what became of it. */
 import * as Effect from "effect/Effect"
+import { outcomes } from "../../outbox/Push.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
 import * as Outbox from "../../status/Outbox.ts"
 import { numberOf, ofPath } from "../Params.ts"
-import {
-  type RequestSummary,
-  inserted,
-  type InsertedSummary,
-  openRequests,
-  pushes,
-  type PushSummary
-} from "../../status/OutboxDetails.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
 import { ago, badge, count, duration, table } from "../Components.ts"
 import { actionLink, facts } from "../Format.ts"
@@ -27,7 +20,7 @@ const pushAddress = (push: bigint): string => `/outbox/pushes/${push}`
 
 const empty = (value: number): string => (value === 0 ? "" : count(value))
 
-const retryLink = ({ company, resource, refused }: InsertedSummary): Html =>
+const retryLink = ({ company, resource, refused }: Outbox.InsertedSummary): Html =>
   refused === 0
     ? html``
     : actionLink(
@@ -39,13 +32,13 @@ const retryLink = ({ company, resource, refused }: InsertedSummary): Html =>
 
 // ------------------------------------------------------------------------------------------------------- the overview
 
-const outcomesOf = (one: InsertedSummary): string =>
-  Outbox.outcomes
+const outcomesOf = (one: Outbox.InsertedSummary): string =>
+  outcomes
     .filter((outcome) => one[outcome] > 0)
     .map((outcome) => `${count(one[outcome])} ${outcome}`)
     .join(", ")
 
-const insertedTable = (rows: ReadonlyArray<InsertedSummary>, now: Date): Html =>
+const insertedTable = (rows: ReadonlyArray<Outbox.InsertedSummary>, now: Date): Html =>
   rows.length === 0
     ? html`<p>
         No row that was inserted by SQL waits or was refused, and none was resolved within a day. A row in into
@@ -79,12 +72,12 @@ const insertedTable = (rows: ReadonlyArray<InsertedSummary>, now: Date): Html =>
         ])
       )
 
-const pushState = ({ finishedAt, waiting, sending }: PushSummary, now: Date): Html =>
+const pushState = ({ finishedAt, waiting, sending }: Outbox.PushSummary, now: Date): Html =>
   finishedAt !== null
     ? html`${badge("good", "finished")} ${ago(finishedAt, now)}`
     : html`${badge("busy", "unfinished")} ${count(waiting)} waiting, ${count(sending)} being sent`
 
-const pushTable = (all: ReadonlyArray<PushSummary>, now: Date): Html =>
+const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
   all.length === 0
     ? html`<p>Nothing was pushed yet. See <code>npx tributary push --help</code>.</p>`
     : table(
@@ -111,7 +104,7 @@ const pushTable = (all: ReadonlyArray<PushSummary>, now: Date): Html =>
         ])
       )
 
-const requestTable = (requests: ReadonlyArray<RequestSummary>, now: Date): Html =>
+const requestTable = (requests: ReadonlyArray<Outbox.OpenRequest>, now: Date): Html =>
   requests.length === 0
     ? html`<p>There is none: what was sent was answered.</p>`
     : html`<p>
@@ -132,16 +125,16 @@ const requestTable = (requests: ReadonlyArray<RequestSummary>, now: Date): Html 
             html`${visible(one.operation)} ${visible(one.resource)}`,
             visible(one.company),
             count(one.items),
-            ago(one.formedAt, now),
+            ago(new Date(now.getTime() - one.ageMs), now),
             count(one.failures),
             one.reason === null ? "" : truncated(one.reason, textMax)
           ])
         )}`
 
 const overview = Effect.fn("page.outbox")(function* ({ now }: PageRequest) {
-  const rows = yield* inserted
-  const all = yield* pushes(pushesShown)
-  const requests = yield* openRequests(requestsShown)
+  const rows = yield* Outbox.inserted
+  const all = yield* Outbox.summaries(pushesShown)
+  const requests = yield* Outbox.openRequests(requestsShown)
   const pause = yield* PushPause.read
   return page({
     title: "Outbox",
@@ -180,7 +173,7 @@ const countsTable = ({ counts }: Outbox.OutboxState): Html =>
     [
       ["waiting", counts.waiting] as const,
       ["being sent", counts.sending] as const,
-      ...Outbox.outcomes.map((outcome) => [outcome, counts[outcome]] as const),
+      ...outcomes.map((outcome) => [outcome, counts[outcome]] as const),
       ["refused", counts.refused] as const
     ]
       .filter(([, records]) => records > 0)

@@ -1,8 +1,8 @@
 /** `/outbox/refused`: rows that the source, or the validation before it, rejected, and their retry. */
 import * as Effect from "effect/Effect"
+import type { RejectedRow, Rows } from "../../outbox/Push.ts"
 import { retryRejected } from "../../outbox/RetryRejected.ts"
 import * as Outbox from "../../status/Outbox.ts"
-import { aboutOf } from "../../status/OutboxDetails.ts"
 import { companyNamed, numberOf, ofForm, ofQuery } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
 import { badge, confirmation, count, table } from "../Components.ts"
@@ -26,7 +26,7 @@ export const rejectedLink = (refused: number, query: Readonly<Record<string, str
 // ------------------------------------------------------------------------------------------------------------ the page
 
 /** Why, in one sentence. */
-const reasonOf = ({ reason, problems }: Outbox.RejectedRow): string =>
+const reasonOf = ({ reason, problems }: RejectedRow): string =>
   [
     ...(reason === "" ? [] : [reason]),
     ...problems
@@ -36,7 +36,7 @@ const reasonOf = ({ reason, problems }: Outbox.RejectedRow): string =>
 
 /** The rows that a page is about. */
 interface RowSelection {
-  readonly rows: Outbox.Rows
+  readonly rows: Rows
   readonly query: Readonly<Record<string, string>>
   readonly description: string
 }
@@ -66,7 +66,7 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
   const found = yield* Outbox.rejectedRows(rows, from, rowsShown + 1)
   const shown = found.slice(0, rowsShown)
   const last = shown.at(-1)
-  const origin = "company" in rows ? rows : yield* aboutOf(rows.push)
+  const origin = "company" in rows ? rows : yield* Outbox.targetOf(rows.push)
   return page({
     title: "Refused",
     section: "outbox",
