@@ -114,6 +114,17 @@ export interface FieldFindingsTable {
   readonly found_at: Date
 }
 
+export interface FreshnessTable {
+  readonly company: string | null
+  readonly company_id: bigint | null
+  readonly resource: string | null
+  readonly run_id: bigint | null
+  readonly fresh_at: Date | null
+  readonly age: unknown
+  readonly target: unknown
+  readonly is_late: boolean | null
+}
+
 export interface GapsTable {
   readonly id: Generated<bigint>
   readonly company: string
@@ -428,6 +439,7 @@ export interface ControlTables {
   readonly "tributary.dashboard_password": DashboardPasswordTable
   readonly "tributary.dashboard_sessions": DashboardSessionsTable
   readonly "tributary.field_findings": FieldFindingsTable
+  readonly "tributary.freshness": FreshnessTable
   readonly "tributary.gaps": GapsTable
   readonly "tributary.inbox": InboxTable
   readonly "tributary.inbox_claims": InboxClaimsTable

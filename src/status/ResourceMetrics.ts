@@ -1,7 +1,6 @@
 /** Metrics of each resource: freshness, the last run, failures, rows, quarantine. */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { makesFresh } from "../warehouse/RunConditions.ts"
 import { gauge, type Metric } from "./CachedMetrics.ts"
 
 interface ResourceRow {
@@ -17,27 +16,24 @@ interface ResourceRow {
   readonly quarantined: number
 }
 
+const isIn = (company: string) => `${company} = any(array(select jsonb_array_elements_text($1::text::jsonb)))`
+
 const selectResources = `
   select s.company, s.resource, s.failures, coalesce(s.status = 'skipped', false) as "isSkipped",
-         extract(epoch from tributary.now() - fresh.started_at)::float8 as age,
+         extract(epoch from f.age)::float8 as age,
          last.status, extract(epoch from last.finished_at)::float8 as "endedAt",
          c.rows::float8 as rows, c.deleted::float8 as deleted, q.records as quarantined
-    from tributary.tasks s
-    left join tributary.companies k on k.company = s.company
-    left join tributary.row_counts c on c.company_id = k.company_id and c.resource = s.resource
-    left join lateral (
-      select r.started_at from tributary.runs r
-       where r.company_id = k.company_id and r.resource = s.resource
-         and ${makesFresh("r")}
-       order by r.id desc limit 1) fresh on true
+    from tributary.freshness f
+    join tributary.tasks s on s.company = f.company and s.resource = f.resource and s.kind = 'sync'
+    left join tributary.row_counts c on c.company_id = f.company_id and c.resource = f.resource
     left join lateral (
       select r.status, r.finished_at from tributary.runs r
-       where r.company_id = k.company_id and r.resource = s.resource and r.lane = 'live' and r.finished_at is not null
+       where r.company_id = f.company_id and r.resource = f.resource and r.lane = 'live' and r.finished_at is not null
        order by r.id desc limit 1) last on true
     cross join lateral (
       select count(*)::float8 as records from tributary.quarantine q
-       where q.company_id = k.company_id and q.resource = s.resource and q.resolved_at is null) q
-   where s.kind = 'sync' and s.company = any(array(select jsonb_array_elements_text($1::text::jsonb)))
+       where q.company_id = f.company_id and q.resource = f.resource and q.resolved_at is null) q
+   where ${isIn("f.company")} and ${isIn("s.company")}
    order by s.company, s.resource`
 
 const metricsOf = (

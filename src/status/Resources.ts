@@ -1,15 +1,12 @@
 /**
- * How every resource stands: what the schedule, the ledger and the checkpoints say of it, and what that comes to.
+ * The state of every resource: its task, last run, checkpoint, freshness (`tributary.freshness`) and health.
  *
- * Promise: one question for all resources, each answered by an index, whatever the length of the ledger. How fresh a
- * resource is, is told by the same rule as `tributary status`: since when a run began that ended well and could see every
- * change.
+ * Promise: one statement reads all resources, each by an index, whatever the number of runs.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { learnedOverlap } from "../warehouse/Overlap.ts"
 import { isAlive } from "../warehouse/ProcessConditions.ts"
-import { makesFresh } from "../warehouse/RunConditions.ts"
 import * as CountRows from "../tasks/CountRows.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
 import type { Company } from "../sync/Company.ts"
@@ -34,58 +31,53 @@ export interface Checkpoint {
   readonly fullScanAt: Date | null
   /** Why the next run reads every record; null when it need not. */
   readonly fullWanted: string | null
-  /** Of a scan that goes on where it was interrupted. */
+  /** Of an interrupted scan, which the next run continues. */
   readonly scanKind: string | null
   readonly scanPages: number | null
 }
 
 export interface ResourceState {
   readonly company: string
-  /** Null as long as nobody asked the source which number it gives the company. */
+  /** Null until the source has answered it. */
   readonly companyId: bigint | null
   readonly resource: string
-  /** Null where nothing says when it runs. */
+  /** Null without a schedule. */
   readonly task: TaskQueue.Task | null
   readonly backfill: TaskQueue.Task | null
   readonly checkpoint: Checkpoint | null
   readonly lastRun: LastRun | null
-  /** When the last run began that ended well. */
+  /** The start of the last run that made it fresh. */
   readonly freshAt: Date | null
   readonly rows: CountRows.RowCount | null
   readonly quarantined: number
   readonly health: Health
 }
 
-/** A company as the page needs it, beside what the warehouse knows. */
+/** A company on the dashboard. */
 export interface ShownCompany extends Company {
-  /** By what its token's budget is kept (`tributary.budgets`). */
+  /** The key of its rate budget in `tributary.budgets`. */
   readonly fingerprint: string
-  /** The address that the source delivers events to; null when nobody said which it is (`webhooks.public_url`). */
+  /** The address that the source delivers events to; null where `webhooks.public_url` is not set. */
   readonly receivesAt: string | null
 }
 
-/** Worst first. */
+/** Worst first. `never-synced` is not late: it has no target, or its first run is under way. `blocked`: the token may not read it. */
 export const healthStates = ["failing", "late", "never-synced", "quarantine", "blocked", "paused", "fresh"] as const
-/**
- * In one word: `unread` was never read and nothing was promised, or it is being read now; `barred` is what the token may
- * not read.
- */
 export type HealthState = (typeof healthStates)[number]
 
 export interface Health {
   readonly state: HealthState
   readonly isFailing: boolean
-  /** Older than promised, and nobody paused it. */
+  /** Older than its target, and not paused. */
   readonly isLate: boolean
   readonly isPaused: boolean
   readonly isRunning: boolean
   readonly isBlocked: boolean
-  /** Since the last run that ended well; null when there was none. */
+  /** Since the last run that made it fresh; null when there was none. */
   readonly ageMs: number | null
   readonly targetMs: number | null
 }
 
-/** What the facts come to. */
 export const healthOf = (
   state: Pick<ResourceState, "task" | "lastRun" | "freshAt" | "quarantined">,
   now: Date
@@ -95,7 +87,7 @@ export const healthOf = (
   const targetMs = task?.promiseMs ?? null
   const isPaused = task !== null && task.pausedAt !== null
   const isBlocked = task?.status === "skipped"
-  // A run by command may have ended well after the one of the schedule that failed.
+  // A run of a command may have succeeded after the task failed.
   const isTaskLast =
     task !== null && task.endedAt !== null && (freshAt === null || task.endedAt.getTime() > freshAt.getTime())
   const isFailing = !isBlocked && (lastRun?.status === "failed" || (isTaskLast && task.status === "failed"))
@@ -142,38 +134,23 @@ interface Row {
   readonly quarantined: number
 }
 
-// What a parent's change brought in says nothing of the other records, so that its run makes nothing fresh.
-const question = `
-  with company as (
-    select name as company, c.company_id
-      from jsonb_array_elements_text($1::jsonb) as name left join tributary.companies c on c.company = name
-  ), known as (
-    select company, company_id, s.resource from company join tributary.tasks s using (company) where s.kind = 'sync'
-    union
-    select company, company_id, k.resource from company join tributary.checkpoints k using (company_id) where k.lane = 'live'
-  ), refused as (
-    select company_id, resource, count(*)::float8 as records
-      from tributary.quarantine where resolved_at is null group by 1, 2
-  )
-  select known.company, known.company_id as "companyId", known.resource, k.company_id is not null as "hasCheckpoint",
-         k.cursor, ${learnedOverlap("k")}::float8 as "overlapMs", k.max_lateness_ms::float8 as "lateMs", k.full_scan_at as "fullScanAt",
-         k.full_scan_reason as "fullWanted", k.scan_kind as "scanKind", k.scan_pages::float8 as "scanPages",
-         r.id as "runId", r.status, r.kind, r.started_at as "beganAt", r.finished_at as "endedAt", r.error, r.remedy, r.note,
-         ok.started_at as "freshAt", coalesce(refused.records, 0) as quarantined
-    from known
+const selectResources = `
+  select f.company, f.company_id as "companyId", f.resource, k.company_id is not null as "hasCheckpoint",
+         k.cursor, ${learnedOverlap("k")}::float8 as "overlapMs", k.max_lateness_ms::float8 as "lateMs",
+         k.full_scan_at as "fullScanAt", k.full_scan_reason as "fullWanted", k.scan_kind as "scanKind",
+         k.scan_pages::float8 as "scanPages", r.id as "runId", r.status, r.kind, r.started_at as "beganAt",
+         r.finished_at as "endedAt", r.error, r.remedy, r.note, f.fresh_at as "freshAt",
+         (select count(*)::float8 from tributary.quarantine q
+           where q.company_id = f.company_id and q.resource = f.resource and q.resolved_at is null) as quarantined
+    from tributary.freshness f
     left join tributary.checkpoints k
-      on k.company_id = known.company_id and k.resource = known.resource and k.lane = 'live'
+      on k.company_id = f.company_id and k.resource = f.resource and k.lane = 'live'
     left join lateral (
       select id, status, kind, started_at, finished_at, error, remedy, note from tributary.runs
-       where company_id = known.company_id and resource = known.resource and lane = 'live'
+       where company_id = f.company_id and resource = f.resource and lane = 'live'
        order by id desc limit 1) r on true
-    left join lateral (
-      select started_at from tributary.runs
-       where company_id = known.company_id and resource = known.resource and ${makesFresh("runs")}
-       order by id desc limit 1) ok on true
-    left join refused on refused.company_id = known.company_id and refused.resource = known.resource
-   where $2::text is null or known.resource = $2
-   order by known.company, known.resource`
+   where f.company = any(array(select jsonb_array_elements_text($1::jsonb))) and ($2::text is null or f.resource = $2)
+   order by f.company, f.resource`
 
 const checkpointOf = (row: Row): Checkpoint | null =>
   row.hasCheckpoint
@@ -201,7 +178,7 @@ export const read = Effect.fn("dashboard.Resources.read")(function* (
 ) {
   const sql = yield* SqlClient.SqlClient
   const names = companies.map(({ name }) => name)
-  const rows = yield* sql.unsafe<Row>(question, [JSON.stringify(names), resource])
+  const rows = yield* sql.unsafe<Row>(selectResources, [JSON.stringify(names), resource])
   const tasks = new Map(
     (yield* TaskQueue.readTasks).map((task) => [`${task.kind} ${task.company} ${task.resource}`, task] as const)
   )
@@ -223,19 +200,17 @@ export const read = Effect.fn("dashboard.Resources.read")(function* (
   })
 })
 
-/** What is wrong with a company beside its resources. */
+/** What needs attention in a company beside its resources. */
 export interface CompanyAlerts {
   readonly company: string
-  /** Events that could not be acted on. */
+  /** Dead letters of the inbox. */
   readonly dead: number
   readonly gaps: number
-  /** Records that the source refused. */
   readonly refused: number
-  /** Processes that said within the last minute that they can store events. */
+  /** Processes alive that receive its events. */
   readonly receivers: number
 }
 
-/** Each answered by an index on what is open. */
 export const readAlerts = Effect.fn("dashboard.Resources.beside")(function* (companies: ReadonlyArray<ShownCompany>) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.unsafe<CompanyAlerts>(

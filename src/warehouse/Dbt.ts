@@ -75,8 +75,8 @@ export interface DbtOptions {
 export const heading: ReadonlyArray<string> = [
   "Written by `tributary schema dbt`. Write it again after `tributary schema apply`; changes by hand are lost.",
   "For dbt 1.10.5 or later. The database is the one of the dbt target.",
-  "Freshness is when a read last ended well, of the company that waits longest. To ask it, dbt's role needs:",
-  `  grant usage on schema ${controlDataset} to <role>; grant select on ${controlDataset}.runs to <role>;`
+  "Freshness is the start of the last complete run, of the company with the oldest one. dbt's role needs:",
+  `  grant usage on schema ${controlDataset} to <role>; grant select on ${controlDataset}.freshness to <role>;`
 ]
 
 const basisTold: Readonly<Record<Basis, string>> = {
@@ -134,9 +134,7 @@ const columnOf = (column: Column, tests: ReadonlyArray<DbtTest>, isOurs: boolean
 
 /** When a read that saw every change last ended well; null when none did. */
 const loadedAt = ({ path }: Resource): string =>
-  `select min(at) from (select max(started_at) as at from ${identifier(controlDataset)}."runs" ` +
-  `where resource = ${literal(path)} and lane = 'live' and status = 'done' and kind in ('full', 'incremental') ` +
-  `group by company_id) of_companies`
+  `select min(fresh_at) from ${identifier(controlDataset)}."freshness" where resource = ${literal(path)}`
 
 /** The tests that name more than one column. */
 const tableTests = (

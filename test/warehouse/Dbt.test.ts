@@ -297,6 +297,8 @@ layer(layerWarehouse)("dbt's sources and a warehouse of demo data", (it) => {
         const asked = erp!.tables.find(({ name }) => name === "orders")!.config!.loaded_at_query
         const loadedAt = Effect.map(sql.unsafe<{ min: Date | null }>(asked), ([row]) => row?.min?.toISOString() ?? null)
         assert.isNull(yield* loadedAt)
+        yield* sql`insert into tributary.checkpoints (company_id, resource, updated_at) values
+          (1, 'orders', now()), (2, 'orders', now()), (2, 'customers', now())`
         yield* sql`insert into tributary.runs (company_id, resource, lane, kind, status, started_at, fence) values
           (1, 'orders', 'live', 'full', 'done', '2026-01-01T00:00:00Z', 1),
           (1, 'orders', 'live', 'incremental', 'done', '2026-01-03T00:00:00Z', 1),

@@ -14,7 +14,6 @@ import { type BlockedResources, blockedResources } from "../AccessBlocks.ts"
 import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { about, counted, type Finding, type Findings } from "./Finding.ts"
-import { makesFresh } from "../../warehouse/RunConditions.ts"
 
 /** The limit that the service documents for one token (LIM-02). */
 const documentedPerMinute = 600
@@ -216,10 +215,8 @@ export const freshness = Effect.fnUntraced(function* (
   const sql = yield* SqlClient.SqlClient
   const { ok, warning } = about("freshness", company.name)
   const rows = yield* sql.unsafe<{ resource: string; agems: number }>(
-    `select resource, (extract(epoch from tributary.now() - max(started_at)) * 1000)::float8 as agems
-       from tributary.runs
-      where company_id = $1::bigint and ${makesFresh("runs")}
-      group by resource`,
+    `select resource, (extract(epoch from age) * 1000)::float8 as agems
+       from tributary.freshness where company_id = $1::bigint and fresh_at is not null`,
     [companyId.toString()]
   )
   const ages = new Map(rows.map(({ resource, agems }) => [resource, agems]))

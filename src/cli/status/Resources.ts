@@ -54,12 +54,9 @@ const checkpoints = Query.run(
     .leftJoin(
       (eb) =>
         eb
-          .selectFrom("tributary.runs")
-          .select((e) => ["company_id", "resource", e.fn.max("started_at").as("at")])
-          .where("status", "=", "done")
-          .where("lane", "=", "live")
-          // A run of another kind does not read every changed record.
-          .where("kind", "in", ["full", "incremental"])
+          .selectFrom("tributary.freshness")
+          // Two names may have the same company number.
+          .select((e) => ["company_id", "resource", e.fn.max("fresh_at").as("at")])
           .groupBy(["company_id", "resource"])
           .as("ok"),
       (join) => join.onRef("ok.company_id", "=", "c.company_id").onRef("ok.resource", "=", "c.resource")

@@ -22,6 +22,7 @@ const typeOf: Readonly<Record<string, string>> = {
   boolean: "boolean",
   text: "string",
   json: "unknown",
+  interval: "unknown",
   bytea: "Uint8Array",
   "timestamp with time zone": "Date",
   "text[]": "ReadonlyArray<string>",
@@ -72,7 +73,7 @@ describe("the types of the control plane's tables", () => {
                   where k.conrelid = c.oid and k.contype = 'c' and k.conkey = array[a.attnum]
                     and pg_get_constraintdef(k.oid) ~ 'ARRAY') as check
            from pg_class c join pg_attribute a on a.attrelid = c.oid
-          where c.relnamespace = 'tributary'::regnamespace and c.relkind = 'r' and a.attnum > 0 and not a.attisdropped
+          where c.relnamespace = 'tributary'::regnamespace and c.relkind in ('r', 'v') and a.attnum > 0 and not a.attisdropped
           order by c.relname, a.attnum`
       )
       assert.deepStrictEqual(
