@@ -4,463 +4,401 @@
 import type { Generated } from "kysely"
 import * as Query from "./Query.ts"
 
-export interface BudgetLeasesTable {
-  readonly id: Generated<bigint>
-  readonly fingerprint: string
-  readonly permits: number
-  readonly backfill: number
-  readonly granted_at: Date
-  readonly counted_until: Date
-}
-
-export interface BudgetUsageTable {
-  readonly fingerprint: string
-  readonly at: Date
-  readonly used: number
-  readonly allowed: number | null
-  readonly configured: number | null
-  readonly rate_limited_count: bigint
-  readonly is_paused: boolean
-}
-
-export interface BudgetsTable {
-  readonly fingerprint: string
-  readonly requests_per_minute: number | null
-  readonly effective_per_minute: number | null
-  readonly lowered_to: number | null
-  readonly lowered_at: Date | null
-  readonly last_429_at: Date | null
-  readonly rate_limited_count: Generated<bigint>
-  readonly retry_after_at: Date | null
-  readonly paced_at: Date | null
-  readonly urgent_waiter_until: Date | null
-  readonly live_waiter_until: Date | null
-  readonly backfill_waiter_until: Date | null
-  readonly updated_at: Date
-  readonly paused_at: Date | null
-  readonly pause_origin: "source" | "intermediary" | null
-  readonly pause_status: number | null
-  readonly pause_request: string | null
-  readonly pause_stated_ms: number | null
-  readonly shortened_pauses: Generated<number>
-  readonly probe_until: Date | null
-  readonly exempt_request: string | null
-  readonly releases: Generated<bigint>
-}
-
-export interface CheckpointsTable {
-  readonly company_id: bigint
-  readonly resource: string
-  readonly fence: Generated<bigint>
-  readonly cursor: string | null
-  readonly full_scan_at: Date | null
-  readonly scan_run_id: bigint | null
-  readonly scan_kind: "full" | "incremental" | null
-  readonly scan_since: string | null
-  readonly scan_token: string | null
-  readonly scan_pages: bigint | null
-  readonly scan_synced_through: string | null
-  readonly scan_started_at: Date | null
-  readonly updated_at: Date
-  readonly lane: Generated<"live" | "backfill" | "records" | "push">
-  readonly cursor_read_at: Date | null
-  readonly learned_overlap_ms: Generated<bigint>
-  readonly max_lateness_ms: Generated<bigint>
-  readonly full_scan_reason: string | null
-  readonly scan_until: string | null
-  readonly identity_fence: bigint | null
-  readonly table_identity: string | null
-  readonly shape: string | null
-  readonly adopts_source: Generated<boolean>
-  readonly overlap_learned_at: Generated<Date | null>
-}
-
-export interface CompaniesTable {
-  readonly company: string
-  readonly company_id: bigint
-  readonly seen_at: Generated<Date>
-}
-
-export interface DashboardKeyTable {
-  readonly single: Generated<boolean>
-  readonly key: Uint8Array
-  readonly made_at: Generated<Date>
-}
-
-export interface DashboardPasswordTable {
-  readonly single: Generated<boolean>
-  readonly generation: string
-  readonly salt: Uint8Array
-  readonly hash: Uint8Array
-  readonly set_at: Generated<Date>
-}
-
-export interface DashboardSessionsTable {
-  readonly id: Uint8Array
-  readonly generation: string
-  readonly began_at: Generated<Date>
-  readonly ends_at: Date
-}
-
-export interface FieldFindingsTable {
-  readonly company_id: bigint
-  readonly resource: string
-  readonly field: string
-  readonly kind: "volatile" | "absent"
-  readonly runs: Generated<number>
-  readonly rows: bigint
-  readonly first_run_id: bigint
-  readonly last_run_id: bigint
-  readonly found_at: Date
-}
-
-export interface FreshnessTable {
-  readonly company: string | null
-  readonly company_id: bigint | null
-  readonly resource: string | null
-  readonly run_id: bigint | null
-  readonly fresh_at: Date | null
-  readonly age: unknown
-  readonly target: unknown
-  readonly is_late: boolean | null
-}
-
-export interface GapsTable {
-  readonly id: Generated<bigint>
-  readonly company: string
-  readonly subscription_id: string | null
-  readonly resource: string
-  readonly cause: "abandoned" | "lost" | "disabled" | "paused" | "missing" | "down" | "dropped" | "overflow"
-  readonly detail: string
-  readonly began_at: Date | null
-  readonly ended_at: Date | null
-  readonly found_at: Generated<Date>
-  readonly events: Generated<ReadonlyArray<string>>
-  readonly tries: Generated<number>
-  readonly tried_at: Date | null
-  readonly due_at: Generated<Date>
-  readonly reason: string | null
-  readonly closed_at: Date | null
-  readonly closed_by: string | null
-  readonly needs_full: Generated<boolean>
-}
-
-export interface InboxTable {
-  readonly id: Generated<bigint>
-  readonly company: string
-  readonly event_id: string
-  readonly event_type: string
-  readonly resource: string | null
-  readonly record_id: string | null
-  readonly stamp: string | null
-  readonly occurred_at: Date | null
-  readonly sent_at: Date
-  readonly received_at: Generated<Date>
-  readonly body: Uint8Array
-  readonly state: Generated<"waiting" | "done" | "dead" | "ignored">
-  readonly attempts: Generated<number>
-  readonly due_at: Generated<Date>
-  readonly settled_at: Date | null
-  readonly run_id: bigint | null
-  readonly reason: string | null
-}
-
-export interface InboxClaimsTable {
-  readonly company: string
-  readonly resource: string
-  readonly owner: string
-  readonly until: Date
-}
-
-export interface InferredColumnsTable {
-  readonly resource: string
-  readonly field: string
-  readonly type: "integer" | "number" | "decimal" | "boolean" | "text" | "date" | "timestamp" | "json"
-  readonly position: Generated<bigint>
-  readonly promoted_at: Generated<Date>
-}
-
-export interface InstallationTable {
-  readonly is_this: Generated<boolean>
-  readonly identity: string
-  readonly held_because: string | null
-  readonly confirmed_at: Date
-}
-
-export interface MigrationsTable {
-  readonly id: number
-  readonly name: string
-  readonly checksum: string
-  readonly applied_at: Generated<Date>
-}
-
-export interface OutboxTable {
-  readonly id: Generated<bigint>
-  readonly company: Generated<string>
-  readonly resource: string
-  readonly operation: Generated<"create" | "update" | "cancel">
-  readonly externalid: string | null
-  readonly record_id: string | null
-  readonly record: Generated<unknown>
-  readonly push_id: bigint | null
-  readonly line: bigint | null
-  readonly state: Generated<"pending" | "in_flight" | "done" | "rejected">
-  readonly outcome: "created" | "adopted" | "updated" | "cancelled" | "unchanged" | null
-  readonly validated: Generated<boolean>
-  readonly absence_confirmed_at: Date | null
-  readonly request_id: bigint | null
-  readonly request_index: number | null
-  readonly attempts: Generated<number>
-  readonly conflict_retries: Generated<number>
-  readonly expected_values: unknown
-  readonly code: string | null
-  readonly field: string | null
-  readonly reason: string | null
-  readonly problems: unknown
-  readonly differences: unknown
-  readonly created_at: Generated<Date>
-  readonly resolved_at: Date | null
-}
-
-export interface PushRequestsTable {
-  readonly id: Generated<bigint>
-  readonly company: string
-  readonly resource: string
-  readonly operation: "create" | "batch" | "update" | "cancel"
-  readonly record_id: string | null
-  readonly if_match: string | null
-  readonly idempotency_key: string
-  readonly idempotency_key_scope: string | null
-  readonly body: string | null
-  readonly record_count: number
-  readonly state: Generated<"open" | "completed" | "rejected" | "abandoned">
-  readonly created_at: Generated<Date>
-  readonly failed_attempts: Generated<number>
-  readonly status: number | null
-  readonly reason: string | null
-  readonly source: string | null
-  readonly closed_at: Date | null
-}
-
-export interface PushesTable {
-  readonly id: Generated<bigint>
-  readonly company: string
-  readonly resource: string
-  readonly operation: "create" | "update" | "cancel"
-  readonly source: string
-  readonly content_hash: string
-  readonly record_count: bigint
-  readonly duplicates: Generated<bigint>
-  readonly created_at: Generated<Date>
-  readonly finished_at: Date | null
-}
-
-export interface QuarantineTable {
-  readonly id: Generated<bigint>
-  readonly company_id: bigint
-  readonly resource: string
-  readonly record_id: string | null
-  readonly field: string | null
-  readonly reason: string
-  readonly bytes: string
-  readonly run_id: bigint
-  readonly source: string
-  readonly first_seen_at: Date
-  readonly last_seen_at: Date
-  readonly times: Generated<bigint>
-  readonly resolved_at: Date | null
-}
-
-export interface ReceiversTable {
-  readonly instance: string
-  readonly companies: ReadonlyArray<string>
-  readonly began_at: Generated<Date>
-  readonly alive_at: Generated<Date>
-  readonly ended_at: Date | null
-}
-
-export interface RefetchRequestsTable {
-  readonly company_id: bigint
-  readonly resource: string
-  readonly field: string
-  readonly value: string
-  readonly generation: Generated<bigint>
-  readonly requested_at: Date
-}
-
-export interface RowCountsTable {
-  readonly company_id: bigint
-  readonly resource: string
-  readonly rows: bigint
-  readonly deleted: bigint
-  readonly is_exact: Generated<boolean>
-  readonly run_id: Generated<bigint>
-  readonly counted_at: Generated<Date>
-}
-
-export interface RunsTable {
-  readonly id: Generated<bigint>
-  readonly company_id: bigint
-  readonly resource: string
-  readonly kind: "full" | "incremental" | "children" | "fetch" | "push"
-  readonly status: Generated<"running" | "done" | "quarantined" | "failed" | "abandoned">
-  readonly fence: bigint
-  readonly resumed: Generated<boolean>
-  readonly started_at: Date
-  readonly finished_at: Date | null
-  readonly cursor_from: string | null
-  readonly cursor_to: string | null
-  readonly pages: Generated<bigint>
-  readonly requests: Generated<bigint>
-  readonly retries: Generated<bigint>
-  readonly bytes: Generated<bigint>
-  readonly records: Generated<bigint>
-  readonly inserted: Generated<bigint>
-  readonly updated: Generated<bigint>
-  readonly unchanged: Generated<bigint>
-  readonly deleted: Generated<bigint>
-  readonly quarantined: Generated<bigint>
-  readonly error_kind: string | null
-  readonly error: string | null
-  readonly remedy: string | null
-  readonly lane: Generated<"live" | "backfill" | "records" | "push">
-  readonly late_rows: Generated<bigint>
-  readonly max_lateness_ms: Generated<bigint>
-  readonly stale_records: Generated<bigint>
-  readonly note: string | null
-}
-
-export interface ScanIdsTable {
-  readonly company_id: bigint
-  readonly resource: string
-  readonly page: bigint
-  readonly ids: ReadonlyArray<bigint>
-  readonly lane: Generated<"live" | "backfill" | "records" | "push">
-}
-
-export interface SourcesTable {
-  readonly company_id: bigint
-  readonly address: string
-  readonly since: Date
-}
-
-export interface SqlNamesTable {
-  readonly scope: string
-  readonly api_name: string
-  readonly sql_name: string
-  readonly given_at: Generated<Date>
-}
-
-export interface SubscriptionsTable {
-  readonly company: string
-  readonly subscription_id: string
-  readonly url: string
-  readonly events: ReadonlyArray<string>
-  readonly description: string | null
-  readonly state: "active" | "paused" | "disabled" | "gone"
-  readonly failcount: bigint | null
-  readonly last_delivery_at: Date | null
-  readonly disabled_at: Date | null
-  readonly first_seen_at: Generated<Date>
-  readonly checked_at: Date
-  readonly sound_at: Date | null
-  readonly unsound: "paused" | "disabled" | "missing" | null
-  readonly refused: Generated<ReadonlyArray<string>>
-  readonly judged_at: Date | null
-  readonly log_read_to: string | null
-  readonly log_read_at: Date | null
-  readonly paused: Generated<boolean>
-  readonly log_read_event: string | null
-  readonly log_waits_at: Date | null
-  readonly problem: string | null
-  readonly remedy: string | null
-  readonly revive_tries: Generated<number>
-  readonly revive_tried_at: Date | null
-  readonly revive_due_at: Date | null
-}
-
-export interface TasksTable {
-  readonly company: string
-  readonly resource: string
-  readonly kind: "sync" | "backfill"
-  readonly schedule: string | null
-  readonly freshness_target_ms: bigint | null
-  readonly next_run_at: Date | null
-  readonly paused_at: Date | null
-  readonly paused_by: string | null
-  readonly requested_at: Date | null
-  readonly requested_by: string | null
-  readonly full_requested: Generated<boolean>
-  readonly since: string | null
-  readonly until: string | null
-  readonly lease_owner: string | null
-  readonly lease_expires_at: Date | null
-  readonly fence: Generated<bigint>
-  readonly started_at: Date | null
-  readonly finished_at: Date | null
-  readonly status: "done" | "quarantined" | "failed" | "skipped" | "interrupted" | null
-  readonly run_id: bigint | null
-  readonly failures: Generated<number>
-  readonly error: string | null
-  readonly remedy: string | null
-  readonly updated_at: Generated<Date>
-}
-
-export interface UnknownFieldsTable {
-  readonly company_id: bigint
-  readonly resource: string
-  readonly field: string
-  readonly first_seen_at: Date
-  readonly last_seen_at: Date
-  readonly times: Generated<bigint>
-  readonly sample_types: ReadonlyArray<string>
-  readonly type_mismatches: Generated<bigint>
-  readonly run_id: bigint
-  readonly promoted_at: Date | null
-}
-
-export interface WebhookSecretsTable {
-  readonly id: Generated<bigint>
-  readonly company: string
-  readonly subscription_id: string | null
-  readonly sealed: Uint8Array
-  readonly state: "next" | "current" | "previous"
-  readonly created_at: Generated<Date>
-  readonly accepted_until: Date | null
-}
-
 export interface ControlTables {
-  readonly "tributary.budget_leases": BudgetLeasesTable
-  readonly "tributary.budget_usage": BudgetUsageTable
-  readonly "tributary.budgets": BudgetsTable
-  readonly "tributary.checkpoints": CheckpointsTable
-  readonly "tributary.companies": CompaniesTable
-  readonly "tributary.dashboard_key": DashboardKeyTable
-  readonly "tributary.dashboard_password": DashboardPasswordTable
-  readonly "tributary.dashboard_sessions": DashboardSessionsTable
-  readonly "tributary.field_findings": FieldFindingsTable
-  readonly "tributary.freshness": FreshnessTable
-  readonly "tributary.gaps": GapsTable
-  readonly "tributary.inbox": InboxTable
-  readonly "tributary.inbox_claims": InboxClaimsTable
-  readonly "tributary.inferred_columns": InferredColumnsTable
-  readonly "tributary.installation": InstallationTable
-  readonly "tributary.migrations": MigrationsTable
-  readonly "tributary.outbox": OutboxTable
-  readonly "tributary.push_requests": PushRequestsTable
-  readonly "tributary.pushes": PushesTable
-  readonly "tributary.quarantine": QuarantineTable
-  readonly "tributary.receivers": ReceiversTable
-  readonly "tributary.refetch_requests": RefetchRequestsTable
-  readonly "tributary.row_counts": RowCountsTable
-  readonly "tributary.runs": RunsTable
-  readonly "tributary.scan_ids": ScanIdsTable
-  readonly "tributary.sources": SourcesTable
-  readonly "tributary.sql_names": SqlNamesTable
-  readonly "tributary.subscriptions": SubscriptionsTable
-  readonly "tributary.tasks": TasksTable
-  readonly "tributary.unknown_fields": UnknownFieldsTable
-  readonly "tributary.webhook_secrets": WebhookSecretsTable
+  readonly "tributary.budget_leases": {
+    readonly id: Generated<bigint>
+    readonly fingerprint: string
+    readonly permits: number
+    readonly backfill: number
+    readonly granted_at: Date
+    readonly counted_until: Date
+  }
+  readonly "tributary.budget_usage": {
+    readonly fingerprint: string
+    readonly at: Date
+    readonly used: number
+    readonly allowed: number | null
+    readonly configured: number | null
+    readonly rate_limited_count: bigint
+    readonly is_paused: boolean
+  }
+  readonly "tributary.budgets": {
+    readonly fingerprint: string
+    readonly requests_per_minute: number | null
+    readonly effective_per_minute: number | null
+    readonly lowered_to: number | null
+    readonly lowered_at: Date | null
+    readonly last_429_at: Date | null
+    readonly rate_limited_count: Generated<bigint>
+    readonly retry_after_at: Date | null
+    readonly paced_at: Date | null
+    readonly urgent_waiter_until: Date | null
+    readonly live_waiter_until: Date | null
+    readonly backfill_waiter_until: Date | null
+    readonly updated_at: Date
+    readonly paused_at: Date | null
+    readonly pause_origin: "source" | "intermediary" | null
+    readonly pause_status: number | null
+    readonly pause_request: string | null
+    readonly pause_stated_ms: number | null
+    readonly shortened_pauses: Generated<number>
+    readonly probe_until: Date | null
+    readonly exempt_request: string | null
+    readonly releases: Generated<bigint>
+  }
+  readonly "tributary.checkpoints": {
+    readonly company_id: bigint
+    readonly resource: string
+    readonly fence: Generated<bigint>
+    readonly cursor: string | null
+    readonly full_scan_at: Date | null
+    readonly scan_run_id: bigint | null
+    readonly scan_kind: "full" | "incremental" | null
+    readonly scan_since: string | null
+    readonly scan_token: string | null
+    readonly scan_pages: bigint | null
+    readonly scan_synced_through: string | null
+    readonly scan_started_at: Date | null
+    readonly updated_at: Date
+    readonly lane: Generated<"live" | "backfill" | "records" | "push">
+    readonly cursor_read_at: Date | null
+    readonly learned_overlap_ms: Generated<bigint>
+    readonly max_lateness_ms: Generated<bigint>
+    readonly full_scan_reason: string | null
+    readonly scan_until: string | null
+    readonly identity_fence: bigint | null
+    readonly table_identity: string | null
+    readonly shape: string | null
+    readonly adopts_source: Generated<boolean>
+    readonly overlap_learned_at: Generated<Date | null>
+  }
+  readonly "tributary.companies": {
+    readonly company: string
+    readonly company_id: bigint
+    readonly seen_at: Generated<Date>
+  }
+  readonly "tributary.dashboard_key": {
+    readonly single: Generated<boolean>
+    readonly key: Uint8Array
+    readonly made_at: Generated<Date>
+  }
+  readonly "tributary.dashboard_password": {
+    readonly single: Generated<boolean>
+    readonly generation: string
+    readonly salt: Uint8Array
+    readonly hash: Uint8Array
+    readonly set_at: Generated<Date>
+  }
+  readonly "tributary.dashboard_sessions": {
+    readonly id: Uint8Array
+    readonly generation: string
+    readonly began_at: Generated<Date>
+    readonly ends_at: Date
+  }
+  readonly "tributary.field_findings": {
+    readonly company_id: bigint
+    readonly resource: string
+    readonly field: string
+    readonly kind: "volatile" | "absent"
+    readonly runs: Generated<number>
+    readonly rows: bigint
+    readonly first_run_id: bigint
+    readonly last_run_id: bigint
+    readonly found_at: Date
+  }
+  readonly "tributary.freshness": {
+    readonly company: string | null
+    readonly company_id: bigint | null
+    readonly resource: string | null
+    readonly run_id: bigint | null
+    readonly fresh_at: Date | null
+    readonly age: unknown
+    readonly target: unknown
+    readonly is_late: boolean | null
+  }
+  readonly "tributary.gaps": {
+    readonly id: Generated<bigint>
+    readonly company: string
+    readonly subscription_id: string | null
+    readonly resource: string
+    readonly cause: "abandoned" | "lost" | "disabled" | "paused" | "missing" | "down" | "dropped" | "overflow"
+    readonly detail: string
+    readonly began_at: Date | null
+    readonly ended_at: Date | null
+    readonly found_at: Generated<Date>
+    readonly events: Generated<ReadonlyArray<string>>
+    readonly tries: Generated<number>
+    readonly tried_at: Date | null
+    readonly due_at: Generated<Date>
+    readonly reason: string | null
+    readonly closed_at: Date | null
+    readonly closed_by: string | null
+    readonly needs_full: Generated<boolean>
+  }
+  readonly "tributary.inbox": {
+    readonly id: Generated<bigint>
+    readonly company: string
+    readonly event_id: string
+    readonly event_type: string
+    readonly resource: string | null
+    readonly record_id: string | null
+    readonly stamp: string | null
+    readonly occurred_at: Date | null
+    readonly sent_at: Date
+    readonly received_at: Generated<Date>
+    readonly body: Uint8Array
+    readonly state: Generated<"waiting" | "done" | "dead" | "ignored">
+    readonly attempts: Generated<number>
+    readonly due_at: Generated<Date>
+    readonly settled_at: Date | null
+    readonly run_id: bigint | null
+    readonly reason: string | null
+  }
+  readonly "tributary.inbox_claims": {
+    readonly company: string
+    readonly resource: string
+    readonly owner: string
+    readonly until: Date
+  }
+  readonly "tributary.inferred_columns": {
+    readonly resource: string
+    readonly field: string
+    readonly type: "integer" | "number" | "decimal" | "boolean" | "text" | "date" | "timestamp" | "json"
+    readonly position: Generated<bigint>
+    readonly promoted_at: Generated<Date>
+  }
+  readonly "tributary.installation": {
+    readonly is_this: Generated<boolean>
+    readonly identity: string
+    readonly held_because: string | null
+    readonly confirmed_at: Date
+  }
+  readonly "tributary.migrations": {
+    readonly id: number
+    readonly name: string
+    readonly checksum: string
+    readonly applied_at: Generated<Date>
+  }
+  readonly "tributary.outbox": {
+    readonly id: Generated<bigint>
+    readonly company: Generated<string>
+    readonly resource: string
+    readonly operation: Generated<"create" | "update" | "cancel">
+    readonly externalid: string | null
+    readonly record_id: string | null
+    readonly record: Generated<unknown>
+    readonly push_id: bigint | null
+    readonly line: bigint | null
+    readonly state: Generated<"pending" | "in_flight" | "done" | "rejected">
+    readonly outcome: "created" | "adopted" | "updated" | "cancelled" | "unchanged" | null
+    readonly validated: Generated<boolean>
+    readonly absence_confirmed_at: Date | null
+    readonly request_id: bigint | null
+    readonly request_index: number | null
+    readonly attempts: Generated<number>
+    readonly conflict_retries: Generated<number>
+    readonly expected_values: unknown
+    readonly code: string | null
+    readonly field: string | null
+    readonly reason: string | null
+    readonly problems: unknown
+    readonly differences: unknown
+    readonly created_at: Generated<Date>
+    readonly resolved_at: Date | null
+  }
+  readonly "tributary.push_requests": {
+    readonly id: Generated<bigint>
+    readonly company: string
+    readonly resource: string
+    readonly operation: "create" | "batch" | "update" | "cancel"
+    readonly record_id: string | null
+    readonly if_match: string | null
+    readonly idempotency_key: string
+    readonly idempotency_key_scope: string | null
+    readonly body: string | null
+    readonly record_count: number
+    readonly state: Generated<"open" | "completed" | "rejected" | "abandoned">
+    readonly created_at: Generated<Date>
+    readonly failed_attempts: Generated<number>
+    readonly status: number | null
+    readonly reason: string | null
+    readonly source: string | null
+    readonly closed_at: Date | null
+  }
+  readonly "tributary.pushes": {
+    readonly id: Generated<bigint>
+    readonly company: string
+    readonly resource: string
+    readonly operation: "create" | "update" | "cancel"
+    readonly source: string
+    readonly content_hash: string
+    readonly record_count: bigint
+    readonly duplicates: Generated<bigint>
+    readonly created_at: Generated<Date>
+    readonly finished_at: Date | null
+  }
+  readonly "tributary.quarantine": {
+    readonly id: Generated<bigint>
+    readonly company_id: bigint
+    readonly resource: string
+    readonly record_id: string | null
+    readonly field: string | null
+    readonly reason: string
+    readonly bytes: string
+    readonly run_id: bigint
+    readonly source: string
+    readonly first_seen_at: Date
+    readonly last_seen_at: Date
+    readonly times: Generated<bigint>
+    readonly resolved_at: Date | null
+  }
+  readonly "tributary.receivers": {
+    readonly instance: string
+    readonly companies: ReadonlyArray<string>
+    readonly began_at: Generated<Date>
+    readonly alive_at: Generated<Date>
+    readonly ended_at: Date | null
+  }
+  readonly "tributary.refetch_requests": {
+    readonly company_id: bigint
+    readonly resource: string
+    readonly field: string
+    readonly value: string
+    readonly generation: Generated<bigint>
+    readonly requested_at: Date
+  }
+  readonly "tributary.row_counts": {
+    readonly company_id: bigint
+    readonly resource: string
+    readonly rows: bigint
+    readonly deleted: bigint
+    readonly is_exact: Generated<boolean>
+    readonly run_id: Generated<bigint>
+    readonly counted_at: Generated<Date>
+  }
+  readonly "tributary.runs": {
+    readonly id: Generated<bigint>
+    readonly company_id: bigint
+    readonly resource: string
+    readonly kind: "full" | "incremental" | "children" | "fetch" | "push"
+    readonly status: Generated<"running" | "done" | "quarantined" | "failed" | "abandoned">
+    readonly fence: bigint
+    readonly resumed: Generated<boolean>
+    readonly started_at: Date
+    readonly finished_at: Date | null
+    readonly cursor_from: string | null
+    readonly cursor_to: string | null
+    readonly pages: Generated<bigint>
+    readonly requests: Generated<bigint>
+    readonly retries: Generated<bigint>
+    readonly bytes: Generated<bigint>
+    readonly records: Generated<bigint>
+    readonly inserted: Generated<bigint>
+    readonly updated: Generated<bigint>
+    readonly unchanged: Generated<bigint>
+    readonly deleted: Generated<bigint>
+    readonly quarantined: Generated<bigint>
+    readonly error_kind: string | null
+    readonly error: string | null
+    readonly remedy: string | null
+    readonly lane: Generated<"live" | "backfill" | "records" | "push">
+    readonly late_rows: Generated<bigint>
+    readonly max_lateness_ms: Generated<bigint>
+    readonly stale_records: Generated<bigint>
+    readonly note: string | null
+  }
+  readonly "tributary.scan_ids": {
+    readonly company_id: bigint
+    readonly resource: string
+    readonly page: bigint
+    readonly ids: ReadonlyArray<bigint>
+    readonly lane: Generated<"live" | "backfill" | "records" | "push">
+  }
+  readonly "tributary.sources": {
+    readonly company_id: bigint
+    readonly address: string
+    readonly since: Date
+  }
+  readonly "tributary.sql_names": {
+    readonly scope: string
+    readonly api_name: string
+    readonly sql_name: string
+    readonly given_at: Generated<Date>
+  }
+  readonly "tributary.subscriptions": {
+    readonly company: string
+    readonly subscription_id: string
+    readonly url: string
+    readonly events: ReadonlyArray<string>
+    readonly description: string | null
+    readonly state: "active" | "paused" | "disabled" | "gone"
+    readonly failcount: bigint | null
+    readonly last_delivery_at: Date | null
+    readonly disabled_at: Date | null
+    readonly first_seen_at: Generated<Date>
+    readonly checked_at: Date
+    readonly sound_at: Date | null
+    readonly unsound: "paused" | "disabled" | "missing" | null
+    readonly refused: Generated<ReadonlyArray<string>>
+    readonly judged_at: Date | null
+    readonly log_read_to: string | null
+    readonly log_read_at: Date | null
+    readonly paused: Generated<boolean>
+    readonly log_read_event: string | null
+    readonly log_waits_at: Date | null
+    readonly problem: string | null
+    readonly remedy: string | null
+    readonly revive_tries: Generated<number>
+    readonly revive_tried_at: Date | null
+    readonly revive_due_at: Date | null
+  }
+  readonly "tributary.tasks": {
+    readonly company: string
+    readonly resource: string
+    readonly kind: "sync" | "backfill"
+    readonly schedule: string | null
+    readonly freshness_target_ms: bigint | null
+    readonly next_run_at: Date | null
+    readonly paused_at: Date | null
+    readonly paused_by: string | null
+    readonly requested_at: Date | null
+    readonly requested_by: string | null
+    readonly full_requested: Generated<boolean>
+    readonly since: string | null
+    readonly until: string | null
+    readonly lease_owner: string | null
+    readonly lease_expires_at: Date | null
+    readonly fence: Generated<bigint>
+    readonly started_at: Date | null
+    readonly finished_at: Date | null
+    readonly status: "done" | "quarantined" | "failed" | "skipped" | "interrupted" | null
+    readonly run_id: bigint | null
+    readonly failures: Generated<number>
+    readonly error: string | null
+    readonly remedy: string | null
+    readonly updated_at: Generated<Date>
+  }
+  readonly "tributary.unknown_fields": {
+    readonly company_id: bigint
+    readonly resource: string
+    readonly field: string
+    readonly first_seen_at: Date
+    readonly last_seen_at: Date
+    readonly times: Generated<bigint>
+    readonly sample_types: ReadonlyArray<string>
+    readonly type_mismatches: Generated<bigint>
+    readonly run_id: bigint
+    readonly promoted_at: Date | null
+  }
+  readonly "tributary.webhook_secrets": {
+    readonly id: Generated<bigint>
+    readonly company: string
+    readonly subscription_id: string | null
+    readonly sealed: Uint8Array
+    readonly state: "next" | "current" | "previous"
+    readonly created_at: Generated<Date>
+    readonly accepted_until: Date | null
+  }
 }
 
 export const control = Query.k<ControlTables>()

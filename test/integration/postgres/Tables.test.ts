@@ -46,17 +46,12 @@ const columnType = ({ type, isNullable, hasDefault, check }: Column): string => 
   return hasDefault ? `Generated<${plain}>` : plain
 }
 
-const typeName = (table: string) =>
-  `${table.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Table`
-
 const textOf = (columns: ReadonlyArray<Column>): string => {
-  const tables = Map.groupBy(columns, ({ table }) => table)
-  const interfaces = [...tables].map(
+  const members = [...Map.groupBy(columns, ({ table }) => table)].map(
     ([table, own]) =>
-      `export interface ${typeName(table)} {\n${own.map((column) => `  readonly ${column.name}: ${columnType(column)}\n`).join("")}}\n`
+      `  readonly "tributary.${table}": {\n${own.map((column) => `    readonly ${column.name}: ${columnType(column)}\n`).join("")}  }\n`
   )
-  const members = [...tables.keys()].map((table) => `  readonly "tributary.${table}": ${typeName(table)}\n`)
-  return `${head}\n${interfaces.join("\n")}\nexport interface ControlTables {\n${members.join("")}}\n\nexport const control = Query.k<ControlTables>()\n`
+  return `${head}\nexport interface ControlTables {\n${members.join("")}}\n\nexport const control = Query.k<ControlTables>()\n`
 }
 
 /** The formatter breaks long lines. */
