@@ -6,8 +6,14 @@
  */
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import type { ResourceLock } from "./ResourceLock.ts"
+import type { LandingConnection } from "./LandingConnection.ts"
 import { instantText } from "./WarehouseClock.ts"
+
+/** The resource whose requests are read or deleted. */
+interface RefetchScope extends Pick<LandingConnection, "run"> {
+  readonly companyId: bigint
+  readonly resource: string
+}
 
 /** A row of `tributary.refetch_requests` as it was read. */
 export interface RefetchRequest {
@@ -24,7 +30,7 @@ export const requestSql = (select: string): string =>
 
 /** The oldest requests of a resource. */
 export const pendingRequests = (
-  { run, companyId, resource }: ResourceLock,
+  { run, companyId, resource }: RefetchScope,
   atMost: number
 ): Effect.Effect<ReadonlyArray<RefetchRequest>, DatabaseError> =>
   run<{ field: string; value: string; generation: bigint }>(
@@ -35,7 +41,7 @@ export const pendingRequests = (
   ).pipe(Effect.map(({ rows }) => rows))
 
 export const deleteFulfilled = Effect.fnUntraced(function* (
-  { run, companyId, resource }: ResourceLock,
+  { run, companyId, resource }: RefetchScope,
   requests: ReadonlyArray<RefetchRequest>
 ) {
   for (const { field, value, generation } of requests) {
@@ -48,7 +54,7 @@ export const deleteFulfilled = Effect.fnUntraced(function* (
 })
 
 /** Deletes the requests that a completed full scan fulfils. */
-export const deleteOlderThanScan = ({ run, companyId, resource }: ResourceLock, scanBeganAt: number) =>
+export const deleteOlderThanScan = ({ run, companyId, resource }: RefetchScope, scanBeganAt: number) =>
   run(
     "delete fulfilled refetch requests of",
     // A time in the future was written before the warehouse's clock was set back. A run notices a step of a minute.

@@ -1,3 +1,4 @@
+/* oxlint-disable max-lines -- generated */
 /**
  * The tables of the control plane, for Kysely. Generated from the migrated database by `npm run tables`.
  */
@@ -205,6 +206,15 @@ export interface ControlTables {
     readonly differences: unknown
     readonly created_at: Generated<Date>
     readonly resolved_at: Date | null
+  }
+  readonly "tributary.outbox_status": {
+    readonly company: string | null
+    readonly resource: string | null
+    readonly is_inserted: boolean | null
+    readonly state: string | null
+    readonly outcome: string | null
+    readonly records: bigint | null
+    readonly oldest_at: Date | null
   }
   readonly "tributary.push_requests": {
     readonly id: Generated<bigint>

@@ -7,7 +7,8 @@ import { layerWarehouse } from "../../support/postgres.ts"
 
 const file = new URL("../../../src/postgres/Tables.ts", import.meta.url)
 
-const head = `/**
+const head = `/* oxlint-disable max-lines -- generated */
+/**
  * The tables of the control plane, for Kysely. Generated from the migrated database by \`npm run tables\`.
  */
 import type { Generated } from "kysely"
