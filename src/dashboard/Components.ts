@@ -1,15 +1,14 @@
-/**
- * What pages are made of. Each part is plain HTML that works without a script, can be read aloud and fits a phone.
- */
+/** The parts of pages: plain HTML that works without a script, can be read aloud and fits a phone. */
+import { visible } from "./Escape.ts"
 import { html, type Html, type FormAccess } from "./Page.ts"
 
-/** How well something is. Told by a word and a sign, never by colour alone. */
+/** A judgement of a state, shown by a word and a sign, never by colour alone. */
 export type Tone = "good" | "warn" | "bad" | "busy" | "quiet"
 
 /** A state as a badge. */
 export const badge = (tone: Tone, text: string): Html => html`<span class="badge ${tone}">${text}</span>`
 
-/** An instant, to be read as "3 min ago" with the whole of it as a title; `never` where there is none. */
+/** An instant as "3 min ago", with the instant as a title. */
 export const ago = (at: Date | null, now: Date, never = "never"): Html =>
   at === null
     ? html`<span class="none">${never}</span>`
@@ -17,13 +16,13 @@ export const ago = (at: Date | null, now: Date, never = "never"): Html =>
         >${span(now.getTime() - at.getTime())}</time
       >`
 
-/** A length of time in one unit: `45 s`, `12 min`, `3 h`, `5 d`; what lies ahead reads `in 12 min`. */
+/** `12 min ago`, or `in 12 min`. */
 const span = (ms: number): string => {
   const text = duration(Math.abs(ms))
   return ms < 0 ? `in ${text}` : `${text} ago`
 }
 
-/** A length of time in one unit. */
+/** A length of time in one unit: `45 s`, `12 min`, `3 h`, `5 d`. */
 export const duration = (ms: number): string => {
   if (ms < 1_000) return `${Math.round(ms)} ms`
   if (ms < 90_000) return `${Math.round(ms / 1_000)} s`
@@ -32,18 +31,18 @@ export const duration = (ms: number): string => {
   return `${Math.round(ms / 86_400_000)} d`
 }
 
-/** A whole number with its thousands apart. */
+/** A whole number with separated thousands. */
 export const count = (value: number | bigint): string => value.toLocaleString("en-US")
 
-/** A page that asks before something is done: what will happen, a button that does it, a way back. */
+/** A page that confirms an action: its consequences, a button, and a way back. */
 export interface Confirmation {
   readonly title: string
-  /** What will happen, and what not; one sentence a line. */
+  /** One sentence each. */
   readonly consequences: ReadonlyArray<string>
-  /** Where the form goes. */
+  /** The address of the form. */
   readonly action: string
   readonly fields: Readonly<Record<string, string>>
-  /** Inputs of the form, where something is to be filled in. */
+  /** Inputs for a person to fill in. */
   readonly inputs?: Html
   readonly button: string
   readonly back: string
@@ -66,7 +65,7 @@ export const confirmation = (access: FormAccess, ask: Confirmation): Html => htm
   ${access._tag === "Reading" ? html`<p class="buttons"><a class="button" href="${ask.back}">Back</a></p>` : ""}
 `
 
-/** A form that changes something, or why there is none. */
+/** A form that changes something, or the reason why there is none. */
 export const form = (access: FormAccess, action: string, fields: Html): Html =>
   access._tag === "Reading"
     ? html`<p class="problem" role="note">${access.reason}</p>`
@@ -74,46 +73,68 @@ export const form = (access: FormAccess, action: string, fields: Html): Html =>
         <input type="hidden" name="form_token" value="${access.formToken}" />${fields}
       </form>`
 
-/** A column of a table: its heading, and whether it holds numbers, which stand to the right. */
-export interface TableColumn {
-  readonly heading: string
-  readonly isNumber?: boolean
+/**
+ * A table in a box that scrolls, also by keyboard, where the table is wider than the screen; on a phone each row is a card.
+ * `headings` is separated by commas; `#` marks a column of numbers. The first cell of a row names it. The roles are
+ * explicit, because browsers drop them where a style displays a table as something else.
+ */
+export const table = (caption: string, headings: string, rows: ReadonlyArray<ReadonlyArray<Html | string>>): Html => {
+  const columns = headings
+    .split(", ")
+    .map((text) => (text.startsWith("#") ? { heading: text.slice(1), kind: "number" } : { heading: text, kind: "" }))
+  return html`
+    <div class="table" role="region" aria-label="${caption}" tabindex="0">
+      <table role="table">
+        <caption>
+          ${caption}
+        </caption>
+        <thead role="rowgroup">
+          <tr role="row">
+            ${columns.map(({ heading, kind }) => html`<th scope="col" role="columnheader" class="${kind}">${heading}</th>`)}
+          </tr>
+        </thead>
+        <tbody role="rowgroup">
+          ${rows.map(
+            (cells) =>
+              html`<tr role="row">
+                ${cells.map((cell, index) => {
+                  const { heading, kind } = columns[index]!
+                  return index === 0
+                    ? html`<th scope="row" role="rowheader" class="${kind}">${cell}</th>`
+                    : html`<td role="cell" data-heading="${heading}" class="${kind}">${cell}</td>`
+                })}
+              </tr>`
+          )}
+        </tbody>
+      </table>
+    </div>
+  `
 }
 
-/**
- * A table in a box of its own, which scrolls where the table is wider than the screen and can be reached by keyboard for
- * that; on a phone each row is a card. The first cell of each row names it. Its roles are said, because browsers forget
- * them where a style shows a table as something else.
- */
-export const table = (
-  caption: string,
-  columns: ReadonlyArray<TableColumn>,
-  rows: ReadonlyArray<ReadonlyArray<Html | string>>
-): Html => html`
-  <div class="table" role="region" aria-label="${caption}" tabindex="0">
-    <table role="table">
-      <caption>
-        ${caption}
-      </caption>
-      <thead role="rowgroup">
-        <tr role="row">
-          ${columns.map(({ heading, isNumber }) => html`<th scope="col" role="columnheader" class="${isNumber === true ? "number" : ""}">${heading}</th>`)}
-        </tr>
-      </thead>
-      <tbody role="rowgroup">
-        ${rows.map(
-          (cells) =>
-            html`<tr role="row">
-              ${cells.map((cell, index) => {
-                const { heading, isNumber } = columns[index] ?? { heading: "" }
-                const kind = isNumber === true ? "number" : ""
-                return index === 0
-                  ? html`<th scope="row" role="rowheader" class="${kind}">${cell}</th>`
-                  : html`<td role="cell" data-heading="${heading}" class="${kind}">${cell}</td>`
-              })}
-            </tr>`
-        )}
-      </tbody>
-    </table>
-  </div>
-`
+/** A part of a page under its heading. */
+export const section = (id: string, heading: Html | string, body: Html): Html =>
+  html`<section aria-labelledby="${id}">
+    <h2 id="${id}">${heading}</h2>
+    ${body}
+  </section>`
+
+/** A value that is absent. */
+export const none = (text: string): Html => html`<span class="none">${text}</span>`
+
+/** A choice of a form; an empty value is `any`. */
+export const select = (
+  name: string,
+  label: string,
+  any: string,
+  values: ReadonlyArray<string>,
+  chosen: string | null
+): Html =>
+  html`<p>
+    <label for="${name}">${label}</label>
+    <select id="${name}" name="${name}">
+      <option value="">${any}</option>
+      ${values.map(
+        (value) => html`<option value="${value}" ${value === chosen ? html` selected` : ""}>${visible(value)}</option>`
+      )}
+    </select>
+  </p>`

@@ -1,14 +1,14 @@
-/** What a page is asked for, as far as it makes sense; a sentence where it does not. */
+/** The parameters of a page, decoded; a sentence where one makes no sense. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { Priority } from "../budget/Budget.ts"
 import { PageError, type PageRequest, type ShownCompany } from "./Page.ts"
 import { visible } from "./Escape.ts"
 
-/** Requests of somebody who waits for them go first. */
+/** Requests that a person waits for go first. */
 export const withPagePriority = Effect.provideService(Priority, { class: "urgent", dueAt: 0 })
 
-/** How long somebody waits for the source before a page answers without it. */
+/** The time after which a page answers without the source. */
 export const sourceTimeout = Duration.seconds(10)
 
 /** A parameter of the path. */
@@ -26,6 +26,19 @@ export const ofForm = ({ form }: PageRequest, name: string): string | null => {
   return value === "" ? null : value
 }
 
+/** One of these values, or null where the query has none. */
+export const choiceOf = <A extends string>(
+  request: PageRequest,
+  name: string,
+  values: ReadonlyArray<A>
+): Effect.Effect<A | null, PageError> => {
+  const text = ofQuery(request, name)
+  const value = values.find((one) => one === text)
+  return text === null || value !== undefined
+    ? Effect.succeed(value ?? null)
+    : Effect.fail(new PageError({ status: 400, message: `There is no such ${name}.` }))
+}
+
 /** The configured company of this name. */
 export const companyNamed = (
   { companies }: PageRequest,
@@ -38,7 +51,7 @@ export const companyNamed = (
   return Effect.fail(new PageError({ status: 404, message: `${named}; there is ${there === "" ? "none" : there}.` }))
 }
 
-/** The number of something that the warehouse numbers. */
+/** A number that the warehouse gave. */
 export const numberOf = (text: string | null, what: string): Effect.Effect<bigint, PageError> =>
   text !== null && /^\d{1,18}$/.test(text)
     ? Effect.succeed(BigInt(text))

@@ -114,13 +114,7 @@ const measured = (points: ReadonlyArray<SampleBudget.Sample>, index: number, now
             <summary>The same as a table</summary>
             ${table(
               "Minute by minute, newest first",
-              [
-                { heading: "Minute (UTC)" },
-                { heading: "Used at most", isNumber: true },
-                { heading: "Allowed at least", isNumber: true },
-                { heading: "Held" },
-                { heading: "Refused (429)", isNumber: true }
-              ],
+              "Minute (UTC), #Used at most, #Allowed at least, Held, #Refused (429)",
               minutes(points)
             )}
           </details>`

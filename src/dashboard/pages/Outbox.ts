@@ -46,16 +46,7 @@ const insertedTable = (rows: ReadonlyArray<Outbox.InsertedSummary>, now: Date): 
       </p>`
     : table(
         "Rows that were inserted by SQL, by company and resource",
-        [
-          { heading: "Resource" },
-          { heading: "Company" },
-          { heading: "Waiting", isNumber: true },
-          { heading: "Being sent", isNumber: true },
-          { heading: "Oldest" },
-          { heading: "Done within a day" },
-          { heading: "Refused" },
-          { heading: "Action" }
-        ],
+        "Resource, Company, #Waiting, #Being sent, Oldest, Done within a day, Refused, Action",
         rows.map((one) => [
           html`<a href="${resourceAddress(one.company, one.resource)}">${visible(one.resource)}</a>`,
           visible(one.company),
@@ -82,16 +73,7 @@ const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
     ? html`<p>Nothing was pushed yet. See <code>npx tributary push --help</code>.</p>`
     : table(
         `Pushes, newest first${all.length === pushesShown ? `, at most ${pushesShown}` : ""}`,
-        [
-          { heading: "Push" },
-          { heading: "What" },
-          { heading: "Company" },
-          { heading: "From" },
-          { heading: "Begun" },
-          { heading: "Records", isNumber: true },
-          { heading: "State" },
-          { heading: "Refused" }
-        ],
+        "Push, What, Company, From, Begun, #Records, State, Refused",
         all.map((one) => [
           html`<a href="${pushAddress(one.push)}">${one.push}</a>`,
           html`${one.operation} <a href="${resourceAddress(one.company, one.resource)}">${visible(one.resource)}</a>`,
@@ -113,14 +95,7 @@ const requestTable = (requests: ReadonlyArray<Outbox.OpenRequest>, now: Date): H
         </p>
         ${table(
           `Requests of which the outcome is not known, oldest first${requests.length === requestsShown ? `, at most ${requestsShown}` : ""}`,
-          [
-            { heading: "Request" },
-            { heading: "Company" },
-            { heading: "Records", isNumber: true },
-            { heading: "Open since" },
-            { heading: "Failures", isNumber: true },
-            { heading: "Why" }
-          ],
+          "Request, Company, #Records, Open since, #Failures, Why",
           requests.map((one) => [
             html`${visible(one.operation)} ${visible(one.resource)}`,
             visible(one.company),
@@ -169,7 +144,7 @@ const overview = Effect.fn("page.outbox")(function* ({ now }: PageRequest) {
 const countsTable = ({ counts }: Outbox.OutboxState): Html =>
   table(
     "What became of its records",
-    [{ heading: "Outcome" }, { heading: "Records", isNumber: true }],
+    "Outcome, #Records",
     [
       ["waiting", counts.waiting] as const,
       ["being sent", counts.sending] as const,
@@ -226,7 +201,7 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
           : html`<h2>Refused</h2>
               ${table(
                 "Refused records by code",
-                [{ heading: "Code" }, { heading: "Records", isNumber: true }],
+                "Code, #Records",
                 push.refusedBy.map(({ code, records }) => [html`<code>${visible(code)}</code>`, count(records)])
               )}
               <p>${RejectedRows.rejectedLink(counts.refused, { push: String(id) }, `of push ${id}`)}</p>`

@@ -1,7 +1,7 @@
-/** The first page: whether all is well, and how every resource of every company stands. */
+/** The first page: a summary, and the state of every resource of every company. */
 import * as Effect from "effect/Effect"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
-import { badge, count, table } from "../Components.ts"
+import { badge, count, none, table } from "../Components.ts"
 import * as Resources from "../../status/Resources.ts"
 import { actionLink, cursor, freshness, lastRun, nextRun, rows, healthBadges, problemOf } from "../Format.ts"
 import { address, truncated, plural, resourceAddress, visible } from "../Escape.ts"
@@ -19,34 +19,25 @@ const filterWords: Readonly<Record<Filter, string>> = {
   blocked: "Blocked"
 }
 
-const isIn = ({ health, quarantined, freshAt }: Resources.ResourceState, filter: Filter): boolean => {
-  switch (filter) {
-    case "all":
-      return true
-    case "late":
-      return health.isLate
-    case "failing":
-      return health.isFailing
-    case "paused":
-      return health.isPaused
-    case "quarantine":
-      return quarantined > 0
-    case "never-synced":
-      return freshAt === null && !health.isBlocked
-    case "blocked":
-      return health.isBlocked
-  }
+const matches: Readonly<Record<Filter, (state: Resources.ResourceState) => boolean>> = {
+  all: () => true,
+  late: ({ health }) => health.isLate,
+  failing: ({ health }) => health.isFailing,
+  paused: ({ health }) => health.isPaused,
+  quarantine: ({ quarantined }) => quarantined > 0,
+  "never-synced": ({ health, freshAt }) => freshAt === null && !health.isBlocked,
+  blocked: ({ health }) => health.isBlocked
 }
 
 const isFilter = (text: string): text is Filter => filters.some((one) => one === text)
 
-interface Wish {
+interface View {
   readonly filter: Filter
   readonly text: string
   readonly order: "worst" | "name"
 }
 
-const wishOf = ({ query }: PageRequest): Effect.Effect<Wish, PageError> => {
+const viewOf = ({ query }: PageRequest): Effect.Effect<View, PageError> => {
   const filter = query.get("state") ?? "all"
   const order = query.get("order") ?? "worst"
   const text = (query.get("text") ?? "").trim().slice(0, 100)
@@ -55,8 +46,8 @@ const wishOf = ({ query }: PageRequest): Effect.Effect<Wish, PageError> => {
     : Effect.fail(new PageError({ status: 400, message: "There is no such state or order." }))
 }
 
-const here = (wish: Wish, change: Partial<Wish>): string => {
-  const { filter, text, order } = { ...wish, ...change }
+const here = (view: View, change: Partial<View>): string => {
+  const { filter, text, order } = { ...view, ...change }
   return address("/", {
     state: filter === "all" ? null : filter,
     text: text === "" ? null : text,
@@ -64,7 +55,7 @@ const here = (wish: Wish, change: Partial<Wish>): string => {
   })
 }
 
-/** In which order they are shown: the worst first, those that are equally bad by age against their promise. */
+/** The worst first; equally bad ones by age against target. */
 const worse = (one: Resources.ResourceState, other: Resources.ResourceState): number => {
   const rank = ({ health }: Resources.ResourceState) => Resources.healthStates.indexOf(health.state)
   const share = ({ health: { ageMs, targetMs } }: Resources.ResourceState) =>
@@ -73,22 +64,24 @@ const worse = (one: Resources.ResourceState, other: Resources.ResourceState): nu
   return rank(one) - rank(other) || (isBad ? share(other) - share(one) : one.resource < other.resource ? -1 : 1)
 }
 
-/** Whether all is well, in a sentence; what is not is a link. */
+/** The summary in a sentence; each problem is a link. */
 const summary = (
   all: ReadonlyArray<Resources.ResourceState>,
   beside: ReadonlyArray<Resources.CompanyAlerts>,
   companies: number
 ): Html => {
-  const of = (filter: Filter) => all.filter((state) => isIn(state, filter)).length
-  const sum = (pick: (one: Resources.CompanyAlerts) => number) => beside.reduce((total, one) => total + pick(one), 0)
+  const of = (filter: Filter) => all.filter(matches[filter]).length
+  const sum = (alert: "dead" | "gaps" | "refused") => beside.reduce((total, one) => total + one[alert], 0)
+  const counted = (number: number, one: string, several: string, to: string) =>
+    [number, number === 1 ? one : several, to] as const
   const quarantined = all.reduce((total, { quarantined }) => total + quarantined, 0)
   const bad: ReadonlyArray<readonly [number, string, string]> = [
     [of("failing"), "failing", "/?state=failing"],
     [of("late"), "late", "/?state=late"],
-    [quarantined, quarantined === 1 ? "record in quarantine" : "records in quarantine", "/quarantine"],
-    [sum(({ dead }) => dead), sum(({ dead }) => dead) === 1 ? "dead event" : "dead events", "/webhooks"],
-    [sum(({ gaps }) => gaps), sum(({ gaps }) => gaps) === 1 ? "gap in the events" : "gaps in the events", "/webhooks"],
-    [sum(({ refused }) => refused), sum(({ refused }) => refused) === 1 ? "refused push" : "refused pushes", "/outbox"]
+    counted(quarantined, "record in quarantine", "records in quarantine", "/quarantine"),
+    counted(sum("dead"), "dead event", "dead events", "/webhooks"),
+    counted(sum("gaps"), "gap in the events", "gaps in the events", "/webhooks"),
+    counted(sum("refused"), "refused push", "refused pushes", "/outbox")
   ]
   const noted: ReadonlyArray<readonly [number, string, string]> = [
     [of("paused"), "paused", "/?state=paused"],
@@ -123,17 +116,7 @@ const summary = (
 }
 
 const whyMax = 100
-const columns = [
-  { heading: "Resource" },
-  { heading: "State" },
-  { heading: "Freshness" },
-  { heading: "Rows", isNumber: true },
-  { heading: "Last run" },
-  { heading: "Cursor" },
-  { heading: "Next run" },
-  { heading: "Quarantine", isNumber: true },
-  { heading: "Actions" }
-]
+const columns = "Resource, State, Freshness, #Rows, Last run, Cursor, Next run, #Quarantine, Actions"
 
 const rowOf = (state: Resources.ResourceState, now: Date): ReadonlyArray<Html | string> => {
   const { company, resource, health, quarantined, checkpoint } = state
@@ -149,9 +132,7 @@ const rowOf = (state: Resources.ResourceState, now: Date): ReadonlyArray<Html | 
     lastRun(state, now),
     cursor(checkpoint?.cursor ?? null),
     nextRun(state, now),
-    quarantined === 0
-      ? html`<span class="none">0</span>`
-      : html`<a href="${address("/quarantine", query)}">${count(quarantined)}</a>`,
+    quarantined === 0 ? none("0") : html`<a href="${address("/quarantine", query)}">${count(quarantined)}</a>`,
     html`<span class="actions"
       >${actionLink("sync", query, "Sync now", about)}
       ${
@@ -196,31 +177,31 @@ const companyPart = (
   </section>`
 }
 
-const controls = (wish: Wish, all: ReadonlyArray<Resources.ResourceState>): Html =>
+const controls = (view: View, all: ReadonlyArray<Resources.ResourceState>): Html =>
   html`<div class="controls">
     <nav class="filters" aria-label="State">
       ${filters
-        .map((filter) => ({ filter, number: all.filter((state) => isIn(state, filter)).length }))
-        .filter(({ filter, number }) => filter === "all" || number > 0 || filter === wish.filter)
+        .map((filter) => ({ filter, number: all.filter(matches[filter]).length }))
+        .filter(({ filter, number }) => filter === "all" || number > 0 || filter === view.filter)
         .map(
           ({ filter, number }) =>
-            html`<a href="${here(wish, { filter })}" ${filter === wish.filter ? html` aria-current="true"` : ""}
+            html`<a href="${here(view, { filter })}" ${filter === view.filter ? html` aria-current="true"` : ""}
               >${filterWords[filter]} <span class="number">${count(number)}</span></a
             > `
         )}
     </nav>
     <form method="get" action="/" role="search">
       <label for="text">Resource</label>
-      <input type="search" id="text" name="text" value="${wish.text}" maxlength="100" />${
-        wish.filter === "all" ? "" : html`<input type="hidden" name="state" value="${wish.filter}" />`
-      }${wish.order === "worst" ? "" : html`<input type="hidden" name="order" value="${wish.order}" />`}
+      <input type="search" id="text" name="text" value="${view.text}" maxlength="100" />${
+        view.filter === "all" ? "" : html`<input type="hidden" name="state" value="${view.filter}" />`
+      }${view.order === "worst" ? "" : html`<input type="hidden" name="order" value="${view.order}" />`}
       <button type="submit">Find</button>
     </form>
     <p class="order">
       ${
-        wish.order === "worst"
-          ? html`The worst first; <a href="${here(wish, { order: "name" })}">by name</a>`
-          : html`By name; <a href="${here(wish, { order: "worst" })}">the worst first</a>`
+        view.order === "worst"
+          ? html`The worst first; <a href="${here(view, { order: "name" })}">by name</a>`
+          : html`By name; <a href="${here(view, { order: "worst" })}">the worst first</a>`
       }
     </p>
   </div>`
@@ -231,19 +212,19 @@ export const routes: ReadonlyArray<Route> = [
     path: "/",
     handle: Effect.fn("page.overview")(function* (request) {
       const { companies, now } = request
-      const wish = yield* wishOf(request)
+      const view = yield* viewOf(request)
       const all = yield* Resources.read(companies, now)
       const beside = yield* Resources.readAlerts(companies)
-      const wanted = wish.text.toLowerCase()
+      const wanted = view.text.toLowerCase()
       const shown = all.filter(
-        (state) => isIn(state, wish.filter) && (wanted === "" || state.resource.toLowerCase().includes(wanted))
+        (state) => matches[view.filter](state) && (wanted === "" || state.resource.toLowerCase().includes(wanted))
       )
-      const ordered = wish.order === "name" ? shown : shown.toSorted(worse)
+      const ordered = view.order === "name" ? shown : shown.toSorted(worse)
       return page({
         title: "Overview",
         section: "overview",
         body: html`<h1>Overview</h1>
-          ${summary(all, beside, companies.length)} ${controls(wish, all)}
+          ${summary(all, beside, companies.length)} ${controls(view, all)}
           ${companies.map(({ name }) =>
             companyPart(
               name,

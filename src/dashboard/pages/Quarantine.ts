@@ -1,4 +1,4 @@
-/** `/quarantine`: records that could not be landed, why, and one of them once more. */
+/** `/quarantine`: records that could not be landed, with their reasons, and the retry of one. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -6,7 +6,7 @@ import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { companyNamed, numberOf, ofForm, ofPath, ofQuery, sourceTimeout } from "../Params.ts"
 import { memberOf, pretty } from "../PrettyJson.ts"
 import { html, type Html, page, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
-import { ago, badge, confirmation, count, table } from "../Components.ts"
+import { ago, badge, confirmation, count, none, section, table } from "../Components.ts"
 import * as Quarantine from "../../status/Quarantine.ts"
 import { retry } from "../Retry.ts"
 import { actionLink, facts } from "../Format.ts"
@@ -23,7 +23,7 @@ import {
 
 const shownMost = 50
 const reasonMax = 200
-/** Characters of a record that are shown unless all of it is asked for. */
+/** Characters of a record that are shown at first. */
 const bytesShown = 20_000
 const bytesMost = 2_147_483_647
 /** A longer record is not laid out. */
@@ -89,7 +89,7 @@ const openTable = (open: ReadonlyArray<Quarantine.OpenCount>, nameOf: NameOf): H
     ? html`<p>${badge("good", "empty")} Every record that was read has been landed.</p>`
     : table(
         "How many are open, by company and resource",
-        [{ heading: "Resource" }, { heading: "Company" }, { heading: "Open", isNumber: true }],
+        "Resource, Company, #Open",
         open.map((one) => {
           const company = nameOf(one.companyId)
           return [
@@ -152,20 +152,10 @@ const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
           ? html`<p>There is ${before === null ? "nothing here" : "nothing further"}.</p>`
           : table(
               "Records in quarantine, newest first",
-              [
-                { heading: "Entry" },
-                { heading: "Record" },
-                { heading: "Company" },
-                { heading: "Why" },
-                { heading: "Seen", isNumber: true },
-                { heading: "Last seen" },
-                { heading: "State" },
-                { heading: "Action" }
-              ],
+              "Entry, Record, Company, Why, #Seen, Last seen, State, Action",
               shown.map((one) => [
                 html`<a href="${entryAddress(one.id)}">${one.id}</a>`,
-                html`${visible(one.resource)}
-                ${one.recordId === null ? html`<span class="none">no number</span>` : visible(one.recordId)}`,
+                html`${visible(one.resource)} ${one.recordId === null ? none("no number") : visible(one.recordId)}`,
                 visible(nameOf(one.companyId)),
                 html`${one.field === null ? "" : html`<code>${visible(one.field)}</code> `}${truncated(one.reason, reasonMax)}`,
                 count(one.times),
@@ -188,7 +178,7 @@ const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
 
 // ------------------------------------------------------------------------------------------------------------ one entry
 
-const none = (id: bigint) =>
+const noEntry = (id: bigint) =>
   new PageError({
     status: 404,
     message: `There is no entry ${id} in quarantine, or it was removed since it was resolved.`
@@ -198,23 +188,19 @@ const bytes = (entry: Quarantine.Entry, wholeAddress: string): Html => {
   const { isCut } = entry
   const laidOut = isCut || entry.characters > prettyMost ? null : pretty(entry.bytes)
   return html`<div class="beside">
-    <section aria-labelledby="sent">
-      <h2 id="sent">As it was sent</h2>
-      <pre class="bytes" tabindex="0" aria-labelledby="sent">${visibleLines(entry.bytes)}</pre>
-      <p class="detail">
-        ${plural(entry.characters, "character")}${
-          isCut ? html`, of which the first ${count(bytesShown)} are shown. <a href="${wholeAddress}">Show all</a>` : ""
-        }
-      </p>
-    </section>
-    ${
-      laidOut === null
-        ? ""
-        : html`<section aria-labelledby="laid-out">
-            <h2 id="laid-out">Laid out</h2>
-            <pre class="laid-out" tabindex="0" aria-labelledby="laid-out">${laidOut}</pre>
-          </section>`
-    }
+    ${section(
+      "sent",
+      "As it was sent",
+      html`<pre class="bytes" tabindex="0" aria-labelledby="sent">${visibleLines(entry.bytes)}</pre>
+        <p class="detail">
+          ${plural(entry.characters, "character")}${
+            isCut
+              ? html`, of which the first ${count(bytesShown)} are shown. <a href="${wholeAddress}">Show all</a>`
+              : ""
+          }
+        </p>`
+    )}
+    ${laidOut === null ? "" : section("laid-out", "Laid out", html`<pre class="laid-out" tabindex="0" aria-labelledby="laid-out">${laidOut}</pre>`)}
   </div>`
 }
 
@@ -223,7 +209,7 @@ const entryPage = Effect.fn("page.quarantine.entry")(function* (request: PageReq
   const id = yield* numberOf(ofPath(request, "id"), "an entry")
   const isWhole = ofQuery(request, "whole") !== null
   const entry = yield* Quarantine.one(id, isWhole ? bytesMost : bytesShown)
-  if (entry === null) return yield* none(id)
+  if (entry === null) return yield* noEntry(id)
   const company = (yield* named)(entry.companyId)
   const { recordId, resource, field } = entry
   const value = field === null || entry.isCut ? null : memberOf(entry.bytes, field)
@@ -245,7 +231,7 @@ const entryPage = Effect.fn("page.quarantine.entry")(function* (request: PageReq
         [
           "Record",
           recordId === null
-            ? html`<span class="none">its number cannot be read</span>`
+            ? none("its number cannot be read")
             : html`<a href="${recordAddress(company, resource, recordId)}">${visible(recordId)}: its history</a>`
         ],
         ...(field === null || value === null
@@ -264,7 +250,7 @@ const entryPage = Effect.fn("page.quarantine.entry")(function* (request: PageReq
 
 const entryOf = Effect.fnUntraced(function* (text: string | null) {
   const id = yield* numberOf(text, "an entry")
-  return (yield* Quarantine.one(id, bytesShown)) ?? (yield* none(id))
+  return (yield* Quarantine.one(id, bytesShown)) ?? (yield* noEntry(id))
 })
 
 const confirmRetry = Effect.fn("page.confirm.retry")(function* (request: PageRequest) {
@@ -296,7 +282,7 @@ const stillReading = "It is still being read, and goes on by itself; this page s
 const doRetry = Effect.fn("page.do.retry")(function* (request: PageRequest) {
   const entry = yield* entryOf(ofForm(request, "id"))
   const told = yield* Deferred.make<string, Effect.Error<ReturnType<typeof retry>>>()
-  // Whoever asked may go away, or not have the patience: it is read to the end all the same.
+  // The record is read to the end, even if the browser leaves.
   yield* request.background(
     Effect.onExit(retry(request, entry), (exit) => Deferred.done(told, exit)).pipe(Effect.ignore)
   )

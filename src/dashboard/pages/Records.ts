@@ -1,4 +1,4 @@
-/** `/records`: the history of one record, and what brought each version of it. */
+/** `/records`: the history of one record, with the origin of each version. */
 import * as Effect from "effect/Effect"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { explain, findHistory, listHistories } from "../../verify/Explain.ts"
@@ -6,14 +6,14 @@ import type { Explanation, FieldChange, RunSummary, Version } from "../../verify
 import { ofQuery } from "../Params.ts"
 import { pretty } from "../PrettyJson.ts"
 import { html, type Html, page, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, table, type Tone } from "../Components.ts"
+import { ago, badge, count, none, section, select, table, type Tone } from "../Components.ts"
 import { facts } from "../Format.ts"
 import { address, truncated, plural, resourceAddress, runAddress, visible } from "../Escape.ts"
 
 const path = "/records"
 /** Characters of a value in a table. */
 const valueMax = 120
-/** Versions that are shown; a record that changes every minute has many. */
+/** Versions that are shown. */
 const versionsShown = 100
 
 const instant = (text: string | null): Date | null => (text === null ? null : new Date(text))
@@ -33,15 +33,7 @@ interface Choices {
 
 const form = ({ company, resource, id }: Asked, { resources, companies }: Choices): Html => html`
   <form method="get" action="${path}" class="ask" role="search" aria-label="Find a record">
-    <p>
-      <label for="company">Company</label>
-      <select id="company" name="company">
-        <option value="">every company</option>
-        ${companies.map(
-          (name) => html`<option value="${name}" ${name === company ? html`selected` : ""}>${visible(name)}</option>`
-        )}
-      </select>
-    </p>
+    ${select("company", "Company", "every company", companies, company)}
     <p>
       <label for="resource">Resource</label>
       <input
@@ -78,12 +70,12 @@ const brought = ({ run, runId, origin, source }: Version): Html => html`
 `
 
 const valueOf = (value: string | null): Html =>
-  value === null ? html`<span class="none">none</span>` : html`<code>${truncated(value, valueMax)}</code>`
+  value === null ? none("none") : html`<code>${truncated(value, valueMax)}</code>`
 
 const changes = (all: ReadonlyArray<FieldChange>, version: bigint): Html =>
   table(
     `What version ${version} changed`,
-    [{ heading: "Field" }, { heading: "Before" }, { heading: "After" }],
+    "Field, Before, After",
     all.map(({ field, from, to }) => [html`<code>${visible(field)}</code>`, valueOf(from), valueOf(to)])
   )
 
@@ -136,14 +128,7 @@ const quarantine = (one: Explanation, company: string, now: Date): Html =>
     ? html`<p>No quarantine entry is stored for it.</p>`
     : html`${table(
           "In quarantine",
-          [
-            { heading: "Why" },
-            { heading: "State" },
-            { heading: "Seen", isNumber: true },
-            { heading: "First" },
-            { heading: "Last" },
-            { heading: "As sent" }
-          ],
+          "Why, State, #Seen, First, Last, As sent",
           one.quarantine.map((entry) => [
             html`${entry.field === null ? "" : html`<code>${visible(entry.field)}</code> `}${truncated(entry.reason, valueMax)}`,
             entry.resolvedAt === null
@@ -166,58 +151,51 @@ const history = (one: Explanation, company: string, index: number, now: Date): H
   const [tone, text] = states[state]
   const newest = versions.toReversed().slice(0, versionsShown)
   const key = `record-${index}`
-  return html`<section aria-labelledby="${key}">
-    <h2 id="${key}">${visible(resource)} ${id} in company ${visible(company)}</h2>
-    ${facts([
-      ["State", html`${badge(tone, text)}${versions.length === 0 ? "" : `, ${plural(versions.length, "version")}`}`],
-      ["Last full scan", scanTold(one, now)],
-      ["Refetch requests", rereads.length === 0 ? "no" : asks(rereads, now)],
-      ["Resource", html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`]
-    ])}
-    <h3>Quarantine</h3>
-    ${quarantine(one, company, now)}
-    <h3>Versions, newest first</h3>
-    ${newest.length === 0 ? html`<p>The warehouse has none.</p>` : newest.map((version) => versionCard(version, key, now))}
-    ${
-      versions.length > newest.length
-        ? html`<p>
-            The first ${count(versions.length - newest.length)} are not shown:
-            <code>npx tributary explain ${visible(resource)} ${id}</code> lists all of them.
-          </p>`
-        : ""
-    }
-    <h3>Checkpoints of the resource</h3>
-    ${
-      checkpoints.length === 0
-        ? html`<p>There is none.</p>`
-        : table(
-            "How far the resource has been read",
-            [
-              { heading: "Lane" },
-              { heading: "Cursor" },
-              { heading: "Last full scan" },
-              { heading: "Scan in progress" },
-              { heading: "Changed" }
-            ],
-            checkpoints.map((checkpoint) => [
-              checkpoint.lane,
-              checkpoint.cursor === null
-                ? html`<span class="none">none</span>`
-                : html`<code>${visible(checkpoint.cursor)}</code>`,
-              ago(instant(checkpoint.fullScanAt), now),
-              checkpoint.scan ?? "none",
-              ago(instant(checkpoint.updatedAt), now)
-            ])
-          )
-    }
-  </section>`
+  return section(
+    key,
+    `${visible(resource)} ${id} in company ${visible(company)}`,
+    html`${facts([
+        ["State", html`${badge(tone, text)}${versions.length === 0 ? "" : `, ${plural(versions.length, "version")}`}`],
+        ["Last full scan", scanTold(one, now)],
+        ["Refetch requests", rereads.length === 0 ? "no" : asks(rereads, now)],
+        ["Resource", html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`]
+      ])}
+      <h3>Quarantine</h3>
+      ${quarantine(one, company, now)}
+      <h3>Versions, newest first</h3>
+      ${newest.length === 0 ? html`<p>The warehouse has none.</p>` : newest.map((version) => versionCard(version, key, now))}
+      ${
+        versions.length > newest.length
+          ? html`<p>
+              The first ${count(versions.length - newest.length)} are not shown:
+              <code>npx tributary explain ${visible(resource)} ${id}</code> lists all of them.
+            </p>`
+          : ""
+      }
+      <h3>Checkpoints of the resource</h3>
+      ${
+        checkpoints.length === 0
+          ? html`<p>There is none.</p>`
+          : table(
+              "How far the resource has been read",
+              "Lane, Cursor, Last full scan, Scan in progress, Changed",
+              checkpoints.map((checkpoint) => [
+                checkpoint.lane,
+                checkpoint.cursor === null ? none("none") : html`<code>${visible(checkpoint.cursor)}</code>`,
+                ago(instant(checkpoint.fullScanAt), now),
+                checkpoint.scan ?? "none",
+                ago(instant(checkpoint.updatedAt), now)
+              ])
+            )
+      }`
+  )
 }
 
 // ------------------------------------------------------------------------------------------------------------ the page
 
 const maxBigint = 9_223_372_036_854_775_807n
 
-/** Whether a record can have it. */
+/** Whether it can be the number of a record. */
 const isNumber = (text: string): boolean => {
   if (!/^-?\d{1,19}$/.test(text)) return false
   const number = BigInt(text)

@@ -78,14 +78,7 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
           ? html`<p>There is ${after === null ? "none" : "no further one"}.</p>`
           : table(
               "Refused records in the order in which they were given",
-              [
-                { heading: "Row" },
-                { heading: "Record" },
-                { heading: "Code" },
-                { heading: "Field" },
-                { heading: "Why" },
-                { heading: "As it was given" }
-              ],
+              "Row, Record, Code, Field, Why, As it was given",
               shown.map((one) => [
                 html`${one.id}${one.line === null ? "" : html`<span class="detail">line ${count(one.line)}</span>`}`,
                 html`${one.operation} ${one.externalid === null ? "" : visible(one.externalid)}

@@ -1,8 +1,8 @@
-/** One resource of one company: how it stands, why, and what can be done. */
+/** The page of one resource of one company: its state, the reasons, and its actions. */
 import * as Effect from "effect/Effect"
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, duration } from "../Components.ts"
+import { ago, badge, count, duration, none, section } from "../Components.ts"
 import * as Resources from "../../status/Resources.ts"
 import * as Runs from "../../status/Runs.ts"
 import {
@@ -22,7 +22,7 @@ import { quarantinePart, runTable } from "./Runs.ts"
 
 const runsShown = 50
 
-/** The resource that is meant, or why there is none. */
+/** The named resource, or why there is none. */
 export const meant = Effect.fnUntraced(function* (
   { companies, now }: PageRequest,
   company: string | null,
@@ -45,7 +45,7 @@ const rangeWords = (since: string | null, until: string | null): string =>
     ? "everything"
     : `${since === null ? "the beginning" : visible(since)} to ${until === null ? "now" : visible(until)}`
 
-/** What somebody did about it, and how often it failed. */
+/** Pauses and requests of people, and failures. */
 const taskPart = ({ task }: Resources.ResourceState, now: Date): ReadonlyArray<readonly [string, Html | string]> => {
   if (task === null) return []
   const { pausedAt, pausedBy, askedAt, askedBy, askedFull, failures } = task
@@ -91,7 +91,7 @@ const checkpointPart = ({ checkpoint }: Resources.ResourceState, now: Date): Htm
         ? "as configured"
         : `${duration(overlapMs)}, learned from late records; halved for each week without one`
     ],
-    ["Maximum lateness of a record", lateMs === 0 ? html`<span class="none">never late</span>` : duration(lateMs)],
+    ["Maximum lateness of a record", lateMs === 0 ? none("never late") : duration(lateMs)],
     ["Last full scan", ago(fullScanAt, now)],
     [
       "Next full scan",
@@ -156,15 +156,13 @@ export const routes: ReadonlyArray<Route> = [
             return problem(found, remedy)
           })}
           ${note === null ? "" : html`<p class="note">${visible(note)}</p>`}
-          <section aria-labelledby="now">
-            <h2 id="now">Status</h2>
-            ${facts([
+          ${section(
+            "now",
+            "Status",
+            facts([
               ["Freshness", freshness(state, now)],
               ["Rows", rows(state)],
-              [
-                "Deleted at the source",
-                state.rows === null ? html`<span class="none">not counted</span>` : count(state.rows.deleted)
-              ],
+              ["Deleted at the source", state.rows === null ? none("not counted") : count(state.rows.deleted)],
               [
                 "Quarantine",
                 quarantined === 0
@@ -176,22 +174,16 @@ export const routes: ReadonlyArray<Route> = [
               ["Next run", nextRun(state, now)],
               ...taskPart(state, now),
               ...backfillPart(state, now)
-            ])}
-          </section>
-          <section aria-labelledby="checkpoint">
-            <h2 id="checkpoint">Checkpoint</h2>
-            ${checkpointPart(state, now)}
-          </section>
-          <section aria-labelledby="one">
-            <h2 id="one">One record</h2>
-            ${explainForm(state)}
-          </section>
-          ${entries}
-          <section aria-labelledby="runs">
-            <h2 id="runs">Runs</h2>
-            ${runs.length === 0 ? html`<p>None yet.</p>` : runTable(`The last runs of ${name}`, runs, now, "resource")}
-            ${runs.length < runsShown ? "" : html`<p><a href="${address("/runs", query)}">All of them</a></p>`}
-          </section>`
+            ])
+          )}
+          ${section("checkpoint", "Checkpoint", checkpointPart(state, now))}
+          ${section("one", "One record", explainForm(state))} ${entries}
+          ${section(
+            "runs",
+            "Runs",
+            html`${runs.length === 0 ? html`<p>None yet.</p>` : runTable(`The last runs of ${name}`, runs, now, true)}
+            ${runs.length < runsShown ? "" : html`<p><a href="${address("/runs", query)}">All of them</a></p>`}`
+          )}`
       })
     })
   }

@@ -27,15 +27,7 @@ const logTable = (attempts: ReadonlyArray<Attempt>): Html =>
     ? html`<p>There is no delivery in the source’s log.</p>`
     : table(
         `The last ${attempts.length} events in the source’s log, newest first; times by its clock`,
-        [
-          { heading: "Event" },
-          { heading: "Outcome" },
-          { heading: "Attempts", isNumber: true },
-          { heading: "Status", isNumber: true },
-          { heading: "Took", isNumber: true },
-          { heading: "At" },
-          { heading: "Answer" }
-        ],
+        "Event, Outcome, #Attempts, #Status, #Took, At, Answer",
         attempts.map((one) => [
           html`${visible(one.eventType)} <span class="detail">${visible(one.eventId)}</span>`,
           one.delivered

@@ -4,7 +4,7 @@ import * as InboxStore from "../../inbox/InboxStore.ts"
 import { type EventSummary, searchLimit } from "../../status/WebhookDetails.ts"
 import { companyNamed, ofForm, ofQuery } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
-import { ago, badge, confirmation, count, duration, table, type Tone } from "../Components.ts"
+import { ago, none, badge, confirmation, count, duration, table, type Tone } from "../Components.ts"
 import { actionLink } from "../Format.ts"
 import { plural, recordAddress, resourceAddress, runAddress, truncated, visible } from "../Escape.ts"
 
@@ -21,7 +21,7 @@ const eventTones: Readonly<Record<EventSummary["state"], Tone>> = {
 
 const recordOf = ({ company, resource, recordId }: EventSummary): Html =>
   resource === null
-    ? html`<span class="none">none</span>`
+    ? none("none")
     : recordId === null
       ? html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`
       : html`<a href="${recordAddress(company, resource, recordId)}">${visible(resource)} ${visible(recordId)}</a>`
@@ -42,13 +42,7 @@ export const deadTable = (company: string, events: ReadonlyArray<EventSummary>, 
     ? html``
     : html`${table(
         `Events of company ${visible(company)} that are dead letters${all > events.length ? `, the newest ${events.length} of ${count(all)}` : ""}`,
-        [
-          { heading: "Event" },
-          { heading: "Record" },
-          { heading: "Received" },
-          { heading: "Why" },
-          { heading: "Action" }
-        ],
+        "Event, Record, Received, Why, Action",
         events.map((event) => [
           html`${visible(event.eventType)} <span class="detail">${visible(event.eventId)}</span>`,
           recordOf(event),
@@ -70,16 +64,7 @@ export const eventTable = (events: ReadonlyArray<EventSummary>, company: string 
       </p>`
     : table(
         `The last ${events.length} events received, newest first`,
-        [
-          { heading: "Received" },
-          { heading: "Event" },
-          { heading: "Company" },
-          { heading: "Record" },
-          { heading: "State" },
-          { heading: "Failed attempts", isNumber: true },
-          { heading: "Resolved after", isNumber: true },
-          { heading: "Fired" }
-        ],
+        "Received, Event, Company, Record, State, #Failed attempts, #Resolved after, Fired",
         events.map((event) => [
           ago(event.receivedAt, now),
           html`${visible(event.eventType)} <span class="detail">${visible(event.eventId)}</span>`,

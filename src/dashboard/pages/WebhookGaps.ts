@@ -43,13 +43,7 @@ export const gapTables = (
       ? html`<p>No gap is open: the resources of every dropped event were read again.</p>`
       : table(
           `Open gaps of company ${visible(company)}`,
-          [
-            { heading: "Resource" },
-            { heading: "What happened" },
-            { heading: "From" },
-            { heading: "Until" },
-            { heading: "What happens next" }
-          ],
+          "Resource, What happened, From, Until, What happens next",
           open.map((gap) => [
             html`<a href="${resourceAddress(company, gap.resource)}">${visible(gap.resource)}</a>`,
             html`${badge("warn", gap.cause)} ${causes[gap.cause]}
@@ -68,7 +62,7 @@ export const gapTables = (
           <summary>${plural(closed.length, "gap")} closed within a day</summary>
           ${table(
             `Gaps of company ${visible(company)} closed within a day`,
-            [{ heading: "Resource" }, { heading: "What happened" }, { heading: "Closed" }, { heading: "By" }],
+            "Resource, What happened, Closed, By",
             closed.map((gap) => [
               visible(gap.resource),
               causes[gap.cause],
