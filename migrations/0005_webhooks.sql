@@ -41,14 +41,14 @@ create index inbox_settled on tributary.inbox (settled_at) where state in ('done
 -- or wait, a look meets only what it takes.
 create index inbox_due on tributary.inbox (company, resource, due_at, id) where state = 'waiting';
 
-create table tributary.inbox_claims (
+create table tributary.leases (
   company text not null,
   resource text not null,
   owner text not null,
-  until timestamptz not null,
+  expires_at timestamptz not null,
   primary key (company, resource)
 );
-comment on table tributary.inbox_claims is 'Which process works on the events of a resource, until when unless it says so again. A courtesy: the fence is the guarantee.';
+comment on table tributary.leases is 'The process that processes the events of a resource. A courtesy: the fence is the guarantee.';
 
 create table tributary.webhook_secrets (
   id bigint generated always as identity primary key,
@@ -106,42 +106,46 @@ comment on column tributary.subscriptions.log_waits_at is 'Since when the newest
 comment on column tributary.subscriptions.problem is 'Why the last look at it or at its delivery log failed, and in remedy what to do; null while looks succeed.';
 comment on column tributary.subscriptions.revive_due_at is 'Disabled, it is not tested again before this; null is at once. revive_tries and revive_tried_at tell of the tests that failed.';
 
-create table tributary.receivers (
-  instance text primary key,
+create table tributary.processes (
+  process_id text primary key,
   companies text[] not null,
-  began_at timestamptz not null default tributary.now(),
-  alive_at timestamptz not null default tributary.now(),
-  ended_at timestamptz
+  started_at timestamptz not null default tributary.now(),
+  heartbeat_at timestamptz not null default tributary.now(),
+  stopped_at timestamptz
 );
-comment on table tributary.receivers is 'Processes that receive deliveries, and when each last proved that it can store them: between these times nothing was received.';
+comment on table tributary.processes is 'Processes of tributary serve. A heartbeat proves that the process can store deliveries.';
+comment on column tributary.processes.companies is 'The companies whose deliveries it receives.';
+comment on column tributary.processes.stopped_at is 'When it stopped on purpose; null while it is alive, and after a kill.';
 
-create table tributary.gaps (
+create table tributary.delivery_gaps (
   id bigint generated always as identity primary key,
   company text not null,
   subscription_id text,
   resource text not null,
-  cause text not null check (cause in ('abandoned', 'lost', 'disabled', 'paused', 'missing', 'down', 'dropped', 'overflow')),
+  cause text not null check (cause in ('abandoned', 'acknowledged_not_stored', 'disabled', 'paused', 'missing',
+    'unobserved', 'dropped', 'overflow')),
   detail text not null,
   began_at timestamptz,
   ended_at timestamptz,
-  found_at timestamptz not null default tributary.now(),
+  detected_at timestamptz not null default tributary.now(),
   events text[] not null default '{}',
-  tries integer not null default 0,
-  tried_at timestamptz,
-  due_at timestamptz not null default tributary.now(),
-  reason text,
+  attempts integer not null default 0,
+  last_attempt_at timestamptz,
+  next_attempt_at timestamptz not null default tributary.now(),
+  last_error text,
   closed_at timestamptz,
   closed_by text,
-  needs_full boolean not null default false
+  requires_full_scan boolean not null default false
 );
-comment on table tributary.gaps is 'Times in which events of a resource may have been dropped. Closed by a read of the resource that began after the gap had ended.';
-comment on column tributary.gaps.cause is 'abandoned: the source gave an event up; lost: it delivered one that is not in the inbox; disabled, paused: the subscription was; missing: there was no subscription for the resource; down: nobody could look at the subscription for long; dropped: the log shows that what waited was dropped; overflow: more was delivered than a look goes through';
-comment on column tributary.gaps.began_at is 'By the warehouse''s clock; null when nobody knows.';
-comment on column tributary.gaps.ended_at is 'Null while it lasts.';
-comment on column tributary.gaps.events is 'The events that are known to be lost, so that the log does not show them as news again.';
-comment on column tributary.gaps.due_at is 'Not tried before this: to revive the subscription while it lasts, to read the resource again after that.';
-comment on column tributary.gaps.reason is 'Why the last try did not help.';
-comment on column tributary.gaps.closed_by is 'What proved it closed.';
-comment on column tributary.gaps.needs_full is 'Whether it may hide a record that was removed without trace: only a run that read every record proves it closed.';
-create unique index gaps_open on tributary.gaps (company, resource, cause, coalesce(subscription_id, '')) where closed_at is null;
-create index gaps_closed on tributary.gaps (closed_at) where closed_at is not null;
+comment on table tributary.delivery_gaps is 'Periods in which events of a resource may have been dropped. A run that began after the end of a gap closes it.';
+comment on column tributary.delivery_gaps.cause is 'abandoned: the source gave an event up; acknowledged_not_stored: it delivered one that is not in the inbox; disabled, paused: the subscription was; missing: no subscription listed the events; unobserved: the subscription was not checked for long; dropped: the delivery log shows that waiting events were dropped; overflow: the log was longer than a check reads';
+comment on column tributary.delivery_gaps.began_at is 'By the warehouse''s clock; null when it is unknown.';
+comment on column tributary.delivery_gaps.ended_at is 'Null while it lasts.';
+comment on column tributary.delivery_gaps.events is 'Events that are known to be lost. The next checks of the log ignore them.';
+comment on column tributary.delivery_gaps.attempts is 'Failed attempts to enable the subscription while the gap lasts, and to read the resource after that.';
+comment on column tributary.delivery_gaps.next_attempt_at is 'The earliest time of the next attempt.';
+comment on column tributary.delivery_gaps.last_error is 'Why the last attempt did not close it.';
+comment on column tributary.delivery_gaps.closed_by is 'The run that closed it.';
+comment on column tributary.delivery_gaps.requires_full_scan is 'Whether it may hide a removal without trace: only a full scan closes it.';
+create unique index delivery_gaps_open on tributary.delivery_gaps (company, resource, cause, coalesce(subscription_id, '')) where closed_at is null;
+create index delivery_gaps_closed on tributary.delivery_gaps (closed_at) where closed_at is not null;

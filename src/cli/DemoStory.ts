@@ -65,8 +65,8 @@ const emptyWarehouse = Effect.gen(function* () {
     `drop schema if exists ${identifier(datasetsDefault.history)}, ${identifier(datasetsDefault.current)} cascade`
   )
   yield* sql`truncate tributary.runs, tributary.checkpoints, tributary.scan_ids, tributary.quarantine,
-    tributary.inbox, tributary.inbox_claims, tributary.webhook_secrets, tributary.subscriptions, tributary.receivers,
-    tributary.gaps, tributary.companies, tributary.sources, tributary.tasks, tributary.row_counts, tributary.budget_usage restart identity`
+    tributary.inbox, tributary.leases, tributary.webhook_secrets, tributary.subscriptions, tributary.processes,
+    tributary.delivery_gaps, tributary.companies, tributary.sources, tributary.tasks, tributary.row_counts, tributary.budget_usage restart identity`
 })
 
 /** Starts the reference server and connects its companies to an empty warehouse. */

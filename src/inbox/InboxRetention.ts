@@ -17,7 +17,7 @@ export interface PurgeResult {
   readonly events: number
   readonly dead: number
   readonly gaps: number
-  readonly receivers: number
+  readonly processes: number
 }
 
 const settledMaxDefault = 2_000_000
@@ -69,14 +69,14 @@ export const purge = Effect.fnUntraced(function* (
 
   // The source's log shows an abandoned event for 30 days. Its gap must be known until then.
   const gaps = yield* sql`
-    delete from tributary.gaps
+    delete from tributary.delivery_gaps
      where closed_at < ${before} and (events = '{}' or closed_at < tributary.now() - interval '31 days') returning 1`
-  const receivers = yield* sql`
-    delete from tributary.receivers old
-     where greatest(ended_at, alive_at) < ${before}
-       and exists (select from tributary.receivers later
-                    where later.companies @> old.companies and later.began_at > old.began_at
-                      and greatest(later.ended_at, later.alive_at) > greatest(old.ended_at, old.alive_at))
+  const processes = yield* sql`
+    delete from tributary.processes old
+     where greatest(stopped_at, heartbeat_at) < ${before}
+       and exists (select from tributary.processes later
+                    where later.companies @> old.companies and later.started_at > old.started_at
+                      and greatest(later.stopped_at, later.heartbeat_at) > greatest(old.stopped_at, old.heartbeat_at))
     returning 1`
-  return { events, dead, gaps: gaps.length, receivers: receivers.length }
+  return { events, dead, gaps: gaps.length, processes: processes.length }
 })

@@ -96,6 +96,33 @@ export interface ControlTables {
     readonly began_at: Generated<Date>
     readonly ends_at: Date
   }
+  readonly "tributary.delivery_gaps": {
+    readonly id: Generated<bigint>
+    readonly company: string
+    readonly subscription_id: string | null
+    readonly resource: string
+    readonly cause:
+      | "abandoned"
+      | "acknowledged_not_stored"
+      | "disabled"
+      | "paused"
+      | "missing"
+      | "unobserved"
+      | "dropped"
+      | "overflow"
+    readonly detail: string
+    readonly began_at: Date | null
+    readonly ended_at: Date | null
+    readonly detected_at: Generated<Date>
+    readonly events: Generated<ReadonlyArray<string>>
+    readonly attempts: Generated<number>
+    readonly last_attempt_at: Date | null
+    readonly next_attempt_at: Generated<Date>
+    readonly last_error: string | null
+    readonly closed_at: Date | null
+    readonly closed_by: string | null
+    readonly requires_full_scan: Generated<boolean>
+  }
   readonly "tributary.field_findings": {
     readonly company_id: bigint
     readonly resource: string
@@ -117,25 +144,6 @@ export interface ControlTables {
     readonly target: unknown
     readonly is_late: boolean | null
   }
-  readonly "tributary.gaps": {
-    readonly id: Generated<bigint>
-    readonly company: string
-    readonly subscription_id: string | null
-    readonly resource: string
-    readonly cause: "abandoned" | "lost" | "disabled" | "paused" | "missing" | "down" | "dropped" | "overflow"
-    readonly detail: string
-    readonly began_at: Date | null
-    readonly ended_at: Date | null
-    readonly found_at: Generated<Date>
-    readonly events: Generated<ReadonlyArray<string>>
-    readonly tries: Generated<number>
-    readonly tried_at: Date | null
-    readonly due_at: Generated<Date>
-    readonly reason: string | null
-    readonly closed_at: Date | null
-    readonly closed_by: string | null
-    readonly needs_full: Generated<boolean>
-  }
   readonly "tributary.inbox": {
     readonly id: Generated<bigint>
     readonly company: string
@@ -155,12 +163,6 @@ export interface ControlTables {
     readonly run_id: bigint | null
     readonly reason: string | null
   }
-  readonly "tributary.inbox_claims": {
-    readonly company: string
-    readonly resource: string
-    readonly owner: string
-    readonly until: Date
-  }
   readonly "tributary.inferred_columns": {
     readonly resource: string
     readonly field: string
@@ -173,6 +175,12 @@ export interface ControlTables {
     readonly identity: string
     readonly held_because: string | null
     readonly confirmed_at: Date
+  }
+  readonly "tributary.leases": {
+    readonly company: string
+    readonly resource: string
+    readonly owner: string
+    readonly expires_at: Date
   }
   readonly "tributary.migrations": {
     readonly id: number
@@ -215,6 +223,13 @@ export interface ControlTables {
     readonly outcome: string | null
     readonly records: bigint | null
     readonly oldest_at: Date | null
+  }
+  readonly "tributary.processes": {
+    readonly process_id: string
+    readonly companies: ReadonlyArray<string>
+    readonly started_at: Generated<Date>
+    readonly heartbeat_at: Generated<Date>
+    readonly stopped_at: Date | null
   }
   readonly "tributary.push_requests": {
     readonly id: Generated<bigint>
@@ -261,13 +276,6 @@ export interface ControlTables {
     readonly last_seen_at: Date
     readonly times: Generated<bigint>
     readonly resolved_at: Date | null
-  }
-  readonly "tributary.receivers": {
-    readonly instance: string
-    readonly companies: ReadonlyArray<string>
-    readonly began_at: Generated<Date>
-    readonly alive_at: Generated<Date>
-    readonly ended_at: Date | null
   }
   readonly "tributary.refetch_requests": {
     readonly company_id: bigint

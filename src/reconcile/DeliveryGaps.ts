@@ -1,5 +1,5 @@
 /**
- * Periods in which events may have been dropped: `tributary.gaps`.
+ * Periods in which events may have been dropped: `tributary.delivery_gaps`.
  *
  * Promise: a gap is stored in the transaction that discards its evidence. A killed process leaves the evidence, and the
  * next check finds the gap. To store a gap again changes nothing, or makes it longer.
@@ -11,7 +11,15 @@
 import * as Effect from "effect/Effect"
 import { backoff, execute, query, serialized, type Sql } from "./GapQuery.ts"
 
-export type Cause = "abandoned" | "lost" | "disabled" | "paused" | "missing" | "down" | "dropped" | "overflow"
+export type Cause =
+  | "abandoned"
+  | "acknowledged_not_stored"
+  | "disabled"
+  | "paused"
+  | "missing"
+  | "unobserved"
+  | "dropped"
+  | "overflow"
 
 /** A gap that is not stored yet. */
 export interface NewGap {
@@ -59,31 +67,31 @@ export const insertGaps = (company: string, gaps: ReadonlyArray<NewGap>): Sql<nu
     ? Effect.succeed(0)
     : Effect.map(
         query<{ opened: boolean }>(
-          `insert into tributary.gaps as g
-             (company, subscription_id, resource, cause, detail, began_at, ended_at, events, needs_full, due_at)
+          `insert into tributary.delivery_gaps as g
+             (company, subscription_id, resource, cause, detail, began_at, ended_at, events, requires_full_scan, next_attempt_at)
            select $1, "subscriptionId", resource, cause, detail, "beganAt",
                   case when not lasts then tributary.now() end, events, coalesce("needsFull", false),
                   greatest(tributary.now() + coalesce("dueInMs", 0) * interval '1 millisecond',
                     case when cause = 'overflow' then (
-                      select max(p.closed_at) + ${overflowPause} from tributary.gaps p
+                      select max(p.closed_at) + ${overflowPause} from tributary.delivery_gaps p
                        where p.company = $1 and p.resource = f.resource and p.cause = 'overflow') end)
              from jsonb_to_recordset($2::jsonb) as f("subscriptionId" text, resource text, cause text, detail text,
                "beganAt" timestamptz, lasts boolean, events text[], "needsFull" boolean, "dueInMs" float8)
            on conflict (company, resource, cause, coalesce(subscription_id, '')) where closed_at is null do update
               set ended_at = excluded.ended_at, detail = excluded.detail, events = g.events || excluded.events,
-                  needs_full = g.needs_full or excluded.needs_full,
-                  tries = case when ${turned} then 0 else g.tries end,
-                  due_at = case when ${turned} then excluded.due_at else g.due_at end,
-                  reason = case when not ${turned} then g.reason end
-            where g.ended_at is distinct from excluded.ended_at or excluded.needs_full and not g.needs_full
+                  requires_full_scan = g.requires_full_scan or excluded.requires_full_scan,
+                  attempts = case when ${turned} then 0 else g.attempts end,
+                  next_attempt_at = case when ${turned} then excluded.next_attempt_at else g.next_attempt_at end,
+                  last_error = case when not ${turned} then g.last_error end
+            where g.ended_at is distinct from excluded.ended_at or excluded.requires_full_scan and not g.requires_full_scan
            returning xmax = 0 as opened`,
           [company, JSON.stringify(gaps)]
         ),
         (rows) => rows.filter(({ opened }) => opened).length
       )
 
-const endGaps = `update tributary.gaps g
-    set ended_at = tributary.now(), tries = 0, due_at = tributary.now(), reason = null
+const endGaps = `update tributary.delivery_gaps g
+    set ended_at = tributary.now(), attempts = 0, next_attempt_at = tributary.now(), last_error = null
   where g.company = $1 and g.closed_at is null and g.ended_at is null`
 
 /** Ends lasting gaps that are not among these. A check of one of these subscriptions that fails goes on failing. */
@@ -94,7 +102,7 @@ export const endOthers = (
 ): Sql<void> =>
   execute(
     `${endGaps}
-        and not (g.cause = 'down' and g.subscription_id in (select jsonb_array_elements_text($3::jsonb)))
+        and not (g.cause = 'unobserved' and g.subscription_id in (select jsonb_array_elements_text($3::jsonb)))
         and not exists (
           select 1 from jsonb_to_recordset($2::jsonb) as f("subscriptionId" text, resource text, cause text)
            where f.resource = g.resource and f.cause = g.cause
@@ -104,7 +112,7 @@ export const endOthers = (
 
 /** Ends the gaps of a subscription that could not be checked. */
 export const endUnobserved = (company: string, subscriptionId: string): Sql<void> =>
-  execute(`${endGaps} and g.subscription_id = $2 and g.cause = 'down'`, [company, subscriptionId])
+  execute(`${endGaps} and g.subscription_id = $2 and g.cause = 'unobserved'`, [company, subscriptionId])
 
 // ------------------------------------------------------------------------------------------------- closing
 
@@ -130,9 +138,9 @@ export interface OpenGap {
 
 export const openGaps = (company: string): Sql<ReadonlyArray<OpenGap>> =>
   query<OpenGap>(
-    `select resource, greatest(0, extract(epoch from min(due_at) - tributary.now()) * 1000)::float8 as "dueInMs",
-            bool_or(needs_full) as "needsFull", bool_or(needs_full and due_at <= tributary.now()) as "isFullDue"
-       from tributary.gaps
+    `select resource, greatest(0, extract(epoch from min(next_attempt_at) - tributary.now()) * 1000)::float8 as "dueInMs",
+            bool_or(requires_full_scan) as "needsFull", bool_or(requires_full_scan and next_attempt_at <= tributary.now()) as "isFullDue"
+       from tributary.delivery_gaps
       where company = $1 and closed_at is null and ended_at is not null group by resource order by min(id)`,
     [company]
   )
@@ -154,17 +162,17 @@ export const closeCovered = (company: string, companyId: bigint, overlapMs: numb
     query<ClosedGap>(
       `with proven as (
        select g.id, r.id as run
-         from tributary.gaps g
+         from tributary.delivery_gaps g
          cross join lateral (
            select id from tributary.runs
             where company_id = $2 and resource = g.resource and lane = 'live'
-              and (kind = 'full' and (not g.needs_full or ${showsAbsence}) or kind = 'incremental' and not g.needs_full)
+              and (kind = 'full' and (not g.requires_full_scan or ${showsAbsence}) or kind = 'incremental' and not g.requires_full_scan)
               and status in ('done', 'quarantined') and error_kind is distinct from 'DeletionsNotBelieved'
               and not resumed and stale_records = 0 and started_at <= tributary.now() and started_at >= ${visibleAt("$3")}
             order by id limit 1) r
         where g.company = $1 and g.closed_at is null and g.ended_at is not null
      )
-     update tributary.gaps g set closed_at = tributary.now(), closed_by = 'run ' || proven.run, reason = null
+     update tributary.delivery_gaps g set closed_at = tributary.now(), closed_by = 'run ' || proven.run, last_error = null
        from proven
       where proven.id = g.id
      returning g.resource, g.cause, g.closed_by as "closedBy"`,
@@ -175,9 +183,9 @@ export const closeCovered = (company: string, companyId: bigint, overlapMs: numb
 /** Postpones the gaps of a resource that was just read, where something may not have been visible yet. */
 export const markRead = (company: string, resource: string, runId: bigint | null, overlapMs: number): Sql<void> =>
   execute(
-    `update tributary.gaps g
-        set tries = 0, tried_at = tributary.now(), due_at = ${visibleAt("$3")},
-            reason = 'run ' || $4::text || ' has read it; it is read once more when the source must show all of it'
+    `update tributary.delivery_gaps g
+        set attempts = 0, last_attempt_at = tributary.now(), next_attempt_at = ${visibleAt("$3")},
+            last_error = 'run ' || $4::text || ' has read it; it is read once more when the source must show all of it'
       where ${endedGaps} and ${visibleAt("$3")} > tributary.now()`,
     [company, resource, overlapMs, runId]
   )
@@ -185,9 +193,9 @@ export const markRead = (company: string, resource: string, runId: bigint | null
 /** Postpones the gaps of a resource; `onlyFull`: those that need a full scan. */
 export const postpone = (company: string, resource: string, waitMs: number, onlyFull: boolean): Sql<void> =>
   execute(
-    `update tributary.gaps
-        set due_at = greatest(due_at, tributary.now() + $3::float8 * interval '1 millisecond')
-      where ${endedGaps} and (needs_full or not $4::boolean)`,
+    `update tributary.delivery_gaps
+        set next_attempt_at = greatest(next_attempt_at, tributary.now() + $3::float8 * interval '1 millisecond')
+      where ${endedGaps} and (requires_full_scan or not $4::boolean)`,
     [company, resource, waitMs, onlyFull]
   )
 
@@ -216,7 +224,7 @@ export const fullScanDelay = (
 /** Closes the ended gaps of a resource that is not synced any more. */
 export const closeUnsynced = (company: string, resource: string): Sql<void> =>
   execute(
-    `update tributary.gaps set closed_at = tributary.now(), closed_by = 'the resource is not synced any more', reason = null
+    `update tributary.delivery_gaps set closed_at = tributary.now(), closed_by = 'the resource is not synced any more', last_error = null
       where ${endedGaps}`,
     [company, resource]
   )
@@ -225,9 +233,9 @@ export const closeUnsynced = (company: string, resource: string): Sql<void> =>
 export const recordRepairFailure = (company: string, resource: string, reason: string): Sql<boolean> =>
   Effect.map(
     query<object>(
-      `update tributary.gaps
-          set reason = $3, tries = tries + 1, tried_at = tributary.now(), due_at = tributary.now() + ${backoff(1, "tries")}
-        where ${endedGaps} and due_at <= tributary.now()
+      `update tributary.delivery_gaps
+          set last_error = $3, attempts = attempts + 1, last_attempt_at = tributary.now(), next_attempt_at = tributary.now() + ${backoff(1, "attempts")}
+        where ${endedGaps} and next_attempt_at <= tributary.now()
        returning id`,
       [company, resource, reason]
     ),
@@ -250,7 +258,7 @@ export const countOpen = (company: string): Sql<{ readonly open: number; readonl
   Effect.map(
     query<{ open: number; lasting: number }>(
       `select count(*)::int as open, (count(*) filter (where ended_at is null))::int as lasting
-         from tributary.gaps where company = $1 and closed_at is null`,
+         from tributary.delivery_gaps where company = $1 and closed_at is null`,
       [company]
     ),
     (rows) => rows[0]!

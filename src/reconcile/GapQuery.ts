@@ -15,7 +15,7 @@ export const execute = (text: string, values: ReadonlyArray<unknown>): Sql<void>
 export const serialized = <A, E, R>(company: string, change: Effect.Effect<A, E, R>) =>
   transaction(
     Effect.andThen(
-      execute("select pg_advisory_xact_lock(hashtextextended($1, 0))", [`tributary:gaps:${company}`]),
+      execute("select pg_advisory_xact_lock(hashtextextended($1, 0))", [`tributary:delivery_gaps:${company}`]),
       change
     )
   )

@@ -97,7 +97,7 @@ const missedGaps = (
 ): ReadonlyArray<DeliveryGaps.NewGap> => {
   interface Missed {
     readonly resource: string
-    readonly cause: "abandoned" | "lost"
+    readonly cause: "abandoned" | "acknowledged_not_stored"
     readonly events: Array<string>
     needsFull: boolean
   }
@@ -106,7 +106,7 @@ const missedGaps = (
     const { eventId, eventType, resource, delivered, abandoned } = attempt
     if (!delivered && !abandoned) continue
     if (resource === null || isStored(eventId) || !isSynced(resource)) continue
-    const cause = delivered ? "lost" : "abandoned"
+    const cause = delivered ? "acknowledged_not_stored" : "abandoned"
     const key = `${resource} ${cause}`
     const one = missed.get(key) ?? { resource, cause, events: [], needsFull: false }
     one.events.push(eventId)
@@ -180,7 +180,7 @@ const unobservedGaps = (
       cursor.ageMs > logRetentionMs
         ? `the delivery log was not read for ${Math.floor(cursor.ageMs / 86_400_000)} days, and it forgets`
         : `the source was not checked for ${Math.floor(cursor.ageMs / 60_000)} min, and what was undone meanwhile does not show`
-    gaps.push(...gapsForAll(company, row, { ...ended, cause: "down", detail }))
+    gaps.push(...gapsForAll(company, row, { ...ended, cause: "unobserved", detail }))
   }
   return gaps
 }
@@ -198,7 +198,7 @@ export const recordFailedCheck = Effect.fnUntraced(function* (
     const cursor = yield* LogCursor.read(name, row.id)
     if (row.state !== "active" || cursor === null || cursor.ageMs <= company.unobservedMaxMs) continue
     const detail = `subscription ${row.id} cannot be checked: ${error.message}`
-    const gap = { cause: "down", detail, beganAt: cursor.at, lasts: true } as const
+    const gap = { cause: "unobserved", detail, beganAt: cursor.at, lasts: true } as const
     opened += yield* DeliveryGaps.open(name, gapsForAll(company, row, gap))
   }
   return opened

@@ -45,7 +45,7 @@ export const eventStatus = (company: string, events: ReadonlyArray<string>): Sql
           `select requested.id, i.event_id is not null as "isStored", gap.id is not null as "isInGap"
              from jsonb_array_elements_text($2::jsonb) as requested(id)
              left join tributary.inbox i on i.company = $1 and i.event_id = requested.id
-             left join (select distinct unnest(events) as id from tributary.gaps where company = $1) gap
+             left join (select distinct unnest(events) as id from tributary.delivery_gaps where company = $1) gap
                on gap.id = requested.id`,
           [company, JSON.stringify(events)]
         ),

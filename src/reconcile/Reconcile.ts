@@ -200,7 +200,7 @@ const checkSource = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Checked | NotChecked, ReconcileError, Database | SqlClient.SqlClient | Scope.Scope> {
   const { subscriptions } = company.connector
   if (subscriptions === undefined) return { _tag: "NotOffered" }
-  const isLocked = yield* (yield* Database).locks.tryLock(`tributary:heal:${company.name}`)
+  const isLocked = yield* (yield* Database).locks.tryLock(`tributary:reconcile:${company.name}`)
   if (!isLocked) return { _tag: "Busy" }
   return yield* withLivePriority(checkLocked(company, subscriptions, options))
 }, Effect.scoped)
@@ -278,7 +278,9 @@ const repairForever = Effect.fnUntraced(function* (
       } else {
         const { closed, notes, dueInMs } = exit.value
         for (const { resource, cause, closedBy } of closed) {
-          yield* Effect.logInfo(`${company.name}: ${resource}: a gap (${cause}) was closed by ${closedBy}`)
+          yield* Effect.logInfo(
+            `${company.name}: ${resource}: a gap (${cause.replaceAll("_", " ")}) was closed by ${closedBy}`
+          )
         }
         yield* log(notes)
         waitMs = dueInMs === null ? null : Math.max(repairAgainMs, dueInMs)

@@ -17,8 +17,8 @@ export const isDue = (company: string, subscriptionId: string): Sql<boolean> =>
   Effect.map(
     query<{ due: boolean }>(
       `select s.revive_due_at is null or s.revive_due_at <= tributary.now() or exists (
-                select 1 from tributary.receivers r
-                 where $1 = any(r.companies) and r.ended_at is null and r.began_at > s.revive_tried_at) as due
+                select 1 from tributary.processes p
+                 where $1 = any(p.companies) and p.stopped_at is null and p.started_at > s.revive_tried_at) as due
          from tributary.subscriptions s where s.company = $1 and s.subscription_id = $2`,
       [company, subscriptionId]
     ),
@@ -33,8 +33,9 @@ export const recordFailure = (company: string, subscriptionId: string, reason: s
               revive_due_at = tributary.now() + ${backoff(5, "revive_tries")}
         where company = $1 and subscription_id = $2
        returning revive_tries, revive_tried_at, revive_due_at)
-     update tributary.gaps
-        set reason = $3, tries = tried.revive_tries, tried_at = tried.revive_tried_at, due_at = tried.revive_due_at
+     update tributary.delivery_gaps
+        set last_error = $3, attempts = tried.revive_tries, last_attempt_at = tried.revive_tried_at,
+            next_attempt_at = tried.revive_due_at
        from tried
       where company = $1 and subscription_id = $2 and cause = 'disabled' and closed_at is null and ended_at is null`,
     [company, subscriptionId, reason]

@@ -33,7 +33,7 @@ interface Repair {
 
 /** One process repairs a resource at a time. */
 const acquire = (company: string, resource: string) =>
-  Effect.flatMap(Database, ({ locks }) => locks.tryLock(`tributary:heal:${company}:${resource}`))
+  Effect.flatMap(Database, ({ locks }) => locks.tryLock(`tributary:reconcile:${company}:${resource}`))
 
 const openGapOf = (company: string, resource: string) =>
   Effect.map(DeliveryGaps.openGaps(company), (all) => all.find((one) => one.resource === resource))

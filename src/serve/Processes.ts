@@ -1,4 +1,4 @@
-/** The processes of `tributary serve`, and when each last proved that it can store deliveries: `tributary.receivers`. */
+/** The processes of `tributary serve`, and when each last proved that it can store deliveries: `tributary.processes`. */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -9,14 +9,14 @@ const execute = (text: string, values: ReadonlyArray<unknown>): Effect.Effect<vo
 /** The process has just proved that it can store deliveries for these companies. It repeats this every 20 s or so. */
 export const heartbeat = (processId: string, companies: ReadonlyArray<string>) =>
   execute(
-    `insert into tributary.receivers as r (instance, companies)
+    `insert into tributary.processes as p (process_id, companies)
      select $1, array(select jsonb_array_elements_text($2::jsonb))
-     on conflict (instance) do update
-        set companies = excluded.companies, alive_at = excluded.alive_at, ended_at = null,
-            began_at = case when r.ended_at is null then r.began_at else excluded.began_at end`,
+     on conflict (process_id) do update
+        set companies = excluded.companies, heartbeat_at = excluded.heartbeat_at, stopped_at = null,
+            started_at = case when p.stopped_at is null then p.started_at else excluded.started_at end`,
     [processId, JSON.stringify(companies)]
   )
 
 /** The process stops on purpose. */
 export const deregister = (processId: string) =>
-  execute("update tributary.receivers set ended_at = tributary.now() where instance = $1", [processId])
+  execute("update tributary.processes set stopped_at = tributary.now() where process_id = $1", [processId])

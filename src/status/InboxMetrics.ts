@@ -34,7 +34,7 @@ const read = (companies: ReadonlyArray<string>) =>
             where i.company = c.company and i.state in ('done', 'ignored')
               and i.settled_at > tributary.now() - interval '1 minute') s
          cross join lateral (
-           select count(*)::float8 as gaps from tributary.gaps o where o.company = c.company and o.closed_at is null) g`,
+           select count(*)::float8 as gaps from tributary.delivery_gaps o where o.company = c.company and o.closed_at is null) g`,
       [JSON.stringify(companies)]
     )
   )

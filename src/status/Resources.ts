@@ -216,9 +216,9 @@ export const readAlerts = Effect.fn("dashboard.Resources.beside")(function* (com
   return yield* sql.unsafe<CompanyAlerts>(
     `select name as company,
             (select count(*) from tributary.inbox i where i.company = name and i.state = 'dead')::float8 as dead,
-            (select count(*) from tributary.gaps g where g.company = name and g.closed_at is null)::float8 as gaps,
+            (select count(*) from tributary.delivery_gaps g where g.company = name and g.closed_at is null)::float8 as gaps,
             (select coalesce(sum(records), 0) from tributary.outbox_status where company = name and state = 'rejected')::float8 as refused,
-            (select count(*) from tributary.receivers r where name = any(r.companies) and ${isAlive("r")})::float8 as receivers
+            (select count(*) from tributary.processes r where name = any(r.companies) and ${isAlive("r")})::float8 as receivers
        from jsonb_array_elements_text($1::jsonb) as name`,
     [JSON.stringify(companies.map(({ name }) => name))]
   )

@@ -21,7 +21,7 @@ export const read: Effect.Effect<ScheduleStatus, SqlError, SqlClient.SqlClient> 
   const tasks = yield* readTasks
   const [now] = yield* sql<{ processes: number; ms: number }>`
     select (extract(epoch from tributary.now()) * 1000)::float8 as ms,
-           (select count(*) from tributary.receivers r where ${sql.literal(isAlive("r"))})::int as processes`
+           (select count(*) from tributary.processes r where ${sql.literal(isAlive("r"))})::int as processes`
   return {
     processes: now!.processes,
     tasks: tasks.map((task) => ({

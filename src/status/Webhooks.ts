@@ -129,17 +129,17 @@ export const read: Effect.Effect<ReadonlyArray<CompanyStatus>, SqlError, SqlClie
     )
     const gaps = yield* sql.unsafe<Of<GapStatus>>(
       `select company, resource, cause, detail, to_json(began_at) #>> '{}' as "beganAt",
-            to_json(ended_at) #>> '{}' as "endedAt", ${ms("found_at")} as "foundMs", reason
-       from tributary.gaps where closed_at is null order by company, resource, id`
+            to_json(ended_at) #>> '{}' as "endedAt", ${ms("detected_at")} as "foundMs", last_error as reason
+       from tributary.delivery_gaps where closed_at is null order by company, resource, id`
     )
     const closed = yield* sql.unsafe<Of<ClosedGapStatus>>(
       `select company, resource, cause, closed_by as "closedBy", ${ms("closed_at")} as "closedMs"
-       from tributary.gaps where closed_at > tributary.now() - interval '1 day' order by company, closed_at, id`
+       from tributary.delivery_gaps where closed_at > tributary.now() - interval '1 day' order by company, closed_at, id`
     )
     const receivers = yield* sql.unsafe<{ company: string; receivers: number; receiverSeenMs: number }>(
-      `select company, min(${ms("alive_at")}) as "receiverSeenMs",
-            (count(*) filter (where ${isAlive("receivers")}))::int as receivers
-       from tributary.receivers, unnest(companies) as company group by company`
+      `select company, min(${ms("heartbeat_at")}) as "receiverSeenMs",
+            (count(*) filter (where ${isAlive("processes")}))::int as receivers
+       from tributary.processes, unnest(companies) as company group by company`
     )
     const names = [...subscriptions, ...inboxes, ...gaps, ...closed, ...receivers].map(({ company }) => company)
     return [...new Set(names)].sort().map((company): CompanyStatus => {

@@ -100,8 +100,8 @@ export const claimTasks = (
          from tasks where runs group by company, kind
      ),
      alive as (
-       select k.company, count(distinct r.instance) as processes
-         from clock, runnable k join tributary.receivers r on k.company = any(r.companies)
+       select k.company, count(distinct r.process_id) as processes
+         from clock, runnable k join tributary.processes r on k.company = any(r.companies)
         where ${isAlive("r", "clock.now")} group by k.company
      ),
      ready as (

@@ -37,7 +37,7 @@ const heartbeatSlack = "30 seconds"
 /**
  * Stores the schedules of all companies in them, and deletes tasks of resources that are no longer configured.
  *
- * A due time is missed when no process of `serve` was alive at it (`tributary.receivers`). Under `once` the task stays
+ * A due time is missed when no process of `serve` was alive at it (`tributary.processes`). Under `once` the task stays
  * due, under `skip` its next time counts. A due time that passed while a process was alive is late, not missed, and so is
  * a task that a process began and did not finish: both are run at once. A resource that was never synced is due at once.
  */
@@ -55,9 +55,9 @@ export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql<voi
       const rows = yield* select<ScheduleRow>(
         `select s.company, s.resource, s.schedule, ${epochMs("s.next_run_at")} as "nextMs", ${epochMs("s.started_at")} as "beganMs",
                 s.lease_owner is not null as "isOwned",
-                exists (select 1 from tributary.receivers r
-                         where s.company = any(r.companies) and r.began_at <= s.next_run_at
-                           and r.alive_at + $2::interval >= s.next_run_at) as "hadLiveProcess",
+                exists (select 1 from tributary.processes r
+                         where s.company = any(r.companies) and r.started_at <= s.next_run_at
+                           and r.heartbeat_at + $2::interval >= s.next_run_at) as "hadLiveProcess",
                 exists (select 1 from tributary.checkpoints c join tributary.companies k on k.company_id = c.company_id
                          where k.company = s.company and c.resource = s.resource and c.lane = 'live'
                            and (c.cursor is not null or c.full_scan_at is not null)) as "wasSynced"

@@ -30,7 +30,7 @@ describe("status", () => {
               ('g', 'backfill', null, null, 'one', '5 s', false, false, null, 0, null, null)
             ) as v(resource, kind, schedule, next, owner, lease, paused, asked, status, failures, error, remedy)`
         yield* sql`
-          insert into tributary.receivers (instance, companies, alive_at, ended_at) values
+          insert into tributary.processes (process_id, companies, heartbeat_at, stopped_at) values
             ('one', ${["main"]}, tributary.now(), null),
             ('silent', ${["main"]}, tributary.now() - interval '2 min', null),
             ('ended', ${["main"]}, tributary.now(), tributary.now())`
@@ -48,7 +48,7 @@ describe("status", () => {
         yield* sql`insert into tributary.tasks (company, resource, kind, paused_at)
           select 'many', 'r' || n, 'sync', tributary.now() from generate_series(1, 9) n`
         assert.include(scheduleLines(yield* Schedule.read), "    paused: r1, r2, r3, r4, r5, r6, r7, r8 and 1 more")
-        yield* sql`update tributary.receivers set ended_at = tributary.now()`
+        yield* sql`update tributary.processes set stopped_at = tributary.now()`
         assert.include(scheduleLines(yield* Schedule.read)[0]!, "none alive")
       })
     )

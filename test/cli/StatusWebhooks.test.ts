@@ -42,12 +42,19 @@ describe("status", () => {
         const gap = { subscriptionId: "2", beganAt: null, events: [], detail: "subscription 2 is disabled" }
         yield* DeliveryGaps.open("main", [
           { ...gap, resource: "x", cause: "disabled", lasts: true },
-          { ...gap, resource: "y", cause: "lost", lasts: false, beganAt: "2026-03-01T08:00:00Z", detail: "1 event" },
-          { ...gap, resource: "z", cause: "lost", lasts: false }
+          {
+            ...gap,
+            resource: "y",
+            cause: "acknowledged_not_stored",
+            lasts: false,
+            beganAt: "2026-03-01T08:00:00Z",
+            detail: "1 event"
+          },
+          { ...gap, resource: "z", cause: "acknowledged_not_stored", lasts: false }
         ])
         yield* Reenable.recordFailure("main", "2", "a test delivery was answered 502")
         yield* DeliveryGaps.recordRepairFailure("main", "y", "the service failed")
-        yield* sql`update tributary.gaps set closed_at = tributary.now() - interval '3 hours', closed_by = 'run 7'
+        yield* sql`update tributary.delivery_gaps set closed_at = tributary.now() - interval '3 hours', closed_by = 'run 7'
           where resource = 'z'`
 
         const [none] = yield* Webhooks.read
@@ -73,8 +80,8 @@ describe("status", () => {
           "      what to do: npx tributary webhooks replay --dead",
           "    gap: x (disabled) since an unknown time: subscription 2 is disabled; it is open: " +
             "a test delivery was answered 502",
-          "    gap: y (lost) since 2026-03-01T08:00:00Z: 1 event; it ended T and will be read again: the service failed",
-          "    closed: z (lost) 3 h ago by run 7"
+          "    gap: y (acknowledged not stored) since 2026-03-01T08:00:00Z: 1 event; it ended T and will be read again: the service failed",
+          "    closed: z (acknowledged not stored) 3 h ago by run 7"
         ])
 
         const [finding] = yield* gaps("main")
@@ -106,7 +113,7 @@ describe("status", () => {
           ]
         )
         yield* Processes.deregister("two")
-        yield* sql`update tributary.receivers set alive_at = tributary.now() - interval '5 min' where instance = 'one'`
+        yield* sql`update tributary.processes set heartbeat_at = tributary.now() - interval '5 min' where process_id = 'one'`
         const [dead] = yield* Webhooks.read
         assert.include(
           webhookLines([dead!]).join("\n"),

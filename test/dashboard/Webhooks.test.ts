@@ -70,8 +70,8 @@ describe("webhooks", () => {
         yield* put(name, "evt_2", { state: "done" })
         yield* put(name, "evt_3", { state: "dead", reason: "it failed" })
         yield* sql`
-          insert into tributary.gaps (company, resource, cause, detail, began_at, ended_at)
-          values (${name}, 'salesmen', 'lost', 'evt_9 is not in the inbox', tributary.now() - interval '1 hour', tributary.now())`
+          insert into tributary.delivery_gaps (company, resource, cause, detail, began_at, ended_at)
+          values (${name}, 'salesmen', 'acknowledged_not_stored', 'evt_9 is not in the inbox', tributary.now() - interval '1 hour', tributary.now())`
         const { read, text } = yield* ask(routes, [company], "/webhooks")
         assert.deepStrictEqual(requests, [])
         assert.include(read, `Subscription ${id} active`)
@@ -171,8 +171,8 @@ describe("webhooks", () => {
         const sql = yield* SqlClient.SqlClient
         yield* put(hostile, hostile, { state: "dead", reason: hostile, resource: hostile, record: hostile })
         yield* sql`
-          insert into tributary.gaps (company, resource, cause, detail, reason)
-          values (${hostile}, ${hostile}, 'down', ${hostile}, ${hostile})`
+          insert into tributary.delivery_gaps (company, resource, cause, detail, last_error)
+          values (${hostile}, ${hostile}, 'unobserved', ${hostile}, ${hostile})`
         yield* sql`
           insert into tributary.subscriptions (company, subscription_id, url, events, state, checked_at, unsound)
           values (${hostile}, ${hostile}, ${hostile}, ${[hostile]}, 'active', tributary.now(), 'missing')`

@@ -175,9 +175,9 @@ export const secrets = Effect.fnUntraced(function* (company: CompanyConfiguratio
 export const gaps = Effect.fnUntraced(function* (company: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql.unsafe<{ resource: string; reason: string | null; agoms: number }>(
-    `select resource, (array_agg(reason) filter (where reason is not null))[1] as reason,
-            (extract(epoch from tributary.now() - min(found_at)) * 1000)::float8 as agoms
-       from tributary.gaps where company = $1 and closed_at is null group by resource order by min(found_at), resource`,
+    `select resource, (array_agg(last_error) filter (where last_error is not null))[1] as reason,
+            (extract(epoch from tributary.now() - min(detected_at)) * 1000)::float8 as agoms
+       from tributary.delivery_gaps where company = $1 and closed_at is null group by resource order by min(detected_at), resource`,
     [company]
   )
   const [first] = rows
@@ -197,9 +197,9 @@ export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<strin
   const sql = yield* SqlClient.SqlClient
   const { ok, warning } = about("serve")
   const rows = yield* sql.unsafe<{ company: string; alive: boolean; agoms: number }>(
-    `select company, bool_or(${isAlive("receivers")}) as alive,
-            (extract(epoch from tributary.now() - max(alive_at)) * 1000)::float8 as agoms
-       from tributary.receivers, unnest(companies) as company group by company`
+    `select company, bool_or(${isAlive("processes")}) as alive,
+            (extract(epoch from tributary.now() - max(heartbeat_at)) * 1000)::float8 as agoms
+       from tributary.processes, unnest(companies) as company group by company`
   )
   const alive = companies.filter((name) => rows.some((row) => row.company === name && row.alive))
   const silent = companies.filter((name) => !alive.includes(name))

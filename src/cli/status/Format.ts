@@ -65,7 +65,7 @@ const inboxLines = (inbox: Webhooks.InboxStatus): ReadonlyArray<string> => {
 const gapLine = ({ resource, cause, detail, beganAt, endedAt, reason }: Webhooks.GapStatus): string => {
   const since = beganAt === null ? "since an unknown time" : `since ${at(beganAt)}`
   const now = endedAt === null ? "it is open" : `it ended ${at(endedAt)} and will be read again`
-  return `    gap: ${resource} (${cause}) ${since}: ${detail}; ${now}${reason === null ? "" : `: ${reason}`}`
+  return `    gap: ${resource} (${cause.replaceAll("_", " ")}) ${since}: ${detail}; ${now}${reason === null ? "" : `: ${reason}`}`
 }
 
 /** The subscriptions, processes, inbox and delivery gaps of each company. */
@@ -79,7 +79,8 @@ export const webhookLines = (companies: ReadonlyArray<Webhooks.CompanyStatus>): 
     ...inboxLines(inbox),
     ...gaps.map(gapLine),
     ...closed.map(
-      ({ resource, cause, closedBy, closedMs }) => `    closed: ${resource} (${cause}) ${age(closedMs)} by ${closedBy}`
+      ({ resource, cause, closedBy, closedMs }) =>
+        `    closed: ${resource} (${cause.replaceAll("_", " ")}) ${age(closedMs)} by ${closedBy}`
     )
   ])
 

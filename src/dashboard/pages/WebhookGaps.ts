@@ -12,11 +12,11 @@ const instant = (text: string | null): Date | null => (text === null ? null : ne
 
 const causes: Readonly<Record<Webhooks.GapStatus["cause"], string>> = {
   abandoned: "The source abandoned an event after its last attempt failed.",
-  lost: "The source says that it delivered an event which is not in the inbox.",
+  acknowledged_not_stored: "The source says that it delivered an event which is not in the inbox.",
   disabled: "The source disabled the subscription, and dropped what fired meanwhile.",
   paused: "The subscription was paused, and the source dropped what fired meanwhile.",
   missing: "No subscription asked for the events of this resource.",
-  down: "The subscription could not be read for so long that events may have been dropped unseen.",
+  unobserved: "The subscription could not be read for so long that events may have been dropped unseen.",
   dropped: "The source’s log shows that what waited for delivery was dropped.",
   overflow: "The source delivered more between two checks than its log was searched for."
 }
@@ -28,7 +28,7 @@ const gapNext = ({ cause, endedAt }: Webhooks.GapStatus): string =>
       ? "It lasts until the subscription is resumed; then the resource is read again."
       : cause === "missing"
         ? "It lasts until a subscription asks for them (npx tributary webhooks ensure); then the resource is read again."
-        : cause === "down"
+        : cause === "unobserved"
           ? "It lasts until the subscription can be read again; then the resource is read again."
           : "It lasts until the subscription delivers again, which is retried automatically; then the resource is read again."
 
@@ -46,7 +46,7 @@ export const gapTables = (
           "Resource, What happened, From, Until, What happens next",
           open.map((gap) => [
             html`<a href="${resourceAddress(company, gap.resource)}">${visible(gap.resource)}</a>`,
-            html`${badge("warn", gap.cause)} ${causes[gap.cause]}
+            html`${badge("warn", gap.cause.replaceAll("_", " "))} ${causes[gap.cause]}
               <span class="detail">${truncated(gap.detail, reasonMax)}</span>`,
             ago(instant(gap.beganAt), now, "unknown"),
             ago(instant(gap.endedAt), now, "still open"),

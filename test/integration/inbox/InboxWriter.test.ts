@@ -211,18 +211,18 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
                  tributary.now() - days * interval '1 day'
             from unnest(array['waiting', 'dead', 'done', 'ignored']) state, unnest(array[1, 80, 100]) days,
                  generate_series(1, 3000) n`
-        yield* sql`insert into tributary.gaps (company, resource, cause, detail, closed_at)
-          values (${company}, 'a', 'lost', '', null),
-                 (${company}, 'b', 'lost', '', tributary.now() - interval '100 days'),
-                 (${company}, 'c', 'lost', '', tributary.now() - interval '1 day')`
-        yield* sql`insert into tributary.receivers (instance, companies, began_at, alive_at, ended_at)
-          select instance, array['x'], tributary.now() - began * interval '1 day', tributary.now() - alive * interval '1 day',
+        yield* sql`insert into tributary.delivery_gaps (company, resource, cause, detail, closed_at)
+          values (${company}, 'a', 'abandoned', '', null),
+                 (${company}, 'b', 'abandoned', '', tributary.now() - interval '100 days'),
+                 (${company}, 'c', 'abandoned', '', tributary.now() - interval '1 day')`
+        yield* sql`insert into tributary.processes (process_id, companies, started_at, heartbeat_at, stopped_at)
+          select process_id, array['x'], tributary.now() - began * interval '1 day', tributary.now() - alive * interval '1 day',
                  tributary.now() - ended * interval '1 day'
-            from (values ('ended', 120, 101, 100), ('killed', 119, 99, null), ('last', 98, 97, 97)) as r (instance, began, alive, ended)`
+            from (values ('ended', 120, 101, 100), ('killed', 119, 99, null), ('last', 98, 97, 97)) as r (process_id, began, alive, ended)`
         const keepMs = 30 * 86_400_000
         const first = yield* InboxRetention.purge({ keepMs })
-        assert.deepStrictEqual(first, { events: 12_000, dead: 3_000, gaps: 1, receivers: 2 })
-        assert.deepStrictEqual(yield* InboxRetention.purge({ keepMs }), { events: 0, dead: 0, gaps: 0, receivers: 0 })
+        assert.deepStrictEqual(first, { events: 12_000, dead: 3_000, gaps: 1, processes: 2 })
+        assert.deepStrictEqual(yield* InboxRetention.purge({ keepMs }), { events: 0, dead: 0, gaps: 0, processes: 0 })
         assert.deepInclude(yield* InboxRetention.purge({ keepMs, settledMax: 100 }), { events: 5_900, dead: 0 })
         // The oldest of the dead go first.
         assert.deepInclude(yield* InboxRetention.purge({ keepMs, deadMax: 2_500 }), { events: 0, dead: 3_500 })

@@ -28,7 +28,7 @@ const withOneMore = Effect.tap(folder, (path) =>
     cpSync(folderDefault, path, { recursive: true })
     writeFileSync(
       join(path, "9999_more.sql"),
-      "alter table tributary.gaps add column x int; alter table tributary.subscriptions add column x int;"
+      "alter table tributary.delivery_gaps add column x int; alter table tributary.subscriptions add column x int;"
     )
   })
 )
@@ -85,7 +85,7 @@ describe.concurrent("a migration behind a reader", () => {
       Effect.gen(function* () {
         const sql = yield* SqlClient
         yield* migrate()
-        const reader = yield* reading("select * from tributary.gaps")
+        const reader = yield* reading("select * from tributary.delivery_gaps")
         const { lines, fiber } = yield* logging(
           migrate({ folder: yield* withOneMore, patience: { pause: "100 millis" } })
         )
@@ -95,7 +95,7 @@ describe.concurrent("a migration behind a reader", () => {
           Effect.all(
             [
               "select count(*) from tributary.subscriptions",
-              "insert into tributary.gaps (company, resource, cause, detail, began_at, ended_at) values (gen_random_uuid()::text, 'orders', 'lost', '', now(), now())"
+              "insert into tributary.delivery_gaps (company, resource, cause, detail, began_at, ended_at) values (gen_random_uuid()::text, 'orders', 'abandoned', '', now(), now())"
             ].map((statement) => longest(statement, () => isOver)),
             { concurrency: "unbounded" }
           )
@@ -109,7 +109,7 @@ describe.concurrent("a migration behind a reader", () => {
         isOver = true
         for (const ms of yield* Fiber.join(others)) assert.isBelow(ms, boundMs)
         assert.include(lines[0], `session ${reader.pid} (nightly dump, user `)
-        assert.include(lines[0], "last statement: select * from tributary.gaps")
+        assert.include(lines[0], "last statement: select * from tributary.delivery_gaps")
       })
     )
   )
@@ -118,7 +118,7 @@ describe.concurrent("a migration behind a reader", () => {
     run(
       Effect.gen(function* () {
         yield* migrate()
-        const reader = yield* reading("select * from tributary.gaps")
+        const reader = yield* reading("select * from tributary.delivery_gaps")
         const error = yield* Effect.flip(migrate({ folder: yield* withOneMore, patience: { attemptsMax: 1 } }))
         assert.instanceOf(error, DatabaseError)
         assert.deepInclude(error, { code: "55P03", isRetryable: true })

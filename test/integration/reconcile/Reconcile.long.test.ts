@@ -18,7 +18,9 @@ describe("healing, seldom", () => {
     it.effect("reads everything once that fired before the subscription was there", () =>
       Effect.gen(function* () {
         const { check, customer, call, equal, gaps, sql, name } = yield* world()
-        const [fresh] = yield* sql<{ count: number }>`select count(*)::int from tributary.gaps where company = ${name}`
+        const [fresh] = yield* sql<{
+          count: number
+        }>`select count(*)::int from tributary.delivery_gaps where company = ${name}`
         assert.strictEqual(fresh!.count, 0)
         assert.strictEqual(call("GET", "/webhooks").status, 200)
         customer("BEFORE")
@@ -236,8 +238,8 @@ describe("healing, seldom", () => {
         assert.deepStrictEqual(
           checked.closed.map(({ resource, cause }) => [resource, cause]),
           [
-            ["customers", "down"],
-            ["items", "down"]
+            ["customers", "unobserved"],
+            ["items", "unobserved"]
           ]
         )
         assert.isTrue(yield* equal("customers"))
@@ -264,7 +266,7 @@ describe("healing, seldom", () => {
           {
             subscriptionId: null,
             resource: "customers",
-            cause: "lost" as const,
+            cause: "acknowledged_not_stored" as const,
             detail: "made up",
             beganAt: null,
             lasts: false,
@@ -318,7 +320,7 @@ describe("healing, seldom", () => {
           )
         )
         const [open] = yield* sql<{ open: number }>`
-          select count(*)::int as open from tributary.gaps where company = ${name} and closed_at is null and ended_at is not null`
+          select count(*)::int as open from tributary.delivery_gaps where company = ${name} and closed_at is null and ended_at is not null`
         assert.isAbove(open!.open, 0)
         yield* check
         assert.deepStrictEqual(yield* gaps, [])
@@ -329,7 +331,13 @@ describe("healing, seldom", () => {
     it.effect("leaves the first load to a sync, and forgets what is synced no more", () =>
       Effect.gen(function* () {
         const { check, gaps, sql, name, companyId, requests, company, sync } = yield* settled()
-        const one = { subscriptionId: null, cause: "lost" as const, detail: "made up", beganAt: null, lasts: false }
+        const one = {
+          subscriptionId: null,
+          cause: "acknowledged_not_stored" as const,
+          detail: "made up",
+          beganAt: null,
+          lasts: false
+        }
         yield* sql`update tributary.checkpoints set cursor_read_at = null, full_scan_at = null
           where company_id = ${companyId} and resource = 'items'`
         yield* DeliveryGaps.open(name, [

@@ -68,7 +68,7 @@ describe("healing", () => {
         yield* sql`update tributary.subscriptions set log_read_to = '2999-01-01T00:00:00Z' where company = ${name}`
         assert.deepStrictEqual(
           (yield* check).closed.map(({ cause }) => cause),
-          ["lost"]
+          ["acknowledged_not_stored"]
         )
         assert.strictEqual((yield* check).opened, 0)
       })
@@ -101,7 +101,7 @@ describe("healing", () => {
         const checked = yield* check
         assert.deepStrictEqual(
           checked.closed.map(({ resource, cause }) => [resource, cause]),
-          [["customers", "lost"]]
+          [["customers", "acknowledged_not_stored"]]
         )
         assert.isTrue(yield* equal("customers"))
         assert.strictEqual((yield* check).opened, 0)

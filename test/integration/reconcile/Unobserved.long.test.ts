@@ -124,7 +124,7 @@ describe("healing what does not show", () => {
         )
         yield* check
         const [window] = yield* sql<{ full: boolean }>`
-          select needs_full as full from tributary.gaps where company = ${company.name} and closed_at is null`
+          select requires_full_scan as full from tributary.delivery_gaps where company = ${company.name} and closed_at is null`
         assert.isTrue(window!.full)
       })
     )
@@ -249,8 +249,8 @@ describe("healing what does not show", () => {
         assert.deepStrictEqual(
           (yield* gaps).map(({ resource, cause, lasts }) => [resource, cause, lasts]),
           [
-            ["customers", "down", true],
-            ["items", "down", true]
+            ["customers", "unobserved", true],
+            ["items", "unobserved", true]
           ]
         )
         server.control("POST", "/faults", { rules: [] })
@@ -270,7 +270,7 @@ describe("healing what does not show", () => {
         for (let looks = 0; looks < 2; looks += 1) {
           const told = yield* often
           assert.isTrue(told._tag === "Checked" && /cannot be read.*leave it out/.test(told.notes.join()))
-          assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "down" && lasts))
+          assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "unobserved" && lasts))
           assert.lengthOf(yield* gaps, 2)
         }
         assert.match((yield* standing).problem!, /no such log/)
@@ -334,7 +334,7 @@ describe("healing what does not show", () => {
           {
             subscriptionId: null,
             resource: "customers",
-            cause: "lost",
+            cause: "acknowledged_not_stored",
             detail: "",
             beganAt: null,
             lasts: false,
@@ -343,7 +343,7 @@ describe("healing what does not show", () => {
           {
             subscriptionId: null,
             resource: "items",
-            cause: "lost",
+            cause: "acknowledged_not_stored",
             detail: "",
             beganAt: null,
             lasts: false,
@@ -379,7 +379,7 @@ describe("healing what does not show", () => {
         )
         // What takes reading all of it is read beside what hangs.
         const open = sql<{ resource: string }>`
-          select resource from tributary.gaps where company = ${name} and cause = 'lost' and closed_at is null order by 1`
+          select resource from tributary.delivery_gaps where company = ${name} and cause = 'acknowledged_not_stored' and closed_at is null order by 1`
         yield* Effect.repeat(Effect.andThen(Effect.sleep(20), open), {
           until: (rows) => rows.length === 1,
           times: 1_000
@@ -402,16 +402,18 @@ describe("healing what does not show", () => {
         }
         yield* DeliveryGaps.open(name, [{ ...gap, events: ["a"] }])
         for (let tries = 0; tries < 3; tries += 1) {
-          yield* sql`update tributary.gaps set due_at = tributary.now() where company = ${name}`
+          yield* sql`update tributary.delivery_gaps set next_attempt_at = tributary.now() where company = ${name}`
           yield* DeliveryGaps.recordRepairFailure(name, "items", "the source is away")
         }
         yield* DeliveryGaps.open(name, [{ ...gap, events: ["b"] }])
-        const [grown] = yield* sql<{ tries: number; due: boolean; events: ReadonlyArray<string> }>`
-          select tries, due_at <= tributary.now() as due, events from tributary.gaps where company = ${name} and cause = 'abandoned'`
-        assert.deepStrictEqual(grown, { tries: 3, due: false, events: ["a", "b"] })
+        const [grown] = yield* sql<{ attempts: number; due: boolean; events: ReadonlyArray<string> }>`
+          select attempts, next_attempt_at <= tributary.now() as due, events from tributary.delivery_gaps where company = ${name} and cause = 'abandoned'`
+        assert.deepStrictEqual(grown, { attempts: 3, due: false, events: ["a", "b"] })
         // It ends: then it is time.
-        yield* DeliveryGaps.open(name, [{ ...gap, resource: "customers", cause: "down", lasts: true, events: [] }])
-        yield* DeliveryGaps.open(name, [{ ...gap, resource: "customers", cause: "down", events: [] }])
+        yield* DeliveryGaps.open(name, [
+          { ...gap, resource: "customers", cause: "unobserved", lasts: true, events: [] }
+        ])
+        yield* DeliveryGaps.open(name, [{ ...gap, resource: "customers", cause: "unobserved", events: [] }])
         const [over] = (yield* DeliveryGaps.openGaps(name)).filter(({ resource }) => resource === "customers")
         assert.strictEqual(over!.dueInMs, 0)
 

@@ -139,7 +139,7 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
     result._tag === "Checked" ? Effect.succeed(result) : Effect.die(result._tag)
   )
   const gaps = sql<OpenGap>`
-    select resource, cause, ended_at is null as lasts, reason from tributary.gaps
+    select resource, cause, ended_at is null as lasts, last_error as reason from tributary.delivery_gaps
      where company = ${name} and closed_at is null order by resource, cause`
   const equal = (resource: string) =>
     Effect.gen(function* () {

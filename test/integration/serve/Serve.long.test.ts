@@ -254,7 +254,7 @@ describe("tributary serve", () => {
           assert.isBelow(performance.now() - asked, 10_000)
           assert.lengthOf(stdout.trim().split("\n"), 1, "standard output is the one line")
           const [receiver] = yield* world.query<{ count: number }>(
-            "select count(*)::int as count from tributary.receivers where ended_at is not null"
+            "select count(*)::int as count from tributary.processes where stopped_at is not null"
           )
           assert.strictEqual(receiver!.count, 1, "the one that was told to end said so, the killed one could not")
           silent()

@@ -66,7 +66,7 @@ layer(warehouse, { timeout: "30 seconds" })("figures", (it) => {
            values ('${fingerprint}', 500, 375, 4, ${minutes(-2)}, tributary.now())`,
           `insert into tributary.budget_leases (fingerprint, permits, backfill, granted_at, counted_until)
            values ('${fingerprint}', 30, 0, now(), ${minutes(-1)}), ('${fingerprint}', 9, 0, now(), ${minutes(1)})`,
-          `insert into tributary.receivers (instance, companies, alive_at, ended_at)
+          `insert into tributary.processes (process_id, companies, heartbeat_at, stopped_at)
            values ('a', '{north}', tributary.now(), null), ('b', '{north}', ${minutes(2)}, null), ('c', '{north}', now(), now())`
         ].join(";")
       )

@@ -279,7 +279,7 @@ describe("tasks", () => {
         yield* set(company, "left", "lease_owner = 'killed', lease_expires_at = tributary.now() - interval '80 min'")
         // A process was there from an hour ago until twenty minutes ago.
         yield* sql`
-          insert into tributary.receivers (instance, companies, began_at, alive_at)
+          insert into tributary.processes (process_id, companies, started_at, heartbeat_at)
           values (${company}, ${[company]}, tributary.now() - interval '60 min', tributary.now() - interval '20 min')`
         const before = yield* taskOf(company, "future")
         yield* TaskSchedules.upsertSchedules(plans)

@@ -122,7 +122,7 @@ describe("a scheduler", () => {
         let most = 0
         const all = Array.from({ length: 4 }, () => makeCompany())
         for (const instance of ["first", "second"]) {
-          yield* sql`insert into tributary.receivers (instance, companies) values (${instance}, ${all.map(({ name }) => name)})`
+          yield* sql`insert into tributary.processes (process_id, companies) values (${instance}, ${all.map(({ name }) => name)})`
         }
         /** The same companies, as the process of that name reaches them. */
         const of = (who: keyof typeof by) =>

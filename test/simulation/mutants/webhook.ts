@@ -303,12 +303,12 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: queue,
-        find: " and c.owner <> $2 and c.until > tributary.now()) as claimed",
+        find: " and c.owner <> $2 and c.expires_at > tributary.now()) as claimed",
         replace: " and c.owner <> $2) as claimed"
       },
       {
         file: lease,
-        find: "where c.owner = excluded.owner or c.until <= tributary.now()",
+        find: "where c.owner = excluded.owner or c.expires_at <= tributary.now()",
         replace: "where c.owner = excluded.owner"
       }
     ],

@@ -211,7 +211,7 @@ export class Warehouse {
   /** Gaps that are open, in words. */
   async gaps(): Promise<ReadonlyArray<string>> {
     const rows = await this.ask(
-      "select company, resource, cause, detail, began_at, ended_at from tributary.gaps where closed_at is null order by id"
+      "select company, resource, cause, detail, began_at, ended_at from tributary.delivery_gaps where closed_at is null order by id"
     )
     return rows.map(
       (row) =>
@@ -224,7 +224,7 @@ export class Warehouse {
     const [row] = await this.ask(
       `select (extract(epoch from min(due_at)) * 1000000)::bigint as due from (
          select due_at from tributary.inbox where state = 'waiting' union all
-         select due_at from tributary.gaps where closed_at is null) waiting`
+         select next_attempt_at from tributary.delivery_gaps where closed_at is null) waiting`
     )
     return row!["due"] === null ? null : Number(row!["due"])
   }
