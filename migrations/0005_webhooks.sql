@@ -41,14 +41,14 @@ create index inbox_settled on tributary.inbox (settled_at) where state in ('done
 -- or wait, a look meets only what it takes.
 create index inbox_due on tributary.inbox (company, resource, due_at, id) where state = 'waiting';
 
-create table tributary.leases (
+create table tributary.inbox_leases (
   company text not null,
   resource text not null,
   owner text not null,
   expires_at timestamptz not null,
   primary key (company, resource)
 );
-comment on table tributary.leases is 'The process that processes the events of a resource. A courtesy: the fence is the guarantee.';
+comment on table tributary.inbox_leases is 'The process that processes the events of a resource. A courtesy: the fence is the guarantee.';
 
 create table tributary.webhook_secrets (
   id bigint generated always as identity primary key,

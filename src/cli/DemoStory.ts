@@ -65,7 +65,7 @@ const emptyWarehouse = Effect.gen(function* () {
     `drop schema if exists ${identifier(datasetsDefault.history)}, ${identifier(datasetsDefault.current)} cascade`
   )
   yield* sql`truncate tributary.runs, tributary.checkpoints, tributary.scan_ids, tributary.quarantine,
-    tributary.inbox, tributary.leases, tributary.webhook_secrets, tributary.subscriptions, tributary.processes,
+    tributary.inbox, tributary.inbox_leases, tributary.webhook_secrets, tributary.subscriptions, tributary.processes,
     tributary.delivery_gaps, tributary.companies, tributary.sources, tributary.tasks, tributary.row_counts, tributary.budget_usage restart identity`
 })
 

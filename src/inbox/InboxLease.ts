@@ -26,8 +26,8 @@ export const acquire = (
 ): Effect.Effect<Lease, DatabaseError, SqlClient.SqlClient> =>
   inboxQuery<{ took_over: boolean }>(
     "acquire a lease of",
-    `with previous as (select owner from tributary.leases where company = $1 and resource = $2)
-     insert into tributary.leases as c (company, resource, owner, expires_at)
+    `with previous as (select owner from tributary.inbox_leases where company = $1 and resource = $2)
+     insert into tributary.inbox_leases as c (company, resource, owner, expires_at)
      values ($1, $2, $3, tributary.now() + $4::float8 * interval '1 millisecond')
      on conflict (company, resource) do update set owner = excluded.owner, expires_at = excluded.expires_at
        where c.owner = excluded.owner or c.expires_at <= tributary.now()
@@ -43,7 +43,7 @@ export const release = (
   Effect.asVoid(
     inboxQuery(
       "release a lease of",
-      "delete from tributary.leases where company = $1 and resource = $2 and owner = $3",
+      "delete from tributary.inbox_leases where company = $1 and resource = $2 and owner = $3",
       [company, resource, owner]
     )
   )

@@ -83,7 +83,7 @@ export const dueResources = (
          where company = $1 and state = 'waiting' and resource is null order by due_at limit 1)
      )
      select w.resource, exists (
-         select 1 from tributary.leases c
+         select 1 from tributary.inbox_leases c
           where c.company = $1 and c.resource = w.resource and c.owner <> $2 and c.expires_at > tributary.now()) as claimed
        from first w where w.due_at <= tributary.now() order by w.due_at`,
     [company, owner]

@@ -163,6 +163,12 @@ export interface ControlTables {
     readonly run_id: bigint | null
     readonly reason: string | null
   }
+  readonly "tributary.inbox_leases": {
+    readonly company: string
+    readonly resource: string
+    readonly owner: string
+    readonly expires_at: Date
+  }
   readonly "tributary.inferred_columns": {
     readonly resource: string
     readonly field: string
@@ -175,12 +181,6 @@ export interface ControlTables {
     readonly identity: string
     readonly held_because: string | null
     readonly confirmed_at: Date
-  }
-  readonly "tributary.leases": {
-    readonly company: string
-    readonly resource: string
-    readonly owner: string
-    readonly expires_at: Date
   }
   readonly "tributary.migrations": {
     readonly id: number

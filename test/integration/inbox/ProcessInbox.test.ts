@@ -38,7 +38,7 @@ describe("the worker", () => {
           select id, status, lane, records from tributary.runs where id = ${events[0]!.run_id}`
         assert.deepStrictEqual([run!.status, run!.lane, run!.records], ["done", "records", 2n])
         assert.isTrue(events.every(({ run_id }) => run_id === run!.id))
-        assert.lengthOf(yield* sql`select 1 from tributary.leases where company = ${company.name}`, 0)
+        assert.lengthOf(yield* sql`select 1 from tributary.inbox_leases where company = ${company.name}`, 0)
       })
     )
 
@@ -423,7 +423,7 @@ describe("the worker", () => {
             ["done", 0]
           ]
         )
-        assert.lengthOf(yield* sql`select 1 from tributary.leases where company = ${name}`, 0)
+        assert.lengthOf(yield* sql`select 1 from tributary.inbox_leases where company = ${name}`, 0)
       })
     )
 
@@ -622,7 +622,7 @@ describe("the worker", () => {
         const allDone = until(inbox, (events) => events.every(({ state }) => state === "done"))
 
         // The claim of a process that was killed a moment before its lease ends.
-        yield* sql`insert into tributary.leases values (${name}, 'vendors', 'gone', tributary.now() + interval '700 milliseconds')`
+        yield* sql`insert into tributary.inbox_leases values (${name}, 'vendors', 'gone', tributary.now() + interval '700 milliseconds')`
         const firstFiber = yield* Effect.forkChild(first.run)
         const secondFiber = yield* Effect.forkChild(second.run)
         yield* acceptAll(numbers.slice(0, 10))
@@ -642,7 +642,7 @@ describe("the worker", () => {
         assert.deepStrictEqual([(yield* rows("salesmen")).length, (yield* rows("vendors")).length], [20, 20])
         const failed = yield* sql`select 1 from tributary.runs where company_id = ${id} and status = 'failed'`
         assert.lengthOf(failed, 0)
-        assert.lengthOf(yield* sql`select 1 from tributary.leases where company = ${name}`, 0)
+        assert.lengthOf(yield* sql`select 1 from tributary.inbox_leases where company = ${name}`, 0)
       })
     )
   })

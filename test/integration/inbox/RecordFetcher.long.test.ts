@@ -233,7 +233,7 @@ describe("reading one by one, and its queue", () => {
         yield* query(gone, "lock", "select pg_advisory_lock(hashtextextended($1, 0))", [
           `tributary:${id}:${path}:records`
         ])
-        yield* sql`insert into tributary.leases values (${name}, ${path}, 'gone', tributary.now() - interval '1 second')`
+        yield* sql`insert into tributary.inbox_leases values (${name}, ${path}, 'gone', tributary.now() - interval '1 second')`
         const worked = yield* Effect.timeout(drain, "5 seconds")
         assert.strictEqual(worked.done, 1)
         assert.strictEqual((yield* inbox)[0]!.state, "done")
@@ -383,7 +383,7 @@ describe("reading one by one, and its queue", () => {
         assert.isTrue((yield* InboxLease.acquire(name, "c", "other")).isOurs)
         assert.deepStrictEqual(yield* due, ["a", "c, claimed", "null"])
         assert.deepStrictEqual(yield* InboxLease.acquire(name, "c", "me"), { isOurs: false, tookOver: false })
-        yield* sql`update tributary.leases set expires_at = tributary.now() where company = ${name}`
+        yield* sql`update tributary.inbox_leases set expires_at = tributary.now() where company = ${name}`
         assert.deepStrictEqual(yield* due, ["a", "c", "null"])
         assert.deepStrictEqual(yield* InboxLease.acquire(name, "c", "me"), { isOurs: true, tookOver: true })
         assert.deepStrictEqual(yield* InboxLease.acquire(name, "c", "me"), { isOurs: true, tookOver: false })
