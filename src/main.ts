@@ -85,7 +85,7 @@ for (const stream of [process.stdout, process.stderr]) stream.on("error", () => 
 
 Program.run(packageJson.version, process.argv.slice(2)).pipe(
   Effect.provide(Layer.mergeAll(source, NodeServices.layer)),
-  // Every failure has been told on standard error already; what is left is the exit code. A defect has not.
+  // Every failure is on standard error already; only the exit code remains. A defect is not.
   Effect.tapCause((cause) =>
     Cause.hasDies(cause)
       ? Output.note(`tributary: this is a fault of the program, please report it\n${Cause.pretty(cause)}`, "Fatal")
@@ -94,7 +94,7 @@ Program.run(packageJson.version, process.argv.slice(2)).pipe(
   Effect.provide(Telemetry.layer(process.env)),
   NodeRuntime.runMain({
     disableErrorReporting: true,
-    // What serves until it is told to stop has done all that it was for.
+    // A service that ends by a signal has succeeded.
     teardown: (exit, onExit) =>
       Runtime.defaultTeardown(exit, (code) => onExit(code === interrupted && process.argv[2] === "serve" ? 0 : code))
   })

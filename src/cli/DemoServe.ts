@@ -57,7 +57,7 @@ export const begin = Effect.fn("DemoServe.begin")(function* (
   }).pipe(Effect.mapError(notListening))
   const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
   const options = yield* ServeLayers.service(settings, [], here, yield* ServeLayers.backgroundServices(settings, page))
-  // The subscriptions are made here, and nobody else changes them.
+  // The subscriptions are made here, and no other process changes them.
   const service = yield* Serve.start({ ...options, checkEveryMs: null }).pipe(Effect.mapError(notListening))
   yield* Effect.raceFirst(service.ready, service.ended).pipe(Effect.mapError(({ message }) => failed(message)))
 

@@ -68,7 +68,7 @@ export interface Certificate {
   readonly pem: string
 }
 
-/** A certificate for this machine that nobody needs afterwards, in files in this folder that go with the scope. */
+/** A temporary certificate for this machine, in files that are removed with the scope. */
 export const throwAwayCertificate = (home: string) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -142,7 +142,7 @@ export const transferByWebhook = Effect.fn("DemoWebhook.bringOver")(function* (s
 
   const fired = yield* describe(demo.fire(connector))
   const before = yield* valueOf(story, fired)
-  yield* say(`   ${fired.told}`)
+  yield* say(`   ${fired.description}`)
   const [delivered] = yield* demo.deliver(reference)
   if (delivered === undefined) return yield* failed("the reference server delivered nothing")
   const { eventId, eventType, status } = delivered

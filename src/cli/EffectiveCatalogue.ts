@@ -1,6 +1,6 @@
 /**
  * The catalogue that a command works with: what the connector states and the resources that the configuration names.
- * The fields that the warehouse has learnt come with `Overlay.load`, once it is there.
+ * `Overlay.load` adds the inferred columns of the warehouse.
  */
 import * as Effect from "effect/Effect"
 import type { Configuration } from "../configuration/Configuration.ts"

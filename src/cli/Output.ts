@@ -57,7 +57,7 @@ const logLine = ({ time, level, message, annotations = {}, cause, traceId, spanI
     span_id: spanId
   })}\n`
 
-/** Waits until the stream has taken the text, so that a pipe loses nothing when the program ends. */
+/** Waits until the stream has accepted the text, so that a pipe loses nothing when the program ends. */
 const write = (stream: NodeJS.WriteStream, text: string): Effect.Effect<void> =>
   Effect.callback((resume) => {
     // A reader that has gone away (`| head`) is no failure of the command.
@@ -157,7 +157,7 @@ export const elapsed = (milliseconds: number): string => {
   return `${Math.floor(seconds / 86_400)} days`
 }
 
-/** Text that somebody else has written, as it may be shown: what a terminal would act on is escaped. */
+/** Text of another author, safe to show: terminal control characters are escaped. */
 export const shown = (text: string): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (character) => {
     const code = character.codePointAt(0)!

@@ -75,8 +75,8 @@ const namesFor = (args: ReadonlyArray<string>): ReadonlyArray<Name> => {
 export const rootFor = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
   const root = Command.make("tributary").pipe(Command.withDescription("Keeps a Postgres warehouse equal to an ERP"))
   if (args.length === 1 && asksForLittle.test(args[0]!)) {
-    const listed = Object.entries(descriptions).map(([name, told]) =>
-      Command.make(name).pipe(Command.withDescription(told))
+    const listed = Object.entries(descriptions).map(([name, description]) =>
+      Command.make(name).pipe(Command.withDescription(description))
     )
     return root.pipe(Command.withSubcommands(listed))
   }

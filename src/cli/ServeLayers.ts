@@ -46,7 +46,7 @@ export const secretsOf = ({ name, token, webhookSecrets }: CompanyConfiguration)
   configured: webhookSecrets
 })
 
-/** A column that was learnt since then is met as TableChanged, and the run is tried again. */
+/** A column inferred since then fails the run with TableChanged, and the run is retried. */
 const tablesSharedMs = 500
 
 /** The companies of these names (all of them when there are none), connected. Nothing is asked of the source yet. */
@@ -64,7 +64,7 @@ export const companies = Effect.fnUntraced(function* (settings: Configuration, n
   const configured = new Map(settings.companies.map((company) => [company.name, company]))
   const clock = yield* Clock.Clock
   const nowMs = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-  /** Companies with the same resources have the same tables: of hundreds, one asks the warehouse. */
+  /** Companies with the same resources have the same tables: one query serves them all. */
   const read = new Map<string, { readonly tables: ReadonlyMap<string, Table>; readonly atMs: number }>()
   const tablesOf = (resources: ReadonlyArray<Resource>) => {
     const key = resources.map(({ path }) => path).join(" ")

@@ -42,7 +42,7 @@ export interface DemoCompany {
 /** A change of one value that fires an event. */
 export interface Fired {
   /** What happened, for people. */
-  readonly told: string
+  readonly description: string
   readonly resource: string
   readonly id: string
   /** The field that changed. */
@@ -65,7 +65,7 @@ export interface Demo {
   readonly change: (connector: ConnectorShape) => Effect.Effect<ReadonlyArray<string>, SourceError | ReferenceFailed>
   /** Has the reference server deliver to receivers on this machine that this certificate proves. */
   readonly trust: (reference: Reference, certificate: string) => Effect.Effect<void, ReferenceFailed>
-  /** Changes a record through the API, so that one of the events fires that are subscribed to when nobody says otherwise. */
+  /** Changes a record through the API, so that one of the events of the default subscription fires. */
   readonly fire: (connector: ConnectorShape) => Effect.Effect<Fired, SourceError | ReferenceFailed>
   /** Delivers what has fired, now. */
   readonly deliver: (reference: Reference) => Effect.Effect<ReadonlyArray<Delivered>, ReferenceFailed>

@@ -17,13 +17,13 @@ export type ProgressStyle = "bars" | "lines" | "none"
 export const styleOf = (options: { readonly json: boolean }): ProgressStyle =>
   options.json ? "none" : process.stderr.isTTY && process.env["CI"] === undefined ? "bars" : "lines"
 
-/** What a run is expected to read, as far as somebody knows; either may be null. */
+/** What a run is expected to read; null where it is not known. */
 export interface Expected {
   readonly records: number | null
   readonly requests: number | null
 }
 
-/** Asked again for every line, so that what is learnt meanwhile shows. */
+/** Read again for each line, since an estimate may arrive meanwhile. */
 export type Expectations = (run: { readonly companyId: bigint; readonly resource: string }) => Expected | null
 
 /** Sooner than this a rate says nothing. */
@@ -42,7 +42,7 @@ export const roundedCount = (milliseconds: number): string => {
 
 /**
  * How fast a run is and how long it will take: `4,100 records/s, 480 requests/min, about 12 min left`. Of the time left
- * nothing is said when nobody knows how much there is, or when there was more than expected.
+ * no time is shown where no estimate is known, or where it was too low.
  */
 export const pace = (
   totals: Pick<RunTotals, "records" | "requests">,
@@ -75,7 +75,7 @@ export const outcomeLine = (outcome: Outcome): string => {
     totals.deleted > 0 ? `${Output.count(totals.deleted)} deleted` : "",
     totals.quarantined > 0 ? `${Output.count(totals.quarantined)} in quarantine` : ""
   ].filter((part) => part !== "")
-  const told =
+  const text =
     outcome.failure === null
       ? `${changes.length === 0 ? "nothing new" : changes.join(", ")} (${Output.duration(outcome.durationMs)})`
       : outcome.status === "skipped"
@@ -85,7 +85,7 @@ export const outcomeLine = (outcome: Outcome): string => {
     outcome.massDeleteBlocked === null
       ? ""
       : `; ${outcome.massDeleteBlocked.gone} of ${outcome.massDeleteBlocked.live} rows were missing at the source, which is not believed: if it is right, run again with --full --accept-deletions`
-  return `${outcome.resource}: ${told}${doubted}`
+  return `${outcome.resource}: ${text}${doubted}`
 }
 
 /** A resource in which nothing happened is not worth a line; the summary counts it. */
@@ -121,9 +121,9 @@ const makeLines = (expectations: Expectations) =>
           const expected = expectations(run)
           const records = expected?.records ?? null
           const of = records === null ? "" : ` of about ${Output.count(records)}`
-          const told = pace(totals, watch.elapsedMs(key), expected)
+          const text = pace(totals, watch.elapsedMs(key), expected)
           return Output.note(
-            `  company ${run.companyId} ${run.resource}: ${Output.count(totals.records)}${of} records so far, ${told}`
+            `  company ${run.companyId} ${run.resource}: ${Output.count(totals.records)}${of} records so far, ${text}`
           )
         }),
       ended: (outcome) =>
@@ -145,7 +145,7 @@ const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
       () =>
         new cliProgress.MultiBar(
           {
-            format: "  {name} {bar} {records} records  {told}",
+            format: "  {name} {bar} {records} records  {text}",
             barsize: 18,
             barCompleteChar: "█",
             barIncompleteChar: "░",
@@ -173,11 +173,11 @@ const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
       Effect.sync(() => {
         watch.start(keyOf(run))
         const name = `company ${run.companyId} ${run.resource}`.padEnd(34)
-        const told = run.resumed ? "going on" : ""
-        const bar = known.get(keyOf(run)) ?? drawn.create(1, 0, { name, records: "0".padStart(9), told })
+        const text = run.resumed ? "going on" : ""
+        const bar = known.get(keyOf(run)) ?? drawn.create(1, 0, { name, records: "0".padStart(9), text })
         known.set(keyOf(run), bar)
       }),
-    // Where nobody knows how many records are to come, the bar nears its end and reaches it with the last page.
+    // Without an estimate the bar approaches its end, and reaches it with the last page.
     landed: (run, totals) =>
       Effect.sync(() => {
         const expected = expectations(run)
@@ -185,7 +185,7 @@ const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
         const share = records <= 0 ? 1 - 1 / (1 + totals.pages) : Math.min(0.99, totals.records / records)
         known.get(keyOf(run))?.update(share, {
           records: Output.count(totals.records).padStart(9),
-          told: pace(totals, watch.elapsedMs(keyOf(run)), expected) || (run.resumed ? "going on" : "")
+          text: pace(totals, watch.elapsedMs(keyOf(run)), expected) || (run.resumed ? "going on" : "")
         })
       }),
     ended: (outcome) =>
@@ -202,7 +202,7 @@ const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
   } satisfies ProgressShape
 })
 
-/** Progress in a style, for as long as the scope. Time left is told of runs of which something is expected. */
+/** Progress in a style, for as long as the scope. Runs with an estimate show the time left. */
 export const layer = (style: ProgressStyle, expectations: Expectations = () => null): Layer.Layer<never> => {
   switch (style) {
     case "bars":

@@ -2,9 +2,9 @@
  * How the program speaks to machines while it works: its log, and traces and logs over OTLP.
  *
  * The log: `TRIBUTARY_LOG_FORMAT` (text or json) and `TRIBUTARY_LOG_LEVEL`. OTLP: the usual variables of OpenTelemetry,
- * of which an endpoint is enough; metrics are told at `/metrics` instead.
+ * of which an endpoint is enough; metrics are served at `/metrics` instead.
  *
- * Promise: a value that cannot be used is told before anything starts (code 2). Without an endpoint nothing of OTLP is
+ * Promise: an invalid value is reported before anything starts (code 2). Without an endpoint nothing of OTLP is
  * loaded. A collector that is away holds nothing up and makes no noise; at its end a command waits for it for a second at
  * most. No token, secret or query parameter is in what is sent.
  */
@@ -79,7 +79,7 @@ const wantedOf = (environment: Environment): Wanted | ReadonlyArray<string> => {
   return problems.length > 0 ? problems : { format, level, otlp }
 }
 
-/** What is exported where nobody says otherwise, and how long a command waits for it at its end, in milliseconds. */
+/** The default signals, and how long a command waits for their export at its end, in milliseconds. */
 const defaults: Environment = {
   OTEL_SERVICE_NAME: "tributary",
   OTEL_TRACES_EXPORTER: "otlp",
@@ -89,7 +89,7 @@ const defaults: Environment = {
 }
 
 /**
- * A statement of its own is no trace worth keeping: who waits for work asks every second. Within a run it is a part of
+ * A statement outside a run is not exported: workers poll every second. Within a run it is a part of
  * it. The `SqlClient` calls its spans by the database's name, and requests begin with their method.
  */
 const isNoise = ({ name, kind, parent }: Parameters<Tracer.Tracer["span"]>[0]): boolean =>

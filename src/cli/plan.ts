@@ -2,7 +2,7 @@
  * `tributary plan`: how many requests and minutes the next sync or backfill takes, and how old its result will be.
  *
  * Promise: no row and no checkpoint is changed. The source is asked only for resources that were never read (the permits
- * of those requests are taken from the shared budget like any other), and not at all with `--no-probe`.
+ * of those requests use the shared budget like any other), and not at all with `--no-probe`.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -28,14 +28,14 @@ export interface BudgetNow {
   readonly effectivePerMinute: number | null
   /** Requests that programs on this warehouse made, or may still make, within this minute. */
   readonly usedNow: number
-  /** How long nobody may ask, since the source said so. */
+  /** How long requests are paused, as the source requested. */
   readonly heldMs: number
 }
 
 export interface CompanyPlan extends PlannedCompany {
   readonly totals: PlannedTotals
   readonly budget: BudgetNow
-  /** At the budget, with nobody else using it; null without a limit. */
+  /** At the whole rate budget; null without a limit. */
   readonly minutes: number | null
 }
 
@@ -91,9 +91,9 @@ export interface PlanOptions {
 const tenths = (value: number) => Math.round(value * 10) / 10
 
 /** Plans; the warehouse is provided. */
-export const run = Effect.fn("plan.run")(function* (settings: Configuration, wish: PlanOptions) {
-  const { backfill } = wish
-  const targets = yield* Sync.targets(settings, { ...wish, acceptDeletions: false, backfill: undefined })
+export const run = Effect.fn("plan.run")(function* (settings: Configuration, options: PlanOptions) {
+  const { backfill } = options
+  const targets = yield* Sync.targets(settings, { ...options, acceptDeletions: false, backfill: undefined })
   // Before anything is asked: the plan's own requests are not what others use.
   const budgets = yield* Effect.forEach(targets, ({ name }) => budgetNow(settings, name))
   const { companies } = yield* plan({
@@ -102,11 +102,11 @@ export const run = Effect.fn("plan.run")(function* (settings: Configuration, wis
       companyId: settings.companies.find(({ name }) => name === target.name)?.companyId ?? null
     })),
     datasets: settings.datasets,
-    full: wish.full,
+    full: options.full,
     engine: settings.engine,
     freshnessOf: settings.freshnessOf,
     pageSize: settings.pageSize,
-    probe: wish.probe,
+    probe: options.probe,
     concurrency: settings.concurrency,
     ...(backfill === null ? {} : { backfill })
   })
@@ -278,16 +278,16 @@ export const command = Command.make(
         if (flags.full && flags.backfill) return yield* usage("--full is of a sync; a backfill reads everything anyway")
         const range = yield* rangeOf(flags.since, flags.until)
         const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
-        const wish = {
+        const options = {
           resources: flags.resources,
           companies: flags.company,
           full: flags.full,
           backfill: flags.backfill ? range : null,
           probe: !flags.noProbe
         }
-        // A mistake in the configuration is told before anything is started.
-        yield* Effect.scoped(Sync.targets(settings, { ...wish, acceptDeletions: false, backfill: undefined }))
-        return yield* run(settings, wish).pipe(Effect.scoped, (effect) => Warehouse.provide(effect, settings))
+        // A mistake in the configuration ends the command before anything starts.
+        yield* Effect.scoped(Sync.targets(settings, { ...options, acceptDeletions: false, backfill: undefined }))
+        return yield* run(settings, options).pipe(Effect.scoped, (effect) => Warehouse.provide(effect, settings))
       })
     )
     if (flags.json) yield* Output.print(Output.toJson(report))

@@ -117,7 +117,7 @@ const rowJson = ({ columns }: QueryResult, row: ReadonlyArray<string | null>): s
   `{${columns
     .map(({ name, oid }, index) => {
       const value = row[index] ?? null
-      const told =
+      const text =
         value === null
           ? "null"
           : booleans.has(oid)
@@ -125,7 +125,7 @@ const rowJson = ({ columns }: QueryResult, row: ReadonlyArray<string | null>): s
             : verbatim.has(oid)
               ? value
               : JSON.stringify(value)
-      return `${JSON.stringify(name)}:${told}`
+      return `${JSON.stringify(name)}:${text}`
     })
     .join(",")}}`
 

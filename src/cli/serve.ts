@@ -26,7 +26,7 @@ import * as Sync from "./sync.ts"
 import { Version } from "./Version.ts"
 import * as Warehouse from "./Warehouse.ts"
 
-/** What is in hand is finished within this time; then the program ends all the same. */
+/** Time in which work in flight may finish; then the program ends anyway. */
 const stopMaxMs = 9_000
 
 /** What is known of a company's subscriptions, for a person. Nothing is asked of the source for it. */
@@ -105,9 +105,9 @@ export const command = Command.make(
         },
         process.env
       )
-      const wish = { resources: [], companies: flags.company, full: false, acceptDeletions: false }
-      // A mistake in the configuration is told before anything is started.
-      const targets = yield* Effect.scoped(Sync.targets(settings, wish))
+      const options = { resources: [], companies: flags.company, full: false, acceptDeletions: false }
+      // A mistake in the configuration ends the command before anything starts.
+      const targets = yield* Effect.scoped(Sync.targets(settings, options))
       const names = targets.map(({ name }) => name)
       const reader = yield* (yield* Source).deliveries
       const warehouse = Warehouse.layer(settings)
@@ -167,7 +167,7 @@ export const command = Command.make(
         Effect.forkDetach
       )
       yield* Effect.sleep(stopMaxMs).pipe(
-        Effect.andThen(Effect.logWarning("stopped with work in hand; the next start does it again")),
+        Effect.andThen(Effect.logWarning("stopped with work in flight; the next start repeats it")),
         Effect.andThen(Deferred.succeed(stopped, undefined)),
         Effect.forkDetach
       )
@@ -175,7 +175,7 @@ export const command = Command.make(
     })
     return yield* reported(Fiber.join(running)).pipe(
       Effect.onInterrupt(() =>
-        Effect.logInfo("stopping: nothing new is begun, what is in hand is finished or rolled back")
+        Effect.logInfo("stopping: no new work begins; work in flight finishes or is rolled back")
       ),
       Effect.onExit(() => stop)
     )

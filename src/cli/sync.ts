@@ -53,8 +53,8 @@ export interface SyncCommandOptions {
   readonly backfill?: SyncOptions["backfill"]
 }
 
-/** What a wish means under a configuration: the companies, connected. Nothing is asked of them yet. */
-export const targets = Effect.fnUntraced(function* (settings: Configuration, wish: SyncCommandOptions) {
+/** What under a configuration: the companies, connected. Nothing is asked of them yet. */
+export const targets = Effect.fnUntraced(function* (settings: Configuration, options: SyncCommandOptions) {
   const source = yield* Source
   const catalogue = yield* catalogueOf(settings)
   if (settings.companies.length === 0) {
@@ -65,11 +65,11 @@ export const targets = Effect.fnUntraced(function* (settings: Configuration, wis
       ]
     })
   }
-  const wished = yield* chooseCompanies(settings, wish.companies)
-  return yield* Effect.forEach(wished, (company) =>
+  const chosen = yield* chooseCompanies(settings, options.companies)
+  return yield* Effect.forEach(chosen, (company) =>
     Effect.gen(function* () {
-      const resources = yield* resourcesOf(catalogue, company, wish.resources)
-      const named = wish.resources.length > 0 || company.resources !== null
+      const resources = yield* resourcesOf(catalogue, company, options.resources)
+      const named = options.resources.length > 0 || company.resources !== null
       const bare = yield* source.connect(company, settings)
       // Without a warehouse nothing is written, and nothing is known of an earlier source.
       const sql = Option.getOrNull(yield* Effect.serviceOption(SqlClient.SqlClient))
@@ -77,7 +77,7 @@ export const targets = Effect.fnUntraced(function* (settings: Configuration, wis
         sql === null
           ? bare
           : yield* Effect.provideService(
-              SourceGuard.guarded(company.name, bare, wish.acceptNewSource ?? false),
+              SourceGuard.guarded(company.name, bare, options.acceptNewSource ?? false),
               SqlClient.SqlClient,
               sql
             )
@@ -86,8 +86,11 @@ export const targets = Effect.fnUntraced(function* (settings: Configuration, wis
   )
 })
 
-/** The targets with what the warehouse has learnt of their resources: further columns, names of tables. */
-export const learnt = Effect.fnUntraced(function* (settings: Configuration, companies: ReadonlyArray<SyncCompany>) {
+/** The targets with the inferred columns and the table names of the warehouse. */
+export const withInferred = Effect.fnUntraced(function* (
+  settings: Configuration,
+  companies: ReadonlyArray<SyncCompany>
+) {
   const wanted = [...new Set(companies.flatMap(({ resources }) => resources))]
   const whole = yield* Overlay.resources(yield* catalogueOf(settings), wanted)
   const byPath = new Map(whole.map((resource) => [resource.path, resource]))
@@ -100,25 +103,25 @@ export const learnt = Effect.fnUntraced(function* (settings: Configuration, comp
 /** Syncs the targets; the warehouse is provided. */
 export const run = Effect.fnUntraced(function* (
   settings: Configuration,
-  wish: SyncCommandOptions,
+  options: SyncCommandOptions,
   companies: ReadonlyArray<SyncCompany>
 ) {
   const source = yield* Source
   return yield* sync({
     models: yield* source.models,
-    companies: yield* learnt(settings, companies),
+    companies: yield* withInferred(settings, companies),
     datasets: settings.datasets,
-    full: wish.full,
-    acceptDeletions: wish.acceptDeletions,
-    acceptRestored: wish.acceptRestored ?? false,
+    full: options.full,
+    acceptDeletions: options.acceptDeletions,
+    acceptRestored: options.acceptRestored ?? false,
     // A person who reads everything again on purpose may do so with an older program.
-    acceptsOlderCatalogue: wish.full && wish.backfill === undefined,
-    resetOverlap: wish.resetOverlap ?? false,
+    acceptsOlderCatalogue: options.full && options.backfill === undefined,
+    resetOverlap: options.resetOverlap ?? false,
     concurrency: settings.concurrency,
     batchRecordsMax: settings.batchRecordsMax,
     engine: settings.engine,
     freshnessOf: settings.freshnessOf,
-    ...(wish.backfill === undefined ? {} : { backfill: wish.backfill })
+    ...(options.backfill === undefined ? {} : { backfill: options.backfill })
   })
 })
 
@@ -137,15 +140,15 @@ export const summary = (report: SyncReport): string => {
     [failed, "failed"],
     [skipped, "skipped"]
   ]
-  const told = counts.flatMap(([count, what]) => (count === 0 ? [] : [`${Output.count(count)} ${what}`]))
+  const parts = counts.flatMap(([count, what]) => (count === 0 ? [] : [`${Output.count(count)} ${what}`]))
   return (
     `${outcomes.length} ${outcomes.length === 1 ? "resource" : "resources"} in ${Output.duration(report.durationMs)}: ` +
-    `${told.length === 0 ? "nothing new" : told.join(", ")} ` +
+    `${parts.length === 0 ? "nothing new" : parts.join(", ")} ` +
     `(${Output.count(sum((totals) => totals.records))} records read, ${Output.count(sum((totals) => totals.requests))} requests)`
   )
 }
 
-/** Says what is wrong, company by company, beside what progress has told already. */
+/** Reports what is wrong in each company. The progress display has shown the rest. */
 export const tellProblems = Effect.fnUntraced(function* (report: SyncReport) {
   for (const company of report.companies) {
     if (company.failure !== null) {
@@ -204,7 +207,7 @@ export const command = Command.make(
     const report = yield* reported(
       Effect.gen(function* () {
         const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
-        const wish = {
+        const options = {
           resources: flags.resources,
           companies: flags.company,
           full: flags.full,
@@ -213,10 +216,10 @@ export const command = Command.make(
           resetOverlap: flags.resetOverlap,
           acceptNewSource: flags.acceptNewSource
         }
-        // A mistake in the configuration is told before anything is started.
-        yield* Effect.scoped(targets(settings, wish))
+        // A mistake in the configuration ends the command before anything starts.
+        yield* Effect.scoped(targets(settings, options))
         // Connected again within the warehouse, which keeps the budget that all processes share.
-        return yield* Effect.flatMap(targets(settings, wish), (companies) => run(settings, wish, companies)).pipe(
+        return yield* Effect.flatMap(targets(settings, options), (companies) => run(settings, options, companies)).pipe(
           Effect.scoped,
           Effect.provide(SyncProgress.layer(SyncProgress.styleOf(flags))),
           (effect) => Warehouse.provide(effect, settings)

@@ -63,7 +63,7 @@ export type VerifySettings = Pick<Configuration, "datasets" | "concurrency">
 
 const verifyCompany = Effect.fnUntraced(function* (
   settings: VerifySettings,
-  wish: VerifyCommandOptions,
+  options: VerifyCommandOptions,
   { name, connector, resources, named = false }: SyncCompany,
   tell: (line: string) => Effect.Effect<void>
 ) {
@@ -73,7 +73,7 @@ const verifyCompany = Effect.fnUntraced(function* (
     return { name, companyId: null, resources: [], failure } satisfies CompanyVerified
   }
   const { companyId } = identified.success
-  // Columns that were learnt are compared like any other.
+  // Inferred columns are compared like any other.
   const catalogue = yield* Overlay.load(connector.catalogue)
   const reports = yield* Effect.forEach(
     resources,
@@ -87,9 +87,9 @@ const verifyCompany = Effect.fnUntraced(function* (
         companyId,
         connector,
         table,
-        sample: wish.sample,
-        seed: wish.seed,
-        repair: wish.repair ? repair : null,
+        sample: options.sample,
+        seed: options.seed,
+        repair: options.repair ? repair : null,
         named
       }).pipe(Effect.tap((report) => (report.status === "equal" ? Effect.void : tell(line(name, report)))))
     },
@@ -103,10 +103,10 @@ const line = (company: string, report: ResourceReport): string => {
   const place = `company ${company} ${report.resource}`
   if (report.status === "skipped") return `${place}: ${report.remarks.join("; ")}`
   if (report.failure !== null) return `${place}: ${report.failure.message}. What to do: ${report.failure.remedy}`
-  return `${place}: ${told(report)}`
+  return `${place}: ${resultText(report)}`
 }
 
-const told = (report: ResourceReport): string => {
+const resultText = (report: ResourceReport): string => {
   const counts: ReadonlyArray<readonly [number, string]> = [
     [report.missing, "missing"],
     [report.surplus, "surplus"],
@@ -121,12 +121,12 @@ const told = (report: ResourceReport): string => {
 /** Verifies the targets; the warehouse is provided. */
 export const run = Effect.fn("verify.run")(function* (
   settings: VerifySettings,
-  wish: VerifyCommandOptions,
+  options: VerifyCommandOptions,
   targets: ReadonlyArray<SyncCompany>,
   tell: (line: string) => Effect.Effect<void> = () => Effect.void
 ) {
-  // It reads everything and nobody waits for it: what follows the source goes first.
-  const companies = yield* Effect.forEach(targets, (target) => verifyCompany(settings, wish, target, tell), {
+  // It reads everything, and its requests yield to live syncs.
+  const companies = yield* Effect.forEach(targets, (target) => verifyCompany(settings, options, target, tell), {
     concurrency: "unbounded"
   }).pipe(Effect.provideService(Priority, { class: "backfill", dueAt: Number.POSITIVE_INFINITY }))
   const resources = companies.flatMap((company) => company.resources)
@@ -134,7 +134,7 @@ export const run = Effect.fn("verify.run")(function* (
     equal:
       companies.every(({ failure }) => failure === null) &&
       resources.every(({ status }) => status === "equal" || status === "skipped"),
-    sample: wish.sample === null ? null : { records: wish.sample, seed: wish.seed },
+    sample: options.sample === null ? null : { records: options.sample, seed: options.seed },
     requests: resources.reduce((sum, { requests }) => sum + requests, 0),
     companies
   } satisfies VerifyReport
@@ -214,7 +214,10 @@ export const lines = (report: VerifyReport): ReadonlyArray<string> => {
     if (empty > 0) out.push(`  and ${empty} resources without records on either side`)
     for (const one of resources) {
       if (one.findings.length === 0 && one.remarks.length === 0 && one.failure === null && one.repair === null) continue
-      out.push("", `  ${one.resource}: ${one.failure?.message ?? (one.status === "skipped" ? "skipped" : told(one))}`)
+      out.push(
+        "",
+        `  ${one.resource}: ${one.failure?.message ?? (one.status === "skipped" ? "skipped" : resultText(one))}`
+      )
       if (one.failure !== null) out.push(`    what to do: ${one.failure.remedy}`)
       for (const finding of one.findings.slice(0, findingsShownMax)) out.push(...findingLines(finding))
       const more = Math.max(0, one.findings.length - findingsShownMax) + one.more
@@ -320,13 +323,13 @@ export const command = Command.make(
           full: false,
           acceptDeletions: false
         })
-        // A mistake in the configuration is told before anything is started.
+        // A mistake in the configuration ends the command before anything starts.
         yield* Effect.scoped(targets)
         const drawn = yield* Random.nextIntBetween(1, seedMax)
-        const wish = { sample, seed: Option.getOrElse(flags.seed, () => drawn), repair: flags.repair }
+        const options = { sample, seed: Option.getOrElse(flags.seed, () => drawn), repair: flags.repair }
         const tell = (text: string) => (flags.json ? Effect.void : Output.note(`  ${text}`))
-        return yield* Effect.flatMap(targets, (companies) => Sync.learnt(settings, companies)).pipe(
-          Effect.flatMap((companies) => run(settings, wish, companies, tell)),
+        return yield* Effect.flatMap(targets, (companies) => Sync.withInferred(settings, companies)).pipe(
+          Effect.flatMap((companies) => run(settings, options, companies, tell)),
           Effect.scoped,
           (effect) => Warehouse.provide(effect, settings)
         )
@@ -344,6 +347,6 @@ export const command = Command.make(
   Command.withExamples([
     { command: "tributary verify", description: "Compare everything; reads every record once" },
     { command: "tributary verify --sample 200", description: "Compare 200 rows of each resource, drawn at random" },
-    { command: "tributary verify --resource RESOURCE --repair", description: "Mend what differs in one resource" }
+    { command: "tributary verify --resource RESOURCE --repair", description: "Repair the differences of one resource" }
   ])
 )

@@ -46,7 +46,7 @@ export const isAfter = (first: string, second: string): boolean | undefined => {
 export const millisecondsOf = (cursor: string): number | undefined => {
   const instant = parse(cursor)
   if (instant === undefined || !isDay(instant.seconds.slice(0, 10))) return undefined
-  // A leap second is told as :60, which a Date does not know.
+  // A leap second is written as :60, which a Date does not know.
   const milliseconds = Date.parse(
     `${instant.seconds.replace(/:60$/, ":59")}.${instant.fraction.padEnd(3, "0").slice(0, 3)}Z`
   )

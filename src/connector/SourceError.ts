@@ -1,9 +1,9 @@
 /**
- * How a source fails, told by what to do next.
+ * Failures of a source, classified by what to do next.
  *
  * Promise: every failure of a source is one {@link SourceError} whose reason says whether the same request may be sent
  * again (`isRetryable`), not before when (`retryAfterMs`), how much must stop (`stops`), and what a person can do
- * (`remedy`). Nobody downstream looks at a status code again.
+ * (`remedy`). No other module reads a status code.
  */
 import * as Data from "effect/Data"
 
@@ -55,7 +55,8 @@ export class ServerFault extends Data.TaggedClass("ServerFault")<{
 }> {
   readonly isRetryable = true
   readonly stops = "request"
-  readonly remedy = "report the request id to whoever runs the service; the next run goes on where this one stopped"
+  readonly remedy =
+    "report the request id to the operator of the service; the next run continues where this one stopped"
 }
 
 /** The answer was no answer of this API: HTML, half a JSON, another shape. */
@@ -224,11 +225,11 @@ export interface RequestSummary {
   /** Path and query below the base address. */
   readonly path: string
   readonly requestId: string | null
-  /** How often it was sent; absent where nobody counted. */
+  /** How often it was sent; absent where it was not counted. */
   readonly attempts?: number
 }
 
-const told = (reason: SourceReason): string => {
+const describe = (reason: SourceReason): string => {
   switch (reason._tag) {
     case "Unreachable":
       return `the connection failed (${reason.detail})`
@@ -237,7 +238,7 @@ const told = (reason: SourceReason): string => {
     case "RateLimited":
       return reason.retryAfterMs === null
         ? "too many requests (429)"
-        : `too many requests (429), told to wait ${Math.ceil(reason.retryAfterMs / 1000)} s`
+        : `too many requests (429), the answer requests a wait of ${Math.ceil(reason.retryAfterMs / 1000)} s`
     case "SourcePaused":
       return `not sent, nothing is for another ${Math.ceil(reason.retryAfterMs / 1000)} s${reason.detail === null ? "" : `: ${reason.detail}`}`
     case "ServerFault":
@@ -280,10 +281,10 @@ export class SourceError extends Data.TaggedError("SourceError")<{
 }> {
   override get message(): string {
     // The source was not asked anything wrong.
-    if (this.reason._tag === "SourceChanged") return told(this.reason)
+    if (this.reason._tag === "SourceChanged") return describe(this.reason)
     const { method, path, requestId } = this.request
     const id = requestId === null ? "" : ` [request ${requestId}]`
-    return `${method} ${path}: ${told(this.reason)}${id}`
+    return `${method} ${path}: ${describe(this.reason)}${id}`
   }
   /** Whether the same bytes may be sent again. */
   get isRetryable(): boolean {

@@ -1,7 +1,7 @@
 /**
  * What the answer to a write says of each record that it carried.
  *
- * Promise: an outcome is told only where the answer says it plainly. Whatever is unclear is answered as
+ * Promise: an outcome is known only where the answer states it. Whatever is unclear is answered as
  * {@link WriteUncertain}: its record may have been written or not, and must be looked up, never assumed.
  */
 import type { Problem } from "./SourceError.ts"

@@ -1,10 +1,9 @@
 /**
  * One dedicated connection through `pg`.
  *
- * Promise: a lost connection never becomes an uncaught exception (whoever uses the client sees the failure of the query
- * in hand); a connection ends with its scope, cleanly when the scope succeeded and at once when it failed, so that the
- * server rolls back what was open; and a session speaks UTC and dies on the server too when this process is gone, or its
- * machine.
+ * Promise: a lost connection fails the query in flight, and is never an uncaught exception. A connection ends with its
+ * scope: cleanly after a success, at once after a failure, so that the server rolls back. A session uses UTC, and ends on
+ * the server too when this process or its machine is lost.
  */
 import { Socket } from "node:net"
 import type { ConnectionOptions } from "node:tls"

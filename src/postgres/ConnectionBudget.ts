@@ -55,7 +55,7 @@ const limitsSql = `select current_setting('max_connections')::int - current_sett
        (select rolconnlimit from pg_roles where rolname = current_user) as role,
        (select datconnlimit from pg_database where datname = current_database()) as database`
 
-/** Asks the server for its limits. */
+/** Reads the limits of the server. */
 export const read = (client: pg.Client, setting: number | null): Effect.Effect<ConnectionBudget, DatabaseError> =>
   Effect.map(query<LimitsRow>(client, "read the limits of connections", limitsSql), ([row]) => {
     // -1 is no limit.

@@ -3,7 +3,7 @@
  *
  * Promise: {@link copyIn} ends in every case, with a count or with the server's reason: refused before it began, stopped
  * by a bad row, connection lost. It reads the chunks only as fast as the server takes them. When it is interrupted, or
- * the chunks themselves throw, the connection is ended before the server was told that the data is complete: no row
+ * the chunks themselves throw, the connection ends before the end of the data is sent: no row
  * stays, and the client cannot be used any more. After an error of the server the client can be used (inside a
  * transaction, for a rollback).
  */
@@ -21,7 +21,7 @@ const sliceSize = 1024 * 1024
  * Sends chunks of rendered COPY text; succeeds with the number of rows.
  *
  * Chunks of 64 KB to 1 MB are best; they need not end at the end of a row. A chunk of bytes is not looked at any more
- * once the next one is asked for: whoever makes them may use one buffer for all.
+ * once the next one is requested, so that their producer may reuse one buffer.
  */
 export const copyIn = (
   client: pg.Client,
@@ -29,7 +29,7 @@ export const copyIn = (
   chunks: Iterable<string | Uint8Array>
 ): Effect.Effect<number, DatabaseError> =>
   Effect.callback<number, DatabaseError>((resume) => {
-    // Any other statement gets an answer that pg-copy-streams cannot take: an exception that nobody can catch.
+    // Any other statement gets an answer that pg-copy-streams cannot take: an exception that cannot be caught.
     if (!takesInput.test(sqlCopyStatement)) return resume(Effect.fail(notCopy(sqlCopyStatement)))
     const iterator = chunks[Symbol.iterator]()
     const stream = from(sqlCopyStatement)
@@ -55,7 +55,7 @@ export const copyIn = (
     let sliced = 0
     // One chunk at a time, the next when the stream has handed the last one to the socket. With more in flight,
     // pg-copy-streams 7 keeps a queue that it goes on sending after an error of the server, by then without a
-    // connection: a TypeError in a listener of the socket, which nobody can catch.
+    // connection: a TypeError in a listener of the socket, which cannot be caught.
     const next = (): void => {
       if (isSettled) return
       try {
@@ -92,7 +92,7 @@ const notCopy = (statement: string) =>
     isRetryable: false
   })
 
-/** Lets a generator run its `finally`; what that throws has nobody left to hear it. */
+/** Lets a generator run its `finally`; its errors are ignored. */
 const end = (iterator: Iterator<unknown>) => {
   try {
     iterator.return?.()

@@ -1,7 +1,7 @@
 /**
  * The warehouse's Postgres: the embedded one, or the one that DATABASE_URL names.
  *
- * Promise: whoever cannot connect learns which server, why, and what to do, and no message holds the password. Ordinary
+ * Promise: a failed connection reports the server, the reason and the remedy, and no message shows the password. Ordinary
  * queries go through {@link sqlLayer}, landings through `landings`, locks through `locks`; all of them stay within
  * `budget`. A command's own work takes a dedicated connection with `connect`, which ends with its scope.
  */
@@ -83,7 +83,7 @@ const fromServer = Effect.fnUntraced(function* (
   const server = { endpoint, describe, embedded }
   const connected = connect(server)
   let budget: ConnectionBudget.ConnectionBudget | null = null
-  // The first connection asks how many there may be, and stays for the first landing.
+  // The first connection reads the limits, and stays open for the first landing.
   const pool = yield* ConnectionPool.make({ connect: connected, capacity: () => budget?.landings ?? 1 })
   const asked = Effect.suspend(() =>
     budget !== null

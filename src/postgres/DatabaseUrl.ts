@@ -38,7 +38,7 @@ export const parseUrl = (
       })
   })
 
-/** What each parameter does instead of being supported; the others of libpq are told to be removed. */
+/** The remedy for each unsupported parameter of libpq; the others are to be removed. */
 const unsupported: Readonly<Record<string, string>> = {
   channel_binding: "is not supported: remove it, and set sslmode=verify-full, which protects the password as well",
   require_auth: "is not supported: remove it, and set sslmode=verify-full, which protects the password as well",

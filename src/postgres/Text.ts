@@ -1,2 +1,2 @@
-/** What a text column can hold of a text that somebody else wrote: all but NUL, and no half of a character. */
+/** What a text column can hold of a foreign text: all but NUL, and no half of a character. */
 export const sanitizeText = (text: string): string => text.replaceAll("\0", "").toWellFormed()

@@ -135,7 +135,7 @@ const fire = Effect.fn("Demo.fire")(function* (connector: ConnectorShape) {
     ifMatch: null
   })
   return {
-    told: `customer ${order.value("customer")} accepts quote ${order.id}`,
+    description: `customer ${order.value("customer")} accepts quote ${order.id}`,
     resource: resource.path,
     id: order.id,
     field: "status"

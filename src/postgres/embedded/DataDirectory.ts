@@ -1,7 +1,7 @@
 /**
  * Where the embedded server lives: its folder, its binaries, its password, and the user it runs as.
  *
- * Promise: the folder is closed to other users of the machine, whoever starts first. A checkout that works for the
+ * Promise: the folder is closed to other users of the machine, whichever user starts first. A checkout that works for the
  * user who made it works for root too, also under a private home.
  */
 import { execFileSync } from "node:child_process"
@@ -39,7 +39,7 @@ interface Identity {
 }
 
 /**
- * Postgres refuses uid 0. As root it runs as the owner of the folder (under sudo, whoever owns the checkout), else as
+ * Postgres refuses uid 0. As root it runs as the owner of the folder (under sudo, the owner of the checkout), else as
  * `postgres`, else as `nobody`. initdb wants a user that has a name.
  */
 const identityFor = (dataDir: string): Identity | undefined => {

@@ -134,7 +134,7 @@ const turnFile = (place: DataDirectory) => join(place.root, "starting")
 
 /**
  * One start at a time: Postgres itself lets only one win, but on a laptop a dozen losers would keep the winner from
- * getting anywhere. A turn of a process that died, or that has taken longer than any start may, is void.
+ * getting anywhere. A turn of a process that died, or that is older than the longest start, is void.
  */
 export const withLock = <A>(
   place: DataDirectory,
@@ -219,7 +219,7 @@ export const runningPostmaster = (place: DataDirectory): Postmaster | undefined 
 }
 
 /**
- * Postgres refuses to start while the process in `postmaster.pid` exists, also when that is a zombie nobody collects or
+ * Postgres refuses to start while the process in `postmaster.pid` exists, also when that is an uncollected zombie or
  * a stranger that got the id after a restart of the machine or container. Where we can tell, the file goes.
  * Moved first and looked at again, because another process may have replaced it in between.
  */
@@ -238,7 +238,7 @@ const removeStaleLock = (place: DataDirectory) => {
   }
 }
 
-/** The port that is wanted, and how long it is waited for, should it be taken; then any other will do. */
+/** The port that is wanted, and how long it is waited for, while it is in use; then any other port is used. */
 export interface WantedPort {
   readonly port: number
   readonly waitMs: number
@@ -318,7 +318,7 @@ const launchAt = Effect.fnUntraced(function* (
       while: (error) => error.step === "starting"
     }),
     restore,
-    // Interrupted, or never ready: nobody else could enter it yet, so it is ours to end.
+    // Interrupted, or never ready: it has no other users, so this process ends it.
     Effect.onExit((exit) =>
       Exit.isSuccess(exit) || child.pid === undefined || ended !== undefined ? Effect.void : stop(place, child.pid)
     )

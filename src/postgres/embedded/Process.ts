@@ -1,5 +1,5 @@
 /**
- * Processes of this machine, told apart although ids are used again.
+ * Processes of this machine, identified although process ids are reused.
  */
 import { execFileSync } from "node:child_process"
 import { readFileSync, statSync } from "node:fs"

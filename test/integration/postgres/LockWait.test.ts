@@ -87,7 +87,7 @@ describe.concurrent("a migration behind a reader", () => {
         yield* migrate()
         const reader = yield* reading("select * from tributary.delivery_gaps")
         const { lines, fiber } = yield* logging(
-          migrate({ folder: yield* withOneMore, patience: { pause: "100 millis" } })
+          migrate({ folder: yield* withOneMore, lockTimeout: { pause: "100 millis" } })
         )
         yield* blocked(sql, reader.pid)
         let isOver = false
@@ -119,7 +119,7 @@ describe.concurrent("a migration behind a reader", () => {
       Effect.gen(function* () {
         yield* migrate()
         const reader = yield* reading("select * from tributary.delivery_gaps")
-        const error = yield* Effect.flip(migrate({ folder: yield* withOneMore, patience: { attemptsMax: 1 } }))
+        const error = yield* Effect.flip(migrate({ folder: yield* withOneMore, lockTimeout: { attemptsMax: 1 } }))
         assert.instanceOf(error, DatabaseError)
         assert.deepInclude(error, { code: "55P03", isRetryable: true })
         assert.include(error.message, "cannot migrate the warehouse")
@@ -140,7 +140,7 @@ describe.concurrent("a migration behind a reader", () => {
         const second = yield* reading("select * from b")
         const path = yield* folder
         writeFileSync(join(path, "0001_both.sql"), "alter table a add column x int; alter table b add column x int;")
-        const { fiber } = yield* logging(migrate({ folder: path, patience: { attemptsMax: 1 } }))
+        const { fiber } = yield* logging(migrate({ folder: path, lockTimeout: { attemptsMax: 1 } }))
         yield* blocked(sql, first.pid)
         yield* Effect.sleep(1_500)
         yield* end(first.client)
@@ -163,7 +163,7 @@ describe.concurrent("a migration behind a reader", () => {
         const reader = yield* reading("select * from a")
         const path = yield* folder
         writeFileSync(join(path, "0001_one.sql"), "alter table a add column x int")
-        const one = yield* logging(migrate({ folder: path, patience: { pause: "100 millis" } }))
+        const one = yield* logging(migrate({ folder: path, lockTimeout: { pause: "100 millis" } }))
         yield* blocked(sql, reader.pid)
         const other = yield* logging(migrate({ folder: path }))
         while (one.lines.length === 0) yield* Effect.sleep(10)
