@@ -167,7 +167,7 @@ export const closeCovered = (company: string, companyId: bigint, overlapMs: numb
            select id from tributary.runs
             where company_id = $2 and resource = g.resource and lane = 'live'
               and (kind = 'full' and (not g.requires_full_scan or ${showsAbsence}) or kind = 'incremental' and not g.requires_full_scan)
-              and status in ('done', 'quarantined') and error_kind is distinct from 'DeletionsNotBelieved'
+              and status in ('done', 'quarantined') and error_kind is distinct from 'MassDeleteBlocked'
               and not resumed and stale_records = 0 and started_at <= tributary.now() and started_at >= ${visibleAt("$3")}
             order by id limit 1) r
         where g.company = $1 and g.closed_at is null and g.ended_at is not null

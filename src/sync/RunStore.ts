@@ -14,7 +14,7 @@ import type { Outcome } from "./Outcome.ts"
 type RunOwner = Pick<Outcome, "companyId" | "resource" | "lane">
 
 /** The error kind of a run whose process is gone. The process may still close the run itself later. */
-const processLost = "Vanished"
+const processLost = "ProcessLost"
 
 /** The run of this owner: a restored control plane gives ids again, so that another run may have the number. */
 const isOwn = (sql: SqlClient.SqlClient, runId: bigint, { companyId, resource, lane }: RunOwner) =>
@@ -36,7 +36,7 @@ export const close = Effect.fnUntraced(function* (
   yield* sql`
     update tributary.runs
        set status = ${status}, finished_at = tributary.now(),
-           error_kind = ${outcome.failure?.kind ?? (blocked === null ? null : "DeletionsNotBelieved")},
+           error_kind = ${outcome.failure?.kind ?? (blocked === null ? null : "MassDeleteBlocked")},
            error = ${outcome.failure?.message ?? blocked},
            note = ${outcome.notes.length === 0 ? null : outcome.notes.join("; ")},
            remedy = ${outcome.failure?.remedy ?? null},
@@ -53,7 +53,7 @@ export const abandon = (runId: bigint, owner: RunOwner): Effect.Effect<void, nev
     SqlClient.SqlClient,
     (sql) => sql`
       update tributary.runs
-         set status = 'abandoned', finished_at = tributary.now(), error_kind = 'Stopped',
+         set status = 'abandoned', finished_at = tributary.now(), error_kind = 'Interrupted',
              error = 'stopped: the process was told to end', remedy = 'nothing is lost: the next run goes on from here'
        where ${isOwn(sql, runId, owner)} and status = 'running'`
   ).pipe(Effect.interruptible, Effect.timeoutOption(abandonTimeoutMs), Effect.ignore)

@@ -217,7 +217,7 @@ describe("reading one by one, and its queue", () => {
         yield* until(runs, (all) => all[0]?.status === "running")
         yield* Fiber.interrupt(reading)
         yield* control("DELETE", "/faults")
-        assert.deepStrictEqual(yield* runs, [{ status: "abandoned", error_kind: "Stopped" }])
+        assert.deepStrictEqual(yield* runs, [{ status: "abandoned", error_kind: "Interrupted" }])
         assert.deepStrictEqual(
           (yield* inbox).map(({ state, attempts }) => [state, attempts]),
           [["waiting", 0]]

@@ -76,8 +76,8 @@ describe("a run whose process is gone", () => {
           assert.strictEqual(yield* RunStore.markAbandoned, 2)
           assert.strictEqual(yield* RunStore.markAbandoned, 0)
           const runs = yield* told(companyId)
-          assert.deepStrictEqual(runs.get(live.runId), ["abandoned", "Vanished", true])
-          assert.deepStrictEqual(runs.get(records.runId), ["abandoned", "Vanished", true])
+          assert.deepStrictEqual(runs.get(live.runId), ["abandoned", "ProcessLost", true])
+          assert.deepStrictEqual(runs.get(records.runId), ["abandoned", "ProcessLost", true])
           assert.deepStrictEqual(runs.get(push.runId), ["running", null, false])
           assert.deepStrictEqual((yield* told(other)).get(elsewhere.runId), ["running", null, false])
           yield* Effect.andThen(push.vanish, elsewhere.vanish)
@@ -120,7 +120,7 @@ describe("a run whose process is gone", () => {
             assert.deepStrictEqual((yield* told(companyId)).get(run.runId), ["running", null, false])
           }
           yield* RunStore.abandon(run.runId, ended)
-          assert.deepStrictEqual((yield* told(companyId)).get(run.runId), ["abandoned", "Stopped", true])
+          assert.deepStrictEqual((yield* told(companyId)).get(run.runId), ["abandoned", "Interrupted", true])
           yield* run.vanish
         })
       )
