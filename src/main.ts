@@ -16,7 +16,7 @@ import * as Output from "./cli/Output.ts"
 import * as Program from "./cli/Program.ts"
 import * as Telemetry from "./cli/Telemetry.ts"
 import { ConfigurationError } from "./configuration/ConfigurationError.ts"
-import * as Overlay from "./warehouse/Overlay.ts"
+import * as WarehouseCatalogue from "./warehouse/WarehouseCatalogue.ts"
 
 const packageJson = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }
 
@@ -33,7 +33,7 @@ const source = Layer.succeed(Source, {
       pauseWaitMaxMs: configuration.retryAfterMaxMs
     })
     const http = yield* Layer.build(Transport.layerUndici())
-    const catalogue = yield* Overlay.named(serviceV2, configuration.resources).pipe(
+    const catalogue = yield* WarehouseCatalogue.named(serviceV2, configuration.resources).pipe(
       Effect.mapError(({ problems }) => new ConfigurationError({ problems }))
     )
     return yield* ServiceClient.make({

@@ -10,7 +10,7 @@ import type { Resource } from "../catalogue/Resource.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import type { Identity } from "../connector/Connector.ts"
-import * as Overlay from "../warehouse/Overlay.ts"
+import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import { childrenOf, tableOf } from "../warehouse/Table.ts"
 import { type Failure, failureOf } from "../sync/Outcome.ts"
@@ -108,7 +108,7 @@ export const pushOf = Effect.fnUntraced(function* (push: bigint) {
 /** Pushes until nothing of the rows waits, or it cannot go on. The warehouse is provided. */
 export const runPush = Effect.fnUntraced(function* (options: PushContext) {
   const { settings, company, resource, rows, named } = options
-  const whole = yield* Overlay.resources(yield* catalogueOf(settings), [...new Set([resource, ...company.resources])])
+  const whole = yield* WarehouseCatalogue.resources(yield* catalogueOf(settings), [...new Set([resource, ...company.resources])])
   const tables = new Map(whole.map((one) => [one.path, tableOf(one, settings.datasets)]))
   const table = tables.get(resource.path)!
   yield* TablePlan.apply([table])

@@ -14,7 +14,7 @@ import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
 import type { Dashboard } from "../dashboard/Dashboard.ts"
-import * as Overlay from "../warehouse/Overlay.ts"
+import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import { type Table, tableOf } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import * as OutboxMetrics from "../status/OutboxMetrics.ts"
@@ -68,7 +68,7 @@ export const companies = Effect.fnUntraced(function* (settings: Configuration, n
   const read = new Map<string, { readonly tables: ReadonlyMap<string, Table>; readonly atMs: number }>()
   const tablesOf = (resources: ReadonlyArray<Resource>) => {
     const key = resources.map(({ path }) => path).join(" ")
-    const anew = Overlay.resources(catalogue, resources).pipe(
+    const anew = WarehouseCatalogue.resources(catalogue, resources).pipe(
       Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource, settings.datasets)]))),
       Effect.tap((tables) => Effect.sync(() => read.set(key, { tables, atMs: nowMs() }))),
       Effect.provideService(SqlClient.SqlClient, sql)

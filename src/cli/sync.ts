@@ -10,7 +10,7 @@ import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { chooseCompanies } from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/ConfigurationError.ts"
-import * as Overlay from "../warehouse/Overlay.ts"
+import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import type { RunTotals } from "../sync/Outcome.ts"
 import * as SourceGuard from "../sync/SourceGuard.ts"
 import { sync, type SyncCompany, type SyncOptions, type SyncReport } from "../sync/Sync.ts"
@@ -92,7 +92,7 @@ export const withInferred = Effect.fnUntraced(function* (
   companies: ReadonlyArray<SyncCompany>
 ) {
   const wanted = [...new Set(companies.flatMap(({ resources }) => resources))]
-  const whole = yield* Overlay.resources(yield* catalogueOf(settings), wanted)
+  const whole = yield* WarehouseCatalogue.resources(yield* catalogueOf(settings), wanted)
   const byPath = new Map(whole.map((resource) => [resource.path, resource]))
   return companies.map((company) => ({
     ...company,

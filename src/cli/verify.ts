@@ -13,7 +13,7 @@ import * as Flag from "effect/cli/Flag"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { Priority } from "../budget/Budget.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
-import * as Overlay from "../warehouse/Overlay.ts"
+import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import { tableOf } from "../warehouse/Table.ts"
 import { type Failure, failureOf } from "../sync/Outcome.ts"
 import { fetchRecords } from "../sync/FetchRecords.ts"
@@ -74,7 +74,7 @@ const verifyCompany = Effect.fnUntraced(function* (
   }
   const { companyId } = identified.success
   // Inferred columns are compared like any other.
-  const catalogue = yield* Overlay.load(connector.catalogue)
+  const catalogue = yield* WarehouseCatalogue.load(connector.catalogue)
   const reports = yield* Effect.forEach(
     resources,
     (given) => {

@@ -7,7 +7,7 @@
 import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { ConfiguredResource } from "../warehouse/Overlay.ts"
+import type { ConfiguredResource } from "../warehouse/WarehouseCatalogue.ts"
 import { type Datasets, datasetsDefault } from "../warehouse/Table.ts"
 import { batchRecordsMaxDefault, engineDefault, type EngineSettings } from "../sync/SyncResource.ts"
 import type { ResourceSchedule } from "../tasks/Cron.ts"

@@ -14,7 +14,7 @@ import type { SourceError } from "../connector/SourceError.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as LaneLock from "../warehouse/LaneLock.ts"
-import * as Overlay from "../warehouse/Overlay.ts"
+import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import type { Table } from "../warehouse/Table.ts"
 import { type Checkpoint, checkpointColumns, type CheckpointRow, fromRow, type Lane } from "./Checkpoint.ts"
 import * as CheckpointIdentity from "./CheckpointIdentity.ts"
@@ -158,7 +158,7 @@ const raiseFence = Effect.fnUntraced(function* (
      on conflict (company_id, resource, lane) do update set fence = c.fence + 1, identity_fence = c.identity_fence + 1,
        updated_at = greatest(c.updated_at, tributary.now())
      returning ${checkpointColumns}, ${ConfirmIdentity.identityColumns}, ${WarehouseClock.nowColumn},
-       ${Overlay.inferredCountSql("$2")} as inferred, ${CheckpointIdentity.tableIdentitySql("$4")} as current,
+       ${WarehouseCatalogue.inferredCountSql("$2")} as inferred, ${CheckpointIdentity.tableIdentitySql("$4")} as current,
        (select extract(epoch from max(o.updated_at) - tributary.now()) * 1000 from tributary.checkpoints o
          where o.company_id = $1 and o.resource = $2)::float8 as behind_ms,
        exists (select 1 from tributary.checkpoints o where o.company_id = $1 and o.resource = $2 and o.lane <> $3
@@ -251,7 +251,7 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
     differences.all.length === 0
       ? null
       : yield* transaction(ConfirmIdentity.confirmIdentity(run, context, confirmed, differences))
-  if (own.inferred !== Overlay.inferredCount(table.resource)) return yield* new TableChanged({ resource })
+  if (own.inferred !== WarehouseCatalogue.inferredCount(table.resource)) return yield* new TableChanged({ resource })
 
   return {
     table,

@@ -14,7 +14,7 @@ import { Priority } from "../budget/Budget.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { ConnectorShape, Identity } from "../connector/Connector.ts"
 import type { Lane } from "../land/Checkpoint.ts"
-import * as Adoption from "../warehouse/Adoption.ts"
+import * as ColumnPromotion from "../warehouse/ColumnPromotion.ts"
 import { type Datasets, tableOf } from "../warehouse/Table.ts"
 import { type Model, modelsDatasetDefault } from "../warehouse/Model.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
@@ -245,7 +245,7 @@ export const sync = Effect.fn("sync")(function* (
     { concurrency: "unbounded" }
   )
   // Not before all have ended: no run may go on with a table as it was before it learnt.
-  const learnt = yield* Adoption.inferAll([...resources.values()], options.datasets)
+  const learnt = yield* ColumnPromotion.inferAll([...resources.values()], options.datasets)
   const progress = yield* Progress
   for (const sentence of learnt) yield* progress.note(sentence)
   return { companies, durationMs: Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n) }

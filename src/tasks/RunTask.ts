@@ -16,7 +16,7 @@ import { retryTransient } from "../postgres/Transaction.ts"
 import { Progress, type ProgressShape } from "../sync/Progress.ts"
 import { accessBlockOf } from "../sync/Sync.ts"
 import { syncResource } from "../sync/SyncResource.ts"
-import * as Adoption from "../warehouse/Adoption.ts"
+import * as ColumnPromotion from "../warehouse/ColumnPromotion.ts"
 import { childrenOf, type Table } from "../warehouse/Table.ts"
 import { blockCompany, identifyCompany } from "./IdentifyCompany.ts"
 import { readHistory, type ResourceHistory } from "./ResourceHistory.ts"
@@ -111,7 +111,7 @@ const syncTask = Effect.fnUntraced(function* (
   if (done !== null) return done
   const outcome = yield* sync(worker, task, { state, identity, table, tables, history })
   if (outcome.failure === null) {
-    const inferred = yield* Adoption.inferAll([table.resource], worker.options.datasets)
+    const inferred = yield* ColumnPromotion.inferAll([table.resource], worker.options.datasets)
     for (const sentence of inferred) yield* Effect.logInfo(sentence)
     if (inferred.length > 0) yield* worker.refreshViews
   } else if (outcome.failure.stops === "company" && state.identity !== null) {

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { isCancellable } from "../../src/catalogue/Resource.ts"
 import { load } from "../../src/configuration/Configuration.ts"
-import * as Overlay from "../../src/warehouse/Overlay.ts"
+import * as WarehouseCatalogue from "../../src/warehouse/WarehouseCatalogue.ts"
 
 const environment = { SERVICE_API_URL: "https://erp.example/!/api/v2", SERVICE_API_TOKEN: "t" }
 
@@ -28,7 +28,7 @@ describe("resources of the configuration", () => {
       const { resources } = yield* read(
         "resources:\n  widgets: {}\n  reports/Daily-Sales: { modifiedsince: true, cancel: true, key: code, area: items }\n"
       )
-      const catalogue = yield* Overlay.named(serviceV2, resources)
+      const catalogue = yield* WarehouseCatalogue.named(serviceV2, resources)
       assert.strictEqual(catalogue.resources.size, serviceV2.resources.size + 2)
       const widgets = catalogue.resources.get("widgets")!
       assert.deepStrictEqual(
@@ -44,7 +44,7 @@ describe("resources of the configuration", () => {
       assert.deepStrictEqual([sales.area, sales.modifiedSince, isCancellable(sales)], ["items", true, true])
       // A flag that was merely seen changes nothing in how lists are asked.
       assert.isFalse(
-        isCancellable(Overlay.withInferred(widgets, [{ name: "cancel", column: "cancel", type: "boolean" }]))
+        isCancellable(WarehouseCatalogue.withInferred(widgets, [{ name: "cancel", column: "cancel", type: "boolean" }]))
       )
     })
   )
@@ -60,7 +60,7 @@ describe("resources of the configuration", () => {
       ])
       const [path] = yield* problems('resources:\n  "../secrets": {}\n')
       assert.include(path, "allowed: the path of a list: letters, digits, _ and -, with / between its parts")
-      const known = yield* Effect.flip(Overlay.named(serviceV2, (yield* read("resources:\n  items: {}\n")).resources))
+      const known = yield* Effect.flip(WarehouseCatalogue.named(serviceV2, (yield* read("resources:\n  items: {}\n")).resources))
       assert.include(known.message, "resources.items: the catalogue knows this resource already")
     })
   )

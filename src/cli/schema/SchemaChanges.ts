@@ -6,9 +6,9 @@ import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import type { Resource } from "../../catalogue/Resource.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import { ConfigurationError } from "../../configuration/ConfigurationError.ts"
-import * as Adoption from "../../warehouse/Adoption.ts"
+import * as ColumnPromotion from "../../warehouse/ColumnPromotion.ts"
 import { type ModelDatasets, modelsDatasetDefault } from "../../warehouse/Model.ts"
-import * as Overlay from "../../warehouse/Overlay.ts"
+import * as WarehouseCatalogue from "../../warehouse/WarehouseCatalogue.ts"
 import { tableOf } from "../../warehouse/Table.ts"
 import * as TablePlan from "../../warehouse/TablePlan.ts"
 import * as Views from "../../warehouse/Views.ts"
@@ -39,7 +39,7 @@ export interface MappedName {
 export interface SchemaReport {
   /** SQL to run, or that ran. */
   readonly statements: ReadonlyArray<string>
-  readonly adopted: ReadonlyArray<Adoption.Promotion>
+  readonly adopted: ReadonlyArray<ColumnPromotion.Promotion>
   readonly unknownFields: ReadonlyArray<UnknownField>
   readonly names: ReadonlyArray<MappedName>
   readonly skippedViews: ReadonlyArray<Views.Skipped>
@@ -73,17 +73,17 @@ export const syncedResources = (
 
 /** {@link syncedResources} with their inferred columns. */
 export const warehouseResources = Effect.fnUntraced(function* (settings: Configuration) {
-  return syncedResources(yield* Overlay.load(yield* catalogueOf(settings)), settings)
+  return syncedResources(yield* WarehouseCatalogue.load(yield* catalogueOf(settings)), settings)
 })
 
 export const invalid = (...problems: ReadonlyArray<string>) => new ConfigurationError({ problems })
 
 /** The chosen fields. An unknown choice fails with the possible ones. */
 const chooseFields = (
-  known: ReadonlyArray<Adoption.Candidate>,
+  known: ReadonlyArray<ColumnPromotion.Candidate>,
   { fields, type }: PromoteOptions
-): Effect.Effect<ReadonlyArray<Adoption.Candidate>, ConfigurationError> => {
-  const nameOf = (one: Adoption.Candidate) => `${one.resource}.${one.field}`
+): Effect.Effect<ReadonlyArray<ColumnPromotion.Candidate>, ConfigurationError> => {
+  const nameOf = (one: ColumnPromotion.Candidate) => `${one.resource}.${one.field}`
   if (fields.length === 0) {
     return type === null
       ? Effect.succeed(known)
@@ -101,15 +101,15 @@ const chooseFields = (
 }
 
 const promotionsOf = (
-  all: ReadonlyArray<Adoption.Candidate>,
+  all: ReadonlyArray<ColumnPromotion.Candidate>,
   resource: Resource
-): ReadonlyArray<Adoption.PromotionRequest> =>
+): ReadonlyArray<ColumnPromotion.PromotionRequest> =>
   all.flatMap(({ resource: path, field, type }) => (path === resource.path && type !== null ? [{ field, type }] : []))
 
 /** The names that differ from the API's, stored and planned. */
 const mappedNames = Effect.fnUntraced(function* (
   resources: ReadonlyArray<Resource>,
-  adoptions: ReadonlyArray<Adoption.Promotion>
+  adoptions: ReadonlyArray<ColumnPromotion.Promotion>
 ) {
   const sql = yield* SqlClient.SqlClient
   const stored = yield* sql<{ scope: string; name: string; column: string }>`
@@ -134,8 +134,8 @@ const mappedNames = Effect.fnUntraced(function* (
 
 const reportOf = Effect.fnUntraced(function* (
   resources: ReadonlyArray<Resource>,
-  known: ReadonlyArray<Adoption.Candidate>,
-  adoptions: ReadonlyArray<Adoption.Promotion>,
+  known: ReadonlyArray<ColumnPromotion.Candidate>,
+  adoptions: ReadonlyArray<ColumnPromotion.Promotion>,
   statements: ReadonlyArray<string>,
   views: Pick<Views.ViewPlan, "skipped" | "refused">
 ) {
@@ -163,10 +163,10 @@ export const plan = Effect.fn("schema.plan")(function* (settings: Configuration)
   const source = yield* Source
   const resources = yield* warehouseResources(settings)
   const statements = [...(yield* TablePlan.planFor(resources.map((one) => tableOf(one, settings.datasets))))]
-  const known = yield* Adoption.candidates(resources)
-  const adoptions: Array<Adoption.Promotion> = []
+  const known = yield* ColumnPromotion.candidates(resources)
+  const adoptions: Array<ColumnPromotion.Promotion> = []
   for (const resource of resources) {
-    const planned = yield* Adoption.planFor(resource, promotionsOf(known, resource), settings.datasets)
+    const planned = yield* ColumnPromotion.planFor(resource, promotionsOf(known, resource), settings.datasets)
     adoptions.push(...planned.adoptions)
     statements.push(...planned.statements)
   }
@@ -182,12 +182,12 @@ export const apply = Effect.fn("schema.apply")(function* (
 ) {
   const source = yield* Source
   const resources = yield* warehouseResources(settings)
-  const known = yield* Adoption.candidates(resources)
+  const known = yield* ColumnPromotion.candidates(resources)
   const adopting = yield* chooseFields(known, options)
   const statements = [...(yield* TablePlan.apply(resources.map((one) => tableOf(one, settings.datasets))))]
-  const adoptions: Array<Adoption.Promotion> = []
+  const adoptions: Array<ColumnPromotion.Promotion> = []
   for (const resource of resources) {
-    const adopted = yield* Adoption.promote(resource, promotionsOf(adopting, resource), settings.datasets)
+    const adopted = yield* ColumnPromotion.promote(resource, promotionsOf(adopting, resource), settings.datasets)
     adoptions.push(...adopted.adoptions)
     statements.push(...adopted.statements)
   }

@@ -10,8 +10,8 @@ import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { SourceRecord } from "../../../src/connector/Connector.ts"
 import * as SchemaDrift from "../../../src/land/SchemaDrift.ts"
-import * as Adoption from "../../../src/warehouse/Adoption.ts"
-import * as Overlay from "../../../src/warehouse/Overlay.ts"
+import * as ColumnPromotion from "../../../src/warehouse/ColumnPromotion.ts"
+import * as WarehouseCatalogue from "../../../src/warehouse/WarehouseCatalogue.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { execute } from "../../../src/postgres/Connection.ts"
@@ -25,8 +25,8 @@ const catalogueOf = (path: string): Catalogue => ({
   resources: new Map([[path, { ...things, path }]])
 })
 
-const configuredOf = (path: string, more: Partial<Overlay.ConfiguredResource> = {}) =>
-  Overlay.named({ ...tiny, resources: new Map() }, [
+const configuredOf = (path: string, more: Partial<WarehouseCatalogue.ConfiguredResource> = {}) =>
+  WarehouseCatalogue.named({ ...tiny, resources: new Map() }, [
     { path, area: null, modifiedSince: false, cancel: false, key: null, ...more }
   ])
 
@@ -97,12 +97,12 @@ const registerOf = Effect.fnUntraced(function* (path: string) {
 
 /** Adopts what can be and answers the resource as it is then. */
 const adoptAll = Effect.fnUntraced(function* (base: Catalogue, path: string) {
-  const resource = (yield* Overlay.load(base)).resources.get(path)!
-  const wishes = (yield* Adoption.candidates([resource])).flatMap(({ field, type }) =>
+  const resource = (yield* WarehouseCatalogue.load(base)).resources.get(path)!
+  const wishes = (yield* ColumnPromotion.candidates([resource])).flatMap(({ field, type }) =>
     type === null ? [] : [{ field, type }]
   )
-  const done = yield* Adoption.promote(resource, wishes, datasetsDefault)
-  return { ...done, resource: (yield* Overlay.load(base)).resources.get(path)! }
+  const done = yield* ColumnPromotion.promote(resource, wishes, datasetsDefault)
+  return { ...done, resource: (yield* WarehouseCatalogue.load(base)).resources.get(path)! }
 })
 
 layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", (it) => {
@@ -259,7 +259,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
         )
         assert.isTrue(same!.same, record.id)
       }
-      assert.deepStrictEqual(yield* Adoption.candidates([resource]), [])
+      assert.deepStrictEqual(yield* ColumnPromotion.candidates([resource]), [])
       assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
       assert.isTrue((yield* registerOf("adopted")).every(({ adopted }) => adopted))
     })
@@ -408,7 +408,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
         '"٣"'
       ]
       for (const type of types) {
-        const resource = Overlay.withInferred(things, [{ name: "v", column: "v", type }])
+        const resource = WarehouseCatalogue.withInferred(things, [{ name: "v", column: "v", type }])
         const place = resource.fields.length - 1
         const told = yield* sql.unsafe<{ text: string | null; whole: boolean }>(
           `select case when $2 = 'json' then v::text else tributary.inferred_text(v, $2) end as text,
@@ -448,7 +448,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
       const resource = base.resources.get("nulls")!
       yield* land(resource, ['{"id":1,"maybe":null}'])
       assert.deepStrictEqual(
-        (yield* Adoption.candidates([resource])).map(({ field, type }) => [field, type]),
+        (yield* ColumnPromotion.candidates([resource])).map(({ field, type }) => [field, type]),
         [["maybe", null]]
       )
       assert.deepStrictEqual((yield* adoptAll(base, "nulls")).adoptions, [])
@@ -488,7 +488,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
       yield* sql`create trigger t before update on erp.raising for each row execute function public.raise_it()`
       const conflict = yield* Effect.flip(adoptAll(base, "raising"))
       assert.include(conflict.message, "no updates on fridays (P0001)")
-      assert.strictEqual((yield* Overlay.load(base)).resources.get("raising"), resource)
+      assert.strictEqual((yield* WarehouseCatalogue.load(base)).resources.get("raising"), resource)
       assert.deepStrictEqual(yield* sql`select _extra from erp.raising`, [{ _extra: { x: 1 } }])
       yield* sql`drop trigger t on erp.raising`
       assert.lengthOf((yield* adoptAll(base, "raising")).adoptions, 1)
@@ -500,17 +500,17 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
       const sql = yield* SqlClient.SqlClient
       const base = yield* configuredOf("Sales/Work-Orders", { modifiedSince: true, key: "code" })
       const path = "Sales/Work-Orders"
-      const resourceNow = Effect.map(Overlay.load(base), ({ resources }) => resources.get(path)!)
+      const resourceNow = Effect.map(WarehouseCatalogue.load(base), ({ resources }) => resources.get(path)!)
       yield* land(yield* resourceNow, [
         '{"id":1,"code":"A","lastchangedate":"2024-01-01T00:00:00Z","size":4,"note":"n"}'
       ])
-      const learnt = yield* Adoption.infer(yield* resourceNow, datasetsDefault)
+      const learnt = yield* ColumnPromotion.infer(yield* resourceNow, datasetsDefault)
       assert.deepStrictEqual(learnt.map(({ field, type }) => `${field} ${type}`).sort(), ["note text", "size integer"])
-      assert.deepStrictEqual(yield* Adoption.infer(yield* resourceNow, datasetsDefault), [])
+      assert.deepStrictEqual(yield* ColumnPromotion.infer(yield* resourceNow, datasetsDefault), [])
       yield* land(yield* resourceNow, [
         '{"id":2,"code":"B","lastchangedate":"2024-01-02T00:00:00Z","size":5,"new":true}'
       ])
-      assert.lengthOf(yield* Adoption.infer(yield* resourceNow, datasetsDefault), 1)
+      assert.lengthOf(yield* ColumnPromotion.infer(yield* resourceNow, datasetsDefault), 1)
       const { name } = tableOf(yield* resourceNow)
       assert.match(name, /^Sales_Work_Orders_[0-9a-f]{8}$/)
       assert.deepStrictEqual(
@@ -521,14 +521,14 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
         ]
       )
       assert.lengthOf(yield* recordsOf(yield* resourceNow), 2)
-      assert.strictEqual(Overlay.inferredCount(yield* resourceNow), 3)
-      assert.deepStrictEqual(yield* sql.unsafe(`select ${Overlay.inferredCountSql("$1")} as n`, [path]), [{ n: 3 }])
+      assert.strictEqual(WarehouseCatalogue.inferredCount(yield* resourceNow), 3)
+      assert.deepStrictEqual(yield* sql.unsafe(`select ${WarehouseCatalogue.inferredCountSql("$1")} as n`, [path]), [{ n: 3 }])
       // A second resource whose name differs by case only has a table of its own, whichever is named first.
-      const both = yield* Overlay.named({ ...tiny, resources: new Map() }, [
+      const both = yield* WarehouseCatalogue.named({ ...tiny, resources: new Map() }, [
         { path: "sales/work-orders", area: null, modifiedSince: false, cancel: false, key: null },
         { path, area: null, modifiedSince: true, cancel: false, key: "code" }
       ])
-      const tables = [...(yield* Overlay.load(both)).resources.values()].map((one) => tableOf(one).name)
+      const tables = [...(yield* WarehouseCatalogue.load(both)).resources.values()].map((one) => tableOf(one).name)
       assert.strictEqual(tables[1], name)
       assert.notStrictEqual(tables[0]!.toLowerCase(), name.toLowerCase())
     })
@@ -536,18 +536,18 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
 
   it.effect("leaves what the connector states as it is: the overlay of nothing is the catalogue itself", () =>
     Effect.gen(function* () {
-      assert.strictEqual(yield* Overlay.named(tiny, []), tiny)
+      assert.strictEqual(yield* WarehouseCatalogue.named(tiny, []), tiny)
       const base = catalogueOf("plain")
-      const overlaid = (yield* Overlay.load(base)).resources.get("plain")
+      const overlaid = (yield* WarehouseCatalogue.load(base)).resources.get("plain")
       assert.strictEqual(overlaid, base.resources.get("plain"))
       const conflict = yield* Effect.flip(
-        Overlay.named(tiny, [{ path: "things", area: null, modifiedSince: false, cancel: false, key: null }])
+        WarehouseCatalogue.named(tiny, [{ path: "things", area: null, modifiedSince: false, cancel: false, key: null }])
       )
       assert.include(conflict.message, "resources.things: the catalogue knows this resource already")
       // A field that the connector has come to state keeps the column that was made for it.
       yield* land(base.resources.get("plain")!, ['{"id":1,"later":"x"}'])
       yield* adoptAll(base, "plain")
-      const later = Overlay.withInferred(things, [{ name: "memo", column: "memo", type: "integer" }])
+      const later = WarehouseCatalogue.withInferred(things, [{ name: "memo", column: "memo", type: "integer" }])
       assert.strictEqual(later.fields.length, things.fields.length)
       assert.strictEqual(tableOf(later).columns.find(({ name }) => name === "memo")!.sqlType, "bigint")
     })

@@ -11,7 +11,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape, Identity } from "../../../src/connector/Connector.ts"
 import { Forbidden, ServerFault, type SourceError, Unauthorized } from "../../../src/connector/SourceError.ts"
 import * as ResourceLock from "../../../src/land/ResourceLock.ts"
-import * as Overlay from "../../../src/warehouse/Overlay.ts"
+import * as WarehouseCatalogue from "../../../src/warehouse/WarehouseCatalogue.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { engineDefault, syncResource } from "../../../src/sync/SyncResource.ts"
@@ -330,7 +330,7 @@ describe("a scheduler", () => {
         const sql = yield* SqlClient.SqlClient
         const one = makeCompany()
         const configured = { path: "widgets", area: null, modifiedSince: false, cancel: false, key: null }
-        const catalogue = yield* Overlay.named(tiny, [configured])
+        const catalogue = yield* WarehouseCatalogue.named(tiny, [configured])
         const widgets = catalogue.resources.get("widgets")!
         yield* TablePlan.apply([tableOf(widgets)])
         one.source.script = (request) => {
@@ -341,7 +341,7 @@ describe("a scheduler", () => {
         }
         const company: ScheduledCompany = {
           ...one.company,
-          tables: Overlay.resources(catalogue, [widgets]).pipe(
+          tables: WarehouseCatalogue.resources(catalogue, [widgets]).pipe(
             Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource)]))),
             Effect.provideService(SqlClient.SqlClient, sql)
           )

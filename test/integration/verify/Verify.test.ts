@@ -25,7 +25,7 @@ import {
   text,
   timestamp
 } from "../../../src/catalogue/Field.ts"
-import { withInferred } from "../../../src/warehouse/Overlay.ts"
+import { withInferred } from "../../../src/warehouse/WarehouseCatalogue.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { compare } from "../../../src/verify/Compare.ts"

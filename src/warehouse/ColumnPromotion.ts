@@ -14,7 +14,7 @@ import type { Field, InferredType } from "../catalogue/Field.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import { literal } from "./Identifier.ts"
 import * as LaneLock from "./LaneLock.ts"
-import { columnName, type InferredColumn, withInferred } from "./Overlay.ts"
+import { columnName, type InferredColumn, withInferred } from "./WarehouseCatalogue.ts"
 import { type Datasets, type Table, tableOf } from "./Table.ts"
 import * as TablePlan from "./TablePlan.ts"
 
@@ -71,7 +71,7 @@ const typeOfKinds = (kinds: ReadonlyArray<string>): InferredType => {
 }
 
 /** Unknown fields of these resources that have no column yet, in the order in which they were met. */
-export const candidates = Effect.fn("Adoption.candidates")(function* (
+export const candidates = Effect.fn("ColumnPromotion.candidates")(function* (
   resources: ReadonlyArray<Resource>
 ): Effect.fn.Return<ReadonlyArray<Candidate>, SqlError, SqlClient.SqlClient> {
   if (resources.length === 0) return []
@@ -181,7 +181,7 @@ const names = ({ adoptions, table }: Prepared): ReadonlyArray<string> =>
   adoptions.map(({ field, column }) => TablePlan.nameStatement(table.resource.path, field, column))
 
 /** What adopting the fields would do. `base` is the resource as the overlay has it. */
-export const planFor = Effect.fn("Adoption.planFor")(function* (
+export const planFor = Effect.fn("ColumnPromotion.planFor")(function* (
   base: Resource,
   wishes: ReadonlyArray<PromotionRequest>,
   datasets: Datasets
@@ -218,7 +218,7 @@ const alone = Effect.fnUntraced(function* (table: Table) {
 })
 
 /** Makes the columns and moves the values. `base` is the resource as the overlay has it; load it anew afterwards. */
-export const promote = Effect.fn("Adoption.adopt")(function* (
+export const promote = Effect.fn("ColumnPromotion.promote")(function* (
   base: Resource,
   wishes: ReadonlyArray<PromotionRequest>,
   datasets: Datasets
@@ -252,7 +252,7 @@ export const inferredMax = 500
  * Answers the columns made. A resource that the connector states learns nothing by itself; one that another program
  * works on learns later.
  */
-export const infer = Effect.fn("Adoption.learn")(function* (
+export const infer = Effect.fn("ColumnPromotion.infer")(function* (
   base: Resource,
   datasets: Datasets
 ): Effect.fn.Return<ReadonlyArray<Promotion>, TablePlan.TableConflict | SqlError, SqlClient.SqlClient> {
@@ -269,7 +269,7 @@ export const infer = Effect.fn("Adoption.learn")(function* (
 })
 
 /** {@link infer} for all resources of a sync. Never fails: answers a sentence for each that learnt, or that could not. */
-export const inferAll = Effect.fn("Adoption.learnAll")(function* (
+export const inferAll = Effect.fn("ColumnPromotion.inferAll")(function* (
   resources: ReadonlyArray<Resource>,
   datasets: Datasets
 ): Effect.fn.Return<ReadonlyArray<string>, never, SqlClient.SqlClient> {

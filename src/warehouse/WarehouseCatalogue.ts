@@ -140,7 +140,7 @@ export const columnName = (of: Resource, given: ReadonlySet<string>, field: stri
  * Adds what the warehouse has learnt to resources of a catalogue. What nothing was learnt of is answered as it is. To be
  * loaded anew before every sync: other programs learn too.
  */
-export const resources = Effect.fn("Overlay.resources")(function* (
+export const resources = Effect.fn("WarehouseCatalogue.resources")(function* (
   base: Pick<Catalogue, "resources">,
   wanted: ReadonlyArray<Resource>
 ): Effect.fn.Return<ReadonlyArray<Resource>, SqlError, SqlClient.SqlClient> {
