@@ -81,7 +81,7 @@ comment on column tributary.checkpoints.full_scan_at is 'When the last completed
 comment on column tributary.checkpoints.scan_token is 'The next page of the scan in progress; null with scan_kind set means its first page.';
 comment on column tributary.checkpoints.lane is 'live follows the source; backfill reads a past range beside it; records reads single records; push writes records and lands what the source answered.';
 comment on column tributary.checkpoints.cursor_read_at is 'When the scan that gave the cursor began, by tributary.now().';
-comment on column tributary.checkpoints.learned_overlap_ms is 'How far before the cursor incremental scans begin, beyond what is configured: learnt from rows that became visible late.';
+comment on column tributary.checkpoints.learned_overlap_ms is 'How far before the cursor incremental scans begin, beyond what is configured: inferred from rows that became visible late.';
 comment on column tributary.checkpoints.max_lateness_ms is 'The latest that a row was seen to become visible after its own stamp.';
 comment on column tributary.checkpoints.full_scan_reason is 'Why the next run must read every record; null when it need not.';
 comment on column tributary.checkpoints.scan_until is 'The latest lastchangedate that the backfill in progress lands; null for all.';

@@ -53,7 +53,7 @@ create function tributary.is_day(value text) returns boolean language sql immuta
 $$;
 comment on function tributary.is_day(text) is 'Whether the text is a day of the calendar, YYYY-MM-DD.';
 
--- The rules by which the connector reads a learnt field, for values that were landed before it was one.
+-- The rules by which the connector reads an inferred field, for values that were landed before it was one.
 create function tributary.inferred_text(value jsonb, type text) returns text language sql immutable parallel safe as $$
   select case jsonb_typeof(value)
     when 'null' then null
@@ -80,10 +80,10 @@ create function tributary.inferred_text(value jsonb, type text) returns text lan
     else case when type = 'json' then value::text end
   end
 $$;
-comment on function tributary.inferred_text(jsonb, text) is 'What a learnt column of the type holds of the value, as text; null when it holds nothing of it.';
+comment on function tributary.inferred_text(jsonb, text) is 'What an inferred column of the type holds of the value, as text; null when it holds nothing of it.';
 
 create function tributary.inferred_is_complete(value jsonb, type text) returns boolean language sql immutable parallel safe as $$
   select jsonb_typeof(value) = 'null'
     or (tributary.inferred_text(value, type) is not null and (type <> 'text' or jsonb_typeof(value) = 'string'))
 $$;
-comment on function tributary.inferred_is_complete(jsonb, text) is 'Whether a learnt column of the type holds all of the value, so that it need not stand in _extra too.';
+comment on function tributary.inferred_is_complete(jsonb, text) is 'Whether an inferred column of the type holds all of the value, so that it need not stand in _extra too.';

@@ -33,7 +33,7 @@ const source = Layer.succeed(Source, {
       pauseWaitMaxMs: configuration.retryAfterMaxMs
     })
     const http = yield* Layer.build(Transport.layerUndici())
-    const catalogue = yield* WarehouseCatalogue.named(serviceV2, configuration.resources).pipe(
+    const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, configuration.resources).pipe(
       Effect.mapError(({ problems }) => new ConfigurationError({ problems }))
     )
     return yield* ServiceClient.make({

@@ -70,7 +70,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/connector": ["src/catalogue"],
   "src/budget": ["src/postgres"],
   "src/warehouse": ["src/catalogue", "src/postgres"],
-  "src/land": ["src/budget", "src/catalogue", "src/connector", "src/postgres", "src/warehouse"],
+  "src/land": ["src/budget", "src/catalogue", "src/connector", "src/json", "src/postgres", "src/warehouse"],
   "src/extract": ["src/catalogue", "src/connector", "src/land"],
   "src/sync": [
     "src/budget",

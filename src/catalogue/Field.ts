@@ -74,10 +74,10 @@ export interface Field {
   /** False where the documents name the field without giving its type, so that readers are lenient. */
   readonly typed: boolean
   /**
-   * Null for a field that a catalogue states. The type of a learnt field is a guess, so that a value which does not fit
+   * Null for a field that a catalogue states. The type of an inferred field is a guess, so that a value which does not fit
    * it is no fault of the record: the value stays beside the columns, under the field's name.
    */
-  readonly learnt: Inferred | null
+  readonly inferred: Inferred | null
 }
 
 /** What may be said of a field beside its name and type. */
@@ -96,11 +96,11 @@ const field = (name: string, type: FieldType, options: FieldOptions = {}): Field
   values: options.values ?? null,
   reference: null,
   typed: options.typed ?? true,
-  learnt: null
+  inferred: null
 })
 
 /** The nearest type that a catalogue would have stated. */
-const typeLearnt: Readonly<Record<InferredType, FieldType>> = {
+const typeInferred: Readonly<Record<InferredType, FieldType>> = {
   integer: { _tag: "integer" },
   number: { _tag: "decimal", kind: "number", scale: 18, shown: 18 },
   decimal: { _tag: "decimal", kind: "number", scale: 18, shown: 18 },
@@ -112,9 +112,9 @@ const typeLearnt: Readonly<Record<InferredType, FieldType>> = {
 }
 
 /** A field that records were seen to carry. */
-export const inferredField = (name: string, learnt: Inferred): Field => ({
-  ...field(name, typeLearnt[learnt.type], { note: "learnt from the records" }),
-  learnt
+export const inferredField = (name: string, inferred: Inferred): Field => ({
+  ...field(name, typeInferred[inferred.type], { note: "inferred from the records" }),
+  inferred
 })
 
 /** `values({ 1: "cash", 2: "check" })`: the closed set of an integer field. */

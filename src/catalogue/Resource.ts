@@ -213,4 +213,4 @@ export const withFields = (resource: Resource, fields: ReadonlyArray<Field>): Re
 })
 
 /** Whether a record of the resource can carry the cancel flag: stated, since a list is asked otherwise then. */
-export const isCancellable = (resource: Resource): boolean => resource.field.get("cancel")?.learnt === null
+export const isCancellable = (resource: Resource): boolean => resource.field.get("cancel")?.inferred === null

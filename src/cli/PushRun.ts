@@ -108,7 +108,9 @@ export const pushOf = Effect.fnUntraced(function* (push: bigint) {
 /** Pushes until nothing of the rows waits, or it cannot go on. The warehouse is provided. */
 export const runPush = Effect.fnUntraced(function* (options: PushContext) {
   const { settings, company, resource, rows, named } = options
-  const whole = yield* WarehouseCatalogue.resources(yield* catalogueOf(settings), [...new Set([resource, ...company.resources])])
+  const whole = yield* WarehouseCatalogue.resources(yield* catalogueOf(settings), [
+    ...new Set([resource, ...company.resources])
+  ])
   const tables = new Map(whole.map((one) => [one.path, tableOf(one, settings.datasets)]))
   const table = tables.get(resource.path)!
   yield* TablePlan.apply([table])

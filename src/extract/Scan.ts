@@ -1,12 +1,10 @@
 /**
- * What to ask the source for.
+ * A scan: the choice between full and incremental, and its pages from the first to the last.
  *
- * Promise: a scan reads from its first page to its last, one page after the other; a page token that repeats stops it,
- * and so do {@link emptyPagesMax} pages in a row without a record that an earlier page of the scan had not.
- * An empty page that would end a scan although there should be records is read a second time, and that answer counts.
- * What a completed scan may store as cursor comes from its first page, and is the earliest of those that its pages
- * carried, so that nothing that changed while the pages were read can be missed by the next one. An incremental scan
- * begins before the stored cursor by the overlap, so that rows which became visible after their own stamp are met.
+ * Promise: a page token that repeats stops a scan, and so do {@link emptyPagesMax} pages in a row without a new record. An
+ * empty page that should have records is read a second time, and that answer counts. The cursor of a completed scan is the
+ * earliest position of its pages, so that the next scan misses no change. An incremental scan begins before the stored
+ * cursor by the overlap, so that it meets rows that became visible after their own stamp.
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -24,7 +22,7 @@ export interface ScannedPage {
   readonly complete: boolean
 }
 
-/** How the resources of an installation are to be read; from its configuration. */
+/** How resources are read; from the configuration. */
 export interface ScanSettings {
   /** How far before the cursor a scan begins at least, in milliseconds (spec A-05). */
   readonly overlapMs: number
@@ -56,11 +54,11 @@ export interface ScanPlan {
   readonly cursor: string | null
   /** How far before the cursor it begins, in milliseconds. */
   readonly overlapMs: number
-  /** Why it is a full scan although nobody asked for one; null otherwise. */
+  /** Why it is a full scan although none was requested; null otherwise. */
   readonly reason: string | null
 }
 
-/** Only the children of parents that changed are read: between two full scans of a resource without cursor. */
+/** Between two full scans of a resource without cursor, only the children of changed parents are read. */
 export interface ChildrenPlan {
   readonly kind: "children"
 }
@@ -68,11 +66,11 @@ export interface ChildrenPlan {
 export const effectiveOverlapMs = (checkpoint: Checkpoint, settings: ScanSettings): number =>
   Math.max(settings.overlapMs, checkpoint.overlapMs)
 
-/** Chooses what a run reads. A scan in progress goes on, unless a full one is wished and it is none. */
+/** Chooses what a run reads. A scan in progress goes on, unless it is incremental and a full one is requested. */
 export const plan = (
   resource: Resource,
   checkpoint: Checkpoint,
-  wish: ScanRequest,
+  request: ScanRequest,
   settings: ScanSettings,
   nowMs: number
 ): ScanPlan | ChildrenPlan => {
@@ -80,7 +78,7 @@ export const plan = (
   const overlapMs = effectiveOverlapMs(checkpoint, settings)
   const ageMs = fullScanAt === null ? Infinity : nowMs - fullScanAt
   const isOld = settings.fullScanEveryMs !== null && fullScanAt !== null && ageMs >= settings.fullScanEveryMs
-  const incremental = resource.modifiedSince && cursor !== null && !wish.full && fullScanReason === null && !isOld
+  const incremental = resource.modifiedSince && cursor !== null && !request.full && fullScanReason === null && !isOld
   const common = { until: null, cursor, overlapMs }
   if (scan !== null && (scan.kind === "full" || incremental)) {
     return { ...common, kind: scan.kind, since: scan.since, resume: scan, reason: null }
@@ -90,12 +88,12 @@ export const plan = (
   }
   const { cursorlessScanEveryMs } = settings
   const isSwept = !resource.modifiedSince && cursorlessScanEveryMs > 0 && ageMs < cursorlessScanEveryMs
-  if (isSwept && !wish.full && fullScanReason === null) return { kind: "children" }
-  const reason = wish.full ? null : (fullScanReason ?? (isOld ? "the last full scan is old" : null))
+  if (isSwept && !request.full && fullScanReason === null) return { kind: "children" }
+  const reason = request.full ? null : (fullScanReason ?? (isOld ? "the last full scan is old" : null))
   return { ...common, kind: "full", since: null, resume: null, reason }
 }
 
-/** What a backfill reads: everything, or what changed since an instant, up to another. */
+/** The plan of a backfill: everything, or the changes of a range. */
 export const planBackfill = (
   resource: Resource,
   checkpoint: Checkpoint,
@@ -138,7 +136,7 @@ const recordsUntil = (resource: Resource, page: Page, until: string): Page => {
       }
 }
 
-/** The source's time went back: it may show changes again under stamps that were read already. */
+/** The source's clock went back: it may stamp changes before the cursor. */
 export class SourceClockRegressed extends Data.TaggedError("SourceClockRegressed")<{
   readonly from: string
   readonly to: string
@@ -148,7 +146,7 @@ export class SourceClockRegressed extends Data.TaggedError("SourceClockRegressed
   }
 }
 
-/** Whether a scan's first page takes back what an earlier scan was told, by more than the overlap covers. */
+/** Fails a scan whose first page is behind the cursor by more than the overlap. */
 export const clockRegression = (plan: ScanPlan, page: Page): SourceClockRegressed | null => {
   const { cursor, overlapMs } = plan
   if (cursor === null || page.syncedThrough === null) return null
@@ -158,13 +156,13 @@ export const clockRegression = (plan: ScanPlan, page: Page): SourceClockRegresse
     : null
 }
 
-/** Before an empty list is read a second time: a source that is just starting, or rebuilding, may need a moment. */
+/** The delay before an empty list is read again: a source that just starts may need a moment. */
 const emptyRetryDelayMs = 1_000
 
 /**
- * Reads a scan to its end, handing every page over in order. Waits when `offer` waits, so that pages do not pile up.
- * `timeOf` gives the warehouse's time of an instant on the program's monotonic clock. `hasLive` tells whether the
- * warehouse holds records that a full scan should meet.
+ * Reads a scan to its end and offers every page in order. It waits while `offer` waits, so that pages do not pile up.
+ * `timeOf` converts an instant of the process' monotonic clock to the warehouse's time. `hasLive`: whether the warehouse
+ * has rows that a full scan should return.
  */
 export const scan = Effect.fnUntraced(function* <E, R, E2>(
   connector: ConnectorShape,
@@ -174,16 +172,14 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
   hasLive: Effect.Effect<boolean, E2>,
   offer: (page: ScannedPage) => Effect.Effect<unknown, E, R>
 ): Effect.fn.Return<void, SourceError | E | E2, R> {
-  const tokens = new Set<string>()
-  const isNews = makeNews()
+  const checkProgress = makeProgressCheck(`/${resource.path}`)
   let state = from.resume
-  let empty = 0
   /**
-   * A list of changes may well be empty; all of what exists is not, nor is a page that the one before announced. Where the
-   * warehouse has no rows, an empty list is believed: most resources of a company are empty at its first read, and a pause
-   * before each second request would add many seconds to it. The next full scan reads what a mistake left out.
+   * Whether an empty page is unlikely: a full scan although rows exist, or a page that the one before announced. Without
+   * rows an empty list counts at once: most resources are empty at the first read, and each second request would add a
+   * pause. The next full scan reads what a wrong answer left out.
    */
-  const isStrange = Effect.fnUntraced(function* (page: Page, token: string | null) {
+  const isUnlikely = Effect.fnUntraced(function* (page: Page, token: string | null) {
     if (!isEmpty(page) || page.next !== null) return false
     if (token !== null) return true
     if (from.kind !== "full" || !(yield* hasLive)) return false
@@ -194,19 +190,9 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
     const token = state?.token ?? null
     const ask = connector.page({ resource, since: from.since, token })
     const first = yield* ask
-    const read = (yield* isStrange(first, token)) ? secondAnswer(first, yield* ask) : first
+    const read = (yield* isUnlikely(first, token)) ? secondAnswer(first, yield* ask) : first
     const page = from.until === null ? read : recordsUntil(resource, read, from.until)
-    empty = isNews(idsOf(read)) ? 0 : empty + 1
-    if (page.next !== null) {
-      if (empty >= emptyPagesMax) return yield* endlessPages(`/${resource.path}`)
-      if (page.next === token || tokens.has(page.next)) {
-        return yield* new SourceError({
-          reason: new PagingBroken({ detail: `page ${(state?.pages ?? 0) + 1} leads back to a page already read` }),
-          request: { method: "GET", path: `/${resource.path}`, requestId: null }
-        })
-      }
-      tokens.add(page.next)
-    }
+    yield* checkProgress(read, token, (state?.pages ?? 0) + 1)
     const cursor = cursorOf(resource, page, from.overlapMs)
     state = {
       kind: from.kind,
@@ -223,17 +209,33 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
   }
 })
 
-const endlessPages = (path: string) =>
-  new SourceError({
-    reason: new PagingBroken({ detail: `${emptyPagesMax} pages in a row had no new record and named a next page` }),
-    request: { method: "GET", path, requestId: null }
-  })
+/** Fails for a page that leads back, and for {@link emptyPagesMax} pages in a row without a new record. */
+const makeProgressCheck = (path: string) => {
+  const tokens = new Set<string>()
+  const isNews = makeNews()
+  let empty = 0
+  const broken = (detail: string) =>
+    Effect.fail(
+      new SourceError({ reason: new PagingBroken({ detail }), request: { method: "GET", path, requestId: null } })
+    )
+  return (page: Page, token: string | null, number: number): Effect.Effect<void, SourceError> =>
+    Effect.suspend(() => {
+      empty = isNews(idsOf(page)) ? 0 : empty + 1
+      if (page.next === null) return Effect.void
+      if (empty >= emptyPagesMax)
+        return broken(`${emptyPagesMax} pages in a row had no new record and named a next page`)
+      if (page.next === token || tokens.has(page.next))
+        return broken(`page ${number} leads back to a page already read`)
+      tokens.add(page.next)
+      return Effect.void
+    })
+}
 
 const isEmpty = ({ records, rejected }: Page): boolean => records.length === 0 && rejected.length === 0
 
 const idsOf = ({ records, rejected }: Page) => [...records, ...rejected].map(({ id }) => id)
 
-/** The second answer, with what both of them cost. */
+/** The second answer, with the cost of both. */
 const secondAnswer = (first: Page, second: Page): Page => ({
   ...second,
   bytes: first.bytes + second.bytes,
@@ -241,9 +243,9 @@ const secondAnswer = (first: Page, second: Page): Page => ({
 })
 
 /**
- * Reads every record whose field has a value: the children of one parent. An empty list is believed, since many parents
- * have no children. It deletes nothing: only a full scan, or the answer to a request for one record, tells that a record
- * is gone. An empty list by mistake leaves changed children as they are until the next full scan.
+ * Reads every record whose field has a value: the children of one parent. An empty list counts at once, because many
+ * parents have no children; it deletes nothing. After a wrong empty list, changed children stay as they are until the next
+ * full scan.
  */
 export const children = Effect.fnUntraced(function* (
   connector: ConnectorShape,
@@ -251,22 +253,12 @@ export const children = Effect.fnUntraced(function* (
   where: { readonly field: string; readonly value: string }
 ): Effect.fn.Return<ReadonlyArray<Page>, SourceError> {
   const pages: Array<Page> = []
-  const tokens = new Set<string>()
-  const isNews = makeNews()
-  let empty = 0
+  const checkProgress = makeProgressCheck(`/${resource.path}?${where.field}=${where.value}`)
   for (let token: string | null = null; ;) {
     const page: Page = yield* connector.page({ resource, since: null, token, where })
     pages.push(page)
+    yield* checkProgress(page, token, pages.length)
     if (page.next === null) return pages
-    empty = isNews(idsOf(page)) ? 0 : empty + 1
-    if (empty >= emptyPagesMax) return yield* endlessPages(`/${resource.path}?${where.field}=${where.value}`)
-    if (tokens.has(page.next)) {
-      return yield* new SourceError({
-        reason: new PagingBroken({ detail: `page ${pages.length} leads back to a page already read` }),
-        request: { method: "GET", path: `/${resource.path}?${where.field}=${where.value}`, requestId: null }
-      })
-    }
-    tokens.add(page.next)
     token = page.next
   }
 })

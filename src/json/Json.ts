@@ -3,7 +3,7 @@
  *
  * Promise: numbers stay the digits of the text. Names are taken from the text, because JSON.parse of Node 24.21 confuses
  * some names with escapes. Duplicate members are reported. Two values have the same {@link canonical} form exactly when
- * Postgres keeps the same `jsonb` of them, trailing zeros included. No code is shared with what loads records.
+ * Postgres keeps the same `jsonb` of them, trailing zeros included. The code that loads values does not use it.
  */
 
 /** A number as the text has it. */

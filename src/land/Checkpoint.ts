@@ -8,8 +8,8 @@ import type { QueryResultRow } from "pg"
 import { learnedOverlap } from "../warehouse/Overlap.ts"
 
 /**
- * Who reads. `live` follows the source; `backfill` reads a past range beside it; `records` reads single records; `push`
- * writes records and lands what the source answered. Each has its own checkpoint and fence, and all of them land in turns.
+ * The writer of a resource. `live` follows the source; `backfill` reads a past range; `records` fetches single records;
+ * `push` writes records and lands the answers. Each lane has its own checkpoint and fence. Only one lands at a time.
  */
 export type Lane = "live" | "backfill" | "records" | "push"
 
@@ -18,7 +18,7 @@ export type ScanKind = "full" | "incremental"
 /** What a run does: a scan, the children of parents that changed, single records by their numbers, or a push. */
 export type RunKind = ScanKind | "children" | "fetch" | "push"
 
-/** A scan that was begun and not completed: where it goes on. */
+/** A scan in progress. */
 export interface OpenScan {
   readonly kind: ScanKind
   /** What is sent as the cursor, byte for byte; null for a scan of everything. */
@@ -41,7 +41,7 @@ export interface Checkpoint {
   readonly cursor: string | null
   /** When the last completed full scan began, by the warehouse's clock; null when there was none. */
   readonly fullScanAt: number | null
-  /** How far before the cursor scans must begin, as learnt from rows that became visible late. */
+  /** How far before the cursor scans must begin, because rows became visible late. */
   readonly overlapMs: number
   /** Why the next run must read every record; null when it need not. */
   readonly fullScanReason: string | null
@@ -72,6 +72,11 @@ export const checkpointColumns =
   `fence, cursor, full_scan_at, ${learnedOverlap("c")} as learned_overlap_ms, ` +
   "full_scan_reason, scan_kind, scan_since, scan_until, scan_token, scan_pages, " +
   "scan_synced_through, scan_started_at, adopts_source"
+
+/** The assignments that forget the scan in progress. */
+export const forgetScanSql =
+  "scan_run_id = null, scan_kind = null, scan_since = null, scan_until = null, scan_token = null, scan_pages = null, " +
+  "scan_synced_through = null, scan_started_at = null"
 
 export const fromRow = (row: CheckpointRow): Checkpoint => ({
   fence: row.fence,

@@ -48,14 +48,14 @@ const typeText = (type: FieldType): string =>
 const fieldText = ({ name, type }: Field): string => `${name} ${typeText(type)}`
 
 /**
- * The fields that the catalogue states, as a short hash. Learnt fields are no part of it: their values move to the new
+ * The fields that the catalogue states, as a short hash. Inferred fields are no part of it: their values move to the new
  * column in the transaction that makes it, and a program that does not know the column cannot write (TableChanged).
  */
 export const fieldsHash = ({ fields }: Resource): string =>
   createHash("sha256")
     .update(
       fields
-        .filter(({ learnt }) => learnt === null)
+        .filter(({ inferred }) => inferred === null)
         .map(fieldText)
         .sort()
         .join("\n")

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type { QueryResultRow } from "pg"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { SourceError } from "../connector/SourceError.ts"
-import { type CheckpointRow, checkpointColumns, type Lane } from "./Checkpoint.ts"
+import { type CheckpointRow, checkpointColumns, forgetScanSql, type Lane } from "./Checkpoint.ts"
 import * as CheckpointIdentity from "./CheckpointIdentity.ts"
 import type { LandingConnection } from "./LandingConnection.ts"
 import { clockStepMsMax } from "./WarehouseClock.ts"
@@ -97,8 +97,7 @@ export const confirmIdentity = Effect.fnUntraced(function* (
     `update tributary.checkpoints set
        fence = fence + case when lane = $3 then 0 else 1 end, identity_fence = fence + case when lane = $3 then 0 else 1 end,
        table_identity = $4, shape = $5, full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,
-       scan_run_id = null, scan_kind = null, scan_since = null, scan_until = null, scan_token = null, scan_pages = null,
-       scan_synced_through = null, scan_started_at = null, updated_at = tributary.now()
+       ${forgetScanSql}, updated_at = tributary.now()
      where company_id = $1 and resource = $2`,
     [companyId, resource, lane, confirmed.tableIdentity, confirmed.shape, all.join("; ")]
   )

@@ -1,12 +1,12 @@
 /**
- * Telling that records carry fields which no catalogue states.
+ * The register of unknown fields, `tributary.unknown_fields`.
  *
- * Promise: the register says, in the transaction that lands them, which unknown fields there are and what every one of
- * their values looked like, so that a column can be made that holds all of them; and it counts the values that did not
- * fit the column once it was made. A landing that brings nothing new costs no statement: the counts are written with the
- * next one that does, or with the last of the scan.
+ * Promise: the landing that brings an unknown field registers it, with the kinds of all its values, so that a column can
+ * hold all of them. Values that do not fit their inferred column are counted. A landing without a new field or kind costs
+ * no statement: its counts are written by the next one that has one, or at the end of the scan.
  */
 import * as Effect from "effect/Effect"
+import { type JsonObject, NumberToken, parse } from "../json/Json.ts"
 import type { Table } from "../warehouse/Table.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
@@ -18,21 +18,18 @@ export interface DriftOptions {
   readonly runId: bigint
 }
 
-/** What a landing brought that nothing had told before. */
+/** New drift of a landing. */
 export interface DriftReport {
   /** Names of fields that were never seen before. */
   readonly unknown: ReadonlyArray<string>
-  /** Names of learnt fields with values of a kind that their column cannot hold, for the first time. */
+  /** Names of inferred fields with values of a kind that their column cannot hold, for the first time. */
   readonly typeMismatches: ReadonlyArray<string>
 }
 
 export const emptyDriftReport: DriftReport = { unknown: [], typeMismatches: [] }
 
 export interface SchemaDrift {
-  /**
-   * Notes the `extra` texts of the records of one landing, within its transaction. `last` writes the counts down that
-   * were kept back: to be said at the end of a scan.
-   */
+  /** Takes the `extra` texts of one landing's records, within its transaction. `last` writes all counts. */
   readonly note: (extras: Iterable<string | null>, last: boolean) => Effect.Effect<DriftReport, DatabaseError>
 }
 
@@ -49,26 +46,13 @@ export type ValueKind =
   | "text"
   | "nested"
 
-/** A longer name stands in `_extra` and nowhere else: no index could hold it. */
+/** A longer name is not registered: no index can hold it. */
 const nameBytesMax = 1000
-/** A source that makes up names (numbers as keys) is not followed without end. */
+/** The bound for a source that generates names, for example numbers as keys. */
 const namesMax = 2000
 
-/** A number with a fraction or an exponent, whose digits are lost in a float. */
+/** A number with a fraction or an exponent, which a float loses. */
 const mayHaveFraction = /:\s*-?\d+[.eE]/
-
-interface WithSource {
-  readonly source: string
-}
-type Reviver = (key: string, value: unknown, context: WithSource) => unknown
-const parse = JSON.parse as (text: string, reviver?: Reviver) => Readonly<Record<string, unknown>>
-
-/** Stands for a number with a fraction. */
-const fraction = Symbol("fraction")
-
-/** Tells numbers that have a fraction or an exponent, whatever their value; the rest as it is. */
-const keepFraction: Reviver = (_key, value, { source }) =>
-  typeof value === "number" && !/^-?\d+$/.test(source) ? fraction : value
 
 const numeral = /^-?(?:0|[1-9]\d{0,17})$/
 const decimal = /^-?(?:0|[1-9]\d{0,17})\.\d{1,18}$/
@@ -83,7 +67,6 @@ const isDay = (text: string): boolean => {
 
 const kindOfText = (text: string): ValueKind => {
   const first = text.charCodeAt(0)
-  // Most text is words: only what begins like a number is looked at closely.
   if (!((first >= 48 && first <= 57) || first === 45)) return "text"
   if (numeral.test(text)) return text === "-0" ? "text" : "numeral"
   if (decimal.test(text)) return /^-0\.0*$/.test(text) ? "text" : "decimal"
@@ -93,8 +76,12 @@ const kindOfText = (text: string): ValueKind => {
   return isDay(text.slice(0, 10)) ? "timestamp" : "text"
 }
 
-/** The kind of a value; numbers with a fraction come as {@link fraction}. */
+/** The kind of a number, by its digits. */
+const kindOfNumber = (text: string): ValueKind =>
+  /^-?\d+$/.test(text) && Number.isSafeInteger(Number(text)) ? "integer" : "number"
+
 const kindOf = (value: unknown): ValueKind => {
+  if (value === null) return "null"
   switch (typeof value) {
     case "string":
       return kindOfText(value)
@@ -103,70 +90,34 @@ const kindOf = (value: unknown): ValueKind => {
     case "number":
       return Number.isSafeInteger(value) ? "integer" : "number"
     default:
-      return value === null ? "null" : value === fraction ? "number" : "nested"
+      return value instanceof NumberToken ? kindOfNumber(value.text) : "nested"
   }
 }
 
-/** The place behind the string that begins at `at`. */
-const stringEnd = (text: string, at: number): number => {
-  let end = at + 1
-  while (text.charAt(end) !== '"') end += text.charAt(end) === "\\" ? 2 : 1
-  return end + 1
-}
-
-/**
- * The members of a JSON object. Node 24.21 confuses names with escapes (`{"\\":0}` and then `{"\"":0}`), so that those
- * are taken from the text one by one.
- */
-const membersOf = (text: string): ReadonlyArray<readonly [name: string, value: unknown]> => {
-  const value = mayHaveFraction.test(text) ? parse(text, keepFraction) : parse(text)
-  if (!text.includes("\\")) return Object.entries(value)
-  const members: Array<readonly [name: string, value: unknown]> = []
-  let depth = 0
-  let name: string | null = null
-  let from = 0
-  const close = (at: number) => {
-    if (name === null) return
-    const raw = text.slice(from, at)
-    members.push([name, mayHaveFraction.test(`:${raw}`) ? parse(`[${raw}]`, keepFraction)[0] : parse(`[${raw}]`)[0]])
-    name = null
-  }
-  for (let at = 0; at < text.length; at++) {
-    const sign = text.charAt(at)
-    if (sign === '"') {
-      const end = stringEnd(text, at)
-      if (depth === 1 && name === null) {
-        name = String(JSON.parse(text.slice(at, end)))
-        from = text.indexOf(":", end) + 1
-        at = from - 1
-      } else at = end - 1
-    } else if (sign === "{" || sign === "[") depth += 1
-    else if (sign === "}" || sign === "]") {
-      depth -= 1
-      if (depth === 0) close(at)
-    } else if (sign === "," && depth === 1) close(at)
-  }
-  return members
-}
+/** The members of a JSON object. The reader that keeps digits and names is slow, so that it reads only where it must. */
+const membersOf = (text: string): Iterable<readonly [name: string, value: unknown]> =>
+  text.includes("\\") || mayHaveFraction.test(text)
+    ? (parse(text) as JsonObject)
+    : Object.entries(JSON.parse(text) as Readonly<Record<string, unknown>>)
 
 interface FieldSighting {
   readonly kinds: Set<ValueKind>
-  /** Sightings that are not written down yet. */
+  /** Sightings that are not written yet. */
   times: number
 }
 
-/** One for each turn at a resource: what it remembers is true as long as nobody else lands there. */
+/** One for each resource lock: another run that lands makes its memory wrong. */
 export const make = ({ run, table, companyId, runId }: DriftOptions): SchemaDrift => {
   const { field: fields, path } = table.resource
   const remembered = new Map<string, FieldSighting>()
-  /** Whether the name is to be noted: unknown, or learnt and not fitting. A catalogue's field has odd digits there. */
+  /** Names that are not registered: fields of the catalogue, whose odd digits are in `_extra`, and those beyond the bounds. */
   const ignored = new Set<string>()
 
   const look = (name: string): FieldSighting | undefined => {
     const seen = remembered.get(name)
     if (seen !== undefined) return seen
     if (ignored.has(name)) return undefined
-    const isStated = fields.get(name)?.learnt === null
+    const isStated = fields.get(name)?.inferred === null
     if (isStated || Buffer.byteLength(name) > nameBytesMax || remembered.size >= namesMax) {
       if (ignored.size < namesMax) ignored.add(name)
       return undefined
@@ -197,16 +148,16 @@ export const make = ({ run, table, companyId, runId }: DriftOptions): SchemaDrif
     const { rows } = yield* run<{ field: string; fresh: boolean; grew: boolean }>(
       "note unknown fields of",
       `with sent as (
-         select field, times, string_to_array(kinds, ',') as kinds, learnt
-           from unnest($4::text[], $5::bigint[], $6::text[], $7::boolean[]) as s (field, times, kinds, learnt)
+         select field, times, string_to_array(kinds, ',') as kinds, inferred
+           from unnest($4::text[], $5::bigint[], $6::text[], $7::boolean[]) as s (field, times, kinds, inferred)
        ), before as (
          select field, sample_types from tributary.unknown_fields
           where company_id = $1 and resource = $2 and field in (select field from sent)
        ), noted as (
          insert into tributary.unknown_fields as u
            (company_id, resource, field, first_seen_at, last_seen_at, times, type_mismatches, sample_types, run_id)
-         select $1, $2, field, tributary.now(), tributary.now(), case when learnt then 0 else times end,
-                case when learnt then times else 0 end, kinds, $3 from sent
+         select $1, $2, field, tributary.now(), tributary.now(), case when inferred then 0 else times end,
+                case when inferred then times else 0 end, kinds, $3 from sent
          on conflict (company_id, resource, field) do update set
            last_seen_at = excluded.last_seen_at, times = u.times + excluded.times, type_mismatches = u.type_mismatches + excluded.type_mismatches,
            sample_types = array(select distinct unnest(u.sample_types || excluded.sample_types) order by 1)
@@ -240,7 +191,7 @@ export const make = ({ run, table, companyId, runId }: DriftOptions): SchemaDrif
   }
 }
 
-/** A sentence for the run's note; null when there is nothing to tell. */
+/** A sentence for the run's note; null without drift. */
 export const describe = (resource: string, { unknown, typeMismatches }: DriftReport): string | null => {
   const list = (names: ReadonlyArray<string>) =>
     names
@@ -253,7 +204,7 @@ export const describe = (resource: string, { unknown, typeMismatches }: DriftRep
       : [`new fields, kept in _extra until they have columns: ${list(unknown)}; see npx tributary schema plan`]),
     ...(typeMismatches.length === 0
       ? []
-      : [`values that do not fit their learnt column, kept in _extra: ${list(typeMismatches)}`])
+      : [`values that do not fit their inferred column, kept in _extra: ${list(typeMismatches)}`])
   ]
   return parts.length === 0 ? null : parts.join("; ")
 }

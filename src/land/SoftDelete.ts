@@ -1,15 +1,14 @@
 /**
  * Soft deletion of rows that the source no longer has.
  *
- * Promise: absence means deleted only when a full scan is complete, every page of it was landed, and the missing rows are
- * not most of the table. Before a row becomes a tombstone, its version is in the history.
+ * Promise: absence means deleted only when a full scan is complete, all its pages are landed, and the mass-delete guard
+ * does not stop it. Before a row becomes a tombstone, its version is in the history.
  */
 import * as Effect from "effect/Effect"
 import { isInstant } from "../connector/Instant.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { OpenScan } from "./Checkpoint.ts"
 import type { DeletedRecord, Landing, MassDeleteBlocked } from "./Landing.ts"
-import { countLive } from "./LiveRows.ts"
 import { planForAll } from "./MergeSql.ts"
 import { metUnreadable } from "./Quarantine.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
@@ -19,6 +18,21 @@ import { instantText } from "./WarehouseClock.ts"
 /** Below this number of deletions the mass-delete guard does not apply. */
 const unguardedDeletionsMax = 20
 
+/** Rows of the company that are not tombstones. */
+export const countLive = ({ run, table, companyId }: ResourceLock): Effect.Effect<number, DatabaseError> =>
+  run<{ live: number }>(
+    "count",
+    `select count(*)::int as live from ${table.current} where "_company_id" = $1 and "_deleted_at" is null`,
+    [companyId]
+  ).pipe(Effect.map(({ rows }) => rows[0]!.live))
+
+export const hasLive = ({ run, table, companyId }: ResourceLock): Effect.Effect<boolean, DatabaseError> =>
+  run<{ has: boolean }>(
+    "look for a live row of",
+    `select exists (select 1 from ${table.current} where "_company_id" = $1 and "_deleted_at" is null) as has`,
+    [companyId]
+  ).pipe(Effect.map(({ rows }) => rows[0]!.has))
+
 export interface SoftDeleteResult {
   readonly deleted: number
   readonly massDeleteBlocked: MassDeleteBlocked | null
@@ -26,7 +40,7 @@ export interface SoftDeleteResult {
   readonly kept: number
 }
 
-/** Stores which records the pages of a full scan returned; the run that completes it may be a later one. */
+/** Stores the ids of a full scan's pages: a later run may complete the scan. */
 export const saveScanIds = (
   { run, companyId, resource, lane }: ResourceLock,
   scan: OpenScan,
@@ -59,14 +73,13 @@ const tombstone = Effect.fnUntraced(function* (
 ) {
   const { run, companyId } = lock
   yield* run("keep deleted versions of", sql.archiveMissing, [companyId, deletedAt])
-  yield* run("bury", sql.tombstone, [companyId, deletedAt, runId, source, options.origin])
+  yield* run("soft-delete rows of", sql.tombstone, [companyId, deletedAt, runId, source, options.origin])
 })
 
 /**
- * Takes rows out of those that the scan did not return. A row that a push or a fetch landed while the scan ran is kept: it
- * is observed when that began, and its record may have been created after the scan had passed its place. A row that
- * changed after the position of the scan is kept when that position is behind the cursor: the answer was an old one.
- * Returns how many rows were taken out.
+ * Keeps rows that the scan missed and that may exist; returns their number. A row that a push or a fetch landed while the
+ * scan ran is kept: its record may be newer than the page it belongs to. A row that changed after the position of the scan
+ * is kept when that position is behind the cursor: the answer was an old one.
  */
 const keepNewer = Effect.fnUntraced(function* ({ lock, sql }: SessionContext, scan: OpenScan) {
   const { run, companyId, checkpoint } = lock
@@ -96,7 +109,7 @@ export const softDeleteMissing = Effect.fnUntraced(function* (
   const { run, companyId, resource, lane } = lock
   const nothing = { deleted: 0, massDeleteBlocked: null, kept: 0 }
   if (state.isFirstLoad) {
-    // Rows that were read before this scan began can only have come from another lane.
+    // Older rows can only come from another lane.
     const { rows: others } = yield* run(
       "look for other lanes of",
       `select 1 from tributary.checkpoints where company_id = $1 and resource = $2 and lane <> $3 and fence > 0 limit 1`,
@@ -105,10 +118,10 @@ export const softDeleteMissing = Effect.fnUntraced(function* (
     if (others.length === 0) return nothing
   }
   const began = instantText(scan.beganAt)
-  // A record whose very number could not be read may be any of those that are missing.
+  // A record without a readable id may be any of the missing ones.
   if (yield* metUnreadable(context, scan)) return nothing
-  yield* run("prepare the burial of", `${planForAll}; ${sql.createMissing}; ${sql.clearMissing}`)
-  const { affected: absent } = yield* run("find what is gone of", sql.findMissing, [companyId, resource, began, lane])
+  yield* run("prepare the deletion of", `${planForAll}; ${sql.createMissing}; ${sql.clearMissing}`)
+  const { affected: absent } = yield* run("find missing rows of", sql.findMissing, [companyId, resource, began, lane])
   if (absent === 0) return nothing
   const kept = yield* keepNewer(context, scan)
   const gone = absent - kept
@@ -121,14 +134,14 @@ export const softDeleteMissing = Effect.fnUntraced(function* (
   return { deleted: gone, massDeleteBlocked: null, kept }
 })
 
-/** Soft-deletes records that the source, asked for exactly them, does not have. Returns how many rows there were. */
+/** Soft-deletes single records that the source does not have; returns the number of rows. */
 export const softDelete = Effect.fnUntraced(function* (context: SessionContext, absent: ReadonlyArray<DeletedRecord>) {
   const { lock, sql } = context
   let deleted = 0
   for (const { id, beganAt, source } of absent) {
-    yield* lock.run("prepare the burial of", `${sql.createMissing}; ${sql.clearMissing}`)
+    yield* lock.run("prepare the deletion of", `${sql.createMissing}; ${sql.clearMissing}`)
     const at = instantText(lock.timeOf(beganAt))
-    const { affected } = yield* lock.run("find what is gone of", sql.findMissingAmong, [lock.companyId, [id], at])
+    const { affected } = yield* lock.run("find missing rows of", sql.findMissingAmong, [lock.companyId, [id], at])
     if (affected > 0) yield* tombstone(context, at, source)
     deleted += affected
   }

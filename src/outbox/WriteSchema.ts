@@ -36,7 +36,7 @@ export const writeColumnsOf = (fields: ReadonlyArray<WriteField>): WriteColumns 
 
 const recordFields = (resource: Resource): ReadonlyArray<WriteField> =>
   resource.fields
-    .filter((field) => !field.readOnly && field.learnt === null)
+    .filter((field) => !field.readOnly && field.inferred === null)
     .map((field) => write(field, { required: resource.required.includes(field.name) }))
 
 const columnsFor = (resource: Resource, operation: Operation): WriteColumns => {

@@ -11,7 +11,7 @@ export interface Company {
   /** As the configuration calls it; the last part of the address that deliveries are sent to. */
   readonly name: string
   readonly connector: ConnectorShape
-  /** The tables of the resources that are synced, by path, with the columns learnt so far; read anew at each use. */
+  /** The tables of the resources that are synced, by path, with the columns inferred so far; read anew at each use. */
   readonly tables: Effect.Effect<ReadonlyMap<string, Table>, SqlError>
   readonly engine: EngineSettings
   readonly batchRecordsMax: number

@@ -10,6 +10,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { ConnectorShape, Identity } from "../connector/Connector.ts"
 import { SourceError, Unreachable } from "../connector/SourceError.ts"
+import { forgetScanSql } from "../land/Checkpoint.ts"
 import { otherAddress, sourceChanged } from "../land/CheckpointIdentity.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { retryTransient, transaction } from "../postgres/Transaction.ts"
@@ -62,8 +63,7 @@ const acceptSource = Effect.fnUntraced(function* (
   yield* sql`
     update tributary.checkpoints set adopts_source = lane = 'live', fence = fence + 1, identity_fence = identity_fence + 1,
       full_scan_reason = case when lane = 'live' then ${`its source is now ${address}`} else full_scan_reason end,
-      scan_run_id = null, scan_kind = null, scan_since = null, scan_until = null, scan_token = null, scan_pages = null,
-      scan_synced_through = null, scan_started_at = null, updated_at = tributary.now()
+      ${sql.literal(forgetScanSql)}, updated_at = tributary.now()
     where company_id = ${companyId}`
   yield* sql`delete from tributary.scan_ids where company_id = ${companyId}`
 })

@@ -244,9 +244,9 @@ export const sync = Effect.fn("sync")(function* (
     ],
     { concurrency: "unbounded" }
   )
-  // Not before all have ended: no run may go on with a table as it was before it learnt.
-  const learnt = yield* ColumnPromotion.inferAll([...resources.values()], options.datasets)
+  // Not before all have ended: no run may go on with a table as it was before it inferred.
+  const inferred = yield* ColumnPromotion.inferAll([...resources.values()], options.datasets)
   const progress = yield* Progress
-  for (const sentence of learnt) yield* progress.note(sentence)
+  for (const sentence of inferred) yield* progress.note(sentence)
   return { companies, durationMs: Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n) }
 })

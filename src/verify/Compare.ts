@@ -95,10 +95,10 @@ const allDiffering = (table: Table, expected: Expected.ExpectedRow, row: Rows.Ro
     const field = fields[position]!
     const text = row.columns[position] ?? null
     const sent = expected.columns[position]
-    if (field.learnt !== null) {
+    if (field.inferred !== null) {
       inferred.add(field.name)
       const inExtra = extra.get(field.name)
-      if (!isStored(field.learnt.type, sent, text, inExtra)) {
+      if (!isStored(field.inferred.type, sent, text, inExtra)) {
         const warehouse = inExtra === undefined ? jsonOfRow(field, text) : print(inExtra)
         found.push({ field: field.name, source: sent === undefined ? null : print(sent), warehouse })
       }

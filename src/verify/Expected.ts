@@ -240,7 +240,7 @@ export const reader = (table: Table): Reader => {
     const columns = fields.map((field): Json | undefined => {
       const value = members.get(field.name)
       if (value === undefined) return undefined
-      if (field.learnt === null && exceedsColumn(field, value)) extra.set(field.name, value)
+      if (field.inferred === null && exceedsColumn(field, value)) extra.set(field.name, value)
       return value
     })
     for (const [name, value] of members) {
@@ -272,9 +272,9 @@ export const reader = (table: Table): Reader => {
       const columns = fields.map((field, position): Json | undefined => {
         const text = texts[position]
         if (text === undefined) return undefined
-        const { learnt } = field
-        if (learnt !== null) {
-          const value = extra.get(field.name) ?? (text === null ? null : inferredValue(learnt.type, text))
+        const { inferred } = field
+        if (inferred !== null) {
+          const value = extra.get(field.name) ?? (text === null ? null : inferredValue(inferred.type, text))
           extra.delete(field.name)
           return value
         }

@@ -1,10 +1,10 @@
 /**
- * Making columns of fields that records were seen to carry.
+ * The promotion of unknown fields to columns.
  *
- * Promise: a column gets the narrowest type that holds every value seen so far exactly, and text otherwise; its values
- * move out of `_extra` in all rows and all earlier versions in the one transaction that makes the field a learnt one, so
- * that no record's JSON changes and no version is made. A value that does not fit stays in `_extra` under the field's
- * name. Nobody syncs the resource meanwhile, and a run that began before can no longer write.
+ * Promise: a column gets the narrowest type that holds every value seen so far exactly, and text otherwise. One
+ * transaction moves the values out of `_extra` in all rows and all earlier versions, so that no record's JSON changes and
+ * no version is made. A value that does not fit stays in `_extra`. No run of the resource is active meanwhile, and a run
+ * that began before can no longer write.
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -27,7 +27,7 @@ export interface Candidate {
   readonly firstSeenAt: Date
   /** What its values looked like. */
   readonly kinds: ReadonlyArray<string>
-  /** Null when that cannot be told yet: all values so far were null. */
+  /** Null while all values were null. */
   readonly type: InferredType | null
 }
 
@@ -40,7 +40,7 @@ export interface Promotion {
 }
 
 export interface PromotionPlan {
-  readonly adoptions: ReadonlyArray<Promotion>
+  readonly promotions: ReadonlyArray<Promotion>
   readonly statements: ReadonlyArray<string>
 }
 
@@ -108,15 +108,15 @@ export interface PromotionRequest {
 }
 
 interface Prepared {
-  readonly adoptions: ReadonlyArray<Promotion>
+  readonly promotions: ReadonlyArray<Promotion>
   readonly table: Table
-  readonly learning: ReadonlySet<Field>
+  readonly promoted: ReadonlySet<Field>
 }
 
-/** Gives names and types; a name that was given before is kept. */
+/** Names and types the columns; a stored name is kept. */
 const prepare = Effect.fnUntraced(function* (
   base: Resource,
-  wishes: ReadonlyArray<PromotionRequest>,
+  requests: ReadonlyArray<PromotionRequest>,
   datasets: Datasets
 ) {
   const sql = yield* SqlClient.SqlClient
@@ -126,70 +126,73 @@ const prepare = Effect.fnUntraced(function* (
       ({ field, column }) => [field, column]
     )
   )
-  const taken = new Set(given.values())
-  const learnt = wishes.map(({ field, type }): InferredColumn => {
-    const column = given.get(field) ?? columnName(base, taken, field)
-    taken.add(column)
+  const used = new Set(given.values())
+  const inferred = requests.map(({ field, type }): InferredColumn => {
+    const column = given.get(field) ?? columnName(base, used, field)
+    used.add(column)
     return { name: field, column, type }
   })
-  const resource = withInferred(base, learnt)
+  const resource = withInferred(base, inferred)
   return {
-    adoptions: learnt.map(({ name, column, type }) => ({ resource: base.path, field: name, column, type })),
+    promotions: inferred.map(({ name, column, type }) => ({ resource: base.path, field: name, column, type })),
     table: tableOf(resource, datasets),
-    learning: new Set(learnt.map(({ name }) => resource.field.get(name)!))
+    promoted: new Set(inferred.map(({ name }) => resource.field.get(name)!))
   } satisfies Prepared
 })
 
-/** Moves the values of all adopted fields in one pass over a table. */
-const move = (adoptions: ReadonlyArray<Promotion>, table: Table, name: string): string => {
-  const columns = adoptions.map(({ field, type }) => {
+/** Moves the values of all promoted fields in one pass over a table. */
+const moveValues = (promotions: ReadonlyArray<Promotion>, table: Table, name: string): string => {
+  const columns = promotions.map(({ field, type }) => {
     const column = table.columns.find((one) => one.field === field)!
     const value = `"_extra" -> ${literal(field)}`
     return {
       set:
         `${column.sql} = case when "_extra" ? ${literal(field)} ` +
         `then tributary.inferred_text(${value}, ${literal(type)})::${column.sqlType} else ${column.sql} end`,
-      gone: `case when tributary.inferred_is_complete(${value}, ${literal(type)}) then ${literal(field)} end`
+      moved: `case when tributary.inferred_is_complete(${value}, ${literal(type)}) then ${literal(field)} end`
     }
   })
-  const fields = adoptions.map(({ field }) => literal(field)).join(", ")
+  const fields = promotions.map(({ field }) => literal(field)).join(", ")
   return (
     `update ${name} set ${columns.map(({ set }) => set).join(", ")}, ` +
-    `"_extra" = nullif("_extra" - array_remove(array[${columns.map(({ gone }) => gone).join(", ")}]::text[], null), '{}'::jsonb) ` +
+    `"_extra" = nullif("_extra" - array_remove(array[${columns.map(({ moved }) => moved).join(", ")}]::text[], null), '{}'::jsonb) ` +
     `where "_extra" ?| array[${fields}]::text[]`
   )
 }
 
-/** What makes the fields learnt ones, once their columns are there. */
-const learning = ({ adoptions, table }: Prepared): ReadonlyArray<string> => {
+/** The statements that follow once the columns exist. */
+const promoteStatements = ({ promotions, table }: Prepared): ReadonlyArray<string> => {
   const path = literal(table.resource.path)
   return [
     // A run that began before does not know the columns: it can no longer write.
     `update tributary.checkpoints set fence = fence + 1, identity_fence = identity_fence + 1 where resource = ${path}`,
-    move(adoptions, table, table.current),
-    move(adoptions, table, table.superseded),
-    ...adoptions.map(
+    moveValues(promotions, table, table.current),
+    moveValues(promotions, table, table.superseded),
+    ...promotions.map(
       ({ field, type }) =>
         `insert into tributary.inferred_columns (resource, field, type) values (${path}, ${literal(field)}, ${literal(type)}) on conflict do nothing`
     ),
     `update tributary.unknown_fields set promoted_at = tributary.now() where resource = ${path} and promoted_at is null ` +
-      `and field in (${adoptions.map(({ field }) => literal(field)).join(", ")})`
+      `and field in (${promotions.map(({ field }) => literal(field)).join(", ")})`
   ]
 }
 
-const names = ({ adoptions, table }: Prepared): ReadonlyArray<string> =>
-  adoptions.map(({ field, column }) => TablePlan.nameStatement(table.resource.path, field, column))
+const nameStatements = ({ promotions, table }: Prepared): ReadonlyArray<string> =>
+  promotions.map(({ field, column }) => TablePlan.nameStatement(table.resource.path, field, column))
 
-/** What adopting the fields would do. `base` is the resource as the overlay has it. */
+/** The plan of a promotion. `base` is the resource with its inferred columns. */
 export const planFor = Effect.fn("ColumnPromotion.planFor")(function* (
   base: Resource,
-  wishes: ReadonlyArray<PromotionRequest>,
+  requests: ReadonlyArray<PromotionRequest>,
   datasets: Datasets
 ): Effect.fn.Return<PromotionPlan, TablePlan.TableConflict | SqlError, SqlClient.SqlClient> {
-  if (wishes.length === 0) return { adoptions: [], statements: [] }
-  const prepared = yield* prepare(base, wishes, datasets)
+  if (requests.length === 0) return { promotions: [], statements: [] }
+  const prepared = yield* prepare(base, requests, datasets)
   const changes = yield* TablePlan.planFor([prepared.table], prepared)
-  return { adoptions: prepared.adoptions, statements: [...changes, ...names(prepared), ...learning(prepared)] }
+  return {
+    promotions: prepared.promotions,
+    statements: [...changes, ...nameStatements(prepared), ...promoteStatements(prepared)]
+  }
 })
 
 /** A process that has just ended holds its locks until the server has noticed. */
@@ -200,8 +203,8 @@ class Busy extends TablePlan.TableConflict {}
 
 const isBusy = (error: unknown): error is Busy => error instanceof Busy
 
-/** Takes the lock that every run of the resource holds, of all companies and lanes, for the transaction. */
-const alone = Effect.fnUntraced(function* (table: Table) {
+/** Acquires the locks of all runs of the resource, of every company and lane, until the transaction ends. */
+const lockAllRuns = Effect.fnUntraced(function* (table: Table) {
   const sql = yield* SqlClient.SqlClient
   const { path } = table.resource
   const [row] = yield* sql<{ alone: boolean | null }>`
@@ -210,47 +213,46 @@ const alone = Effect.fnUntraced(function* (table: Table) {
   if (row?.alone === false) {
     return yield* new Busy({
       table: path,
-      detail: "is being synced right now, and its table cannot learn a column meanwhile",
+      detail: "is being synced right now, and its table cannot get a column meanwhile",
       remedy: "Wait for the run to end and run this again",
       isRetryable: true
     })
   }
 })
 
-/** Makes the columns and moves the values. `base` is the resource as the overlay has it; load it anew afterwards. */
+/** Makes the columns and moves the values. `base` is the resource with its inferred columns; load it again afterwards. */
 export const promote = Effect.fn("ColumnPromotion.promote")(function* (
   base: Resource,
-  wishes: ReadonlyArray<PromotionRequest>,
+  requests: ReadonlyArray<PromotionRequest>,
   datasets: Datasets
 ): Effect.fn.Return<PromotionPlan, TablePlan.TableConflict | SqlError, SqlClient.SqlClient> {
-  if (wishes.length === 0) return { adoptions: [], statements: [] }
+  if (requests.length === 0) return { promotions: [], statements: [] }
   const when = <A, E, R>(body: Effect.Effect<A, E, R>, table: Table) =>
-    TablePlan.changing(table.name, Effect.andThen(alone(table), body)).pipe(
+    TablePlan.changing(table.name, Effect.andThen(lockAllRuns(table), body)).pipe(
       Effect.retry({ while: isBusy, times: busyRetries, schedule: Schedule.spaced(busyRetryEvery) })
     )
   // Two transactions: readers wait for the first, which is short, and not for the second, which writes rows.
-  const prepared = yield* prepare(base, wishes, datasets)
+  const prepared = yield* prepare(base, requests, datasets)
   const made = yield* when(
     Effect.gen(function* () {
-      const changes = [...(yield* TablePlan.planFor([prepared.table], prepared)), ...names(prepared)]
+      const changes = [...(yield* TablePlan.planFor([prepared.table], prepared)), ...nameStatements(prepared)]
       yield* TablePlan.run(changes)
       return changes
     }),
     prepared.table
   )
-  const moved = learning(prepared)
+  const moved = promoteStatements(prepared)
   yield* when(TablePlan.run(moved), prepared.table)
-  return { adoptions: prepared.adoptions, statements: [...made, ...moved] }
+  return { promotions: prepared.promotions, statements: [...made, ...moved] }
 })
 
-/** Postgres takes 1,600 columns at most, and people far fewer; further fields stay in `_extra`. */
+/** Postgres allows 1,600 columns; further fields stay in `_extra`. */
 export const inferredMax = 500
 
 /**
- * Learns the columns of a resource that only the configuration names, from what its runs have seen so far: to be called
- * when all runs of a sync have ended and given the resource back, so that none of them goes on with the table as it was.
- * Answers the columns made. A resource that the connector states learns nothing by itself; one that another program
- * works on learns later.
+ * Promotes every unknown field of a resource that only the configuration names; returns the new columns. All runs of the
+ * sync must have ended, so that none of them goes on with the old table. While another process syncs the resource, the
+ * promotion is left to a later sync.
  */
 export const infer = Effect.fn("ColumnPromotion.infer")(function* (
   base: Resource,
@@ -258,17 +260,17 @@ export const infer = Effect.fn("ColumnPromotion.infer")(function* (
 ): Effect.fn.Return<ReadonlyArray<Promotion>, TablePlan.TableConflict | SqlError, SqlClient.SqlClient> {
   if (base.basis !== "configured") return []
   const room = Math.max(0, inferredMax - base.fields.length)
-  const wishes = (yield* candidates([base]))
+  const requests = (yield* candidates([base]))
     .flatMap(({ field, type }) => (type === null ? [] : [{ field, type }]))
     .slice(0, room)
-  if (wishes.length === 0) return []
-  return yield* promote(base, wishes, datasets).pipe(
-    Effect.map(({ adoptions }) => adoptions),
+  if (requests.length === 0) return []
+  return yield* promote(base, requests, datasets).pipe(
+    Effect.map(({ promotions }) => promotions),
     Effect.catchIf(isBusy, () => Effect.succeed([]))
   )
 })
 
-/** {@link infer} for all resources of a sync. Never fails: answers a sentence for each that learnt, or that could not. */
+/** {@link infer} for all resources of a sync. Never fails; returns a sentence for each change or failure. */
 export const inferAll = Effect.fn("ColumnPromotion.inferAll")(function* (
   resources: ReadonlyArray<Resource>,
   datasets: Datasets

@@ -83,7 +83,7 @@ const basisTold: Readonly<Record<Basis, string>> = {
   documented: "Fields are the API's documents, field by field.",
   named: "The API's documents name it and say what it does; its fields follow from what refers to them.",
   inferred: "The API's documents do not describe it; it is here because another resource refers to it.",
-  configured: "Known from the configuration only; its columns are learnt from the records."
+  configured: "Known from the configuration only; its columns are inferred from the records."
 }
 
 /** Text that dbt's templates leave alone. */
@@ -113,7 +113,7 @@ const acceptedValues = (values: ReadonlyArray<string>, isText: boolean, severity
 })
 
 const valuesTest = (field: Field | undefined): ReadonlyArray<DbtTest> => {
-  if (field === undefined || field.values === null || !field.typed || field.learnt !== null) return []
+  if (field === undefined || field.values === null || !field.typed || field.inferred !== null) return []
   return [
     acceptedValues(
       field.values.map(({ value }) => String(value)),
@@ -166,7 +166,7 @@ const tableTests = (
   }
   for (const field of resource.fields) {
     const target = field.reference?.half === "id" ? tables.get(field.reference.resource) : undefined
-    if (target === undefined || !field.typed || field.learnt !== null) continue
+    if (target === undefined || !field.typed || field.inferred !== null) continue
     tests.push({
       relationships: {
         name: named(`${datasets.current}_${table.name}_${field.name}_exists`),

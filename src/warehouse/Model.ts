@@ -57,7 +57,7 @@ const columnLine = /^ {2}(\w+) ([a-z]+): (.+)$/
 const indexPart = /^(\w+) \((\w+(?:, \w+)*)\)$/
 
 /** Types that a column may have, as files write them and as Postgres tells them. */
-const toldTypes: Readonly<Record<string, string>> = {
+const longTypeNames: Readonly<Record<string, string>> = {
   bigint: "bigint",
   boolean: "boolean",
   date: "date",
@@ -90,7 +90,7 @@ export const modelOf = (name: string, file: string): Model => {
   }
   const columns = comments.slice(columnsAt + 1).map((line): ModelColumn => {
     const [, column, type, comment] = columnLine.exec(line) ?? []
-    const told = type === undefined ? undefined : toldTypes[type]
+    const told = type === undefined ? undefined : longTypeNames[type]
     if (column === undefined || told === undefined || comment === undefined) {
       throw refuse(`"${line.trim()}" is no column: name type: meaning`)
     }

@@ -64,8 +64,8 @@ const sqlTypeOf = (type: FieldType): string => {
   }
 }
 
-/** Learnt decimals have as many digits as they were sent with. */
-const learntSqlType: Readonly<Record<InferredType, string>> = {
+/** Inferred decimals have as many digits as they were sent with. */
+const inferredSqlType: Readonly<Record<InferredType, string>> = {
   integer: "bigint",
   number: "numeric",
   decimal: "numeric",
@@ -76,8 +76,8 @@ const learntSqlType: Readonly<Record<InferredType, string>> = {
   json: "jsonb"
 }
 
-const columnTypeOf = ({ name, type, learnt }: Field): string =>
-  name === "id" ? "bigint not null" : learnt === null ? sqlTypeOf(type) : learntSqlType[learnt.type]
+const columnTypeOf = ({ name, type, inferred }: Field): string =>
+  name === "id" ? "bigint not null" : inferred === null ? sqlTypeOf(type) : inferredSqlType[inferred.type]
 
 const wireTypeOf = (type: FieldType): string => {
   switch (type._tag) {
@@ -101,9 +101,9 @@ const commentOf = (field: Field): string => {
         : `${field.reference.by} of ${field.reference.resource}`
   const allowed =
     field.values === null ? "" : field.values.map(({ value, meaning }) => `${value} ${meaning}`.trim()).join(", ")
-  const { learnt } = field
-  const renamed = learnt === null || learnt.column === field.name ? "" : `the field ${JSON.stringify(field.name)}`
-  const wireType = learnt === null ? wireTypeOf(field.type) : learnt.type
+  const { inferred } = field
+  const renamed = inferred === null || inferred.column === field.name ? "" : `the field ${JSON.stringify(field.name)}`
+  const wireType = inferred === null ? wireTypeOf(field.type) : inferred.type
   return [field.note, renamed, reference, allowed, field.readOnly ? "read-only" : "", `(${wireType})`]
     .filter((part) => part !== "")
     .join("; ")
@@ -119,14 +119,14 @@ const meta = (name: string, sqlType: string, comment: string, kind: Column["kind
 })
 
 const columnOf = (field: Field): Column => {
-  const name = field.learnt?.column ?? field.name
+  const name = field.inferred?.column ?? field.name
   return {
     name,
     field: field.name,
     sql: identifier(name),
     sqlType: columnTypeOf(field),
-    // A learnt number was sent as a number, and is shown as one.
-    kind: field.learnt?.type === "number" ? "integer" : field.type._tag,
+    // A inferred number was sent as a number, and is shown as one.
+    kind: field.inferred?.type === "number" ? "integer" : field.type._tag,
     comment: commentOf(field)
   }
 }

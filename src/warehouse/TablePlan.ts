@@ -101,19 +101,19 @@ const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: Read
 })
 
 /** Postgres tells types by longer names than one writes. */
-const toldType: Readonly<Record<string, string>> = { timestamptz: "timestamp with time zone" }
+const longTypeNames: Readonly<Record<string, string>> = { timestamptz: "timestamp with time zone" }
 
 const plainType = (column: Column): string => {
   const written = column.sqlType.split(" ")[0] ?? column.sqlType
-  return toldType[written] ?? written
+  return longTypeNames[written] ?? written
 }
 
 /**
  * A column that is added to a table with rows is empty although the source has values: the table is not the one that the
  * checkpoint's run filled (Identity.ts), so that the next run forgets a scan in progress and reads every record. Values
- * of a field that is just being learnt stand in the rows already.
+ * of a field that is just being inferred stand in the rows already.
  */
-const wantFull = (table: Table, columns: ReadonlyArray<Column>): string => {
+const requireFullScan = (table: Table, columns: ReadonlyArray<Column>): string => {
   const why = `new in the table: ${columns.map(({ name }) => name).join(", ")}`
   return (
     `update tributary.checkpoints set ${alteredSql(why)}, ` +
@@ -169,7 +169,7 @@ const planTable = (
     }
     // As pg_restore leaves a table that was restored alone (--table).
     if (!found.hasKey) planned.push(`alter table ${quoted} add ${key}`)
-    if (empty.length > 0 && dataset === datasets.current) planned.push(wantFull(table, empty))
+    if (empty.length > 0 && dataset === datasets.current) planned.push(requireFullScan(table, empty))
     return undefined
   }
   if (resource.basis === "configured" && !existing.relations.has(`${datasets.current}.${table.name}`)) {
@@ -209,8 +209,8 @@ export const nameStatement = (scope: string, apiName: string, name: string): str
   "on conflict do nothing"
 
 export interface PlanOptions {
-  /** Fields that are just being learnt: their values stand in `_extra` and are moved by whoever learns them. */
-  readonly learning?: ReadonlySet<Field>
+  /** Fields that are just being inferred: their values stand in `_extra` and are moved by whoever learns them. */
+  readonly promoted?: ReadonlySet<Field>
 }
 
 /** The statements that bring the tables up to date; empty when they are. */
@@ -226,7 +226,7 @@ export const planFor = Effect.fnUntraced(function* (
     if (!existing.datasets.has(dataset)) planned.push(`create schema if not exists ${identifier(dataset)}`)
   }
   for (const table of tables) {
-    const result = planTable(table, existing, options.learning ?? new Set())
+    const result = planTable(table, existing, options.promoted ?? new Set())
     if (result instanceof TableConflict) return yield* result
     planned.push(...result)
   }

@@ -54,7 +54,7 @@ export interface ViewReport {
 }
 
 /** Something that stands in one of the datasets now. */
-interface Standing {
+interface ExistingObject {
   readonly kind: "dataset" | "table" | "index" | "view" | "other" | "function"
   readonly name: string
   readonly comment: string | null
@@ -71,7 +71,7 @@ interface Standing {
 /** What stands in the datasets, in one query. */
 const introspect = Effect.fnUntraced(function* (datasets: ModelDatasets) {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql<Standing>`
+  return yield* sql<ExistingObject>`
     select case when n.nspname = ${datasets.models} then case c.relkind when 'v' then 'view' else 'other' end
                 when c.relkind in ('i', 'I') then 'index' else 'table' end as kind,
            c.relname as name, obj_description(c.oid, 'pg_class') as comment, c.reltuples::float8 as rows,
@@ -128,7 +128,7 @@ const isPrefix = (short: ReadonlyArray<string>, long: ReadonlyArray<string>): bo
 const planView = (
   model: Model,
   datasets: ModelDatasets,
-  standing: ReadonlyMap<string, Standing>
+  standing: ReadonlyMap<string, ExistingObject>
 ): Step | Refused | null => {
   const view = viewName(model, datasets)
   const query = queryOf(model, datasets)

@@ -1,9 +1,9 @@
 /**
  * The catalogue of one warehouse: what the connector states, the resources that only the configuration names, and the
- * fields that were learnt from records.
+ * columns that were inferred from records.
  *
- * Promise: what the overlay adds behaves like the rest: a resource has a table, a learnt field a column, and whoever
- * reads by the catalogue reads them. What the connector states is never changed by it. Loading it is one small query.
+ * Promise: an added resource has a table, and an inferred field a column, like those of the connector. Nothing that the
+ * connector states changes. Loading is one small query.
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -23,7 +23,7 @@ import {
 import { type Resource, resource, withFields } from "../catalogue/Resource.ts"
 import { bytesMax, nameFor, supersededSuffix } from "./Identifier.ts"
 
-/** A resource that only the configuration names. Its fields are learnt from its records. */
+/** A resource that only the configuration names. Its fields are inferred from its records. */
 export interface ConfiguredResource {
   /** Where its list is, below the base address. */
   readonly path: string
@@ -73,8 +73,8 @@ const states = ({ area, cancel, key, modifiedSince }: ConfiguredResource): boole
 
 const neverIgnored: ReadonlySet<string> = new Set(["id", "lastchangedate", "cancel", "externalid"])
 
-/** Adds the resources that the configuration names. Nothing is asked of the warehouse: no field is learnt yet. */
-export const named = (
+/** Adds the resources that the configuration names, without their inferred columns: no query runs. */
+export const addConfigured = (
   base: Catalogue,
   extra: ReadonlyArray<ConfiguredResource>
 ): Effect.Effect<Catalogue, ResourceConflict> => {
@@ -98,29 +98,29 @@ export const named = (
   })
 }
 
-/** A field that was learnt, as the warehouse keeps it. */
+/** A row of `tributary.inferred_columns`. */
 export interface InferredColumn extends Inferred {
   readonly name: string
 }
 
 /**
- * The resource with learnt fields behind its own. A field that the connector has come to state since keeps the column
- * that was made for it, and its type.
+ * The resource with its inferred columns behind its own fields. A field that the connector states since keeps the inferred
+ * column and its type.
  */
-export const withInferred = (base: Resource, learnt: ReadonlyArray<InferredColumn>): Resource => {
-  if (learnt.length === 0) return base
-  const known = new Map(learnt.map((one) => [one.name, one]))
+export const withInferred = (base: Resource, inferred: ReadonlyArray<InferredColumn>): Resource => {
+  if (inferred.length === 0) return base
+  const known = new Map(inferred.map((one) => [one.name, one]))
   const made = (one: InferredColumn): Field => inferredField(one.name, { type: one.type, column: one.column })
   return withFields(base, [
     ...base.fields.map((field) => {
       const one = known.get(field.name)
-      return one === undefined ? field : { ...field, type: made(one).type, learnt: made(one).learnt }
+      return one === undefined ? field : { ...field, type: made(one).type, inferred: made(one).inferred }
     }),
-    ...learnt.filter(({ name }) => !base.field.has(name)).map(made)
+    ...inferred.filter(({ name }) => !base.field.has(name)).map(made)
   ])
 }
 
-interface Kept {
+interface StoredName {
   readonly scope: string
   readonly name: string
   readonly column: string
@@ -130,66 +130,66 @@ interface Kept {
 
 /** Names in lower case that a new column of the resource cannot have. */
 const columnsOf = (of: Resource): ReadonlySet<string> =>
-  new Set(of.fields.map(({ name, learnt }) => (learnt?.column ?? name).toLowerCase()))
+  new Set(of.fields.map(({ name, inferred }) => (inferred?.column ?? name).toLowerCase()))
 
-/** Whether a field needs another name for its column than the one it has. */
+/** The name of a new column for the field. */
 export const columnName = (of: Resource, given: ReadonlySet<string>, field: string): string =>
   nameFor(field, new Set([...columnsOf(of), ...[...given].map((name) => name.toLowerCase())]))
 
 /**
- * Adds what the warehouse has learnt to resources of a catalogue. What nothing was learnt of is answered as it is. To be
- * loaded anew before every sync: other programs learn too.
+ * The resources with their inferred columns and table names. Each sync loads them again, because other processes promote
+ * columns too.
  */
 export const resources = Effect.fn("WarehouseCatalogue.resources")(function* (
   base: Pick<Catalogue, "resources">,
   wanted: ReadonlyArray<Resource>
 ): Effect.fn.Return<ReadonlyArray<Resource>, SqlError, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
-  const kept = yield* sql<Kept>`
+  const kept = yield* sql<StoredName>`
     select l.resource as scope, l.field as name, n.sql_name as column, l.type, l.position
       from tributary.inferred_columns l join tributary.sql_names n on n.scope = l.resource and n.api_name = l.field
      union all
     select scope, api_name, sql_name, null, 0 from tributary.sql_names where scope = ''
      order by 1, 5`
-  const learnt = Map.groupBy(
+  const inferred = Map.groupBy(
     kept.flatMap(({ scope, name, column, type }) => (type === null ? [] : [{ scope, name, column, type }])),
     ({ scope }) => scope
   )
   const tables = new Map(kept.filter(({ type }) => type === null).map(({ name, column }) => [name, column]))
-  const taken = new Set(
+  const used = new Set(
     [...base.resources.values()].flatMap(({ path, basis }) => (basis === "configured" ? [] : [path.toLowerCase()]))
   )
-  for (const table of tables.values()) taken.add(table.toLowerCase())
+  for (const table of tables.values()) used.add(table.toLowerCase())
   const tableName = (path: string): string => {
-    const given = tables.get(path) ?? nameFor(path, taken, bytesMax - supersededSuffix.length)
-    taken.add(given.toLowerCase())
+    const given = tables.get(path) ?? nameFor(path, used, bytesMax - supersededSuffix.length)
+    used.add(given.toLowerCase())
     return given
   }
-  // In the order of the configuration, so that the names of tables that are still to be made do not depend on the wish.
+  // In the order of the configuration, so that the names of tables that are still to be made do not depend on the request.
   const names = new Map(
     [...base.resources.values()].flatMap(({ path, basis }) =>
       basis === "configured" ? [[path, tableName(path)] as const] : []
     )
   )
   return wanted.map((one) => {
-    const whole = withInferred(one, learnt.get(one.path) ?? [])
+    const whole = withInferred(one, inferred.get(one.path) ?? [])
     return one.basis === "configured" ? { ...whole, table: names.get(one.path) ?? tableName(one.path) } : whole
   })
 })
 
-/** The whole catalogue with what the warehouse has learnt. */
+/** The whole catalogue with all inferred columns. */
 export const load = (base: Catalogue): Effect.Effect<Catalogue, SqlError, SqlClient.SqlClient> =>
   Effect.map(resources(base, [...base.resources.values()]), (all) => ({
     ...base,
     resources: new Map(all.map((one) => [one.path, one]))
   }))
 
-/** How many fields of the resource were learnt, as {@link inferredCountSql} counts them. */
-export const inferredCount = (of: Resource): number => of.fields.filter(({ learnt }) => learnt !== null).length
+/** The number of inferred columns that this process knows; see {@link inferredCountSql}. */
+export const inferredCount = (of: Resource): number => of.fields.filter(({ inferred }) => inferred !== null).length
 
 /**
- * The number of fields that the warehouse has learnt for the resource in parameter `$n`. Whoever has taken a resource
- * over and finds another number than {@link inferredCount} works with an old overlay, and must load it anew.
+ * The number of inferred columns of the resource in parameter `$n`. A process that finds another number than
+ * {@link inferredCount} has an old catalogue and must load it again.
  */
 export const inferredCountSql = (parameter: string): string =>
   `(select count(*)::int from tributary.inferred_columns where resource = ${parameter})`

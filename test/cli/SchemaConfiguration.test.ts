@@ -28,7 +28,7 @@ describe("resources of the configuration", () => {
       const { resources } = yield* read(
         "resources:\n  widgets: {}\n  reports/Daily-Sales: { modifiedsince: true, cancel: true, key: code, area: items }\n"
       )
-      const catalogue = yield* WarehouseCatalogue.named(serviceV2, resources)
+      const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, resources)
       assert.strictEqual(catalogue.resources.size, serviceV2.resources.size + 2)
       const widgets = catalogue.resources.get("widgets")!
       assert.deepStrictEqual(
@@ -60,7 +60,9 @@ describe("resources of the configuration", () => {
       ])
       const [path] = yield* problems('resources:\n  "../secrets": {}\n')
       assert.include(path, "allowed: the path of a list: letters, digits, _ and -, with / between its parts")
-      const known = yield* Effect.flip(WarehouseCatalogue.named(serviceV2, (yield* read("resources:\n  items: {}\n")).resources))
+      const known = yield* Effect.flip(
+        WarehouseCatalogue.addConfigured(serviceV2, (yield* read("resources:\n  items: {}\n")).resources)
+      )
       assert.include(known.message, "resources.items: the catalogue knows this resource already")
     })
   )

@@ -183,13 +183,13 @@ describe("dbt's sources", () => {
     assert.deepStrictEqual(orders.config?.freshness.warn_after, { count: 2, period: "minute" })
   })
 
-  plainly("tell learnt columns by their names, and quote what has to be quoted", () => {
+  plainly("tell inferred columns by their names, and quote what has to be quoted", () => {
     const base = serviceV2.resources.get("customers")!
-    const learnt = withInferred(base, [
+    const inferred = withInferred(base, [
       { name: "unit price", column: "unit_price_0a1b2c3d", type: "decimal" },
       { name: "Colour", column: "Colour", type: "text" }
     ])
-    const columns = read(Dbt.sourcesOf({ ...wish, resources: [{ ...learnt, table: "customers_0a1b2c3d" }] }))
+    const columns = read(Dbt.sourcesOf({ ...wish, resources: [{ ...inferred, table: "customers_0a1b2c3d" }] }))
       .sources[0]!.tables[0]!
     assert.strictEqual(columns.name, "customers")
     assert.strictEqual(columns.identifier, "customers_0a1b2c3d")

@@ -62,10 +62,11 @@ const formOther = 7
 /** A field whose values are always looked at closely. */
 const formClose = 8
 
-const formOf = ({ type, learnt }: Field): number => (learnt?.type === "json" ? formClose : forms[type._tag])
+const formOf = ({ type, inferred }: Field): number => (inferred?.type === "json" ? formClose : forms[type._tag])
 
 /** Whether a decimal must come in quotes (1) or must not (2); a stated one may come either way. */
-const quotesOf = ({ learnt }: Field): number => (learnt?.type === "decimal" ? 1 : learnt?.type === "number" ? 2 : 0)
+const quotesOf = ({ inferred }: Field): number =>
+  inferred?.type === "decimal" ? 1 : inferred?.type === "number" ? 2 : 0
 
 /** Digits of a whole number that is surely below 2^53. */
 const integerDigitsMax = 15

@@ -9,15 +9,15 @@ import { decimalDigitsMax, inferredDigitsMax, isPlainInstant, isStorable, starts
 
 const kinds = { integer: 0, decimal: 1, boolean: 2, string: 3, date: 4, timestamp: 5, list: 6, close: 7 } as const
 
-/** How a value is looked at first. A learnt number or JSON needs the text that was sent. */
-const kindOf = ({ type, learnt }: Field): number =>
-  learnt?.type === "number" || learnt?.type === "json" ? kinds.close : kinds[type._tag]
+/** How a value is looked at first. A inferred number or JSON needs the text that was sent. */
+const kindOf = ({ type, inferred }: Field): number =>
+  inferred?.type === "number" || inferred?.type === "json" ? kinds.close : kinds[type._tag]
 
 export const scaleOf = ({ type }: Field): number => (type._tag === "decimal" ? type.scale : 0)
 
 /** Digits before the point that a decimal column takes. */
 export const wholeOf = (field: Field): number =>
-  field.learnt === null ? decimalDigitsMax - scaleOf(field) : inferredDigitsMax
+  field.inferred === null ? decimalDigitsMax - scaleOf(field) : inferredDigitsMax
 
 /** Text of the small integers, which flags, codes and line numbers are made of. */
 const smallIntegers = Array.from({ length: 1024 }, (_, value) => String(value))

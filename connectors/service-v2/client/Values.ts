@@ -298,16 +298,16 @@ const readList = (raw: string): Read => {
   return reason === null ? raw : new InvalidValue(reason)
 }
 
-/** Digits on each side of the point of a number that a learnt column takes. */
+/** Digits on each side of the point of a number that an inferred column takes. */
 export const inferredDigitsMax = 18
 
-const learntInteger = /^-?(?:0|[1-9]\d{0,17})$/
-const learntDecimal = /^-?(?:0|[1-9]\d{0,17})(?:\.\d{1,18})?$/
+const inferredInteger = /^-?(?:0|[1-9]\d{0,17})$/
+const inferredDecimal = /^-?(?:0|[1-9]\d{0,17})(?:\.\d{1,18})?$/
 const minusZero = /^-0(?:\.0*)?$/
-const isLearntDecimal = (text: string): boolean => learntDecimal.test(text) && !minusZero.test(text)
+const isInferredDecimal = (text: string): boolean => inferredDecimal.test(text) && !minusZero.test(text)
 
-/** The text that a learnt column holds exactly, undefined when the value does not fit; the same rules as in SQL. */
-const learntText = (type: InferredType, raw: string): string | undefined => {
+/** The text that an inferred column holds exactly, undefined when the value does not fit; the same rules as in SQL. */
+const inferredText = (type: InferredType, raw: string): string | undefined => {
   const kind = kindAt(raw, 0)
   const text = kind === "string" ? stringValue(raw, 0, raw.length) : ""
   switch (type) {
@@ -318,11 +318,11 @@ const learntText = (type: InferredType, raw: string): string | undefined => {
     case "boolean":
       return kind === "boolean" ? raw : undefined
     case "integer":
-      return kind === "number" && learntInteger.test(raw) && raw !== "-0" ? raw : undefined
+      return kind === "number" && inferredInteger.test(raw) && raw !== "-0" ? raw : undefined
     case "number":
-      return kind === "number" && isLearntDecimal(raw) ? raw : undefined
+      return kind === "number" && isInferredDecimal(raw) ? raw : undefined
     case "decimal":
-      return kind === "string" && isLearntDecimal(text) ? text : undefined
+      return kind === "string" && isInferredDecimal(text) ? text : undefined
     case "date":
       return kind === "string" && text.length === 10 && startsWithDay(text) ? text : undefined
     case "timestamp":
@@ -331,21 +331,21 @@ const learntText = (type: InferredType, raw: string): string | undefined => {
 }
 
 /** A value of a field that no catalogue states: what does not fit the guess stays beside the columns as it was sent. */
-const readLearnt = (type: InferredType, raw: string): Read => {
+const readInferred = (type: InferredType, raw: string): Read => {
   const reason = unkeepable(raw)
   if (reason !== null) return new InvalidValue(reason)
-  const text = learntText(type, raw)
+  const text = inferredText(type, raw)
   if (text !== undefined) return text
   // A number or a flag reads well as text; that it was none is told beside it.
   const kind = kindAt(raw, 0)
-  const isReadable = kind === "boolean" || (kind === "number" && isLearntDecimal(raw))
+  const isReadable = kind === "boolean" || (kind === "number" && isInferredDecimal(raw))
   return new Beyond(type === "text" && isReadable ? raw : null)
 }
 
 /** How a field reads the JSON text of one value. */
 export const reader = (field: Field): ((raw: string) => Read) => {
-  const { learnt } = field
-  const read = learnt === null ? readerOf(field.type, field.typed) : (raw: string) => readLearnt(learnt.type, raw)
+  const { inferred } = field
+  const read = inferred === null ? readerOf(field.type, field.typed) : (raw: string) => readInferred(inferred.type, raw)
   return (raw) => (raw === "null" ? null : read(raw))
 }
 

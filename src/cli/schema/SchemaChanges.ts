@@ -167,7 +167,7 @@ export const plan = Effect.fn("schema.plan")(function* (settings: Configuration)
   const adoptions: Array<ColumnPromotion.Promotion> = []
   for (const resource of resources) {
     const planned = yield* ColumnPromotion.planFor(resource, promotionsOf(known, resource), settings.datasets)
-    adoptions.push(...planned.adoptions)
+    adoptions.push(...planned.promotions)
     statements.push(...planned.statements)
   }
   const views = yield* Views.planFor(yield* source.models, modelDatasets(settings))
@@ -188,7 +188,7 @@ export const apply = Effect.fn("schema.apply")(function* (
   const adoptions: Array<ColumnPromotion.Promotion> = []
   for (const resource of resources) {
     const adopted = yield* ColumnPromotion.promote(resource, promotionsOf(adopting, resource), settings.datasets)
-    adoptions.push(...adopted.adoptions)
+    adoptions.push(...adopted.promotions)
     statements.push(...adopted.statements)
   }
   const views = yield* Views.apply(yield* source.models, modelDatasets(settings))

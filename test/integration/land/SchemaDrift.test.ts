@@ -26,7 +26,7 @@ const catalogueOf = (path: string): Catalogue => ({
 })
 
 const configuredOf = (path: string, more: Partial<WarehouseCatalogue.ConfiguredResource> = {}) =>
-  WarehouseCatalogue.named({ ...tiny, resources: new Map() }, [
+  WarehouseCatalogue.addConfigured({ ...tiny, resources: new Map() }, [
     { path, area: null, modifiedSince: false, cancel: false, key: null, ...more }
   ])
 
@@ -195,9 +195,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
                  values (1, 3, 'old', '{"count": 3, "gone": 1}', 1, 'scan', now(), now())`
       yield* sql`update erp.adopted set _version = 2 where id = 3`
       const kept = yield* recordsOf(before)
-      const { adoptions, resource } = yield* adoptAll(base, "adopted")
+      const { promotions, resource } = yield* adoptAll(base, "adopted")
       assert.deepStrictEqual(
-        Object.fromEntries(adoptions.map(({ field, column, type }) => [field, `${column} ${type}`])),
+        Object.fromEntries(promotions.map(({ field, column, type }) => [field, `${column} ${type}`])),
         {
           flag2: "flag2 boolean",
           count: "count integer",
@@ -265,7 +265,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
     })
   )
 
-  it.effect("keeps what does not fit a learnt column in _extra, and announces it", () =>
+  it.effect("keeps what does not fit an inferred column in _extra, and announces it", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const base = catalogueOf("misfit")
@@ -278,7 +278,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
       ])
       assert.deepStrictEqual([...noted.typeMismatches].sort(), ["born", "size"])
       assert.deepStrictEqual(noted.unknown, [])
-      assert.include(SchemaDrift.describe("misfit", noted), "do not fit their learnt column")
+      assert.include(SchemaDrift.describe("misfit", noted), "do not fit their inferred column")
       const rows = yield* sql`select size, born::text, _extra from erp.misfit order by id`
       assert.deepStrictEqual(rows, [
         { size: 5n, born: "2024-01-01", _extra: null },
@@ -330,15 +330,15 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
       const record = (id: number, value: (name: string) => string) =>
         `{"id":${id},${names.map((name) => `${JSON.stringify(name)}:${JSON.stringify(value(name))}`).join(",")}}`
       yield* land(base.resources.get("named")!, [record(1, (name) => `first ${name}`)])
-      const { resource, adoptions } = yield* adoptAll(base, "named")
-      assert.deepStrictEqual(new Set(adoptions.map(({ field }) => field)), new Set(names))
+      const { resource, promotions } = yield* adoptAll(base, "named")
+      assert.deepStrictEqual(new Set(promotions.map(({ field }) => field)), new Set(names))
       assert.strictEqual(
         new Set([...tableOf(resource).columns, ...tableOf(resource).meta].map(({ name }) => name.toLowerCase())).size,
         tableOf(resource).columns.length + tableOf(resource).meta.length
       )
       yield* land(resource, [record(2, (name) => `second ${name}`)])
       const [row] = yield* sql`select * from erp.named where id = 2`
-      for (const { field, column } of adoptions) assert.strictEqual(row![column], `second ${field}`)
+      for (const { field, column } of promotions) assert.strictEqual(row![column], `second ${field}`)
       assert.strictEqual(row!["_extra"], null)
       const [first, second] = (yield* recordsOf(resource)).map((text) => JSON.parse(text) as Record<string, unknown>)
       for (const name of names) {
@@ -346,11 +346,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
         assert.strictEqual(second![name], `second ${name}`)
       }
       // A field that appears later and would have had one of these names gets another.
-      const mapped = adoptions.find(({ field }) => field === "a.b")!.column
+      const mapped = promotions.find(({ field }) => field === "a.b")!.column
       yield* land(resource, [`{"id":3,${JSON.stringify(mapped)}:"late"}`])
       const later = yield* adoptAll(base, "named")
-      assert.notStrictEqual(later.adoptions[0]!.column, mapped)
-      assert.strictEqual(later.resource.field.get("a.b")!.learnt!.column, mapped)
+      assert.notStrictEqual(later.promotions[0]!.column, mapped)
+      assert.strictEqual(later.resource.field.get("a.b")!.inferred!.column, mapped)
       const [comment] = yield* sql<{ told: string }>`
         select col_description('erp.named'::regclass, attnum) as told from pg_attribute
          where attrelid = 'erp.named'::regclass and attname = ${mapped}`
@@ -451,7 +451,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
         (yield* ColumnPromotion.candidates([resource])).map(({ field, type }) => [field, type]),
         [["maybe", null]]
       )
-      assert.deepStrictEqual((yield* adoptAll(base, "nulls")).adoptions, [])
+      assert.deepStrictEqual((yield* adoptAll(base, "nulls")).promotions, [])
     })
   )
 
@@ -471,7 +471,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
       assert.include(busy.message, "is being synced right now")
       assert.strictEqual(busy._tag === "TableConflict" && busy.isRetryable, true)
       assert.lengthOf(yield* sql`select 1 from pg_attribute where attrelid = 'erp.busy'::regclass and attname = 'x'`, 0)
-      assert.lengthOf((yield* adoptAll(base, "busy")).adoptions, 1)
+      assert.lengthOf((yield* adoptAll(base, "busy")).promotions, 1)
       const after = yield* sql<{ fence: bigint }>`select fence from tributary.checkpoints where resource = 'busy'`
       assert.strictEqual(after[0]!.fence, fence[0]!.fence + 1n)
     })
@@ -491,7 +491,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
       assert.strictEqual((yield* WarehouseCatalogue.load(base)).resources.get("raising"), resource)
       assert.deepStrictEqual(yield* sql`select _extra from erp.raising`, [{ _extra: { x: 1 } }])
       yield* sql`drop trigger t on erp.raising`
-      assert.lengthOf((yield* adoptAll(base, "raising")).adoptions, 1)
+      assert.lengthOf((yield* adoptAll(base, "raising")).promotions, 1)
     })
   )
 
@@ -504,8 +504,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
       yield* land(yield* resourceNow, [
         '{"id":1,"code":"A","lastchangedate":"2024-01-01T00:00:00Z","size":4,"note":"n"}'
       ])
-      const learnt = yield* ColumnPromotion.infer(yield* resourceNow, datasetsDefault)
-      assert.deepStrictEqual(learnt.map(({ field, type }) => `${field} ${type}`).sort(), ["note text", "size integer"])
+      const inferred = yield* ColumnPromotion.infer(yield* resourceNow, datasetsDefault)
+      assert.deepStrictEqual(inferred.map(({ field, type }) => `${field} ${type}`).sort(), [
+        "note text",
+        "size integer"
+      ])
       assert.deepStrictEqual(yield* ColumnPromotion.infer(yield* resourceNow, datasetsDefault), [])
       yield* land(yield* resourceNow, [
         '{"id":2,"code":"B","lastchangedate":"2024-01-02T00:00:00Z","size":5,"new":true}'
@@ -522,9 +525,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
       )
       assert.lengthOf(yield* recordsOf(yield* resourceNow), 2)
       assert.strictEqual(WarehouseCatalogue.inferredCount(yield* resourceNow), 3)
-      assert.deepStrictEqual(yield* sql.unsafe(`select ${WarehouseCatalogue.inferredCountSql("$1")} as n`, [path]), [{ n: 3 }])
+      assert.deepStrictEqual(yield* sql.unsafe(`select ${WarehouseCatalogue.inferredCountSql("$1")} as n`, [path]), [
+        { n: 3 }
+      ])
       // A second resource whose name differs by case only has a table of its own, whichever is named first.
-      const both = yield* WarehouseCatalogue.named({ ...tiny, resources: new Map() }, [
+      const both = yield* WarehouseCatalogue.addConfigured({ ...tiny, resources: new Map() }, [
         { path: "sales/work-orders", area: null, modifiedSince: false, cancel: false, key: null },
         { path, area: null, modifiedSince: true, cancel: false, key: "code" }
       ])
@@ -536,12 +541,14 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
 
   it.effect("leaves what the connector states as it is: the overlay of nothing is the catalogue itself", () =>
     Effect.gen(function* () {
-      assert.strictEqual(yield* WarehouseCatalogue.named(tiny, []), tiny)
+      assert.strictEqual(yield* WarehouseCatalogue.addConfigured(tiny, []), tiny)
       const base = catalogueOf("plain")
       const overlaid = (yield* WarehouseCatalogue.load(base)).resources.get("plain")
       assert.strictEqual(overlaid, base.resources.get("plain"))
       const conflict = yield* Effect.flip(
-        WarehouseCatalogue.named(tiny, [{ path: "things", area: null, modifiedSince: false, cancel: false, key: null }])
+        WarehouseCatalogue.addConfigured(tiny, [
+          { path: "things", area: null, modifiedSince: false, cancel: false, key: null }
+        ])
       )
       assert.include(conflict.message, "resources.things: the catalogue knows this resource already")
       // A field that the connector has come to state keeps the column that was made for it.

@@ -330,7 +330,7 @@ describe("a scheduler", () => {
         const sql = yield* SqlClient.SqlClient
         const one = makeCompany()
         const configured = { path: "widgets", area: null, modifiedSince: false, cancel: false, key: null }
-        const catalogue = yield* WarehouseCatalogue.named(tiny, [configured])
+        const catalogue = yield* WarehouseCatalogue.addConfigured(tiny, [configured])
         const widgets = catalogue.resources.get("widgets")!
         yield* TablePlan.apply([tableOf(widgets)])
         one.source.script = (request) => {

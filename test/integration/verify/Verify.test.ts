@@ -380,35 +380,35 @@ describe("verify", () => {
       })
     )
 
-    it.effect("compares learnt columns, and values that did not fit them", () =>
+    it.effect("compares inferred columns, and values that did not fit them", () =>
       Effect.gen(function* () {
         yield* TablePlan.apply([tableOf(learntGauges)])
         const more = `,"colour code":"red","ratio":1.50,"tags":["a",1]`
         const pair = yield* equalPair([gauge(1), gauge(2), gauge(3), gauge(4), gauge(5)])
         for (const number of numbers(5)) pair.source.records.set(String(number), gauge(number, more))
-        const learnt = { ...pair, table: tableOf(learntGauges) }
+        const inferred = { ...pair, table: tableOf(learntGauges) }
         const set = (values: string, where: string) =>
           execute(`update erp.gauges set ${values} where _company_id = $1 and ${where}`, [pair.companyId])
         const right = `"colour_code_1" = 'red', "ratio" = 1.50, "tags" = '["a",1]'`
         yield* set(right, "id <= 4")
         yield* set(`"_extra" = '{"colour code":"red","ratio":1.50,"tags":["a",1]}'`, "id = 5")
-        assert.deepStrictEqual(briefly(yield* verify(learnt)), [])
+        assert.deepStrictEqual(briefly(yield* verify(inferred)), [])
         yield* set(`"ratio" = 1.5`, "id = 2")
         yield* set(`"colour_code_1" = 'blue'`, "id = 3")
         yield* set(`"_extra" = '{"tags":["a",2]}'`, "id = 4")
         yield* set(`"_extra" = '{"colour code":"red","ratio":1.5,"tags":["a",1]}'`, "id = 5")
-        assert.deepStrictEqual(briefly(yield* verify(learnt)), [
+        assert.deepStrictEqual(briefly(yield* verify(inferred)), [
           "2 different ratio",
           "3 different colour code",
           "4 different tags",
           "5 different ratio"
         ])
-        // A number where text was learnt: readable in the column, exact beside it.
+        // A number where text was inferred: readable in the column, exact beside it.
         pair.source.records.set("1", gauge(1, `,"colour code":5,"ratio":"1.50","tags":["a",1]`))
         yield* set(`"colour_code_1" = '5', "ratio" = null`, "id = 1")
-        assert.include(briefly(yield* verify(learnt)), "1 different colour code ratio")
+        assert.include(briefly(yield* verify(inferred)), "1 different colour code ratio")
         yield* set(`"_extra" = '{"colour code":5,"ratio":"1.50"}'`, "id = 1")
-        assert.notInclude(briefly(yield* verify(learnt)).join(), "1 different")
+        assert.notInclude(briefly(yield* verify(inferred)).join(), "1 different")
       })
     )
 

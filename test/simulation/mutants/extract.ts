@@ -161,7 +161,7 @@ export const extract: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: scan,
-        find: "const read = (yield* isStrange(first, token)) ? secondAnswer(first, yield* ask) : first",
+        find: "const read = (yield* isUnlikely(first, token)) ? secondAnswer(first, yield* ask) : first",
         replace: "const read = first"
       }
     ],

@@ -341,7 +341,7 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: confirm,
-        find: "full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,\n       scan_run_id = null, scan_kind = null, scan_since = null, scan_until = null, scan_token = null, scan_pages = null,\n       scan_synced_through = null, scan_started_at = null, updated_at",
+        find: "full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,\n       ${forgetScanSql}, updated_at",
         replace: "full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,\n       updated_at"
       }
     ],
