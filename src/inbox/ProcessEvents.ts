@@ -9,7 +9,7 @@
  * due as before.
  */
 import * as Effect from "effect/Effect"
-import type { LandingResult } from "../land/WriteSession.ts"
+import type { LandingResult } from "../land/Landing.ts"
 import type { Table } from "../warehouse/Table.ts"
 import {
   contendedPauseMs,

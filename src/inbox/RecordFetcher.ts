@@ -12,9 +12,11 @@ import * as EffectQueue from "effect/Queue"
 import type * as SqlClient from "effect/sql/SqlClient"
 import * as ResourceLock from "../land/ResourceLock.ts"
 import * as WriteSession from "../land/WriteSession.ts"
+import type { LandingResult } from "../land/Landing.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import { childrenOf, type Company } from "../sync/Company.ts"
+import type { Company } from "../sync/Company.ts"
+import { childrenOf } from "../warehouse/Table.ts"
 import { runToCompletion } from "../sync/FetchRecords.ts"
 import { attributesOf, type Outcome } from "../sync/Outcome.ts"
 import { Progress } from "../sync/Progress.ts"
@@ -45,10 +47,7 @@ export interface RecordFetcherOptions {
   readonly takesOver?: boolean
   readonly limits?: Partial<Limits>
   /** Called after events were resolved. */
-  readonly onResolved: (
-    resolutions: ReadonlyArray<InboxStore.Resolution>,
-    landed: WriteSession.LandingResult | null
-  ) => void
+  readonly onResolved: (resolutions: ReadonlyArray<InboxStore.Resolution>, landed: LandingResult | null) => void
 }
 
 /** Limits in milliseconds. Of a read, only the time counts in which the source has the request. */

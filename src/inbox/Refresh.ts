@@ -10,7 +10,8 @@ import type { Table } from "../warehouse/Table.ts"
 import type { Outcome } from "../sync/Outcome.ts"
 import { syncResource } from "../sync/SyncResource.ts"
 import type { Database } from "../postgres/Database.ts"
-import { childrenOf, type Company } from "../sync/Company.ts"
+import type { Company } from "../sync/Company.ts"
+import { childrenOf } from "../warehouse/Table.ts"
 
 export interface RefreshOptions {
   readonly company: Company

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { FetchedRecord, SourceRecord } from "../connector/Connector.ts"
-import type { DeletedRecord, ObservedPage } from "../land/WriteSession.ts"
+import type { DeletedRecord, ObservedPage } from "../land/Landing.ts"
 import { pageOf } from "../sync/FetchRecords.ts"
 import type { Table } from "../warehouse/Table.ts"
 import type { FailureScope } from "./CircuitBreaker.ts"

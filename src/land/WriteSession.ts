@@ -1,10 +1,9 @@
 /**
- * The landings of one run into a resource that it has acquired.
+ * The landings of one run into an acquired resource.
  *
- * Promise: {@link WriteSession.land} writes the records of some pages, their quarantine, the run's counts and the checkpoint
- * that covers them in one transaction under the fence (see ResourceLock.ts), or nothing. Landing the same pages again
- * changes nothing. A record that Postgres rejects goes to quarantine and does not stop the others. A full scan that the
- * mass-delete guard stops moves no cursor.
+ * Promise: {@link WriteSession.land} writes records, quarantine, the run's counts and the checkpoint in one transaction
+ * under the fence, or nothing. Landing the same pages again changes nothing. A record that Postgres rejects goes to
+ * quarantine and does not stop the others. A full scan that the mass-delete guard stops moves no cursor.
  */
 import * as Effect from "effect/Effect"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -25,16 +24,6 @@ import type { OpenOptions, SessionContext } from "./SessionContext.ts"
 import { deleteScanIds, saveScanIds, softDelete } from "./SoftDelete.ts"
 import { instantText } from "./WarehouseClock.ts"
 
-export type {
-  DeletedRecord,
-  InTransaction,
-  Landing,
-  LandingResult,
-  MassDeleteBlocked,
-  ObservedPage
-} from "./Landing.ts"
-export type { LateArrival, NewRun, OpenOptions } from "./SessionContext.ts"
-
 export interface WriteSession {
   /** The checkpoint as it was when the resource was acquired; its fence is ours. */
   readonly checkpoint: Checkpoint
@@ -46,7 +35,7 @@ export interface WriteSession {
   readonly transaction: <A, E>(
     body: (run: ResourceLock["run"]) => Effect.Effect<A, E>
   ) => Effect.Effect<A, E | LandingError>
-  /** Forgets the scan in progress: the next one begins at its first page. `fullScanReason` says why it reads everything. */
+  /** Forgets the scan in progress. With a reason, the next scan reads everything. */
   readonly restart: (fullScanReason?: string) => Effect.Effect<void, LandingError>
 }
 
@@ -179,20 +168,20 @@ const restart = (session: Session, fullScanReason?: string) =>
         lateMs: 0,
         ...(fullScanReason === undefined ? {} : { fullScanReason })
       })
-      // A record that was landed before may be gone at the source by now.
+      // The source may have deleted a landed record meanwhile.
       session.state.isFirstLoad = false
       session.fields.restart()
       session.state.isWholeScan = true
     })
   )
 
-/** Begins a run of the acquired resource, and lands for it. */
+/** Begins a run of the acquired resource. */
 export const open = Effect.fn("WriteSession.open")(function* (
   lock: ResourceLock,
   options: OpenOptions
 ): Effect.fn.Return<WriteSession, DatabaseError> {
   const { table, companyId, checkpoint, live, run } = lock
-  // Rows of an earlier source are overwritten and deleted until a full scan has completed: a person has said so.
+  // A person accepted a new source: until a full scan completes, it overwrites and deletes the rows of the earlier one.
   const { adoptsSource } = live
   const sql = mergeSql(table, adoptsSource ? "source" : options.authority)
   const inserted = yield* insertRun(lock, options.run)

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { FetchedRecord } from "../connector/Connector.ts"
-import type * as WriteSession from "../land/WriteSession.ts"
+import type { DeletedRecord, InTransaction, ObservedPage } from "../land/Landing.ts"
 import { pageOf } from "../sync/FetchRecords.ts"
 import { addTotals } from "../sync/RunState.ts"
 import type { Commit, CommitJob, SelectRequests } from "./Commit.ts"
@@ -20,11 +20,11 @@ import { isShown } from "./SourceLookup.ts"
 const jobsPerTransaction = 16
 
 /** The records that were read to resolve a row, as pages. */
-const pagesOf = (readings: ReadonlyArray<FetchedRecord>): ReadonlyArray<WriteSession.ObservedPage> =>
+const pagesOf = (readings: ReadonlyArray<FetchedRecord>): ReadonlyArray<ObservedPage> =>
   readings.filter(isShown).map((reading) => ({ page: pageOf(reading) }))
 
 /** The record of a row that the source was found not to have. */
-const deletedRecordsOf = ({ row, readings = [] }: ResolvedRow): ReadonlyArray<WriteSession.DeletedRecord> => {
+const deletedRecordsOf = ({ row, readings = [] }: ResolvedRow): ReadonlyArray<DeletedRecord> => {
   const { recordId } = row
   if (recordId === null) return []
   return readings
@@ -75,7 +75,7 @@ const commitJobs = Effect.fnUntraced(function* (
   if (pages.length === 0 && absent.length === 0) {
     updates = yield* confirmFence(session, writeSession.transaction(write))
   } else {
-    const inTransaction = ({ run }: WriteSession.InTransaction) =>
+    const inTransaction = ({ run }: InTransaction) =>
       Effect.tap(write(run), (written) =>
         Effect.sync(() => {
           updates = written

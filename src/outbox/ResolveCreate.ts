@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import type { WriteAnswer } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { WriteResult, WriteSucceeded } from "../connector/WriteResult.ts"
-import type * as WriteSession from "../land/WriteSession.ts"
+import type { ObservedPage } from "../land/Landing.ts"
 import type { RequestResolution } from "./Commit.ts"
 import { lookUp } from "./Deduplicate.ts"
 import { differences } from "./DiffWritten.ts"
@@ -85,7 +85,7 @@ const resolveRejection = (
 }
 
 /** The written records that the answer shows, as a page. An answer may be a replay: it is as old as the request. */
-export const echoOf = (request: PushRequest, answer: WriteAnswer): ReadonlyArray<WriteSession.ObservedPage> => {
+export const echoOf = (request: PushRequest, answer: WriteAnswer): ReadonlyArray<ObservedPage> => {
   const written = answer.items.filter((item) => item._tag === "WriteSucceeded")
   const records = written.flatMap(({ record }) => record ?? [])
   const rejected = written.flatMap((item) => item.rejected ?? [])

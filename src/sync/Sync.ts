@@ -1,9 +1,9 @@
 /**
- * The pipeline in order: who are we, which tables, then every resource by its best way.
+ * The sync of several companies: identify, prepare the tables, then read each resource.
  *
- * Promise: resources are synced side by side and independently, what is promised to be freshest first, and children
- * after their parents; what stops one stops no other, except a token that is no longer good, which stops its company and
- * nothing else. The report names every resource that was asked for, also those that the token may not read.
+ * Promise: resources are synced concurrently and independently: the most urgent freshness target first, children after
+ * their parents. A failure stops one resource; a rejected token stops its company. The report has every requested
+ * resource, also those with an access block.
  */
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -15,7 +15,7 @@ import type { Resource } from "../catalogue/Resource.ts"
 import type { ConnectorShape, Identity } from "../connector/Connector.ts"
 import type { Lane } from "../land/Checkpoint.ts"
 import * as ColumnPromotion from "../warehouse/ColumnPromotion.ts"
-import { type Datasets, tableOf } from "../warehouse/Table.ts"
+import { childrenOf, type Datasets, tableOf } from "../warehouse/Table.ts"
 import { type Model, modelsDatasetDefault } from "../warehouse/Model.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import * as Views from "../warehouse/Views.ts"
@@ -29,7 +29,6 @@ import { engineDefault, type EngineSettings, syncResource } from "./SyncResource
 
 /** A company to sync: one token of one source. */
 export interface SyncCompany {
-  /** What people call it. */
   readonly name: string
   readonly connector: ConnectorShape
   readonly resources: ReadonlyArray<Resource>
@@ -42,11 +41,11 @@ export interface SyncOptions {
   readonly datasets: Datasets
   readonly full: boolean
   readonly acceptDeletions: boolean
-  /** The source was restored: what it says now wins over newer versions. */
+  /** The source was restored: its versions win over newer ones. */
   readonly acceptRestored?: boolean
   /** Rows that a newer catalogue has written are read again under this program's older one. */
   readonly acceptsOlderCatalogue?: boolean
-  /** Forgets the overlap that late rows asked for. */
+  /** Forgets the learned overlap. */
   readonly resetOverlap?: boolean
   /** Resources of one company that are read at the same time. */
   readonly concurrency: number
@@ -60,7 +59,7 @@ export interface SyncOptions {
   readonly backfill?: { readonly since: string | null; readonly until: string | null }
 }
 
-/** The promise where the configuration makes none. */
+/** The freshness target without configuration. */
 export const freshnessDefaultMs = 15 * 60 * 1000
 
 export interface CompanyReport {
@@ -99,7 +98,7 @@ export interface AccessBlock {
   readonly remedy: string
 }
 
-/** What speaks against reading a resource, as far as the source told beforehand; null when nothing does. */
+/** The access block that scopes and modules show; null when there is none. */
 export const accessBlockOf = (resource: Resource, { scopes, features }: Identity): AccessBlock | null => {
   const scope = `${resource.area}:read`
   if (scopes !== null && resource.area !== "" && !scopes.includes(scope) && !scopes.includes("*")) {
@@ -119,18 +118,17 @@ export const accessBlockOf = (resource: Resource, { scopes, features }: Identity
   return null
 }
 
-/** A refusal that shows only when the resource is asked for means the same. */
+/** An access block that only the request showed. */
 export const isAccessBlock = ({ failure }: Outcome): boolean =>
   failure?.kind === "Forbidden" && failure.stops === "resource"
 
-/** When each resource was last brought up to date, in milliseconds since 1970. */
+/** When each resource was last read, in milliseconds since 1970. */
 const lastSynced = Effect.fnUntraced(function* (companyId: bigint) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ resource: string; cursor_read_at: Date | null; full_scan_at: Date | null }>`
-    select resource, cursor_read_at, full_scan_at from tributary.checkpoints where company_id = ${companyId} and lane = 'live'`
-  return new Map(
-    rows.map((row) => [row.resource, Math.max(row.cursor_read_at?.getTime() ?? 0, row.full_scan_at?.getTime() ?? 0)])
-  )
+  const rows = yield* sql<{ resource: string; at: Date }>`
+    select resource, greatest(cursor_read_at, full_scan_at) as at from tributary.checkpoints
+     where company_id = ${companyId} and lane = 'live' and coalesce(cursor_read_at, full_scan_at) is not null`
+  return new Map(rows.map(({ resource, at }) => [resource, at.getTime()]))
 })
 
 const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, company: SyncCompany) {
@@ -148,9 +146,9 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
   const synced = yield* retryTransient(lastSynced(companyId))
   const freshnessOf = options.freshnessOf ?? (() => freshnessDefaultMs)
   const dueAt = ({ path }: Resource) => (synced.get(path) ?? 0) + freshnessOf(path)
-  const paths = new Set(company.resources.map(({ path }) => path))
-  const parentOf = ({ parent }: Resource) => (parent !== null && paths.has(parent.resource) ? parent.resource : null)
-  /** Children begin after their parents, so that a place is never held by one that waits for what has not begun. */
+  const tables = new Map(company.resources.map((one) => [one.path, tableOf(one, options.datasets)]))
+  const parentOf = ({ parent }: Resource) => (parent !== null && tables.has(parent.resource) ? parent.resource : null)
+  /** Children begin after their parents, so that no child blocks a place while its parent waits for one. */
   const inOrder = [...company.resources].sort((a, b) => dueAt(a) - dueAt(b))
   const resources = [
     ...inOrder.filter((resource) => parentOf(resource) === null),
@@ -159,7 +157,7 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
   const ended = new Map<string, Deferred.Deferred<void>>()
   for (const { path } of resources) ended.set(path, yield* Deferred.make<void>())
 
-  /** Set once by whichever resource learns that the token is no longer good. */
+  /** Set by the first resource whose token is rejected. */
   let stopped: Failure | null = null
   const one = Effect.fnUntraced(function* (resource: Resource) {
     if (stopped !== null) return skipped(companyId, resource, lane, stopped)
@@ -172,7 +170,7 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
     const outcome = yield* syncResource({
       companyId,
       connector: company.connector,
-      table: tableOf(resource, options.datasets),
+      table: tables.get(resource.path)!,
       full: options.full,
       acceptDeletions: options.acceptDeletions,
       acceptRestored: options.acceptRestored ?? false,
@@ -180,11 +178,7 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
       resetOverlap: options.resetOverlap ?? false,
       batchRecordsMax: options.batchRecordsMax,
       engine: options.engine ?? engineDefault,
-      children: company.resources.flatMap(({ path, parent, modifiedSince }) =>
-        parent !== null && parent.resource === resource.path && !modifiedSince
-          ? [{ resource: path, field: parent.field }]
-          : []
-      ),
+      children: childrenOf(tables, resource.path),
       ...(options.backfill === undefined ? {} : { backfill: options.backfill })
     }).pipe(
       Effect.provideService(Priority, {
@@ -214,7 +208,7 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
   } satisfies CompanyReport
 })
 
-/** Brings the views up to date. What cannot be done is told and holds nothing up: the records are what a sync is for. */
+/** Updates the views. A failure is a note, and does not stop the sync. */
 export const applyViews = Effect.fnUntraced(function* ({ models, datasets }: Pick<SyncOptions, "models" | "datasets">) {
   if (models === undefined || models.length === 0) return
   const progress = yield* Progress
@@ -228,7 +222,7 @@ export const applyViews = Effect.fnUntraced(function* ({ models, datasets }: Pic
   )
 })
 
-/** Syncs everything that was asked for. Fails only when the warehouse itself cannot be prepared. */
+/** Syncs all companies. Fails only when the tables cannot be prepared. */
 export const sync = Effect.fn("sync")(function* (
   options: SyncOptions
 ): Effect.fn.Return<SyncReport, TablePlan.TableConflict | SqlError, Database | SqlClient.SqlClient> {
@@ -244,9 +238,9 @@ export const sync = Effect.fn("sync")(function* (
     ],
     { concurrency: "unbounded" }
   )
-  // Not before all have ended: no run may go on with a table as it was before it inferred.
-  const inferred = yield* ColumnPromotion.inferAll([...resources.values()], options.datasets)
+  // After all runs have ended: none may go on with a table that gets columns.
+  const sentences = yield* ColumnPromotion.inferAll([...resources.values()], options.datasets)
   const progress = yield* Progress
-  for (const sentence of inferred) yield* progress.note(sentence)
+  for (const sentence of sentences) yield* progress.note(sentence)
   return { companies, durationMs: Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n) }
 })

@@ -44,7 +44,7 @@ export interface SyncHistory {
 interface LaneCheckpointRow extends CheckpointRow {
   readonly lane: Lane
   readonly resource: string
-  readonly cursor_read_at: Date | null
+  readonly read_at: Date | null
 }
 
 interface ResourceHistoryRow {
@@ -54,7 +54,7 @@ interface ResourceHistoryRow {
   readonly pages: number | null
   readonly changes: number | null
   readonly hours: number | null
-  readonly rereads: number | null
+  readonly requests: number | null
 }
 
 export const noHistory: ResourceHistory = {
@@ -86,7 +86,7 @@ export const readHistory = Effect.fnUntraced(function* (
       const [clock] = yield* sql<{ now_ms: number }>`
         select (extract(epoch from tributary.now()) * 1000)::float8 as now_ms`
       const checkpoints = yield* sql.unsafe<LaneCheckpointRow>(
-        `select lane, resource, cursor_read_at, ${checkpointColumns} from tributary.checkpoints c where company_id = $1`,
+        `select lane, resource, greatest(cursor_read_at, full_scan_at) as read_at, ${checkpointColumns} from tributary.checkpoints c where company_id = $1`,
         [companyId]
       )
       const rows = yield* sql<ResourceHistoryRow>`
@@ -106,11 +106,11 @@ export const readHistory = Effect.fnUntraced(function* (
                  (extract(epoch from max(started_at) filter (where kind in ('incremental', 'children')) - min(started_at))
                    / 3600)::float8 as hours
             from mine where lane = 'live' and status in ('done', 'quarantined') and is_recent group by resource
-        ), asked as (
-          select resource, count(*)::float8 as rereads from tributary.refetch_requests where company_id = ${companyId} group by resource
+        ), pending as (
+          select resource, count(*)::float8 as requests from tributary.refetch_requests where company_id = ${companyId} group by resource
         )
-        select resource, counted.rows, paged.per_page, paged.pages, followed.changes, followed.hours, asked.rereads
-          from counted full join paged using (resource) full join followed using (resource) full join asked using (resource)`
+        select resource, counted.rows, paged.per_page, paged.pages, followed.changes, followed.hours, pending.requests
+          from counted full join paged using (resource) full join followed using (resource) full join pending using (resource)`
       // A table that came from elsewhere has rows that no run has counted; Postgres has an estimate of them.
       const estimated = yield* sql<{ name: string; rows: number }>`
         select c.relname as name, c.reltuples::float8 as rows from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -131,7 +131,7 @@ export const readHistory = Effect.fnUntraced(function* (
         isPageSize: (row.pages ?? 0) > 1,
         changesPerHour:
           row.changes === null || row.hours === null ? null : row.changes / Math.max(rateSpanHoursMin, row.hours),
-        pendingRefetches: row.rereads ?? 0
+        pendingRefetches: row.requests ?? 0
       }
     ])
   )
@@ -146,9 +146,9 @@ export const readHistory = Effect.fnUntraced(function* (
     live: lane("live"),
     backfill: lane("backfill"),
     readAt: new Map(
-      checkpoints
-        .filter((row) => row.lane === "live" && (row.cursor_read_at !== null || row.full_scan_at !== null))
-        .map((row) => [row.resource, Math.max(row.cursor_read_at?.getTime() ?? 0, row.full_scan_at?.getTime() ?? 0)])
+      checkpoints.flatMap(({ lane, resource, read_at: at }) =>
+        lane === "live" && at !== null ? [[resource, at.getTime()] as const] : []
+      )
     ),
     resources: histories,
     pageSize: sizes.length === 0 ? null : Math.max(...sizes)

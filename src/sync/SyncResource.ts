@@ -18,6 +18,7 @@ import { countLive } from "../land/SoftDelete.ts"
 import * as Refetch from "../land/Refetch.ts"
 import * as ResourceLock from "../land/ResourceLock.ts"
 import * as WriteSession from "../land/WriteSession.ts"
+import type { LateArrival, NewRun } from "../land/SessionContext.ts"
 import type { Table } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import { attributesOf, type Outcome } from "./Outcome.ts"
@@ -87,14 +88,14 @@ const planRun = Effect.fnUntraced(function* (options: SyncResourceOptions, lock:
 })
 
 /** The cursor as an instant, to recognise late rows; null when it is none, or when something is wrong with the source. */
-const latenessOf = (plan: Scan.ScanPlan, checkpoint: Checkpoint): WriteSession.LateArrival | null => {
+const latenessOf = (plan: Scan.ScanPlan, checkpoint: Checkpoint): LateArrival | null => {
   const cursorMs = plan.cursor === null ? undefined : millisecondsOf(plan.cursor)
   return cursorMs === undefined || checkpoint.fullScanReason !== null
     ? null
     : { cursorMs, toleratedMs: plan.kind === "full" ? plan.overlapMs : 0 }
 }
 
-const newRunOf = (plan: Scan.ScanPlan | Scan.ChildrenPlan, checkpoint: Checkpoint): WriteSession.NewRun =>
+const newRunOf = (plan: Scan.ScanPlan | Scan.ChildrenPlan, checkpoint: Checkpoint): NewRun =>
   plan.kind === "children"
     ? { kind: plan.kind }
     : {

@@ -217,13 +217,11 @@ const createView = (table: Table): string => {
 
 export const statements = { createCurrent, createSuperseded, createView, currentKey, supersededKey }
 
-/** Whose records are read again when a row of the resource changes. */
+/** The children that are read again when a record of the resource changes. */
 export const childrenOf = (
   tables: ReadonlyMap<string, Table>,
   path: string
 ): ReadonlyArray<{ readonly resource: string; readonly field: string }> =>
-  [...tables.values()].flatMap(({ resource }) =>
-    resource.parent !== null && resource.parent.resource === path && !resource.modifiedSince
-      ? [{ resource: resource.path, field: resource.parent.field }]
-      : []
+  [...tables.values()].flatMap(({ resource: { path: resource, parent, modifiedSince } }) =>
+    parent !== null && parent.resource === path && !modifiedSince ? [{ resource, field: parent.field }] : []
   )
