@@ -1,4 +1,4 @@
--- Syncing: runs, checkpoints, and what is to be read again or could not be landed.
+-- Syncing: runs, checkpoints, refetch requests and quarantine.
 
 create table tributary.runs (
   id bigint generated always as identity primary key,
@@ -32,17 +32,17 @@ create table tributary.runs (
   stale_records bigint not null default 0,
   note text
 );
-comment on table tributary.runs is 'One execution for one resource of one company, counted in the transactions that landed its pages.';
-comment on column tributary.runs.kind is 'full; incremental; children (of parents that changed); fetch (single records by number); push (what was written)';
-comment on column tributary.runs.status is 'running; done; quarantined (done, but some records could not be landed); failed; abandoned (its process ended without a word)';
-comment on column tributary.runs.unchanged is 'Records read that the warehouse already held, or held in a newer version.';
-comment on column tributary.runs.late_rows is 'Rows that an earlier scan should have shown: their own stamp is older than its cursor.';
-comment on column tributary.runs.stale_records is 'Records that the source showed in an older version than the warehouse holds; the newer was kept.';
-comment on column tributary.runs.note is 'What a person should know about the run although it did not fail.';
+comment on table tributary.runs is 'One execution for one resource and lane. Its counts change in the transactions that land its pages.';
+comment on column tributary.runs.kind is 'full; incremental; children (of changed parents); fetch (single records by number); push (written records)';
+comment on column tributary.runs.status is 'running; done; quarantined (done, but some records could not be landed); failed; abandoned (its process was interrupted or lost)';
+comment on column tributary.runs.unchanged is 'Records whose row was equal or newer.';
+comment on column tributary.runs.late_rows is 'Rows that became visible late: their own stamp is older than the cursor of an earlier scan.';
+comment on column tributary.runs.stale_records is 'Records that the source returned in an older version than the row. The row was kept.';
+comment on column tributary.runs.note is 'Remarks for a person about a run that did not fail.';
 create index runs_by_resource on tributary.runs (company_id, resource, id desc);
 create index runs_by_status on tributary.runs (status, id desc);
 create index runs_ended on tributary.runs (finished_at) where finished_at is not null;
--- What looks up the newest runs of a lane, the last one that read a resource well, and what is old enough to go.
+-- For the newest runs of a lane, and for the last complete read of a resource.
 create index runs_by_lane on tributary.runs (company_id, resource, lane, id desc);
 create index runs_read_well on tributary.runs (company_id, resource, id desc)
   where lane = 'live' and kind in ('full', 'incremental') and status in ('done', 'quarantined');
@@ -74,22 +74,22 @@ create table tributary.checkpoints (
   overlap_learned_at timestamptz default tributary.now(),
   primary key (company_id, resource, lane)
 );
-comment on table tributary.checkpoints is 'How far a resource has been read. Changed only in the transaction that landed what it covers.';
-comment on column tributary.checkpoints.fence is 'Grows with every run that takes the resource over; a run with a smaller number can no longer write.';
+comment on table tributary.checkpoints is 'A durable cursor of one resource and lane. It changes only in the transaction that lands what it covers.';
+comment on column tributary.checkpoints.fence is 'Rises with every run that acquires the resource. A run with a smaller fence writes nothing.';
 comment on column tributary.checkpoints.cursor is 'synced_through of the last completed scan, byte for byte as the source sent it.';
 comment on column tributary.checkpoints.full_scan_at is 'When the last completed full scan began.';
 comment on column tributary.checkpoints.scan_token is 'The next page of the scan in progress; null with scan_kind set means its first page.';
-comment on column tributary.checkpoints.lane is 'live follows the source; backfill reads a past range beside it; records reads single records; push writes records and lands what the source answered.';
-comment on column tributary.checkpoints.cursor_read_at is 'When the scan that gave the cursor began, by tributary.now().';
-comment on column tributary.checkpoints.learned_overlap_ms is 'How far before the cursor incremental scans begin, beyond what is configured: inferred from rows that became visible late.';
-comment on column tributary.checkpoints.max_lateness_ms is 'The latest that a row was seen to become visible after its own stamp.';
-comment on column tributary.checkpoints.full_scan_reason is 'Why the next run must read every record; null when it need not.';
+comment on column tributary.checkpoints.lane is 'live follows the source; backfill reads a past range; records fetches single records; push writes records and lands the answers.';
+comment on column tributary.checkpoints.cursor_read_at is 'When the scan that proved the cursor began.';
+comment on column tributary.checkpoints.learned_overlap_ms is 'The learned overlap: how far before the cursor incremental scans begin, because rows became visible late.';
+comment on column tributary.checkpoints.max_lateness_ms is 'The longest time between a row''s own stamp and the scan that first showed it.';
+comment on column tributary.checkpoints.full_scan_reason is 'Why the next run is a full scan; null when it need not be.';
 comment on column tributary.checkpoints.scan_until is 'The latest lastchangedate that the backfill in progress lands; null for all.';
-comment on column tributary.checkpoints.identity_fence is 'The fence at which a program last confirmed table_identity and shape. Another fence means that a version of the program without this check has written since: the next run reads every record.';
+comment on column tributary.checkpoints.identity_fence is 'The fence at which a process last confirmed table_identity and shape. Another fence means that a release without this check has written since. Then the next run is a full scan.';
 comment on column tributary.checkpoints.table_identity is 'Lane live: the database, tributary.checkpoints and the table that the cursor belongs to, by their oids, and the table''s file. Truncate, vacuum full and cluster change the file.';
 comment on column tributary.checkpoints.shape is 'Lane live: the catalogue generation, its fields and the settings under which the rows were read.';
-comment on column tributary.checkpoints.adopts_source is 'Lane live: rows may still come from an earlier source, so that what is read wins, until a full scan has completed (sync --accept-new-source).';
-comment on column tributary.checkpoints.overlap_learned_at is 'When a late row last asked for the overlap of learned_overlap_ms; it counts half as much for each week since.';
+comment on column tributary.checkpoints.adopts_source is 'Lane live: rows may come from an earlier source. The version read last wins until a full scan completes (sync --accept-new-source).';
+comment on column tributary.checkpoints.overlap_learned_at is 'When a late row last required learned_overlap_ms. The overlap halves for each week since.';
 
 create table tributary.scan_ids (
   company_id bigint not null,
@@ -99,7 +99,7 @@ create table tributary.scan_ids (
   lane text not null default 'live' check (lane in ('live', 'backfill', 'records', 'push')),
   primary key (company_id, resource, lane, page)
 );
-comment on table tributary.scan_ids is 'Ids that the full scan in progress has met, so that absence means deleted even when the scan is resumed.';
+comment on table tributary.scan_ids is 'Ids that the full scan in progress returned, so that absence means deleted even when a later run completes the scan.';
 
 create table tributary.refetch_requests (
   company_id bigint not null,
@@ -110,8 +110,8 @@ create table tributary.refetch_requests (
   requested_at timestamptz not null,
   primary key (company_id, resource, field, value)
 );
-comment on table tributary.refetch_requests is 'What must be read again: the records of a resource whose field has this value (children of a parent that changed), or the record itself (field id). Asked in the transaction that landed the cause, removed in the one that landed the answer.';
-comment on column tributary.refetch_requests.generation is 'Grows when it is asked again, so that an answer read before does not remove the later question.';
+comment on table tributary.refetch_requests is 'Records to be read again: those whose field has this value (children of a changed parent), or one record (field id). The transaction that lands the cause inserts the request. The one that lands the answer deletes it.';
+comment on column tributary.refetch_requests.generation is 'Rises when the request is repeated, so that an earlier answer does not delete the later request.';
 
 create table tributary.quarantine (
   id bigint generated always as identity primary key,
@@ -133,7 +133,7 @@ create unique index quarantine_open on tributary.quarantine (company_id, resourc
   where resolved_at is null;
 create index quarantine_resolved on tributary.quarantine (resolved_at) where resolved_at is not null;
 create index quarantine_open_by_run on tributary.quarantine (run_id) where resolved_at is null;
--- What a person leafs through: the newest in quarantine, of a resource or of all, and what is known of one record.
+-- For the lists of the pages: the newest entries, of a resource or of all, and the entries of one record.
 create index quarantine_by_resource on tributary.quarantine (company_id, resource, id);
 create index quarantine_open_newest on tributary.quarantine (id) where resolved_at is null;
 create index quarantine_of_record on tributary.quarantine (resource, record_id);
@@ -148,12 +148,11 @@ create table tributary.row_counts (
   counted_at timestamptz not null default tributary.now(),
   primary key (company_id, resource)
 );
-comment on table tributary.row_counts is 'How many rows a resource has, counted now and then.';
-comment on column tributary.row_counts.deleted is 'Tombstones, which rows does not include.';
-comment on column tributary.row_counts.is_exact is 'False where counting took too long and Postgres'' own estimate stands in.';
-comment on column tributary.row_counts.run_id is 'The last run that had ended when it was counted.';
+comment on table tributary.row_counts is 'The number of rows of a resource, counted from time to time.';
+comment on column tributary.row_counts.deleted is 'Tombstones; rows does not include them.';
+comment on column tributary.row_counts.is_exact is 'False where counting took too long. Then rows is the estimate of Postgres.';
+comment on column tributary.row_counts.run_id is 'The last finished run when the rows were counted.';
 
--- What full scans found out about fields, for people.
 create table tributary.field_findings (
   company_id bigint not null,
   resource text not null,
@@ -166,6 +165,6 @@ create table tributary.field_findings (
   found_at timestamptz not null,
   primary key (company_id, resource, kind, field)
 );
-comment on table tributary.field_findings is 'Fields that a completed full scan found to be volatile (changed in most records although these did not change) or absent (in no record, although rows hold values). A full scan that finds otherwise removes the finding.';
+comment on table tributary.field_findings is 'Fields that a completed full scan found volatile (they changed in most records although the stamps did not) or absent (in no record, although rows have values). A full scan that finds otherwise deletes the finding.';
 comment on column tributary.field_findings.runs is 'Full scans in a row that found it.';
 comment on column tributary.field_findings.rows is 'volatile: records that changed in the last of them; absent: rows that still hold a value.';

@@ -1,8 +1,4 @@
--- What the warehouse has beyond the catalogue: names that Postgres could not take as they are, fields that the catalogue
--- does not state, and the columns that were made for them.
-
--- What the warehouse has beyond the catalogue: names that a database could not take as they are, fields that no
--- catalogue states, and the columns that were made for them.
+-- Beyond the catalogue: SQL names, unknown fields, and the columns that were inferred for them.
 create table tributary.sql_names (
   scope text not null,
   api_name text not null,
@@ -10,7 +6,7 @@ create table tributary.sql_names (
   given_at timestamptz not null default tributary.now(),
   primary key (scope, api_name)
 );
-comment on table tributary.sql_names is 'The name in the database that a name of the API was given: of a table (scope is empty) or of a column (scope is the resource). Never changed, whatever names appear later.';
+comment on table tributary.sql_names is 'The SQL name of a table (scope is empty) or of a column (scope is the resource) whose API name needs another. A stored name never changes.';
 create unique index sql_names_given_once on tributary.sql_names (scope, lower(sql_name));
 
 create table tributary.unknown_fields (
@@ -26,10 +22,10 @@ create table tributary.unknown_fields (
   promoted_at timestamptz,
   primary key (company_id, resource, field)
 );
-comment on table tributary.unknown_fields is 'Fields that records carried and that no catalogue states. Their values stand in _extra until a column is made for them (tributary schema apply).';
+comment on table tributary.unknown_fields is 'Fields of records that the catalogue does not state. Their values are in _extra until a column is made (tributary schema apply).';
 comment on column tributary.unknown_fields.times is 'Records that carried the field while it had no column.';
-comment on column tributary.unknown_fields.sample_types is 'What all the values so far looked like: null, boolean, integer, number, numeral (digits in a string), decimal, date, timestamp, text, nested.';
-comment on column tributary.unknown_fields.type_mismatches is 'Records whose value did not fit the column that was made; the value stands in _extra.';
+comment on column tributary.unknown_fields.sample_types is 'The kinds of all values so far: null, boolean, integer, number, numeral (digits in a string), decimal, date, timestamp, text, nested.';
+comment on column tributary.unknown_fields.type_mismatches is 'Records whose value did not fit the inferred column. The value is in _extra.';
 comment on column tributary.unknown_fields.run_id is 'The run that saw it first.';
 
 create table tributary.inferred_columns (
@@ -41,7 +37,7 @@ create table tributary.inferred_columns (
   promoted_at timestamptz not null default tributary.now(),
   primary key (resource, field)
 );
-comment on table tributary.inferred_columns is 'Fields that have a column although no catalogue states them, for all companies. Their columns are named in tributary.sql_names.';
+comment on table tributary.inferred_columns is 'Columns of fields that the catalogue does not state, for all companies. tributary.sql_names has their names.';
 
 create function tributary.is_day(value text) returns boolean language sql immutable parallel safe as $$
   select case
@@ -53,7 +49,7 @@ create function tributary.is_day(value text) returns boolean language sql immuta
 $$;
 comment on function tributary.is_day(text) is 'Whether the text is a day of the calendar, YYYY-MM-DD.';
 
--- The rules by which the connector reads an inferred field, for values that were landed before it was one.
+-- The connector's rules for an inferred field, for values that landed before it had a column.
 create function tributary.inferred_text(value jsonb, type text) returns text language sql immutable parallel safe as $$
   select case jsonb_typeof(value)
     when 'null' then null
@@ -80,10 +76,10 @@ create function tributary.inferred_text(value jsonb, type text) returns text lan
     else case when type = 'json' then value::text end
   end
 $$;
-comment on function tributary.inferred_text(jsonb, text) is 'What an inferred column of the type holds of the value, as text; null when it holds nothing of it.';
+comment on function tributary.inferred_text(jsonb, text) is 'The part of a value that an inferred column of the type can hold, as text; null when there is none.';
 
 create function tributary.inferred_is_complete(value jsonb, type text) returns boolean language sql immutable parallel safe as $$
   select jsonb_typeof(value) = 'null'
     or (tributary.inferred_text(value, type) is not null and (type <> 'text' or jsonb_typeof(value) = 'string'))
 $$;
-comment on function tributary.inferred_is_complete(jsonb, text) is 'Whether an inferred column of the type holds all of the value, so that it need not stand in _extra too.';
+comment on function tributary.inferred_is_complete(jsonb, text) is 'Whether an inferred column of the type can hold the whole value, so that _extra need not.';

@@ -17,7 +17,7 @@ export interface InstallationRow extends QueryResultRow {
   readonly because: string | null
 }
 
-export const installationSql = `select identity, tributary.database_identity() as current, held_because as because from tributary.installation`
+export const installationSql = `select identity, tributary.database_identity() as current, pause_reason as because from tributary.installation`
 
 const partsOf = (identity: string): ReadonlyMap<string, string> =>
   new Map(identity.split(" ").map((part) => [part.slice(0, part.indexOf("=")), part.slice(part.indexOf("=") + 1)]))
@@ -62,6 +62,6 @@ export const release: Effect.Effect<void, SqlError, SqlClient.SqlClient> = Effec
   const sql = yield* SqlClient.SqlClient
   yield* sql`insert into tributary.installation (identity, confirmed_at)
              values (tributary.database_identity(), tributary.now())
-             on conflict (is_this) do update set identity = excluded.identity, held_because = null,
+             on conflict (is_this) do update set identity = excluded.identity, pause_reason = null,
                confirmed_at = excluded.confirmed_at`
 })

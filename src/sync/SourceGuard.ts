@@ -43,7 +43,7 @@ export const saveCompanyId = Effect.fnUntraced(function* (
 /** Records that wait to be written to the earlier source name its records: they are held for a person. */
 const pauseOutbox = Effect.fnUntraced(function* (company: string) {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`update tributary.installation set held_because = ${`company ${company} has a new source, and its outbox was filled for the earlier one`}
+  yield* sql`update tributary.installation set pause_reason = ${`company ${company} has a new source, and its outbox was filled for the earlier one`}
               where exists (select 1 from tributary.outbox where company = ${company} and state in ('pending', 'in_flight'))`
 })
 
