@@ -179,7 +179,7 @@ export interface ControlTables {
   readonly "tributary.installation": {
     readonly is_this: Generated<boolean>
     readonly identity: string
-    readonly held_because: string | null
+    readonly pause_reason: string | null
     readonly confirmed_at: Date
   }
   readonly "tributary.migrations": {
