@@ -92,7 +92,9 @@ const sync = (source: ScriptedSource, companyId: bigint, table = tableOf(things)
 const everything = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql.unsafe<{ xml: string }>(
-    `select database_to_xml(true, false, '')::text as xml from (select 1) as one`
+    `select string_agg(table_to_xml(c.oid, true, false, '')::text, '' order by c.oid) as xml
+       from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema')`
   )
   return rows[0]!.xml
 })
