@@ -1,9 +1,6 @@
 -- Webhooks: accepted events, subscriptions with their secrets, and what may have been missed. Companies have the names
 -- of the configuration here: a delivery is accepted before the source is asked which company a token belongs to.
 
--- Webhooks: events accepted and not yet acted on, what is subscribed to and with which secrets, and what may have been
--- missed. Companies stand here under the names that the configuration gives them: a delivery is accepted before anybody
--- asks the source which company a token belongs to.
 create table tributary.inbox (
   id bigint generated always as identity primary key,
   company text not null,
@@ -11,35 +8,36 @@ create table tributary.inbox (
   event_type text not null,
   resource text,
   record_id text,
-  stamp text,
+  record_modified_at text,
   occurred_at timestamptz,
   sent_at timestamptz not null,
   received_at timestamptz not null default tributary.now(),
   body bytea not null,
-  state text not null default 'waiting' check (state in ('waiting', 'done', 'dead', 'ignored')),
+  state text not null default 'pending' check (state in ('pending', 'done', 'dead_letter', 'skipped')),
   attempts integer not null default 0,
-  due_at timestamptz not null default tributary.now(),
-  settled_at timestamptz,
+  next_attempt_at timestamptz not null default tributary.now(),
+  resolved_at timestamptz,
   run_id bigint,
-  reason text
+  resolution text,
+  last_error text
 );
-comment on table tributary.inbox is 'Events accepted. A delivery is answered 2xx only after its event stands here; acting on it may be repeated without harm.';
-comment on column tributary.inbox.resource is 'The path of the resource that the type names; null when it names none that is known.';
-comment on column tributary.inbox.record_id is 'The record to read again; null reads what changed in the whole resource.';
-comment on column tributary.inbox.stamp is 'The record''s own time of change as the event shows it: a hint, never loaded.';
+comment on table tributary.inbox is 'Accepted events. A delivery is answered 2xx only after its event is stored here. To process an event again does no harm.';
+comment on column tributary.inbox.resource is 'The path of the resource that the type names; null when it names no known one.';
+comment on column tributary.inbox.record_id is 'The record to fetch; null reads what changed in the whole resource.';
+comment on column tributary.inbox.record_modified_at is 'The record''s time of change as the event shows it: a hint, never loaded.';
 comment on column tributary.inbox.occurred_at is 'When it fired, by the source''s clock.';
 comment on column tributary.inbox.sent_at is 'The time that the accepted attempt was signed with.';
-comment on column tributary.inbox.state is 'waiting; done; dead (given up after bounded attempts, kept for a person: tributary webhooks replay); ignored (asks for nothing that is synced)';
-comment on column tributary.inbox.due_at is 'Not tried before this.';
-comment on column tributary.inbox.run_id is 'The run that read what it asked for.';
-comment on column tributary.inbox.reason is 'Why it is dead or ignored, why the last attempt failed, or how it was settled without a read of its own.';
+comment on column tributary.inbox.state is 'pending; done; dead_letter (it failed too often: tributary webhooks replay); skipped (it names nothing that is synced)';
+comment on column tributary.inbox.next_attempt_at is 'The earliest time of the next attempt.';
+comment on column tributary.inbox.run_id is 'The run that read its record.';
+comment on column tributary.inbox.resolution is 'How it was resolved without a read of its own, or why it was skipped.';
+comment on column tributary.inbox.last_error is 'Why the last attempt failed, why it is postponed, or why it is a dead letter.';
 create unique index inbox_once on tributary.inbox (company, event_id);
-create index inbox_dead on tributary.inbox (company, id) where state = 'dead';
-create index inbox_put_off on tributary.inbox (company, resource, record_id) where state = 'waiting' and reason is not null;
-create index inbox_settled on tributary.inbox (settled_at) where state in ('done', 'ignored');
--- Events that are due are found by their time, in the index that every insert pays for already: however many are put off,
--- or wait, a look meets only what it takes.
-create index inbox_due on tributary.inbox (company, resource, due_at, id) where state = 'waiting';
+create index inbox_dead_letters on tributary.inbox (company, id) where state = 'dead_letter';
+create index inbox_postponed on tributary.inbox (company, resource, record_id) where state = 'pending' and last_error is not null;
+create index inbox_resolved on tributary.inbox (resolved_at) where state in ('done', 'skipped');
+-- Due events are found by their time. A look meets only what it fetches, however many events wait.
+create index inbox_due on tributary.inbox (company, resource, next_attempt_at, id) where state = 'pending';
 
 create table tributary.inbox_leases (
   company text not null,
@@ -69,42 +67,42 @@ create table tributary.subscriptions (
   url text not null,
   events text[] not null,
   description text,
-  state text not null check (state in ('active', 'paused', 'disabled', 'gone')),
-  failcount bigint,
+  state text not null check (state in ('active', 'paused', 'disabled', 'deleted')),
+  paused boolean not null default false,
+  failure_count bigint,
   last_delivery_at timestamptz,
   disabled_at timestamptz,
+  unknown_events text[] not null default '{}',
   first_seen_at timestamptz not null default tributary.now(),
   checked_at timestamptz not null,
-  sound_at timestamptz,
-  unsound text check (unsound in ('paused', 'disabled', 'missing')),
-  refused text[] not null default '{}',
-  judged_at timestamptz,
-  log_read_to text,
+  healthy_at timestamptz,
+  unhealthy_reason text check (unhealthy_reason in ('paused', 'disabled', 'missing')),
+  gaps_evaluated_at timestamptz,
+  log_cursor_at text,
+  log_cursor_event text,
   log_read_at timestamptz,
-  paused boolean not null default false,
-  log_read_event text,
-  log_waits_at timestamptz,
-  problem text,
+  log_head_pending_since timestamptz,
+  last_error text,
   remedy text,
-  revive_tries integer not null default 0,
-  revive_tried_at timestamptz,
-  revive_due_at timestamptz,
+  reenable_attempts integer not null default 0,
+  reenable_last_attempt_at timestamptz,
+  reenable_next_attempt_at timestamptz,
   primary key (company, subscription_id)
 );
-comment on table tributary.subscriptions is 'The subscriptions that deliver to us, as they were when last looked at.';
-comment on column tributary.subscriptions.state is 'gone: the source no longer has it, or it was cancelled';
+comment on table tributary.subscriptions is 'The subscriptions that deliver to us, as the last check saw them.';
+comment on column tributary.subscriptions.state is 'deleted: the source no longer has it, or it was cancelled';
+comment on column tributary.subscriptions.paused is 'Whether a person paused it. A disabled subscription may be paused as well.';
+comment on column tributary.subscriptions.unknown_events is 'Wanted events that the source does not know.';
 comment on column tributary.subscriptions.checked_at is 'When the source was last asked.';
-comment on column tributary.subscriptions.sound_at is 'When it was last seen active with every event that is wanted: nothing fired before this was dropped by it.';
-comment on column tributary.subscriptions.unsound is 'Why events may have been dropped since sound_at: the first reason that was seen. Stays until the gap is written down, although the subscription may have been mended.';
-comment on column tributary.subscriptions.refused is 'Events that are wanted and that the source says it does not know.';
-comment on column tributary.subscriptions.judged_at is 'The look after which it was last written down what it may have dropped; null before the first.';
-comment on column tributary.subscriptions.log_read_to is 'The newest entry of the delivery log that was looked at, by the source''s own time, byte for byte.';
-comment on column tributary.subscriptions.log_read_at is 'When the delivery log was last read: down to what an earlier look had seen, or as far as a look goes.';
-comment on column tributary.subscriptions.paused is 'Whether a person paused it, whatever its state is: one that is disabled may be paused as well.';
-comment on column tributary.subscriptions.log_read_event is 'The event of the newest entry of the delivery log that was looked at: what is older is known.';
-comment on column tributary.subscriptions.log_waits_at is 'Since when the newest entry of the delivery log is this one, and of an event whose attempts have not ended; null when it is of another.';
-comment on column tributary.subscriptions.problem is 'Why the last look at it or at its delivery log failed, and in remedy what to do; null while looks succeed.';
-comment on column tributary.subscriptions.revive_due_at is 'Disabled, it is not tested again before this; null is at once. revive_tries and revive_tried_at tell of the tests that failed.';
+comment on column tributary.subscriptions.healthy_at is 'When it was last seen active with every wanted event. It dropped no event that fired before this.';
+comment on column tributary.subscriptions.unhealthy_reason is 'Why events may have been dropped since healthy_at: the first reason. It stays until the delivery gap is stored, also after a repair.';
+comment on column tributary.subscriptions.gaps_evaluated_at is 'The snapshot whose delivery gaps were last stored; null before the first.';
+comment on column tributary.subscriptions.log_cursor_at is 'The newest entry of the delivery log that was read, by the source''s own time, byte for byte.';
+comment on column tributary.subscriptions.log_cursor_event is 'The event of that entry. Older entries are known.';
+comment on column tributary.subscriptions.log_read_at is 'When the delivery log was last read.';
+comment on column tributary.subscriptions.log_head_pending_since is 'Since when that entry is the newest, of an event with attempts to come; null otherwise.';
+comment on column tributary.subscriptions.last_error is 'Why the last check of it or of its delivery log failed, with the remedy; null after a success.';
+comment on column tributary.subscriptions.reenable_next_attempt_at is 'The earliest time of the next test delivery while it is disabled; null is at once.';
 
 create table tributary.processes (
   process_id text primary key,
@@ -149,3 +147,24 @@ comment on column tributary.delivery_gaps.closed_by is 'The run that closed it.'
 comment on column tributary.delivery_gaps.requires_full_scan is 'Whether it may hide a removal without trace: only a full scan closes it.';
 create unique index delivery_gaps_open on tributary.delivery_gaps (company, resource, cause, coalesce(subscription_id, '')) where closed_at is null;
 create index delivery_gaps_closed on tributary.delivery_gaps (closed_at) where closed_at is not null;
+
+create view tributary.inbox_status as
+  select company, resource, 'pending'::text as state, count(*) as events, min(received_at) as oldest_at
+    from tributary.inbox where state = 'pending' group by 1, 2
+  union all
+  select company, resource, 'dead_letter', count(*), min(received_at)
+    from tributary.inbox where state = 'dead_letter' group by 1, 2
+  union all
+  select company, resource, 'done', count(*), min(received_at)
+    from tributary.inbox where state = 'done' and resolved_at > (select tributary.now() - interval '1 day') group by 1, 2
+  union all
+  select company, resource, 'skipped', count(*), min(received_at)
+    from tributary.inbox where state = 'skipped' and resolved_at > (select tributary.now() - interval '1 day') group by 1, 2;
+comment on view tributary.inbox_status is 'Events of the inbox by company, resource and state: pending ones, dead letters, and events that were resolved within a day.';
+comment on column tributary.inbox_status.resource is 'Null for events that name no known resource.';
+comment on column tributary.inbox_status.oldest_at is 'When the oldest of the events was received.';
+
+create view tributary.processes_alive as
+  select process_id, companies, started_at, heartbeat_at from tributary.processes
+   where stopped_at is null and heartbeat_at > (select tributary.now() - interval '60 seconds');
+comment on view tributary.processes_alive is 'Processes of tributary serve that are alive. Each sends a heartbeat every 20 seconds.';

@@ -106,7 +106,7 @@ const settled = (eventId: string) =>
   Effect.flatMap(
     SqlClient.SqlClient,
     (sql) => sql<{ ms: number }>`
-      select (extract(epoch from settled_at - received_at) * 1000)::float8 as ms from tributary.inbox
+      select (extract(epoch from resolved_at - received_at) * 1000)::float8 as ms from tributary.inbox
        where event_id = ${eventId} and state = 'done'`
   ).pipe(
     Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") }),

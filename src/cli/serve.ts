@@ -32,7 +32,7 @@ const stopMaxMs = 9_000
 /** What is known of a company's subscriptions, for a person. Nothing is asked of the source for it. */
 const subscriptionLine = (name: string, seen: ReadonlyArray<SubscriptionStore.SubscriptionRow>): string => {
   const remedy = `npx tributary webhooks ensure --company ${name}`
-  const [one] = seen.filter(({ state }) => state !== "gone")
+  const [one] = seen.filter(({ state }) => state !== "deleted")
   if (one === undefined) return `company ${name}: no subscription is known; make one: ${remedy}`
   const { id, url, state, events, lacks } = one
   if (state !== "active")

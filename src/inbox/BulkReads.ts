@@ -166,7 +166,7 @@ export const resolveListed = (
     if (rows.get(id)?.isCurrent === true) return { id, state: "done", reason: null }
     if (ageMs >= overlapMs) return { id, state: "done", reason: "the source does not list it" }
     const pauseMs = visibilityDelay(ageMs, overlapMs)
-    return { id, state: "waiting", reason: "the source does not show it yet", pauseMs }
+    return { id, state: "pending", reason: "the source does not show it yet", pauseMs }
   })
   return resolve(worker, resolutions, runId)
 }
@@ -187,8 +187,8 @@ const resolveFailedRead = Effect.fnUntraced(function* (
     worker,
     events.map((event): InboxStore.Resolution => {
       if (scope === "record") return retryOrDeadLetter(event, reason)
-      if (scope === "blocked") return { id: event.id, state: "dead", reason }
-      return { id: event.id, state: "waiting", reason, pauseMs: contendedPauseMs }
+      if (scope === "blocked") return { id: event.id, state: "dead_letter", reason }
+      return { id: event.id, state: "pending", reason, pauseMs: contendedPauseMs }
     })
   )
 })

@@ -48,8 +48,8 @@ export const compareWithRow = Effect.fnUntraced(function* (
             (extract(epoch from tributary.now() - t."_observed_at") * 1000)::float8 as observed_ms_ago,
             coalesce(${stamp} >= e.stamp + e.unit * interval '1 second', false) as newer,
             coalesce(${stamp} >= e.stamp, true) as current,
-            coalesce(t."_observed_at" > i.due_at and t."_observed_at" <= tributary.now(), false) as read_since,
-            coalesce(greatest(c.cursor_read_at, c.full_scan_at) > i.due_at
+            coalesce(t."_observed_at" > i.next_attempt_at and t."_observed_at" <= tributary.now(), false) as read_since,
+            coalesce(greatest(c.cursor_read_at, c.full_scan_at) > i.next_attempt_at
                      and greatest(c.cursor_read_at, c.full_scan_at) <= tributary.now(), false) as covered
        from jsonb_to_recordset($2::text::jsonb) as e(id bigint, record bigint, stamp timestamptz, unit float8)
        join tributary.inbox i on i.id = e.id

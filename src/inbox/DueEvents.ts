@@ -52,7 +52,7 @@ const foreignEvent = (
   const reason =
     `the event is of company ${event.companyId}, and the token of company ${companyId}: ` +
     `the subscription that sends here belongs to another token; delete it, or give its address to the right company`
-  return [{ id, state: "dead", reason }]
+  return [{ id, state: "dead_letter", reason }]
 }
 
 /** The resolution of an event that the warehouse answers already; none where a read is needed. */

@@ -38,14 +38,14 @@ export const purge = Effect.fnUntraced(function* (
   const agedMs = (ms: number) => sql`tributary.now() - ${ms}::float8 * interval '1 millisecond'`
   const before = agedMs(options.keepMs)
 
-  const settled = sql`state in ('done', 'ignored')`
-  const isDead = sql`state = 'dead'`
+  const settled = sql`state in ('done', 'skipped')`
+  const isDead = sql`state = 'dead_letter'`
   const remove = (which: typeof settled, limit: number) =>
     sql`delete from tributary.inbox where id = any(array(
-      select id from tributary.inbox where ${which} order by settled_at limit ${limit} for update skip locked)) returning 1`
+      select id from tributary.inbox where ${which} order by resolved_at limit ${limit} for update skip locked)) returning 1`
   const aged = Effect.fnUntraced(function* (which: typeof settled, oldest: typeof before) {
     for (let events = 0; ;) {
-      const removed = yield* remove(sql`${which} and settled_at < ${oldest}`, purgeBatch)
+      const removed = yield* remove(sql`${which} and resolved_at < ${oldest}`, purgeBatch)
       events += removed.length
       if (removed.length < purgeBatch) return events
     }

@@ -1,7 +1,7 @@
 /**
  * The pending events of the inbox: which are due, and how they are resolved.
  *
- * Promise: an event leaves `waiting` only by a resolution, and a resolution changes no event that has left already.
+ * Promise: an event leaves `pending` only by a resolution, and a resolution changes no event that has left already.
  * An event that is not due yet may be resolved as done. No failed attempt is counted before it is due.
  */
 import * as Effect from "effect/Effect"
@@ -39,12 +39,12 @@ export const withoutBody = ({ id, recordId, stamp, attempts, ageMs }: ClaimedEve
 /** The new state of an event, and the reason for it. */
 export interface Resolution {
   readonly id: bigint
-  /** `waiting` postpones the event. */
-  readonly state: "done" | "dead" | "ignored" | "waiting"
+  /** `pending` postpones the event. */
+  readonly state: "done" | "dead_letter" | "skipped" | "pending"
   readonly reason: string | null
   /** Whether it counts as a failed attempt. */
   readonly isAttempt?: boolean
-  /** For `waiting`: the event is not due again before this has passed. */
+  /** For `pending`: the event is not due again before this has passed. */
   readonly pauseMs?: number
 }
 
@@ -71,21 +71,21 @@ export const dueResources = (
     "look into",
     // The recursion jumps from resource to resource in the index. Its cost does not grow with the events.
     `with recursive oldest as (
-       (select resource, due_at from tributary.inbox
-         where company = $1 and state = 'waiting' and resource is not null order by resource, due_at limit 1)
+       (select resource, next_attempt_at from tributary.inbox
+         where company = $1 and state = 'pending' and resource is not null order by resource, next_attempt_at limit 1)
        union all
-       select n.resource, n.due_at from oldest o cross join lateral (
-         select resource, due_at from tributary.inbox
-          where company = $1 and state = 'waiting' and resource > o.resource order by resource, due_at limit 1) n
+       select n.resource, n.next_attempt_at from oldest o cross join lateral (
+         select resource, next_attempt_at from tributary.inbox
+          where company = $1 and state = 'pending' and resource > o.resource order by resource, next_attempt_at limit 1) n
      ), first as (
-       select resource, due_at from oldest union all
-       (select resource, due_at from tributary.inbox
-         where company = $1 and state = 'waiting' and resource is null order by due_at limit 1)
+       select resource, next_attempt_at from oldest union all
+       (select resource, next_attempt_at from tributary.inbox
+         where company = $1 and state = 'pending' and resource is null order by next_attempt_at limit 1)
      )
      select w.resource, exists (
          select 1 from tributary.inbox_leases c
           where c.company = $1 and c.resource = w.resource and c.owner <> $2 and c.expires_at > tributary.now()) as claimed
-       from first w where w.due_at <= tributary.now() order by w.due_at`,
+       from first w where w.next_attempt_at <= tributary.now() order by w.next_attempt_at`,
     [company, owner]
   ).pipe(Effect.map((rows) => rows.map(({ resource, claimed }) => ({ resource, isClaimed: claimed }))))
 
@@ -111,17 +111,17 @@ export const fetchDue = Effect.fnUntraced(function* (request: {
     "fetch from",
     `with due as materialized (
        select id, record_id from tributary.inbox
-        where company = $1 and resource = $2 and state = 'waiting' and due_at <= (select tributary.now())
+        where company = $1 and resource = $2 and state = 'pending' and next_attempt_at <= (select tributary.now())
           and (record_id is null or record_id <> all ((select string_to_array($3::text, ','))::text[]))
-        order by due_at, id limit $4
+        order by next_attempt_at, id limit $4
      ), postponed as (
        select p.id from (select distinct record_id from due) d cross join lateral (
          select id from tributary.inbox
-          where company = $1 and resource = $2 and state = 'waiting' and reason is not null
-            and record_id = d.record_id and due_at > (select tributary.now()) limit ${postponedMax}) p
+          where company = $1 and resource = $2 and state = 'pending' and last_error is not null
+            and record_id = d.record_id and next_attempt_at > (select tributary.now()) limit ${postponedMax}) p
         limit $4
      ), sized as (
-       select i.id, i.record_id, i.stamp, i.attempts, i.body, i.received_at,
+       select i.id, i.record_id, i.record_modified_at as stamp, i.attempts, i.body, i.received_at,
               sum(octet_length(i.body)) over (order by picked.rank, i.id) - octet_length(i.body) as bytes_before
          from tributary.inbox i
          join (select id, 1 as rank from due union all select id, 2 from postponed) picked using (id)
@@ -142,12 +142,14 @@ export const fetchDue = Effect.fnUntraced(function* (request: {
 })
 
 const resolveSql = `update tributary.inbox i set
-   state = v.state, reason = left(v.reason, ${reasonLengthMax}), run_id = coalesce($2::bigint, i.run_id),
+   state = v.state, run_id = coalesce($2::bigint, i.run_id),
    attempts = i.attempts + case when v.attempt then 1 else 0 end,
-   due_at = case when v.state = 'waiting' then tributary.now() + v.pause_ms * interval '1 millisecond' else i.due_at end,
-   settled_at = case when v.state = 'waiting' then null else tributary.now() end
+   next_attempt_at = case when v.state = 'pending' then tributary.now() + v.pause_ms * interval '1 millisecond' else i.next_attempt_at end,
+   resolved_at = case when v.state = 'pending' then null else tributary.now() end,
+   resolution = case when v.state in ('done', 'skipped') then left(v.reason, ${reasonLengthMax}) end,
+   last_error = case when v.state in ('pending', 'dead_letter') then left(v.reason, ${reasonLengthMax}) end
  from jsonb_to_recordset($1::text::jsonb) as v(id bigint, state text, reason text, attempt boolean, pause_ms float8)
- where i.id = v.id and i.state = 'waiting' and (v.state = 'done' or i.due_at <= tributary.now())`
+ where i.id = v.id and i.state = 'pending' and (v.state = 'done' or i.next_attempt_at <= tributary.now())`
 
 const resolveValues = (resolutions: ReadonlyArray<Resolution>, runId: bigint | null) => [
   JSON.stringify(
@@ -181,24 +183,24 @@ export const resolveIn = <A, E>(
     ? Effect.void
     : Effect.asVoid(run("resolve the events of", resolveSql, resolveValues(resolutions, runId)))
 
-/** Marks events about no resource, or about one that is not among `paths`, as ignored. Answers how many. */
+/** Marks events about no resource, or about one that is not among `paths`, as skipped. Answers how many. */
 export const skipUnsynced = (
   company: string,
   paths: Iterable<string>
 ): Effect.Effect<number, DatabaseError, SqlClient.SqlClient> =>
   inboxQuery<{ id: bigint }>(
     "skip events of",
-    `update tributary.inbox set state = 'ignored', settled_at = tributary.now(),
-            reason = case when resource is null then 'it asks for no record'
+    `update tributary.inbox set state = 'skipped', resolved_at = tributary.now(),
+            resolution = case when resource is null then 'it asks for no record'
                           else 'the resource is not synced for this company' end
-      where company = $1 and state = 'waiting'
+      where company = $1 and state = 'pending'
         and (resource is null or resource not in (select jsonb_array_elements_text($2::text::jsonb)))
       returning id`,
     [company, JSON.stringify([...paths])]
   ).pipe(Effect.map((rows) => rows.length))
 
 export interface ReplayFilter {
-  readonly state: "dead" | "ignored" | "done"
+  readonly state: "dead_letter" | "skipped" | "done"
   /** Ids of events as the source gives them; absent: all. */
   readonly eventIds?: ReadonlyArray<string>
   readonly resource?: string
@@ -213,8 +215,8 @@ export const replay = (
 ): Effect.Effect<number, DatabaseError, SqlClient.SqlClient> =>
   inboxQuery<{ id: bigint }>(
     "replay from",
-    `update tributary.inbox set state = 'waiting', attempts = 0, stamp = null, due_at = tributary.now(),
-            settled_at = null, run_id = null, reason = null
+    `update tributary.inbox set state = 'pending', attempts = 0, record_modified_at = null, next_attempt_at = tributary.now(),
+            resolved_at = null, run_id = null, resolution = null, last_error = null
       where company = $1 and state = $2
         and ($3::text is null or event_id in (select jsonb_array_elements_text($3::text::jsonb)))
         and ($4::text is null or resource = $4) and ($5::text is null or received_at >= $5::text::timestamptz)

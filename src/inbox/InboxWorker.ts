@@ -119,6 +119,8 @@ export const pause = (worker: InboxWorker, path: string, ms: number): void => {
   stateOf(worker, path).pausedUntil = worker.now() + ms
 }
 
+const totalOf = { done: "done", dead_letter: "dead", skipped: "ignored", pending: "putOff" } as const
+
 /** The company's number at the source; null while the source does not answer. */
 export const identify = (worker: InboxWorker): Effect.Effect<bigint | null> =>
   Effect.suspend(() => {
@@ -138,7 +140,7 @@ export const identify = (worker: InboxWorker): Effect.Effect<bigint | null> =>
   })
 
 export const countResolutions = ({ totals }: InboxWorker, resolutions: ReadonlyArray<InboxStore.Resolution>): void => {
-  for (const { state } of resolutions) totals[state === "waiting" ? "putOff" : state] += 1
+  for (const { state } of resolutions) totals[totalOf[state]] += 1
 }
 
 /** Resolves events, and counts them once that is committed. */

@@ -38,7 +38,7 @@ const insertText = `with durable as materialized (
     select case when current_setting('synchronous_commit') = 'off'
                 then set_config('synchronous_commit', 'on', true) end as setting)
   insert into tributary.inbox
-  (company, event_id, event_type, resource, record_id, stamp, occurred_at, sent_at, body)
+  (company, event_id, event_type, resource, record_id, record_modified_at, occurred_at, sent_at, body)
   select company, event_id, event_type, resource, record_id, stamp, occurred_at::timestamptz,
          to_timestamp(sent_at::float8), body
     from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[])

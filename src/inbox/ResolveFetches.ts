@@ -48,8 +48,8 @@ export const quarantinedReason = "the record is in quarantine"
 /** The resolution of an event whose own record fails. */
 export const retryOrDeadLetter = (event: PendingEvent, reason: string): Resolution =>
   event.attempts + 1 >= attemptsMax
-    ? { id: event.id, state: "dead", reason, isAttempt: true }
-    : { id: event.id, state: "waiting", reason, isAttempt: true, pauseMs: attemptPausesMs[event.attempts]! }
+    ? { id: event.id, state: "dead_letter", reason, isAttempt: true }
+    : { id: event.id, state: "pending", reason, isAttempt: true, pauseMs: attemptPausesMs[event.attempts]! }
 
 /** Time until a record that the source does not show is fetched again: it may be visible by then. */
 export const visibilityDelay = (ageMs: number, boundMs: number): number =>
@@ -106,7 +106,7 @@ const resolveFailed = (
   reason: string
 ): ReadonlyArray<Resolution> => {
   if (scope === "record") return events.map((event) => retryOrDeadLetter(event, reason))
-  if (scope === "blocked") return events.map(({ id }) => ({ id, state: "dead", reason }))
+  if (scope === "blocked") return events.map(({ id }) => ({ id, state: "dead_letter", reason }))
   return []
 }
 
@@ -120,7 +120,7 @@ const resolveFound = (
     // The source answers from a copy that lags behind, or the change is not visible yet.
     if (ageMs >= visibleAfterMs) return { id, state: "done", reason: "the source shows an older version" }
     const pauseMs = visibilityDelay(ageMs, visibleAfterMs)
-    return { id, state: "waiting", reason: "the source still shows an older version", pauseMs }
+    return { id, state: "pending", reason: "the source still shows an older version", pauseMs }
   })
 
 const resolveMissing = (
@@ -138,7 +138,7 @@ const resolveMissing = (
       return { id, state: "done", reason: "the source does not have it" }
     }
     const pauseMs = visibilityDelay(ageMs, visibleAfterMs)
-    return { id, state: "waiting", reason: "the source does not show it yet", pauseMs }
+    return { id, state: "pending", reason: "the source does not show it yet", pauseMs }
   })
   return { isGone, resolutions }
 }

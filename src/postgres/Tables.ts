@@ -151,23 +151,31 @@ export interface ControlTables {
     readonly event_type: string
     readonly resource: string | null
     readonly record_id: string | null
-    readonly stamp: string | null
+    readonly record_modified_at: string | null
     readonly occurred_at: Date | null
     readonly sent_at: Date
     readonly received_at: Generated<Date>
     readonly body: Uint8Array
-    readonly state: Generated<"waiting" | "done" | "dead" | "ignored">
+    readonly state: Generated<"pending" | "done" | "dead_letter" | "skipped">
     readonly attempts: Generated<number>
-    readonly due_at: Generated<Date>
-    readonly settled_at: Date | null
+    readonly next_attempt_at: Generated<Date>
+    readonly resolved_at: Date | null
     readonly run_id: bigint | null
-    readonly reason: string | null
+    readonly resolution: string | null
+    readonly last_error: string | null
   }
   readonly "tributary.inbox_leases": {
     readonly company: string
     readonly resource: string
     readonly owner: string
     readonly expires_at: Date
+  }
+  readonly "tributary.inbox_status": {
+    readonly company: string | null
+    readonly resource: string | null
+    readonly state: string | null
+    readonly events: bigint | null
+    readonly oldest_at: Date | null
   }
   readonly "tributary.inferred_columns": {
     readonly resource: string
@@ -230,6 +238,12 @@ export interface ControlTables {
     readonly started_at: Generated<Date>
     readonly heartbeat_at: Generated<Date>
     readonly stopped_at: Date | null
+  }
+  readonly "tributary.processes_alive": {
+    readonly process_id: string | null
+    readonly companies: ReadonlyArray<string> | null
+    readonly started_at: Date | null
+    readonly heartbeat_at: Date | null
   }
   readonly "tributary.push_requests": {
     readonly id: Generated<bigint>
@@ -349,26 +363,26 @@ export interface ControlTables {
     readonly url: string
     readonly events: ReadonlyArray<string>
     readonly description: string | null
-    readonly state: "active" | "paused" | "disabled" | "gone"
-    readonly failcount: bigint | null
+    readonly state: "active" | "paused" | "disabled" | "deleted"
+    readonly paused: Generated<boolean>
+    readonly failure_count: bigint | null
     readonly last_delivery_at: Date | null
     readonly disabled_at: Date | null
+    readonly unknown_events: Generated<ReadonlyArray<string>>
     readonly first_seen_at: Generated<Date>
     readonly checked_at: Date
-    readonly sound_at: Date | null
-    readonly unsound: "paused" | "disabled" | "missing" | null
-    readonly refused: Generated<ReadonlyArray<string>>
-    readonly judged_at: Date | null
-    readonly log_read_to: string | null
+    readonly healthy_at: Date | null
+    readonly unhealthy_reason: "paused" | "disabled" | "missing" | null
+    readonly gaps_evaluated_at: Date | null
+    readonly log_cursor_at: string | null
+    readonly log_cursor_event: string | null
     readonly log_read_at: Date | null
-    readonly paused: Generated<boolean>
-    readonly log_read_event: string | null
-    readonly log_waits_at: Date | null
-    readonly problem: string | null
+    readonly log_head_pending_since: Date | null
+    readonly last_error: string | null
     readonly remedy: string | null
-    readonly revive_tries: Generated<number>
-    readonly revive_tried_at: Date | null
-    readonly revive_due_at: Date | null
+    readonly reenable_attempts: Generated<number>
+    readonly reenable_last_attempt_at: Date | null
+    readonly reenable_next_attempt_at: Date | null
   }
   readonly "tributary.tasks": {
     readonly company: string

@@ -20,8 +20,8 @@ export interface LogCursor {
 export const read = (company: string, subscriptionId: string): Sql<LogCursor | null> =>
   Effect.map(
     query<LogCursor>(
-      `select log_read_to as "to", log_read_event as event, log_read_at::text as at,
-              (extract(epoch from tributary.now() - log_waits_at) * 1000)::float8 as "waitsMs",
+      `select log_cursor_at as "to", log_cursor_event as event, log_read_at::text as at,
+              (extract(epoch from tributary.now() - log_head_pending_since) * 1000)::float8 as "waitsMs",
               (extract(epoch from tributary.now() - coalesce(log_read_at, first_seen_at)) * 1000)::float8 as "ageMs"
          from tributary.subscriptions where company = $1 and subscription_id = $2`,
       [company, subscriptionId]
@@ -78,11 +78,11 @@ export const advance = (
       yield* DeliveryGaps.endUnobserved(company, subscriptionId)
       yield* execute(
         `update tributary.subscriptions
-            set log_waits_at = case when not $6::boolean then null
-                                    when (log_read_to, log_read_event) = ($3, $4) then coalesce(log_waits_at, $5::timestamptz)
+            set log_head_pending_since = case when not $6::boolean then null
+                                    when (log_cursor_at, log_cursor_event) = ($3, $4) then coalesce(log_head_pending_since, $5::timestamptz)
                                     else $5::timestamptz end,
-                log_read_to = coalesce($3, log_read_to), log_read_event = coalesce($4, log_read_event),
-                log_read_at = $5::timestamptz, problem = null, remedy = null
+                log_cursor_at = coalesce($3, log_cursor_at), log_cursor_event = coalesce($4, log_cursor_event),
+                log_read_at = $5::timestamptz, last_error = null, remedy = null
           where company = $1 and subscription_id = $2 and (log_read_at is null or log_read_at <= $5::timestamptz)`,
         [company, subscriptionId, newest?.at ?? null, newest?.event ?? null, at, newest?.isWaiting ?? false]
       )

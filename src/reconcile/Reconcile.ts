@@ -97,7 +97,7 @@ const readSource = Effect.fnUntraced(function* (
       ? Effect.flatMap(SubscriptionStore.read(name, events), (rows) =>
           recordFailedCheck(
             checked,
-            rows.filter((row) => row.state !== "gone" && isOurs(name, url, row.url)),
+            rows.filter((row) => row.state !== "deleted" && isOurs(name, url, row.url)),
             error
           )
         )

@@ -16,9 +16,9 @@ const shownMax = 200
 export const isDue = (company: string, subscriptionId: string): Sql<boolean> =>
   Effect.map(
     query<{ due: boolean }>(
-      `select s.revive_due_at is null or s.revive_due_at <= tributary.now() or exists (
+      `select s.reenable_next_attempt_at is null or s.reenable_next_attempt_at <= tributary.now() or exists (
                 select 1 from tributary.processes p
-                 where $1 = any(p.companies) and p.stopped_at is null and p.started_at > s.revive_tried_at) as due
+                 where $1 = any(p.companies) and p.stopped_at is null and p.started_at > s.reenable_last_attempt_at) as due
          from tributary.subscriptions s where s.company = $1 and s.subscription_id = $2`,
       [company, subscriptionId]
     ),
@@ -29,13 +29,13 @@ export const recordFailure = (company: string, subscriptionId: string, reason: s
   execute(
     `with tried as (
        update tributary.subscriptions
-          set revive_tries = revive_tries + 1, revive_tried_at = tributary.now(),
-              revive_due_at = tributary.now() + ${backoff(5, "revive_tries")}
+          set reenable_attempts = reenable_attempts + 1, reenable_last_attempt_at = tributary.now(),
+              reenable_next_attempt_at = tributary.now() + ${backoff(5, "reenable_attempts")}
         where company = $1 and subscription_id = $2
-       returning revive_tries, revive_tried_at, revive_due_at)
+       returning reenable_attempts, reenable_last_attempt_at, reenable_next_attempt_at)
      update tributary.delivery_gaps
-        set last_error = $3, attempts = tried.revive_tries, last_attempt_at = tried.revive_tried_at,
-            next_attempt_at = tried.revive_due_at
+        set last_error = $3, attempts = tried.reenable_attempts, last_attempt_at = tried.reenable_last_attempt_at,
+            next_attempt_at = tried.reenable_next_attempt_at
        from tried
       where company = $1 and subscription_id = $2 and cause = 'disabled' and closed_at is null and ended_at is null`,
     [company, subscriptionId, reason]

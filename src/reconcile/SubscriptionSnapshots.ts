@@ -153,7 +153,7 @@ const endedGaps = (
 /** The subscription is active again and does not deliver everything. Lasting gaps tell what is missing. */
 const markMissing = (company: string, subscriptionId: string): Sql<void> =>
   execute(
-    `update tributary.subscriptions set unsound = 'missing'
+    `update tributary.subscriptions set unhealthy_reason = 'missing'
       where company = $1 and subscription_id = $2 and state = 'active'`,
     [company, subscriptionId]
   )
@@ -161,15 +161,15 @@ const markMissing = (company: string, subscriptionId: string): Sql<void> =>
 const evaluate = Effect.fnUntraced(function* (snapshot: Snapshot) {
   const { company, at } = snapshot
   const previous = yield* query<PreviousRow>(
-    `select subscription_id as id, state, events, unsound, judged_at is not null as "isEvaluated",
-            judged_at is not distinct from checked_at as "isUpToDate"
+    `select subscription_id as id, state, events, unhealthy_reason as unsound, gaps_evaluated_at is not null as "isEvaluated",
+            gaps_evaluated_at is not distinct from checked_at as "isUpToDate"
        from tributary.subscriptions where company = $1 order by subscription_id for update`,
     [company]
   )
   const rows = yield* SubscriptionStore.saveSnapshot(company, snapshot.subscriptions, snapshot.url, snapshot.events, at)
   // Without a configured address, earlier snapshots may have stored the subscriptions of other receivers.
   const ever = rows.filter((row) => snapshot.url !== null || HookUrl.isOurs(company, null, row.url))
-  const ours = ever.filter(({ state }) => state !== "gone")
+  const ours = ever.filter(({ state }) => state !== "deleted")
   const active = ours.filter(({ state }) => state === "active")
   const current: Current = { ever, ours, active, soundAt: latestSoundAt(ever) }
   const ended = endedGaps(snapshot, previous, current)
@@ -194,7 +194,7 @@ const evaluate = Effect.fnUntraced(function* (snapshot: Snapshot) {
     else yield* markMissing(company, row.id)
   }
   yield* execute(
-    "update tributary.subscriptions set judged_at = checked_at where company = $1 and judged_at is distinct from checked_at",
+    "update tributary.subscriptions set gaps_evaluated_at = checked_at where company = $1 and gaps_evaluated_at is distinct from checked_at",
     [company]
   )
   return { ours, isWanted: snapshot.url !== null || ever.length > 0, opened } satisfies SnapshotResult

@@ -21,20 +21,19 @@ interface Row {
 const read = (companies: ReadonlyArray<string>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql.unsafe<Row>(
-      `select c.company, w.waiting, w.oldest, d.dead, s.done, g.gaps
+      `select c.company, p.waiting, p.oldest,
+              (select coalesce(sum(events), 0)::float8 from tributary.inbox_status s
+                where s.company = c.company and s.state = 'dead_letter') as dead,
+              (select count(*)::float8 from tributary.inbox i
+                where i.company = c.company and i.state in ('done', 'skipped')
+                  and i.resolved_at > tributary.now() - interval '1 minute') as done,
+              (select count(*)::float8 from tributary.delivery_gaps g
+                where g.company = c.company and g.closed_at is null) as gaps
          from jsonb_array_elements_text($1::jsonb) as c(company)
          cross join lateral (
-           select count(*)::float8 as waiting,
-                  coalesce(extract(epoch from tributary.now() - min(received_at)), 0)::float8 as oldest
-             from tributary.inbox i where i.company = c.company and i.state = 'waiting') w
-         cross join lateral (
-           select count(*)::float8 as dead from tributary.inbox i where i.company = c.company and i.state = 'dead') d
-         cross join lateral (
-           select count(*)::float8 as done from tributary.inbox i
-            where i.company = c.company and i.state in ('done', 'ignored')
-              and i.settled_at > tributary.now() - interval '1 minute') s
-         cross join lateral (
-           select count(*)::float8 as gaps from tributary.delivery_gaps o where o.company = c.company and o.closed_at is null) g`,
+           select coalesce(sum(events), 0)::float8 as waiting,
+                  coalesce(extract(epoch from tributary.now() - min(oldest_at)), 0)::float8 as oldest
+             from tributary.inbox_status s where s.company = c.company and s.state = 'pending') p`,
       [JSON.stringify(companies)]
     )
   )

@@ -6,7 +6,6 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { learnedOverlap } from "../warehouse/Overlap.ts"
-import { isAlive } from "../warehouse/ProcessConditions.ts"
 import * as CountRows from "../tasks/CountRows.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
 import type { Company } from "../sync/Company.ts"
@@ -215,10 +214,10 @@ export const readAlerts = Effect.fn("dashboard.Resources.beside")(function* (com
   const sql = yield* SqlClient.SqlClient
   return yield* sql.unsafe<CompanyAlerts>(
     `select name as company,
-            (select count(*) from tributary.inbox i where i.company = name and i.state = 'dead')::float8 as dead,
+            (select coalesce(sum(events), 0) from tributary.inbox_status where company = name and state = 'dead_letter')::float8 as dead,
             (select count(*) from tributary.delivery_gaps g where g.company = name and g.closed_at is null)::float8 as gaps,
             (select coalesce(sum(records), 0) from tributary.outbox_status where company = name and state = 'rejected')::float8 as refused,
-            (select count(*) from tributary.processes r where name = any(r.companies) and ${isAlive("r")})::float8 as receivers
+            (select count(*) from tributary.processes_alive r where name = any(r.companies))::float8 as receivers
        from jsonb_array_elements_text($1::jsonb) as name`,
     [JSON.stringify(companies.map(({ name }) => name))]
   )

@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { readTasks, type Task } from "../tasks/TaskQueue.ts"
-import { isAlive } from "../warehouse/ProcessConditions.ts"
 
 export interface ScheduleStatus {
   /** Processes of `tributary serve` that are alive. */
@@ -21,7 +20,7 @@ export const read: Effect.Effect<ScheduleStatus, SqlError, SqlClient.SqlClient> 
   const tasks = yield* readTasks
   const [now] = yield* sql<{ processes: number; ms: number }>`
     select (extract(epoch from tributary.now()) * 1000)::float8 as ms,
-           (select count(*) from tributary.processes r where ${sql.literal(isAlive("r"))})::int as processes`
+           (select count(*) from tributary.processes_alive)::int as processes`
   return {
     processes: now!.processes,
     tasks: tasks.map((task) => ({

@@ -8,7 +8,6 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorUsage } from "../connector/Connector.ts"
-import { isAlive } from "../warehouse/ProcessConditions.ts"
 import { type BudgetOwner, readBudgetMetrics } from "./BudgetMetrics.ts"
 import { cached, counter, gauge, type Metric } from "./CachedMetrics.ts"
 import { readResourceMetrics } from "./ResourceMetrics.ts"
@@ -48,8 +47,7 @@ const selectTasks = `
            select state, count(*)::float8 as tasks from task t where t.company = c.company group by state) g), '{}') as states,
          coalesce((select extract(epoch from max(t.at - least(t.next_run_at, t.requested_at))) from task t
                     where t.company = c.company and t.state = 'due'), 0)::float8 as oldest,
-         (select count(*) from tributary.processes r
-           where c.company = any(r.companies) and ${isAlive("r")})::float8 as alive
+         (select count(*) from tributary.processes_alive r where c.company = any(r.companies))::float8 as alive
     from jsonb_array_elements_text($1::text::jsonb) as c(company)`
 
 const ofTasks = (rows: ReadonlyArray<TaskRow>) => [

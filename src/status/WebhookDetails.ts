@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 
-export type EventState = "waiting" | "done" | "dead" | "ignored"
+export type EventState = "pending" | "done" | "dead_letter" | "skipped"
 
 export interface EventSummary {
   readonly company: string
@@ -28,8 +28,8 @@ export interface EventSummary {
 export const searchLimit = 2_000
 
 const columns = `company, event_id as "eventId", event_type as "eventType", resource, record_id as "recordId", state, attempts,
-  occurred_at as "occurredAt", received_at as "receivedAt", case when state = 'waiting' then due_at end as "dueAt",
-  (extract(epoch from settled_at - received_at) * 1000)::float8 as "settledMs", run_id as "runId", reason`
+  occurred_at as "occurredAt", received_at as "receivedAt", case when state = 'pending' then next_attempt_at end as "dueAt",
+  (extract(epoch from resolved_at - received_at) * 1000)::float8 as "settledMs", run_id as "runId", coalesce(resolution, last_error) as reason`
 
 /** The newest events of a company, or of all, among the last {@link searchLimit} that were accepted. */
 export const readNewestEvents = (
@@ -51,7 +51,7 @@ export const readDeadLetters = (
 ): Effect.Effect<ReadonlyArray<EventSummary>, SqlError, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql.unsafe<EventSummary>(
-      `select ${columns} from tributary.inbox where company = $1 and state = 'dead' order by id desc limit $2::int`,
+      `select ${columns} from tributary.inbox where company = $1 and state = 'dead_letter' order by id desc limit $2::int`,
       [company, atMost]
     )
   )

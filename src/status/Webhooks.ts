@@ -7,7 +7,6 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { isAlive } from "../warehouse/ProcessConditions.ts"
 import type { Cause } from "../reconcile/DeliveryGaps.ts"
 import type { SubscriptionState } from "../subscriptions/SubscriptionStore.ts"
 
@@ -103,28 +102,25 @@ export const read: Effect.Effect<ReadonlyArray<CompanyStatus>, SqlError, SqlClie
   function* () {
     const sql = yield* SqlClient.SqlClient
     const subscriptions = yield* sql.unsafe<Of<SubscriptionStatus>>(
-      `select company, subscription_id as id, url, state, paused, problem, remedy, failcount::float8 as "failCount",
+      `select company, subscription_id as id, url, state, paused, last_error as problem, remedy, failure_count::float8 as "failCount",
             to_json(last_delivery_at) #>> '{}' as "lastDeliveryAt", to_json(disabled_at) #>> '{}' as "disabledAt",
             ${ms("checked_at")} as "checkedMs", ${ms("log_read_at")} as "logReadMs"
        from tributary.subscriptions s
-      where state <> 'gone' or (
-        not exists (select 1 from tributary.subscriptions o where o.company = s.company and o.state <> 'gone')
+      where state <> 'deleted' or (
+        not exists (select 1 from tributary.subscriptions o where o.company = s.company and o.state <> 'deleted')
         and checked_at = (select max(checked_at) from tributary.subscriptions o where o.company = s.company))
       order by company, first_seen_at, subscription_id`
     )
     const inboxes = yield* sql.unsafe<Of<InboxStatus>>(
-      `select company, (count(*) filter (where state = 'waiting'))::int as waiting,
-            max(${ms("received_at")}) filter (where state = 'waiting') as "oldestMs",
-            (count(*) filter (where state = 'done'))::int as done,
-            (count(*) filter (where state = 'ignored'))::int as ignored,
-            (count(*) filter (where state = 'dead'))::int as dead,
-            array(select reason from tributary.inbox d
-                   where d.company = i.company and d.state = 'dead' and d.reason is not null
-                   group by reason order by max(id) desc limit ${deadReasonsMax}) as "deadReasons"
-       from (select company, state, received_at from tributary.inbox where state = 'waiting'
-             union all select company, state, received_at from tributary.inbox where state = 'dead'
-             union all select company, state, received_at from tributary.inbox
-              where state in ('done', 'ignored') and settled_at > (select tributary.now() - interval '1 day')) i
+      `select company, coalesce(sum(events) filter (where state = 'pending'), 0)::int as waiting,
+            max(${ms("oldest_at")}) filter (where state = 'pending') as "oldestMs",
+            coalesce(sum(events) filter (where state = 'done'), 0)::int as done,
+            coalesce(sum(events) filter (where state = 'skipped'), 0)::int as ignored,
+            coalesce(sum(events) filter (where state = 'dead_letter'), 0)::int as dead,
+            array(select last_error from tributary.inbox d
+                   where d.company = i.company and d.state = 'dead_letter' and d.last_error is not null
+                   group by last_error order by max(id) desc limit ${deadReasonsMax}) as "deadReasons"
+       from tributary.inbox_status i
       group by company`
     )
     const gaps = yield* sql.unsafe<Of<GapStatus>>(
@@ -138,7 +134,7 @@ export const read: Effect.Effect<ReadonlyArray<CompanyStatus>, SqlError, SqlClie
     )
     const receivers = yield* sql.unsafe<{ company: string; receivers: number; receiverSeenMs: number }>(
       `select company, min(${ms("heartbeat_at")}) as "receiverSeenMs",
-            (count(*) filter (where ${isAlive("processes")}))::int as receivers
+            (select count(*)::int from tributary.processes_alive a where company = any(a.companies)) as receivers
        from tributary.processes, unnest(companies) as company group by company`
     )
     const names = [...subscriptions, ...inboxes, ...gaps, ...closed, ...receivers].map(({ company }) => company)

@@ -2,8 +2,8 @@
  * The stored state of the subscriptions that deliver to us: `tributary.subscriptions`.
  *
  * Promise: a time in which events may have been dropped stays visible. Every snapshot of the source is stored. From the
- * first unhealthy snapshot (paused, disabled, gone, an event missing, failures reset without a delivery) `sound_at` stops
- * and `unsound` names the reason. A repair of the subscription does not change them; {@link markHealthy} does, in the
+ * first unhealthy snapshot (paused, disabled, gone, an event missing, failures reset without a delivery) `healthy_at` stops
+ * and `unhealthy_reason` names the reason. A repair of the subscription does not change them; {@link markHealthy} does, in the
  * transaction that stores the delivery gap.
  */
 import * as Effect from "effect/Effect"
@@ -15,7 +15,7 @@ import { sanitizeText } from "../postgres/Text.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import * as HookUrl from "./HookUrl.ts"
 
-export type SubscriptionState = "active" | "paused" | "disabled" | "gone"
+export type SubscriptionState = "active" | "paused" | "disabled" | "deleted"
 
 /** Why events may have been dropped: the causes of a delivery gap that the subscription itself shows. */
 export type UnhealthyReason = "paused" | "disabled" | "missing"
@@ -45,21 +45,21 @@ export interface SubscriptionRow {
 }
 
 export const stateOf = ({ cancelled, disabledAt, paused }: Subscription): SubscriptionState =>
-  cancelled ? "gone" : disabledAt !== null ? "disabled" : paused ? "paused" : "active"
+  cancelled ? "deleted" : disabledAt !== null ? "disabled" : paused ? "paused" : "active"
 
 const instant = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
-const columns = `subscription_id as id, url, events, state, paused, problem, remedy, failcount as "failCount",
+const columns = `subscription_id as id, url, events, state, paused, last_error as problem, remedy, failure_count as "failCount",
   ${instant("last_delivery_at")} as "lastDeliveryAt", ${instant("disabled_at")} as "disabledAt",
   ${instant("first_seen_at")} as "firstSeenAt", ${instant("checked_at")} as "checkedAt",
-  ${instant("sound_at")} as "soundAt", unsound`
+  ${instant("healthy_at")} as "soundAt", unhealthy_reason as unsound`
 
 /** Whether it delivers all wanted events now. */
 export const isHealthy = ({ state, lacks }: SubscriptionRow): boolean => state === "active" && lacks.length === 0
 
 /** SQL: the wanted events ($2) that a row does not deliver. */
-const missingEvents = (events: string, refused: string) =>
-  `array(select w from jsonb_array_elements_text($2::jsonb) w where w <> all(${events}) and w <> all(${refused}))`
+const missingEvents = (events: string, unknown: string) =>
+  `array(select w from jsonb_array_elements_text($2::jsonb) w where w <> all(${events}) and w <> all(${unknown}))`
 
 /** The warehouse's time. The caller reads it before the source: a snapshot is not younger than this. */
 export const now: Effect.Effect<string, SqlError, SqlClient.SqlClient> = Effect.flatMap(SqlClient.SqlClient, (sql) =>
@@ -77,7 +77,7 @@ export const listed = Effect.fn("SubscriptionStore.listed")(function* (
   const shown = yield* source.list
   const sql = yield* SqlClient.SqlClient
   const known = yield* sql<{ id: string }>`
-    select subscription_id as id from tributary.subscriptions where company = ${company} and state <> 'gone'
+    select subscription_id as id from tributary.subscriptions where company = ${company} and state <> 'deleted'
     union
     select subscription_id from tributary.webhook_secrets
      where company = ${company} and state in ('current', 'next') and subscription_id is not null
@@ -97,7 +97,7 @@ export const read = (
 ): Effect.Effect<ReadonlyArray<SubscriptionRow>, SqlError, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql.unsafe<SubscriptionRow>(
-      `select ${columns}, ${missingEvents("events", "refused")} as lacks
+      `select ${columns}, ${missingEvents("events", "unknown_events")} as lacks
          from tributary.subscriptions where company = $1 order by first_seen_at, subscription_id`,
       [company, JSON.stringify(wantedEvents)]
     )
@@ -107,7 +107,7 @@ export const read = (
  * SQL: a delivery or enabling resets the failure count (DLV-12, DLV-13). When it fell without a delivery, the
  * subscription was disabled and enabled again between two snapshots.
  */
-const failuresReset = `case when excluded.failcount < s.failcount
+const failuresReset = `case when excluded.failure_count < s.failure_count
               and excluded.last_delivery_at is not distinct from s.last_delivery_at then 'disabled' end`
 
 /** A time of the source in RFC 3339; null where it is not a time. */
@@ -141,42 +141,42 @@ export const saveSnapshot = Effect.fn("SubscriptionStore.saveSnapshot")(function
       description: one.description,
       state: stateOf(one),
       paused: one.paused,
-      failcount: one.failCount,
+      failure_count: one.failCount,
       last: timeOf(one.lastDeliveryAt),
       disabled: timeOf(one.disabledAt)
     }))
   const write = sql.unsafe(
     `with listed as (
-       select r.*, case when $5::jsonb is null then coalesce(before.refused, '{}')
-                        else array(select jsonb_array_elements_text($5::jsonb)) end as refused
+       select r.*, case when $5::jsonb is null then coalesce(before.unknown_events, '{}')
+                        else array(select jsonb_array_elements_text($5::jsonb)) end as unknown_events
          from jsonb_to_recordset($3::jsonb) as r(id text, url text, events text[], description text, state text,
-                paused boolean, failcount bigint, last timestamptz, disabled timestamptz)
+                paused boolean, failure_count bigint, last timestamptz, disabled timestamptz)
          left join tributary.subscriptions before on before.company = $1 and before.subscription_id = r.id
      ), seen as (
        select l.*, case when state in ('paused', 'disabled') then state
-                        when state = 'gone' or ${missingEvents("l.events", "l.refused")} <> '{}' then 'missing' end as unsound
+                        when state = 'deleted' or ${missingEvents("l.events", "l.unknown_events")} <> '{}' then 'missing' end as unhealthy_reason
          from listed l
      ), gone as (
        update tributary.subscriptions s
-          set state = 'gone', unsound = coalesce(s.unsound, 'missing'), checked_at = $4::timestamptz
-        where s.company = $1 and s.state <> 'gone' and s.checked_at <= $4::timestamptz
+          set state = 'deleted', unhealthy_reason = coalesce(s.unhealthy_reason, 'missing'), checked_at = $4::timestamptz
+        where s.company = $1 and s.state <> 'deleted' and s.checked_at <= $4::timestamptz
           and not exists (select 1 from seen where seen.id = s.subscription_id)
      )
      insert into tributary.subscriptions as s
-       (company, subscription_id, url, events, description, state, paused, failcount, last_delivery_at, disabled_at,
-        checked_at, sound_at, unsound, refused)
-     select $1, id, url, events, description, state, paused, failcount, last, disabled, $4::timestamptz,
-            case when unsound is null then $4::timestamptz end, unsound, refused
+       (company, subscription_id, url, events, description, state, paused, failure_count, last_delivery_at, disabled_at,
+        checked_at, healthy_at, unhealthy_reason, unknown_events)
+     select $1, id, url, events, description, state, paused, failure_count, last, disabled, $4::timestamptz,
+            case when unhealthy_reason is null then $4::timestamptz end, unhealthy_reason, unknown_events
        from seen
      on conflict (company, subscription_id) do update
         set url = excluded.url, events = excluded.events, description = excluded.description, state = excluded.state,
-            paused = excluded.paused, failcount = excluded.failcount, last_delivery_at = excluded.last_delivery_at,
-            disabled_at = excluded.disabled_at, checked_at = excluded.checked_at, refused = excluded.refused,
-            revive_tries = case when excluded.state = 'disabled' then s.revive_tries else 0 end,
-            revive_due_at = case when excluded.state = 'disabled' then s.revive_due_at end,
-            unsound = coalesce(s.unsound, excluded.unsound, ${failuresReset}),
-            sound_at = case when coalesce(s.unsound, excluded.unsound, ${failuresReset}) is null then excluded.sound_at
-                            else s.sound_at end
+            paused = excluded.paused, failure_count = excluded.failure_count, last_delivery_at = excluded.last_delivery_at,
+            disabled_at = excluded.disabled_at, checked_at = excluded.checked_at, unknown_events = excluded.unknown_events,
+            reenable_attempts = case when excluded.state = 'disabled' then s.reenable_attempts else 0 end,
+            reenable_next_attempt_at = case when excluded.state = 'disabled' then s.reenable_next_attempt_at end,
+            unhealthy_reason = coalesce(s.unhealthy_reason, excluded.unhealthy_reason, ${failuresReset}),
+            healthy_at = case when coalesce(s.unhealthy_reason, excluded.unhealthy_reason, ${failuresReset}) is null then excluded.healthy_at
+                            else s.healthy_at end
       where s.checked_at <= excluded.checked_at`,
     [company, JSON.stringify(wantedEvents), JSON.stringify(rows), at, refused === null ? null : JSON.stringify(refused)]
   )
@@ -196,7 +196,7 @@ export const recordFailure = (
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     Effect.asVoid(
       sql`update tributary.subscriptions
-             set problem = ${sanitizeText(message)}, remedy = ${remedy}
+             set last_error = ${sanitizeText(message)}, remedy = ${remedy}
            where company = ${company} and subscription_id = ${subscriptionId}`
     )
   )
@@ -212,7 +212,7 @@ export const markHealthy = (
 ): Effect.Effect<void, SqlError, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     Effect.asVoid(
-      sql`update tributary.subscriptions set unsound = null, sound_at = ${at}::timestamptz
+      sql`update tributary.subscriptions set unhealthy_reason = null, healthy_at = ${at}::timestamptz
            where company = ${company} and subscription_id = ${subscriptionId} and state = 'active'`
     )
   )

@@ -5,7 +5,6 @@
  * each claim; a process whose lease another one took over can neither renew it nor write a result. All times are the
  * warehouse's. Each function is one statement and may be repeated. The lease of a crashed process expires.
  */
-import { isAlive } from "../warehouse/ProcessConditions.ts"
 import * as Effect from "effect/Effect"
 import type { TaskKind, TaskStatus } from "./TaskQueue.ts"
 import { epochMs, select, type Sql } from "./TaskSql.ts"
@@ -101,8 +100,7 @@ export const claimTasks = (
      ),
      alive as (
        select k.company, count(distinct r.process_id) as processes
-         from clock, runnable k join tributary.processes r on k.company = any(r.companies)
-        where ${isAlive("r", "clock.now")} group by k.company
+         from runnable k join tributary.processes_alive r on k.company = any(r.companies) group by k.company
      ),
      ready as (
        select distinct on (s.company, s.kind) s.company, s.resource, s.kind, s.lease_owner, s.requested_at, s.lateness

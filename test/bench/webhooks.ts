@@ -225,14 +225,14 @@ interface Settled {
 const settled = async (warehouse: Warehouse): Promise<ReadonlyArray<Settled>> => {
   for (let waitedMs = 0; waitedMs < drainMaxMs; waitedMs += 100) {
     const [left] = await warehouse.query<{ n: string }>(
-      "select count(*) as n from tributary.inbox where state = 'waiting'"
+      "select count(*) as n from tributary.inbox where state = 'pending'"
     )
     if (left?.n === "0") break
     await sleep(100)
   }
   const rows = resources.map(
     (resource) =>
-      `select i.event_id, i.state, (extract(epoch from i.settled_at - i.received_at) * 1000)::float8 as ms,
+      `select i.event_id, i.state, (extract(epoch from i.resolved_at - i.received_at) * 1000)::float8 as ms,
               coalesce(t.lastchangedate >= i.stamp::timestamptz, false) as "isCurrent"
          from tributary.inbox i left join erp."${resource}" t on t._company_id = 1 and t.id = i.record_id::bigint
         where i.resource = '${resource}'`

@@ -440,7 +440,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       }
     }
     const settled = () =>
-      none("events still wait", "select event_type, reason from tributary.inbox where state = 'waiting'")
+      none("events still wait", "select event_type, last_error from tributary.inbox where state = 'pending'")
     await settled()
     sums["seconds until everything was acted on"] = Number(process.hrtime.bigint() - began) / 1e9
 
@@ -453,7 +453,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       readonly reason: string | null
     }
     const inbox = await ask<Kept>(
-      "select company, event_id, state, resource || ' ' || record_id as record, body, reason from tributary.inbox"
+      "select company, event_id, state, resource || ' ' || record_id as record, body, coalesce(resolution, last_error) as reason from tributary.inbox"
     )
     for (const { company: name, sent, passed, acknowledged } of proxy.lanes.values()) {
       const kept = new Map<string, Kept>()

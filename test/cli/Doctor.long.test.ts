@@ -526,8 +526,8 @@ describe("tributary doctor", () => {
              select 1, 'customers', 'x', '{}', min(id), 'GET /customers', now(), now() from tributary.runs`
           )
           yield* world.query(
-            `insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, reason)
-             values ('main', 'evt_1', 'items.created', now(), '', 'dead', 'x')`
+            `insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, last_error)
+             values ('main', 'evt_1', 'items.created', now(), '', 'dead_letter', 'x')`
           )
           yield* world.query(
             `insert into tributary.tasks (company, resource, kind, paused_at, failures, error, remedy)

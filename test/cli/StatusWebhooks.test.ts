@@ -19,26 +19,26 @@ describe("status", () => {
         assert.deepStrictEqual(webhookLines([]), [])
 
         yield* sql`insert into tributary.subscriptions
-          (company, subscription_id, url, events, state, failcount, last_delivery_at, disabled_at, checked_at, log_read_at)
+          (company, subscription_id, url, events, state, failure_count, last_delivery_at, disabled_at, checked_at, log_read_at)
           values
           ('main', '1', 'https://a.example/hooks/main', '{x.created}', 'active', 2, '2026-03-01T10:00:00.123Z', null,
              tributary.now() - interval '2 min', tributary.now() - interval '2 min'),
           ('main', '2', 'https://b.example/hooks/main', '{x.created}', 'disabled', 24, null, '2026-03-01T09:00:00Z',
              tributary.now() - interval '2 min', tributary.now() - interval '3 days'),
           ('main', '3', 'https://c.example/hooks/main', '{x.created}', 'paused', 0, null, null, tributary.now(), null),
-          ('main', '4', 'https://d.example/hooks/main', '{x.created}', 'gone', 0, null, null,
+          ('main', '4', 'https://d.example/hooks/main', '{x.created}', 'deleted', 0, null, null,
              tributary.now() - interval '2 days', null)`
         yield* sql`update tributary.subscriptions set paused = subscription_id in ('2', '3')`
-        yield* sql`update tributary.subscriptions set problem = 'its log cannot be read', remedy = 'ask who runs it'
+        yield* sql`update tributary.subscriptions set last_error = 'its log cannot be read', remedy = 'ask who runs it'
           where subscription_id = '1'`
         yield* sql`insert into tributary.inbox
-          (company, event_id, event_type, resource, sent_at, received_at, body, state, settled_at, reason)
+          (company, event_id, event_type, resource, sent_at, received_at, body, state, resolved_at, last_error)
           select 'main', 'e' || n, 'x.created', 'x', tributary.now(), tributary.now() - make_interval(mins => n), '', state,
                  tributary.now() - settled::interval, reason
-            from (values (1, 'waiting', null, null), (7, 'waiting', null, null), (3, 'done', '1 hour', null),
-                         (4, 'done', '30 hours', null), (5, 'ignored', '1 hour', null),
-                         (6, 'dead', '2 days', 'the source says no'), (8, 'dead', '1 hour', 'the source says no'),
-                         (9, 'dead', '1 hour', 'another reason')) as v(n, state, settled, reason)`
+            from (values (1, 'pending', null, null), (7, 'pending', null, null), (3, 'done', '1 hour', null),
+                         (4, 'done', '30 hours', null), (5, 'skipped', '1 hour', null),
+                         (6, 'dead_letter', '2 days', 'the source says no'), (8, 'dead_letter', '1 hour', 'the source says no'),
+                         (9, 'dead_letter', '1 hour', 'another reason')) as v(n, state, settled, reason)`
         const gap = { subscriptionId: "2", beganAt: null, events: [], detail: "subscription 2 is disabled" }
         yield* DeliveryGaps.open("main", [
           { ...gap, resource: "x", cause: "disabled", lasts: true },
@@ -96,11 +96,11 @@ describe("status", () => {
           webhookLines(yield* Webhooks.read).join("\n"),
           "what to do: it is enabled again by npx tributary serve as soon as a test delivery arrives"
         )
-        yield* sql`update tributary.subscriptions set state = 'gone'`
+        yield* sql`update tributary.subscriptions set state = 'deleted'`
         const [gone] = yield* Webhooks.read
         assert.deepStrictEqual(
           gone!.subscriptions.map(({ id, state }) => [id, state]),
-          [["3", "gone"]]
+          [["3", "deleted"]]
         )
 
         yield* Processes.heartbeat("one", ["main"])

@@ -246,8 +246,8 @@ describe("a company", () => {
 
 describe("what came in", () => {
   const event = async () => {
-    const [row] = await operator.query<{ state: string; attempts: number; settled_at: Date | null }>(
-      "select state, attempts, settled_at from tributary.inbox where event_id = $1",
+    const [row] = await operator.query<{ state: string; attempts: number; resolved_at: Date | null }>(
+      "select state, attempts, resolved_at from tributary.inbox where event_id = $1",
       [deadEvent]
     )
     return row!
@@ -255,7 +255,7 @@ describe("what came in", () => {
 
   it("acts on a dead event again, one or all of them", async () => {
     const before = await event()
-    assert.strictEqual(before.state, "dead")
+    assert.strictEqual(before.state, "dead_letter")
     const { page, go } = look
     await go("/webhooks")
     await page.locator("main a[href*='/confirm/replay']").first().click()
@@ -268,9 +268,9 @@ describe("what came in", () => {
     const after = await until(
       "it was tried again",
       event,
-      ({ settled_at }) => settled_at !== null && settled_at.getTime() !== before.settled_at?.getTime()
+      ({ resolved_at }) => resolved_at !== null && resolved_at.getTime() !== before.resolved_at?.getTime()
     )
-    assert.strictEqual(after.state, "dead")
+    assert.strictEqual(after.state, "dead_letter")
     await go("/webhooks")
     await page.locator("main a[href*='/confirm/replay']").filter({ hasText: /all/i }).first().click()
     await page.waitForURL(/confirm\/replay/)
@@ -281,14 +281,14 @@ describe("what came in", () => {
     await until(
       "it was tried once more",
       event,
-      ({ settled_at }) => settled_at !== null && settled_at.getTime() !== after.settled_at?.getTime()
+      ({ resolved_at }) => resolved_at !== null && resolved_at.getTime() !== after.resolved_at?.getTime()
     )
   })
 
   it("pauses, resumes and tests a subscription at the source", async () => {
     const state = async () => {
       const [row] = await operator.query<{ state: string }>(
-        "select state from tributary.subscriptions where company = 'north' and state <> 'gone'"
+        "select state from tributary.subscriptions where company = 'north' and state <> 'deleted'"
       )
       return row?.state
     }

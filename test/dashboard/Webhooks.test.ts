@@ -51,13 +51,13 @@ const put = Effect.fnUntraced(function* (
   more: { readonly state?: string; readonly reason?: string; readonly resource?: string; readonly record?: string }
 ) {
   const sql = yield* SqlClient.SqlClient
-  const { state = "waiting", reason = null, resource = "salesmen", record = "7" } = more
+  const { state = "pending", reason = null, resource = "salesmen", record = "7" } = more
   yield* sql`
-    insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body, state, reason, attempts,
-      received_at, settled_at)
+    insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body, state, last_error, attempts,
+      received_at, resolved_at)
     values (${company}, ${id}, ${`${resource}.updated`}, ${resource}, ${record}, tributary.now(), ''::bytea, ${state}, ${reason},
-            ${state === "dead" ? 6 : 0}, tributary.now() - interval '3 minutes',
-            case when ${state}::text <> 'waiting' then tributary.now() end)`
+            ${state === "dead_letter" ? 6 : 0}, tributary.now() - interval '3 minutes',
+            case when ${state}::text <> 'pending' then tributary.now() end)`
 })
 
 describe("webhooks", () => {
@@ -68,7 +68,7 @@ describe("webhooks", () => {
         const sql = yield* SqlClient.SqlClient
         yield* put(name, "evt_1", {})
         yield* put(name, "evt_2", { state: "done" })
-        yield* put(name, "evt_3", { state: "dead", reason: "it failed" })
+        yield* put(name, "evt_3", { state: "dead_letter", reason: "it failed" })
         yield* sql`
           insert into tributary.delivery_gaps (company, resource, cause, detail, began_at, ended_at)
           values (${name}, 'salesmen', 'acknowledged_not_stored', 'evt_9 is not in the inbox', tributary.now() - interval '1 hour', tributary.now())`
@@ -87,7 +87,7 @@ describe("webhooks", () => {
         assert.match(read, /evt_2 .* 3 min/)
         yield* sql`
           update tributary.subscriptions set state = 'disabled', disabled_at = tributary.now(), paused = true,
-                 problem = 'GET /webhooks: no answer', remedy = 'see that it can be reached' where company = ${name}`
+                 last_error = 'GET /webhooks: no answer', remedy = 'see that it can be reached' where company = ${name}`
         const troubled = yield* ask(routes, [company], "/webhooks")
         assert.include(troubled.read, "The last check of it failed: GET /webhooks: no answer.")
         assert.include(troubled.read, "What to do: see that it can be reached.")
@@ -101,11 +101,11 @@ describe("webhooks", () => {
       Effect.gen(function* () {
         const { name, company } = yield* stand()
         const sql = yield* SqlClient.SqlClient
-        for (const event of ["a", "b", "c"]) yield* put(name, event, { state: "dead" })
+        for (const event of ["a", "b", "c"]) yield* put(name, event, { state: "dead_letter" })
         yield* put(name, "d", { state: "done" })
-        yield* put("another", "e", { state: "dead" })
+        yield* put("another", "e", { state: "dead_letter" })
         const waiting = sql<{ id: string }>`
-          select event_id as id from tributary.inbox where company in (${name}, 'another') and state = 'waiting' order by id`
+          select event_id as id from tributary.inbox where company in (${name}, 'another') and state = 'pending' order by id`
         const confirm = yield* ask(routes, [company], `/confirm/replay?company=${name}&event=b`)
         assert.include(confirm.text, `<input type="hidden" name="event" value="b" />`)
         const one = yield* ask(routes, [company], "/do/replay", { company: name, event: "b" })
@@ -169,12 +169,12 @@ describe("webhooks", () => {
     it.effect("show what others have written as text", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* put(hostile, hostile, { state: "dead", reason: hostile, resource: hostile, record: hostile })
+        yield* put(hostile, hostile, { state: "dead_letter", reason: hostile, resource: hostile, record: hostile })
         yield* sql`
           insert into tributary.delivery_gaps (company, resource, cause, detail, last_error)
           values (${hostile}, ${hostile}, 'unobserved', ${hostile}, ${hostile})`
         yield* sql`
-          insert into tributary.subscriptions (company, subscription_id, url, events, state, checked_at, unsound)
+          insert into tributary.subscriptions (company, subscription_id, url, events, state, checked_at, unhealthy_reason)
           values (${hostile}, ${hostile}, ${hostile}, ${[hostile]}, 'active', tributary.now(), 'missing')`
         const { connector } = (yield* stand()).company
         const { text, read } = yield* ask(

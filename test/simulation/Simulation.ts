@@ -346,7 +346,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
         const isQuiet =
           !sender.isBusy &&
           (await warehouse.gaps()).length === 0 &&
-          (await warehouse.inbox()).every(({ state }) => state !== "waiting")
+          (await warehouse.inbox()).every(({ state }) => state !== "pending")
         quiet = isQuiet ? quiet + 1 : 0
         const due = isQuiet ? null : await warehouse.due()
         // A process that begins after a while without one reads everything again when the overlap has passed.

@@ -323,8 +323,8 @@ export const present = async (
     "everything has come in",
     () =>
       query<{ waiting: number; dead: number; gaps: number; refused: number; running: number }>(
-        `select (select count(*) from tributary.inbox where state = 'waiting')::int as waiting,
-                (select count(*) from tributary.inbox where state = 'dead')::int as dead,
+        `select (select count(*) from tributary.inbox where state = 'pending')::int as waiting,
+                (select count(*) from tributary.inbox where state = 'dead_letter')::int as dead,
                 (select count(*) from tributary.delivery_gaps where closed_at is null and company = 'south')::int as gaps,
                 (select count(*) from tributary.outbox where state = 'rejected')::int as refused,
                 (select count(*) from tributary.tasks where finished_at is null and schedule <> 'off' and next_run_at <= tributary.now())::int as running`

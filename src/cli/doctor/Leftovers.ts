@@ -69,7 +69,7 @@ export const leftovers = Effect.gen(function* () {
      select (select count(*)::int from running) as runs,
             (select (max(extract(epoch from tributary.now() - started_at)) * 1000)::float8 from running) as oldestms,
             (select count(*)::int from tributary.quarantine where resolved_at is null) as quarantined,
-            (select count(*)::int from tributary.inbox where state = 'dead') as dead,
+            (select coalesce(sum(events), 0)::int from tributary.inbox_status where state = 'dead_letter') as dead,
             (select coalesce(sum(records), 0)::int from tributary.outbox_status where state = 'rejected') as refused,
             (select extract(epoch from max(updated_at) - tributary.now()) * 1000 from tributary.checkpoints)::float8 as behindms`
   )

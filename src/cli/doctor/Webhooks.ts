@@ -14,7 +14,6 @@ import * as Output from "../Output.ts"
 import { validity } from "./Certificate.ts"
 import { about, counted, type Finding, type Findings } from "./Finding.ts"
 import * as Web from "./Web.ts"
-import { isAlive } from "../../warehouse/ProcessConditions.ts"
 
 /** Whether a delivery to the public address reaches `serve`. */
 export const publicAddress = Effect.fnUntraced(function* (publicUrl: string, company: string) {
@@ -100,8 +99,8 @@ export const unknownEvents = (name: string) =>
       SqlClient.SqlClient,
       (sql) =>
         sql<{ event: string }>`
-        select distinct unnest(refused) as event from tributary.subscriptions
-         where company = ${name} and state <> 'gone'`
+        select distinct unnest(unknown_events) as event from tributary.subscriptions
+         where company = ${name} and state <> 'deleted'`
     ),
     (rows) => rows.map(({ event }) => event)
   )
@@ -197,7 +196,7 @@ export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<strin
   const sql = yield* SqlClient.SqlClient
   const { ok, warning } = about("serve")
   const rows = yield* sql.unsafe<{ company: string; alive: boolean; agoms: number }>(
-    `select company, bool_or(${isAlive("processes")}) as alive,
+    `select company, exists (select from tributary.processes_alive a where company = any(a.companies)) as alive,
             (extract(epoch from tributary.now() - max(heartbeat_at)) * 1000)::float8 as agoms
        from tributary.processes, unnest(companies) as company group by company`
   )

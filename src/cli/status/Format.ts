@@ -36,7 +36,7 @@ const subscriptionLines = (subscription: Webhooks.SubscriptionStatus): ReadonlyA
     disabled: paused
       ? `npx tributary webhooks resume ${id}`
       : "it is enabled again by npx tributary serve as soon as a test delivery arrives",
-    gone: "npx tributary webhooks ensure"
+    deleted: "npx tributary webhooks ensure"
   }[state]
   return [
     `    subscription ${id}: ${parts.join(", ")}`,

@@ -104,10 +104,10 @@ const replayCommand = Command.make(
   Effect.fn(function* (flags) {
     const states: ReadonlyArray<InboxStore.ReplayFilter["state"]> =
       flags.dead || flags.ignored
-        ? [...(flags.dead ? (["dead"] as const) : []), ...(flags.ignored ? (["ignored"] as const) : [])]
+        ? [...(flags.dead ? (["dead_letter"] as const) : []), ...(flags.ignored ? (["skipped"] as const) : [])]
         : flags.event.length > 0
-          ? ["dead", "ignored", "done"]
-          : ["dead"]
+          ? ["dead_letter", "skipped", "done"]
+          : ["dead_letter"]
     const since = Option.getOrUndefined(flags.since)
     const filter = {
       ...(flags.event.length === 0 ? {} : { eventIds: flags.event }),

@@ -13,10 +13,10 @@ const reasonMax = 240
 const back = "/webhooks"
 
 const eventTones: Readonly<Record<EventSummary["state"], Tone>> = {
-  waiting: "busy",
+  pending: "busy",
   done: "good",
-  dead: "bad",
-  ignored: "quiet"
+  dead_letter: "bad",
+  skipped: "quiet"
 }
 
 const recordOf = ({ company, resource, recordId }: EventSummary): Html =>
@@ -31,7 +31,7 @@ const replayLink = ({ company, eventId }: EventSummary): Html =>
 
 /** The state of an event, and why. */
 const stateOf = (event: EventSummary, now: Date): Html => html`
-  ${badge(eventTones[event.state], event.state)}
+  ${badge(eventTones[event.state], event.state.replaceAll("_", " "))}
   ${event.dueAt === null || event.dueAt.getTime() <= now.getTime() ? "" : html`next attempt ${ago(event.dueAt, now)}`}
   ${event.runId === null ? "" : html`<a href="${runAddress(event.runId)}">run ${event.runId}</a>`}
   ${event.reason === null ? "" : html`<span class="detail">${truncated(event.reason, reasonMax)}</span>`}
@@ -70,7 +70,7 @@ export const eventTable = (events: ReadonlyArray<EventSummary>, company: string 
           html`${visible(event.eventType)} <span class="detail">${visible(event.eventId)}</span>`,
           visible(event.company),
           recordOf(event),
-          html`${stateOf(event, now)} ${event.state === "dead" ? replayLink(event) : ""}`,
+          html`${stateOf(event, now)} ${event.state === "dead_letter" ? replayLink(event) : ""}`,
           count(event.attempts),
           event.settledMs === null ? "" : duration(Math.max(0, event.settledMs)),
           ago(event.occurredAt, now, "unknown")
@@ -117,7 +117,7 @@ const confirmReplay = Effect.fn("page.confirm.replay")(function* (request: PageR
 const doReplay = Effect.fn("page.do.replay")(function* (request: PageRequest) {
   const { company, event } = yield* eventsOf(request, ofForm(request, "company"), ofForm(request, "event"))
   const events = yield* InboxStore.replay(company.name, {
-    state: "dead",
+    state: "dead_letter",
     ...(event === null ? {} : { eventIds: [event] })
   })
   return redirect(

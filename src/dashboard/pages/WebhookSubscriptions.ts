@@ -14,7 +14,7 @@ const subscriptionTones: Readonly<Record<SubscriptionStore.SubscriptionState, To
   active: "good",
   paused: "warn",
   disabled: "bad",
-  gone: "bad"
+  deleted: "bad"
 }
 
 const logAddress = (company: string, id: string): string =>
@@ -27,11 +27,11 @@ export const subscriptionCards = (
   key: string,
   now: Date
 ): Html => {
-  const existing = rows.filter(({ state }) => state !== "gone")
+  const existing = rows.filter(({ state }) => state !== "deleted")
   if (existing.length === 0) {
     return html`<p>
-      No subscription is known${rows.length === 0 ? "" : html`: the last one is gone`}, so that no event is delivered.
-      Make one with <code>npx tributary webhooks ensure --company ${visible(company)}</code>.
+      No subscription is known${rows.length === 0 ? "" : html`: the last one was deleted`}, so that no event is
+      delivered. Make one with <code>npx tributary webhooks ensure --company ${visible(company)}</code>.
     </p>`
   }
   return html`${existing.map((one, index) => {

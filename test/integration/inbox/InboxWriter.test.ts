@@ -64,10 +64,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
         const nothing = { resource: null, recordId: null, stamp: null, occurredAt: null, body: new Uint8Array() }
         assert.strictEqual(yield* inbox.store(event(company, "NULL", nothing)), "stored")
         const rows = yield* sql<Record<string, unknown>>`
-          select event_id, event_type, resource, record_id, stamp, occurred_at::text, sent_at::text, body, state, attempts,
-                 due_at <= tributary.now() as is_due
+          select event_id, event_type, resource, record_id, record_modified_at as stamp, occurred_at::text, sent_at::text, body, state, attempts,
+                 next_attempt_at <= tributary.now() as is_due
             from tributary.inbox where company = ${company} order by id`
-        const common = { state: "waiting", attempts: 0, is_due: true, sent_at: "2027-01-15 08:00:00+00" }
+        const common = { state: "pending", attempts: 0, is_due: true, sent_at: "2027-01-15 08:00:00+00" }
         assert.deepStrictEqual(
           rows.map((row): Record<string, unknown> => ({ ...row, body: [...(row["body"] as Uint8Array)] })),
           [
@@ -205,11 +205,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
         const sql = yield* SqlClient.SqlClient
         yield* sql`delete from tributary.inbox`
         const company = newCompany()
-        yield* sql`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, settled_at, received_at)
+        yield* sql`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, resolved_at, received_at)
           select ${company}, state || days || '-' || n, 'x', tributary.now(), '', state,
-                 case when state <> 'waiting' then tributary.now() - days * interval '1 day' end,
+                 case when state <> 'pending' then tributary.now() - days * interval '1 day' end,
                  tributary.now() - days * interval '1 day'
-            from unnest(array['waiting', 'dead', 'done', 'ignored']) state, unnest(array[1, 80, 100]) days,
+            from unnest(array['pending', 'dead_letter', 'done', 'skipped']) state, unnest(array[1, 80, 100]) days,
                  generate_series(1, 3000) n`
         yield* sql`insert into tributary.delivery_gaps (company, resource, cause, detail, closed_at)
           values (${company}, 'a', 'abandoned', '', null),
@@ -227,13 +227,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
         // The oldest of the dead go first.
         assert.deepInclude(yield* InboxRetention.purge({ keepMs, deadMax: 2_500 }), { events: 0, dead: 3_500 })
         const [oldest] = yield* sql<{ readonly days: number }>`
-          select extract(day from tributary.now() - min(settled_at))::int as days from tributary.inbox where state = 'dead'`
+          select extract(day from tributary.now() - min(resolved_at))::int as days from tributary.inbox where state = 'dead_letter'`
         assert.strictEqual(oldest!.days, 1)
         const rows = yield* sql<{ readonly state: string; readonly count: bigint }>`
           select state, count(*) as count from tributary.inbox group by 1 order by 1`
         const counted = new Map(rows.map(({ state, count }) => [state, Number(count)]))
-        assert.deepStrictEqual([counted.get("dead"), counted.get("waiting")], [2_500, 9_000])
-        assert.strictEqual((counted.get("done") ?? 0) + (counted.get("ignored") ?? 0), 100)
+        assert.deepStrictEqual([counted.get("dead_letter"), counted.get("pending")], [2_500, 9_000])
+        assert.strictEqual((counted.get("done") ?? 0) + (counted.get("skipped") ?? 0), 100)
       })
     )
   })

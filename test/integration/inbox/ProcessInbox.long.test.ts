@@ -90,14 +90,14 @@ describe("the worker, for some time", () => {
         // Each is given up by a look at the inbox: then the others have been looked at too.
         for (const more of [1, 2]) {
           yield* accept("vendororderfroms.updated", children[100]!, { companyId: 7 })
-          yield* until(inbox, (events) => events.filter(({ state }) => state === "dead").length === more)
+          yield* until(inbox, (events) => events.filter(({ state }) => state === "dead_letter").length === more)
         }
         const full = yield* sql`
           select 1 from tributary.runs where company_id = ${id} and resource = 'vendororderfroms' and kind = 'full'`
         assert.lengthOf(full, 2, "the first load, and one for the events")
         // What somebody else reads answers those that wait.
         yield* sync("vendororderfroms")
-        yield* until(inbox, (events) => events.every(({ state }) => state !== "waiting"))
+        yield* until(inbox, (events) => events.every(({ state }) => state !== "pending"))
         yield* Fiber.interrupt(worker)
       })
     )
@@ -113,7 +113,7 @@ describe("the worker, for some time", () => {
         )
         yield* sync("salesmen")
         for (const number of numbers) yield* accept("salesmen.updated", one(number, "x"))
-        yield* sql`update tributary.inbox set state = 'done', settled_at = tributary.now() where company = ${name}`
+        yield* sql`update tributary.inbox set state = 'done', resolved_at = tributary.now() where company = ${name}`
         assert.strictEqual(yield* InboxStore.replay(name, { state: "done" }), 700)
         yield* requests
         assert.strictEqual((yield* drain).done, 700)
@@ -144,7 +144,7 @@ describe("the worker, for some time", () => {
           yield* Effect.delay(accept("salesmen.updated", one(number, "x")), 50)
         }
         yield* until(inbox, (events) => events.slice(2).every(({ state }) => state === "done"))
-        assert.strictEqual((yield* inbox)[1]!.state, "waiting")
+        assert.strictEqual((yield* inbox)[1]!.state, "pending")
         yield* Fiber.interrupt(worker)
         const runs = yield* sql`select 1 from tributary.runs where company_id = ${id} and kind = 'fetch'`
         assert.isAtMost(runs.length, 3)

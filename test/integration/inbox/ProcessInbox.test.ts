@@ -73,11 +73,11 @@ describe("the worker", () => {
         yield* accept("salesmen.updated", old)
         yield* drain
         yield* requests
-        assert.strictEqual(yield* InboxStore.replay(name, { state: "dead" }), 0)
+        assert.strictEqual(yield* InboxStore.replay(name, { state: "dead_letter" }), 0)
         assert.strictEqual(yield* InboxStore.replay(name, { state: "done", resource: "vendors" }), 0)
         assert.strictEqual(yield* InboxStore.replay(name, { state: "done", since: "2999-01-01T00:00:00Z" }), 0)
         assert.strictEqual(yield* InboxStore.replay(name, { state: "done", eventIds: [event, "evt_none"] }), 1)
-        assert.deepStrictEqual(states(yield* inbox), ["waiting", "done"])
+        assert.deepStrictEqual(states(yield* inbox), ["pending", "done"])
         yield* drain
         assert.deepStrictEqual(yield* requests, ["/salesmen/1"])
         assert.deepStrictEqual(states(yield* inbox), ["done", "done"])
@@ -246,7 +246,7 @@ describe("the worker", () => {
           yield* accept("orderdeposits.created", (yield* put("orderdeposits", [{ id: first + 1, checkid: "c" }]))[0]!)
           const settled = yield* until(
             sql<{ state: string; ms: number }>`
-              select state, (extract(epoch from settled_at) * 1000)::float8 as ms from tributary.inbox
+              select state, (extract(epoch from resolved_at) * 1000)::float8 as ms from tributary.inbox
                where company = ${name} order by id desc limit 2`,
             (events) => events.length === 2 && events.every(({ state }) => state === "done")
           )
@@ -354,7 +354,7 @@ describe("the worker", () => {
         assert.lengthOf(yield* requests, 1)
         assert.lengthOf(yield* rows("salesmen"), 2)
         const events = yield* inbox
-        assert.deepStrictEqual(states(events), ["done", "done", "ignored", "ignored", "ignored"])
+        assert.deepStrictEqual(states(events), ["done", "done", "skipped", "skipped", "skipped"])
         assert.strictEqual(events[2]!.reason, "it asks for no record")
         assert.strictEqual(events[4]!.reason, "the resource is not synced for this company")
       })
@@ -368,7 +368,7 @@ describe("the worker", () => {
         yield* accept("salesmen.created", one(7, "x"))
         assert.strictEqual((yield* drain).putOff, 1)
         const [early] = yield* inbox
-        assert.deepStrictEqual([early!.state, early!.attempts], ["waiting", 0])
+        assert.deepStrictEqual([early!.state, early!.attempts], ["pending", 0])
         assert.isTrue(early!.wait_ms > 3_000 && early!.wait_ms <= 5_000)
         yield* put("salesmen", [one(7, "visible")])
         yield* makeDue
@@ -387,7 +387,7 @@ describe("the worker", () => {
         assert.deepStrictEqual(
           events.map(({ state, reason }) => [state, reason]),
           [
-            ["waiting", "the source does not show it yet"],
+            ["pending", "the source does not show it yet"],
             ["done", "the source does not have it"],
             ["done", "the source does not have it"]
           ]
@@ -396,7 +396,7 @@ describe("the worker", () => {
           (yield* rows("salesmen")).map(({ deleted }) => deleted),
           [false, true, false]
         )
-        yield* sql`update tributary.inbox set received_at = received_at - interval '400 seconds', due_at = tributary.now() where state = 'waiting'`
+        yield* sql`update tributary.inbox set received_at = received_at - interval '400 seconds', next_attempt_at = tributary.now() where state = 'pending'`
         yield* drain
         assert.isTrue((yield* rows("salesmen"))[0]!.deleted)
       })
@@ -418,7 +418,7 @@ describe("the worker", () => {
         assert.deepStrictEqual(
           (yield* inbox).map(({ state, attempts }) => [state, attempts]),
           [
-            ["waiting", 0],
+            ["pending", 0],
             ["done", 0],
             ["done", 0]
           ]
@@ -437,17 +437,17 @@ describe("the worker", () => {
         for (let at = 0; at < 6; at += 1) {
           yield* drain
           const poison = (yield* inbox)[1]!
-          if (poison.state === "waiting") pauses.push(Math.round(poison.wait_ms / 1000))
+          if (poison.state === "pending") pauses.push(Math.round(poison.wait_ms / 1000))
           yield* makeDue
         }
         yield* control("DELETE", "/faults")
         const events = yield* inbox
-        assert.deepStrictEqual(states(events), ["done", "dead", "done"])
+        assert.deepStrictEqual(states(events), ["done", "dead_letter", "done"])
         assert.strictEqual(events[1]!.attempts, 6)
         assert.include(events[1]!.reason!, "the service failed (500")
         assert.deepStrictEqual(pauses, [10, 60, 300, 1800, 7200])
         assert.lengthOf(yield* rows("salesmen"), 2)
-        assert.strictEqual(yield* InboxStore.replay(name, { state: "dead" }), 1)
+        assert.strictEqual(yield* InboxStore.replay(name, { state: "dead_letter" }), 1)
         yield* drain
         assert.lengthOf(yield* rows("salesmen"), 3)
       })
@@ -466,8 +466,8 @@ describe("the worker", () => {
         assert.deepStrictEqual(
           (yield* inbox).map(({ state, attempts }) => [state, attempts]),
           [
-            ["waiting", 0],
-            ["waiting", 0]
+            ["pending", 0],
+            ["pending", 0]
           ]
         )
         yield* makeDue
@@ -485,7 +485,7 @@ describe("the worker", () => {
         yield* accept("salesmen.updated", { ...one(1, "x"), lastchangedate: stored!["lastchangedate"] })
         assert.deepStrictEqual([(yield* drain).putOff, (yield* rows("salesmen"))[0]!.name], [1, "old"])
         const [early, met] = yield* inbox
-        assert.deepStrictEqual([early!.state, early!.reason], ["waiting", "the source still shows an older version"])
+        assert.deepStrictEqual([early!.state, early!.reason], ["pending", "the source still shows an older version"])
         assert.strictEqual(met!.state, "done")
         yield* put("salesmen", [{ ...one(1, "new"), lastchangedate: later }])
         yield* makeDue
@@ -511,10 +511,10 @@ describe("the worker", () => {
         yield* drain
         yield* control("DELETE", "/faults")
         const events = yield* inbox
-        assert.isTrue(events.every(({ state, attempts }) => state === "dead" && attempts === 0))
+        assert.isTrue(events.every(({ state, attempts }) => state === "dead_letter" && attempts === 0))
         assert.include(events[0]!.reason!, "give the token the scope")
         assert.isAtMost((yield* requests).length, 16, "nothing more is asked once it is known")
-        assert.strictEqual(yield* InboxStore.replay(name, { state: "dead", eventIds: [events[0]!.event_id] }), 1)
+        assert.strictEqual(yield* InboxStore.replay(name, { state: "dead_letter", eventIds: [events[0]!.event_id] }), 1)
         assert.strictEqual((yield* drain).done, 1)
       })
     )

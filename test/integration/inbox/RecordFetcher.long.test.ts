@@ -81,11 +81,11 @@ const makeStand = Effect.fnUntraced(function* (
   let events = 0
   /** Puts an event into the inbox as the receiver would. */
   const accept = (recordId: number | null, more: { readonly stamp?: string; readonly bytes?: number } = {}) =>
-    sql`insert into tributary.inbox (company, event_id, event_type, resource, record_id, stamp, sent_at, body)
+    sql`insert into tributary.inbox (company, event_id, event_type, resource, record_id, record_modified_at, sent_at, body)
         values (${name}, ${`evt_${id}_${(events += 1)}`}, 'salesmen.updated', ${path}, ${recordId === null ? null : String(recordId)},
                 ${more.stamp ?? null}, tributary.now(), ${Buffer.alloc(more.bytes ?? 2, " ")})`
   const inbox = sql<{ state: string; attempts: number; reason: string | null; wait_ms: number }>`
-    select state, attempts, reason, (extract(epoch from due_at - tributary.now()) * 1000)::float8 as wait_ms
+    select state, attempts, coalesce(resolution, last_error) as reason, (extract(epoch from next_attempt_at - tributary.now()) * 1000)::float8 as wait_ms
       from tributary.inbox where company = ${name} order by id`
   const take = InboxStore.fetchDue({ company: name, resource: path, inFlight: [], countMax: 500 })
   const runs = sql<{ status: string; error_kind: string | null }>`
@@ -136,7 +136,7 @@ describe("reading one by one, and its queue", () => {
         yield* control("DELETE", "/faults")
         assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 0])
         for (const { state, attempts, reason } of (yield* inbox).slice(0, 4)) {
-          assert.deepStrictEqual([state, attempts], ["waiting", 1])
+          assert.deepStrictEqual([state, attempts], ["pending", 1])
           assert.match(reason!, /GET \/salesmen\/\d: no whole answer within 300 ms/)
         }
         assert.deepStrictEqual(
@@ -156,7 +156,7 @@ describe("reading one by one, and its queue", () => {
         assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 0])
         assert.deepStrictEqual(asked, ["1", "2", "3", "4"])
         for (const { state, attempts, reason } of yield* inbox) {
-          assert.deepStrictEqual([state, attempts, reason], ["waiting", 0, null])
+          assert.deepStrictEqual([state, attempts, reason], ["pending", 0, null])
         }
       })
     )
@@ -171,7 +171,7 @@ describe("reading one by one, and its queue", () => {
         yield* control("DELETE", "/faults")
         assert.strictEqual(outcome.status, "done")
         const [event] = yield* inbox
-        assert.deepStrictEqual([event!.state, event!.attempts], ["waiting", 1])
+        assert.deepStrictEqual([event!.state, event!.attempts], ["pending", 1])
         assert.match(event!.reason!, /GET \/salesmen\/1: .*500/)
       })
     )
@@ -186,7 +186,7 @@ describe("reading one by one, and its queue", () => {
         yield* control("DELETE", "/faults")
         assert.strictEqual(outcome.status, "done")
         for (const { state, attempts, reason } of yield* inbox) {
-          assert.deepStrictEqual([state, attempts, reason], ["waiting", 0, null])
+          assert.deepStrictEqual([state, attempts, reason], ["pending", 0, null])
         }
       })
     )
@@ -220,7 +220,7 @@ describe("reading one by one, and its queue", () => {
         assert.deepStrictEqual(yield* runs, [{ status: "abandoned", error_kind: "Interrupted" }])
         assert.deepStrictEqual(
           (yield* inbox).map(({ state, attempts }) => [state, attempts]),
-          [["waiting", 0]]
+          [["pending", 0]]
         )
       })
     )
@@ -253,7 +253,7 @@ describe("reading one by one, and its queue", () => {
         const failed = (yield* inbox).filter((_, at) => at % 2 === 0)
         assert.deepStrictEqual(
           failed.map(({ state, attempts }) => [state, attempts]),
-          Array.from({ length: 3 }, () => ["waiting", 1])
+          Array.from({ length: 3 }, () => ["pending", 1])
         )
         assert.isTrue(failed.every(({ wait_ms }) => wait_ms <= 10_000))
         yield* control("DELETE", "/faults")
@@ -268,7 +268,7 @@ describe("reading one by one, and its queue", () => {
       Effect.gen(function* () {
         const { sql, name, accept, take } = yield* makeStand(0)
         yield* sql`
-          insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body, reason, due_at)
+          insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body, last_error, next_attempt_at)
           select ${name}, ${name} || n, 'salesmen.updated', ${path}, '7', tributary.now(), ''::bytea, 'put off',
                  tributary.now() + interval '1 hour'
             from generate_series(1, 400) n`
@@ -288,7 +288,7 @@ describe("reading one by one, and its queue", () => {
         )
         // What is not due keeps its time, unless it is settled.
         yield* InboxStore.resolve(
-          ids.map((id) => ({ id, state: "waiting", reason: "again", isAttempt: true, pauseMs: 5_000 }))
+          ids.map((id) => ({ id, state: "pending", reason: "again", isAttempt: true, pauseMs: 5_000 }))
         )
         const [again] = yield* sql<{ count: bigint }>`
           select count(*) as count from tributary.inbox where company = ${name} and attempts = 1`
@@ -367,7 +367,7 @@ describe("reading one by one, and its queue", () => {
       Effect.gen(function* () {
         const { sql, name } = yield* makeStand(0)
         const put = (resource: string | null, ageSeconds: number) =>
-          sql`insert into tributary.inbox (company, event_id, event_type, resource, sent_at, due_at, body)
+          sql`insert into tributary.inbox (company, event_id, event_type, resource, sent_at, next_attempt_at, body)
               values (${name}, ${name} || ${String(resource)} || ${ageSeconds}::int::text, 'x', ${resource}, tributary.now(),
                       tributary.now() - ${ageSeconds}::int * interval '1 second', '')`
         const due = Effect.map(InboxStore.dueResources(name, "me"), (all) =>

@@ -55,12 +55,12 @@ describe("a delivery", () => {
         assert.strictEqual(yield* deliver(body), 204)
         assert.deepInclude(store.stats(), { stored: 2, known: 1 })
 
-        yield* sql`update tributary.inbox set settled_at = settled_at - interval '31 days' where company = ${name}`
+        yield* sql`update tributary.inbox set resolved_at = resolved_at - interval '31 days' where company = ${name}`
         assert.strictEqual((yield* InboxRetention.purge({ keepMs: 30 * 86_400_000 })).events, 2)
         yield* requests
         assert.strictEqual(yield* deliver(body), 204)
         assert.deepInclude(store.stats(), { stored: 3, known: 1 })
-        assert.deepStrictEqual(states(yield* inbox), ["waiting"])
+        assert.deepStrictEqual(states(yield* inbox), ["pending"])
         yield* drain
         assert.deepStrictEqual(states(yield* inbox), ["done"])
         // It is older than what the warehouse holds, which is why nobody was asked.

@@ -107,14 +107,14 @@ export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<stri
     if (!isEvent(event)) return yield* Effect.die(new Error(event.detail))
     const ageSeconds = more.ageSeconds ?? 0
     yield* sql`
-      insert into tributary.inbox (company, event_id, event_type, resource, record_id, stamp, sent_at, received_at, due_at, body)
+      insert into tributary.inbox (company, event_id, event_type, resource, record_id, record_modified_at, sent_at, received_at, next_attempt_at, body)
       values (${name}, ${eventId}, ${type}, ${event.resource}, ${event.recordId}, ${event.stamp}, tributary.now(),
               tributary.now() - ${ageSeconds}::int * interval '1 second',
               tributary.now() - ${ageSeconds}::int * interval '1 second', ${body})`
     return eventId
   })
   const inbox = sql<EventRow>`
-    select event_id, state, attempts, reason, run_id, (extract(epoch from due_at - tributary.now()) * 1000)::float8 as wait_ms
+    select event_id, state, attempts, coalesce(resolution, last_error) as reason, run_id, (extract(epoch from next_attempt_at - tributary.now()) * 1000)::float8 as wait_ms
       from tributary.inbox where company = ${name} order by id`
   /** Requests of this company about a resource since the last look, `/me` left out. */
   let seen = 0
@@ -136,7 +136,7 @@ export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<stri
   const truth = (path: string) => Effect.promise(() => source.lines(`/state?company=${id}&resource=${path}`))
   const options = { company, reader: deliveryReader }
   const drain = ProcessInbox.drain(options)
-  const makeDue = sql`update tributary.inbox set due_at = tributary.now() where company = ${name} and state = 'waiting'`
+  const makeDue = sql`update tributary.inbox set next_attempt_at = tributary.now() where company = ${name} and state = 'pending'`
   return { id, name, sql, company, options, control, put, sync, accept, inbox, requests, rows, truth, drain, makeDue }
 })
 

@@ -111,7 +111,8 @@ describe("healing, seldom", () => {
         assert.isEmpty(requests.filter((request) => request.startsWith("GET /customers")))
         assert.isTrue(yield* equal("items"))
         assert.strictEqual((yield* check).opened, 0)
-        const [row] = yield* sql`select unsound from tributary.subscriptions where company = ${name}`
+        const [row] =
+          yield* sql`select unhealthy_reason as unsound from tributary.subscriptions where company = ${name}`
         assert.deepStrictEqual(row, { unsound: null })
       })
     )

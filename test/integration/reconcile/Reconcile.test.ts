@@ -65,7 +65,7 @@ describe("healing", () => {
         customer("LATER")
         yield* cycles(1)
         yield* sql`delete from tributary.inbox where company = ${name}`
-        yield* sql`update tributary.subscriptions set log_read_to = '2999-01-01T00:00:00Z' where company = ${name}`
+        yield* sql`update tributary.subscriptions set log_cursor_at = '2999-01-01T00:00:00Z' where company = ${name}`
         assert.deepStrictEqual(
           (yield* check).closed.map(({ cause }) => cause),
           ["acknowledged_not_stored"]
@@ -169,7 +169,7 @@ describe("healing", () => {
           const after = yield* check
           assert.deepStrictEqual([after.opened, after.needsEarlyCheck], [0, false])
           const [row] = yield* sql<{ unsound: string | null; sound: boolean }>`
-          select unsound, sound_at = checked_at as sound from tributary.subscriptions where company = ${name}`
+          select unhealthy_reason as unsound, healthy_at = checked_at as sound from tributary.subscriptions where company = ${name}`
           assert.deepStrictEqual(row, { unsound: null, sound: true })
         })
     )

@@ -38,7 +38,7 @@ describe("healing what does not show", () => {
         yield* cycles(1)
         // As the inbox would have taken them one by one.
         const ids = JSON.stringify(server.sent.map(({ envelope }) => envelope["id"]))
-        yield* sql`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, settled_at)
+        yield* sql`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, resolved_at)
           select ${name}, id, 'customers.created', tributary.now(), '', 'done', tributary.now()
             from jsonb_array_elements_text(${ids}::jsonb) id`
         const first = yield* asked(check)

@@ -196,9 +196,9 @@ describe("tributary serve", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const { world, port, run, serve, order, cycle, arrives, ask, silent } = yield* makeReceiving
-          yield* world.query(`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, settled_at)
+          yield* world.query(`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, resolved_at)
             select 'north', state || ' ' || days, 'orders.updated', tributary.now(), '', state, tributary.now() - make_interval(days => days)
-              from unnest(array['done', 'ignored', 'dead']) state, unnest(array[29, 31]) days`)
+              from unnest(array['done', 'skipped', 'dead_letter']) state, unnest(array[29, 31]) days`)
           const first = yield* serve()
           assert.strictEqual(
             yield* first.ready,

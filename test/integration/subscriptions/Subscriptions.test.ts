@@ -112,8 +112,8 @@ describe("subscriptions", () => {
           assert.deepStrictEqual(
             new Map(states),
             new Map([
-              [first, "gone"],
-              [second, "gone"],
+              [first, "deleted"],
+              [second, "deleted"],
               [third, "active"]
             ])
           )
@@ -208,7 +208,7 @@ describe("subscriptions", () => {
           assert.lengthOf(secrets.keyring.of(at.name), 1)
           assert.deepStrictEqual(
             made.seen.map(({ state }) => state),
-            ["gone", "active"]
+            ["deleted", "active"]
           )
         })
     )
@@ -398,7 +398,7 @@ describe("subscriptions", () => {
         assert.deepStrictEqual(yield* at.rows, [])
         assert.deepStrictEqual(
           (yield* SubscriptionStore.read(at.name, at.wanted.events)).map(({ state }) => state),
-          ["gone"]
+          ["deleted"]
         )
         const unknown = yield* Effect.flip(at.act(Subscriptions.pause(at.company, at.wanted, id)))
         assert.strictEqual(unknown._tag === "SubscriptionError" ? unknown.kind : unknown._tag, "unknown")

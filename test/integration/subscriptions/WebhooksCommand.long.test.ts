@@ -59,8 +59,8 @@ describe("tributary webhooks", () => {
 
           // An event that was given up waits again; one that is named does, however it ended.
           yield* world.query(
-            `insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, reason)
-             values ('main', 'evt_1', 'items.created', now(), '', 'dead', 'x'),
+            `insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, last_error)
+             values ('main', 'evt_1', 'items.created', now(), '', 'dead_letter', 'x'),
                     ('main', 'evt_2', 'items.created', now(), '', 'done', null)`
           )
           assert.include((yield* run(0, ["replay"])).stdout, "1 event is pending again")

@@ -3,7 +3,7 @@ import { companyOf } from "../world/Sender.ts"
 import { type CheckerOf, type Entry } from "./Checker.ts"
 
 /** What waits, and what a person must see to, is kept. */
-const isSettled = ({ state }: Entry): boolean => state === "done" || state === "ignored"
+const isSettled = ({ state }: Entry): boolean => state === "done" || state === "skipped"
 
 export const accepted: CheckerOf = () => {
   /** Events that were acknowledged, and whether they have been settled since. */

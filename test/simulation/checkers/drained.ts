@@ -10,8 +10,8 @@ export const drained: CheckerOf = (setting) => ({
     const { entries, gaps, subscriptions, alone, poison, excused } = given
     for (const { eventId, type, company, resource, recordId, state, reason } of entries) {
       const what = `${eventId} (${type} of ${company}/${resource}/${recordId})`
-      if (state === "waiting") return `${what} still waits: ${reason}`
-      if (state !== "dead") continue
+      if (state === "pending") return `${what} still waits: ${reason}`
+      if (state !== "dead_letter") continue
       if (resource !== null && recordId !== null && poison.has(keyOf(company, resource, recordId))) continue
       return `${what} was given up, and can be read: ${reason}`
     }

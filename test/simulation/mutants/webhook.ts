@@ -271,7 +271,7 @@ export const webhook: ReadonlyArray<Mutant> = [
       {
         file: reconcile,
         find: 'snapshot.ours.filter(({ state }) => state === "disabled")) {',
-        replace: 'snapshot.ours.filter(({ state }) => state === "gone")) {'
+        replace: 'snapshot.ours.filter(({ state }) => state === "deleted")) {'
       }
     ],
     wish: { on: ["W12"], overrides: alone }
@@ -290,8 +290,8 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: retention,
-        find: "${which} and settled_at < ${oldest}",
-        replace: "coalesce(settled_at, received_at) < ${oldest}"
+        find: "${which} and resolved_at < ${oldest}",
+        replace: "coalesce(resolved_at, received_at) < ${oldest}"
       }
     ],
     wish: { on: ["R8", "W5"], overrides: alone }

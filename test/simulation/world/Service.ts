@@ -138,7 +138,7 @@ export const command = Effect.fnUntraced(function* (machine: Machine, owner: Own
     companies,
     (company) => {
       const wanted = { url: addressOf(company.name), events: company.events }
-      if (what === "replay") return Effect.asVoid(InboxStore.replay(company.name, { state: "dead" }))
+      if (what === "replay") return Effect.asVoid(InboxStore.replay(company.name, { state: "dead_letter" }))
       return what === "ensure"
         ? Effect.asVoid(Subscriptions.ensure(company, wanted))
         : Effect.asVoid(Subscriptions.rotate(company, wanted, null))

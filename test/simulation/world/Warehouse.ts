@@ -75,7 +75,9 @@ const stampOf = ([company, resource, stamp]: ReadonlyArray<Text>): CheckpointSta
 
 const inboxRows = rowsOf(
   [
-    ..."id company event_id event_type resource record_id state reason run_id".split(" "),
+    ..."id company event_id event_type resource record_id state".split(" "),
+    "coalesce(resolution, last_error)",
+    "run_id",
     "(extract(epoch from occurred_at) * 1000000)::bigint"
   ],
   "tributary.inbox where $1::text is null or event_id = $1",
@@ -222,8 +224,8 @@ export class Warehouse {
   /** When the next of what is tried again is due, in microseconds; null when nothing is. */
   async due(): Promise<number | null> {
     const [row] = await this.ask(
-      `select (extract(epoch from min(due_at)) * 1000000)::bigint as due from (
-         select due_at from tributary.inbox where state = 'waiting' union all
+      `select (extract(epoch from min(next_attempt_at)) * 1000000)::bigint as due from (
+         select next_attempt_at from tributary.inbox where state = 'pending' union all
          select next_attempt_at from tributary.delivery_gaps where closed_at is null) waiting`
     )
     return row!["due"] === null ? null : Number(row!["due"])
