@@ -1,9 +1,7 @@
 /** The state of the rate budgets, as the warehouse stores it. The source gets no request. */
-import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import type { PauseReport } from "./PermitPolicy.ts"
 import { spanMsDefault } from "./PermitStore.ts"
+import * as Sql from "../postgres/Sql.ts"
 
 /** The state of one token's budget. */
 export interface BudgetState {
@@ -30,12 +28,9 @@ export interface BudgetState {
   readonly askedAt: Date
 }
 
-export const readBudgets = (
-  fingerprints: ReadonlyArray<string>
-): Effect.Effect<ReadonlyArray<BudgetState>, SqlError, SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql.unsafe<BudgetState>(
-      `select b.fingerprint, l.used, b.requests_per_minute as configured,
+export const readBudgets = (fingerprints: ReadonlyArray<string>): Sql.Query<ReadonlyArray<BudgetState>> =>
+  Sql.rows<BudgetState>(
+    `select b.fingerprint, l.used, b.requests_per_minute as configured,
               case when b.requests_per_minute is not null then
                 greatest(1, floor(tributary.budget_effective(b.requests_per_minute, b.lowered_to,
                   tributary.budget_ms(b.lowered_at), tributary.budget_ms(n.now), $2::float8) + 1e-9)) end as allowed,
@@ -55,6 +50,5 @@ export const readBudgets = (
            select coalesce(sum(permits), 0)::int as used from tributary.budget_leases o
             where o.fingerprint = b.fingerprint and o.counted_until > n.now) l
         where b.fingerprint in (select jsonb_array_elements_text($1::text::jsonb))`,
-      [JSON.stringify(fingerprints), spanMsDefault]
-    )
+    [JSON.stringify(fingerprints), spanMsDefault]
   )

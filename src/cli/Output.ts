@@ -140,6 +140,10 @@ export const count = (value: number | bigint): string => {
   return decimals === undefined ? grouped : `${grouped}.${decimals}`
 }
 
+/** The first names, and the number of the others: `a, b and 3 more`. */
+export const firstOf = (names: ReadonlyArray<string>, namesMax: number): string =>
+  names.slice(0, namesMax).join(", ") + (names.length > namesMax ? ` and ${count(names.length - namesMax)} more` : "")
+
 /** A duration in the unit that a person would choose. */
 export const duration = (milliseconds: number): string =>
   milliseconds < 1000

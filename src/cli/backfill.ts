@@ -1,9 +1,9 @@
 /**
- * `tributary backfill`: a past range, or everything, read again beside live syncing.
+ * The command `backfill`: a past range, or everything, read again beside live syncing.
  *
- * Promise: it may be stopped and started at any time, and repeated: the same range goes on where it was interrupted,
- * another one begins anew and says so. No row goes back to an older version, and live syncing keeps its own cursor; only
- * where there was none yet, it goes on from where a backfill of everything ended.
+ * Promise: it may be stopped, started and repeated at any time. The same range goes on where it was interrupted; another
+ * one begins anew and says so. No row returns to an older version. Live syncing keeps its own cursor; without one, it
+ * continues where a backfill of everything ended.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -14,6 +14,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { Priority } from "../budget/Budget.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
+import { isAfter } from "../connector/Instant.ts"
 import { control } from "../postgres/Tables.ts"
 import { plan, type PlanCompany } from "../sync/Estimate.ts"
 import { Progress, type ProgressShape } from "../sync/Progress.ts"
@@ -51,10 +52,7 @@ export interface Range {
   readonly until: string | null
 }
 
-/** A form whose order as text is the order in time. */
-const comparable = (instant: string) => instant.slice(0, 19) + instant.slice(20, -1).padEnd(9, "0")
-
-/** Both ends included; a day means its beginning as `since` and its end as `until`. */
+/** Both ends are included. A day is its beginning as `since` and its end as `until`. */
 export const rangeOf = (
   since: Option.Option<string>,
   until: Option.Option<string>
@@ -63,7 +61,7 @@ export const rangeOf = (
     since: Option.getOrNull(Option.map(since, (text) => (isDay(text) ? `${text}T00:00:00Z` : text))),
     until: Option.getOrNull(Option.map(until, (text) => (isDay(text) ? `${text}T23:59:59.999999999Z` : text)))
   }
-  return range.since !== null && range.until !== null && comparable(range.since) >= comparable(range.until)
+  return range.since !== null && range.until !== null && isAfter(range.until, range.since) !== true
     ? Effect.fail(
         new CommandFailed({
           code: exitCode.usage,
@@ -89,7 +87,7 @@ export const until = Flag.String("until").pipe(
 
 // ------------------------------------------------------------------------------------------------------- what is left
 
-/** A run at work this long of which nobody knows how much there is to read, is asked about. */
+/** The time after which the source is asked how much a run still has to read. */
 const askAfter = "15 seconds"
 
 interface AtWork {
@@ -109,10 +107,7 @@ const planOptions = (settings: Configuration, backfill: Range) => ({
   concurrency: settings.concurrency
 })
 
-/**
- * What each run is expected to read: what the warehouse knows beforehand, and later, of runs that take long, what the
- * source answers.
- */
+/** What each run is expected to read: an estimate of the warehouse at first, the answer of the source for long runs. */
 const expecting = Effect.fnUntraced(function* (
   settings: Configuration,
   range: Range,
@@ -124,15 +119,15 @@ const expecting = Effect.fnUntraced(function* (
     (target) =>
       Effect.result(target.connector.identify).pipe(
         Effect.map((result): ReadonlyArray<PlanCompany> =>
-          // What is wrong with the company is told by the backfill itself.
+          // The backfill itself reports the failure.
           result._tag === "Success" ? [{ ...target, companyId: result.success.companyId }] : []
         )
       ),
     { concurrency: "unbounded" }
   )
   const companies = identified.flat()
-  const options = planOptions(settings, range)
-  const beforehand = yield* plan({ ...options, companies, probe: false })
+  const estimateOptions = planOptions(settings, range)
+  const beforehand = yield* plan({ ...estimateOptions, companies, probe: false })
   const remarks: Array<string> = []
   const unknown = new Map<string, PlanCompany>()
   for (const [index, planned] of beforehand.companies.entries()) {
@@ -170,7 +165,7 @@ const expecting = Effect.fnUntraced(function* (
       const company = unknown.get(key)
       if (company === undefined) continue
       unknown.delete(key)
-      const asked = yield* plan({ ...options, companies: [company], probe: true })
+      const asked = yield* plan({ ...estimateOptions, companies: [company], probe: true })
       const left = asked.companies[0]?.resources[0]
       const records = left?.records ?? null
       if (left === undefined || records === null || left.certainty === "atLeast") continue
@@ -191,13 +186,13 @@ const expecting = Effect.fnUntraced(function* (
 // ------------------------------------------------------------------------------------------------ what it means to sync
 
 export interface LiveState {
-  /** Resources that live syncing now follows from where the backfill began. */
+  /** Resources that live syncing now follows from the start of the backfill. */
   readonly follows: ReadonlyArray<string>
-  /** Resources that live syncing has never read to an end, and that it reads in full next. */
+  /** Resources that live syncing has not completed once; its next run is a full scan. */
   readonly neverSynced: ReadonlyArray<string>
 }
 
-/** How live syncing stands after the backfill. */
+/** The state of live syncing after the backfill. */
 const liveAfter = Effect.fnUntraced(function* (report: SyncReport) {
   const rows = yield* Query.run(
     control
@@ -226,12 +221,7 @@ const liveAfter = Effect.fnUntraced(function* (report: SyncReport) {
 
 const namesShownMax = 6
 
-const names = (resources: ReadonlyArray<string>): string => {
-  const all = [...new Set(resources)]
-  return all.length <= namesShownMax
-    ? all.join(", ")
-    : `${all.slice(0, namesShownMax).join(", ")} and ${all.length - namesShownMax} more`
-}
+const names = (resources: ReadonlyArray<string>): string => Output.firstOf([...new Set(resources)], namesShownMax)
 
 // ---------------------------------------------------------------------------------------------------------- the command
 
@@ -240,27 +230,27 @@ export interface BackfillReport extends SyncReport {
   readonly live: LiveState
 }
 
-/** Backfills the targets; the warehouse is provided. */
+/** Backfills the targets. */
 export const run = Effect.fn("backfill.run")(function* (
   settings: Configuration,
-  wish: Sync.SyncCommandOptions & { readonly backfill: Range },
+  options: Sync.SyncCommandOptions & { readonly backfill: Range },
   targets: ReadonlyArray<SyncCompany>,
   style: SyncProgress.ProgressStyle
 ) {
-  const told = yield* expecting(settings, wish.backfill, targets)
-  for (const remark of told.remarks) yield* Output.note(`tributary: ${remark}`)
+  const expectation = yield* expecting(settings, options.backfill, targets)
+  for (const remark of expectation.remarks) yield* Output.note(`tributary: ${remark}`)
   const synced = Effect.gen(function* () {
-    if (style === "none") return yield* Sync.run(settings, wish, targets)
+    if (style === "none") return yield* Sync.run(settings, options, targets)
     const progress = yield* Progress
-    yield* Effect.forkScoped(told.asking)
-    return yield* Effect.provideService(Sync.run(settings, wish, targets), Progress, told.watching(progress))
-  }).pipe(Effect.scoped, Effect.provide(SyncProgress.layer(style, told.expectations)))
+    yield* Effect.forkScoped(expectation.asking)
+    return yield* Effect.provideService(Sync.run(settings, options, targets), Progress, expectation.watching(progress))
+  }).pipe(Effect.scoped, Effect.provide(SyncProgress.layer(style, expectation.expectations)))
   const report = yield* synced
   const live = yield* liveAfter(report)
-  return { ...report, backfill: wish.backfill, live } satisfies BackfillReport
+  return { ...report, backfill: options.backfill, live } satisfies BackfillReport
 })
 
-/** What it did, in lines. */
+/** The report for people. */
 export const lines = (report: BackfillReport): ReadonlyArray<string> => {
   const { follows, neverSynced } = report.live
   return [
@@ -290,19 +280,19 @@ export const command = Command.make(
       Effect.gen(function* () {
         const backfill = yield* rangeOf(flags.since, flags.until)
         const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
-        const wish = {
+        const options = {
           resources: flags.resources,
           companies: flags.company,
           full: false,
           acceptDeletions: false,
           backfill
         }
-        // A mistake in the configuration is told before anything is started.
-        yield* Effect.scoped(Sync.targets(settings, wish))
+        // A mistake in the configuration is reported before the warehouse starts.
+        yield* Effect.scoped(Sync.targets(settings, options))
         return yield* Effect.gen(function* () {
-          // Connected within the warehouse: so the budget is shared with every process on it.
-          const targets = yield* Sync.targets(settings, wish)
-          return yield* run(settings, wish, targets, SyncProgress.styleOf(flags))
+          // Connected within the warehouse, so that its processes share the budget.
+          const targets = yield* Sync.targets(settings, options)
+          return yield* run(settings, options, targets, SyncProgress.styleOf(flags))
         }).pipe(Effect.scoped, (effect) => Warehouse.provide(effect, settings))
       })
     )

@@ -1,6 +1,6 @@
 /** Metrics of each company's rate budget. */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import * as Sql from "../postgres/Sql.ts"
 import { counter, gauge, type Metric } from "./CachedMetrics.ts"
 
 export interface BudgetOwner {
@@ -76,9 +76,7 @@ const metricsOf = (companies: ReadonlyArray<BudgetOwner>, rows: ReadonlyArray<Bu
 }
 
 export const readBudgetMetrics = (companies: ReadonlyArray<BudgetOwner>) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.map(
-      sql.unsafe<BudgetRow>(selectBudgets, [JSON.stringify(companies.map(({ fingerprint }) => fingerprint))]),
-      (rows) => metricsOf(companies, rows)
-    )
+  Effect.map(
+    Sql.rows<BudgetRow>(selectBudgets, [JSON.stringify(companies.map(({ fingerprint }) => fingerprint))]),
+    (rows) => metricsOf(companies, rows)
   )

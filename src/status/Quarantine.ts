@@ -1,7 +1,6 @@
-/** Records that could not be landed, for people; and letting go of what the source no longer shows. */
+/** Quarantine entries. */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import * as Sql from "../postgres/Sql.ts"
 
 export type EntryState = "open" | "resolved" | "all"
 
@@ -25,7 +24,7 @@ export interface ListedEntry {
 }
 
 export interface Entry extends ListedEntry {
-  /** As sent; cut after so many characters as were asked for. */
+  /** As sent, cut to a maximum. */
   readonly bytes: string
   readonly characters: number
   readonly isCut: boolean
@@ -33,7 +32,6 @@ export interface Entry extends ListedEntry {
   readonly source: string
 }
 
-/** How many are open. */
 export interface OpenCount {
   readonly companyId: bigint
   readonly resource: string
@@ -49,67 +47,50 @@ const conditions: Readonly<Record<EntryState, string>> = {
   all: "true"
 }
 
-/** The newest before a number, newest first. */
+/** The newest entries below an id, newest first. */
 export const list = (
   { companyId, resource, state }: Filter,
   before: bigint | null,
-  atMost: number
-): Effect.Effect<ReadonlyArray<ListedEntry>, SqlError, SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => {
-    // Only what is asked for stands in the statement, so that each has an index of its own.
-    const parameters: Array<string | number> = []
-    const where = [conditions[state]]
-    const add = (condition: (parameter: string) => string, value: string | number) => {
-      parameters.push(value)
-      where.push(condition(`$${parameters.length}`))
-    }
-    if (companyId !== null) add((p) => `company_id = ${p}::bigint`, companyId.toString())
-    if (resource !== null) add((p) => `resource = ${p}`, resource)
-    if (before !== null) add((p) => `id < ${p}::bigint`, before.toString())
-    parameters.push(atMost)
-    return sql.unsafe<ListedEntry>(
-      `select ${columns} from tributary.quarantine where ${where.join(" and ")} order by id desc limit $${parameters.length}::int`,
-      parameters
-    )
-  })
+  entriesMax: number
+): Sql.Query<ReadonlyArray<ListedEntry>> => {
+  // The statement contains only the given conditions, so that Postgres can use the index of each.
+  const given = Object.entries({
+    "company_id = ?::bigint": companyId?.toString() ?? null,
+    "resource = ?": resource,
+    "id < ?::bigint": before?.toString() ?? null
+  }).filter(([, value]) => value !== null)
+  const where = [conditions[state], ...given.map(([condition], index) => condition.replace("?", `$${index + 2}`))]
+  return Sql.rows<ListedEntry>(
+    `select ${columns} from tributary.quarantine where ${where.join(" and ")} order by id desc limit $1::int`,
+    [entriesMax, ...given.map(([, value]) => value)]
+  )
+}
 
-/** How many are open, by company and resource. */
-export const open: Effect.Effect<ReadonlyArray<OpenCount>, SqlError, SqlClient.SqlClient> = Effect.flatMap(
-  SqlClient.SqlClient,
-  (sql) =>
-    sql.unsafe<OpenCount>(
-      `select company_id as "companyId", resource, count(*)::float8 as open from tributary.quarantine
-        where resolved_at is null group by 1, 2 order by 1, 2`
-    )
+/** The numbers of open entries, by company and resource. */
+export const open: Sql.Query<ReadonlyArray<OpenCount>> = Sql.rows<OpenCount>(
+  `select company_id as "companyId", resource, count(*)::float8 as open from tributary.quarantine
+    where resolved_at is null group by 1, 2 order by 1, 2`
 )
 
-/** One of them; null when there is none of the number. */
-export const one = (id: bigint, charactersMax: number): Effect.Effect<Entry | null, SqlError, SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.map(
-      sql.unsafe<Entry>(
-        `select ${columns}, left(bytes, $2::int) as bytes, length(bytes) as characters, length(bytes) > $2::int as "isCut", run_id as "runId", source
-           from tributary.quarantine where id = $1::bigint`,
-        [id.toString(), charactersMax]
-      ),
-      ([row]) => row ?? null
-    )
+/** One entry; null when there is none. */
+export const one = (id: bigint, charactersMax: number): Sql.Query<Entry | null> =>
+  Effect.map(
+    Sql.rows<Entry>(
+      `select ${columns}, left(bytes, $2::int) as bytes, length(bytes) as characters, length(bytes) > $2::int as "isCut", run_id as "runId", source
+         from tributary.quarantine where id = $1::bigint`,
+      [id.toString(), charactersMax]
+    ),
+    ([row]) => row ?? null
   )
 
-/** The newest that is open of a record. */
-export const newestOpen = (
-  companyId: bigint,
-  resource: string,
-  recordId: string
-): Effect.Effect<ListedEntry | null, SqlError, SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.map(
-      sql.unsafe<ListedEntry>(
-        `select ${columns} from tributary.quarantine
-          where company_id = $1::bigint and resource = $2 and coalesce(record_id, '') = $3 and resolved_at is null
-          order by last_seen_at desc, id desc limit 1`,
-        [companyId.toString(), resource, recordId]
-      ),
-      ([row]) => row ?? null
-    )
+/** The newest open entry of a record. */
+export const newestOpen = (companyId: bigint, resource: string, recordId: string): Sql.Query<ListedEntry | null> =>
+  Effect.map(
+    Sql.rows<ListedEntry>(
+      `select ${columns} from tributary.quarantine
+        where company_id = $1::bigint and resource = $2 and coalesce(record_id, '') = $3 and resolved_at is null
+        order by last_seen_at desc, id desc limit 1`,
+      [companyId.toString(), resource, recordId]
+    ),
+    ([row]) => row ?? null
   )

@@ -1,6 +1,6 @@
 /** Metrics of each resource: freshness, the last run, failures, rows, quarantine. */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import * as Sql from "../postgres/Sql.ts"
 import { gauge, type Metric } from "./CachedMetrics.ts"
 
 interface ResourceRow {
@@ -94,10 +94,8 @@ const metricsOf = (
   ]
 }
 
-/** Of these companies; `freshnessOf` says how old a resource may be at most, in milliseconds. */
+/** `freshnessOf` is the freshness target of a resource in milliseconds. */
 export const readResourceMetrics = (companies: ReadonlyArray<string>, freshnessOf: (resource: string) => number) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.map(sql.unsafe<ResourceRow>(selectResources, [JSON.stringify(companies)]), (rows) =>
-      metricsOf(rows, freshnessOf)
-    )
+  Effect.map(Sql.rows<ResourceRow>(selectResources, [JSON.stringify(companies)]), (rows) =>
+    metricsOf(rows, freshnessOf)
   )

@@ -4,11 +4,11 @@
  * Promise: one statement reads all resources, each by an index, whatever the number of runs.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { learnedOverlap } from "../warehouse/Overlap.ts"
 import * as CountRows from "../tasks/CountRows.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
 import type { Company } from "../sync/Company.ts"
+import * as Sql from "../postgres/Sql.ts"
 
 export type RunStatus = "running" | "done" | "quarantined" | "failed" | "abandoned"
 
@@ -175,9 +175,8 @@ export const read = Effect.fn("dashboard.Resources.read")(function* (
   now: Date,
   resource: string | null = null
 ) {
-  const sql = yield* SqlClient.SqlClient
   const names = companies.map(({ name }) => name)
-  const rows = yield* sql.unsafe<Row>(selectResources, [JSON.stringify(names), resource])
+  const rows = yield* Sql.rows<Row>(selectResources, [JSON.stringify(names), resource])
   const tasks = new Map(
     (yield* TaskQueue.readTasks).map((task) => [`${task.kind} ${task.company} ${task.resource}`, task] as const)
   )
@@ -211,8 +210,7 @@ export interface CompanyAlerts {
 }
 
 export const readAlerts = Effect.fn("dashboard.Resources.beside")(function* (companies: ReadonlyArray<ShownCompany>) {
-  const sql = yield* SqlClient.SqlClient
-  return yield* sql.unsafe<CompanyAlerts>(
+  return yield* Sql.rows<CompanyAlerts>(
     `select name as company,
             (select coalesce(sum(events), 0) from tributary.inbox_status where company = name and state = 'dead_letter')::float8 as dead,
             (select count(*) from tributary.delivery_gaps g where g.company = name and g.closed_at is null)::float8 as gaps,

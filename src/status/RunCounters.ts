@@ -4,8 +4,8 @@
  * Promise: a counter counts what ended since this process began, and never falls, whatever retention removes.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { counter } from "./CachedMetrics.ts"
+import * as Sql from "../postgres/Sql.ts"
 
 const runStatuses = ["done", "quarantined", "failed", "abandoned"] as const
 const changes = ["inserted", "updated", "unchanged", "deleted", "quarantined"] as const
@@ -55,10 +55,9 @@ export const make = (names: ReadonlyArray<string>) => {
     )
   ]
   return Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const [now] = yield* sql.unsafe<{ at: string }>(settledNow)
+    const [now] = yield* Sql.rows<{ at: string }>(settledNow)
     const until = now!.at
-    const rows = since === null ? [] : yield* sql.unsafe<EndedRow>(selectEnded, [since, until])
+    const rows = since === null ? [] : yield* Sql.rows<EndedRow>(selectEnded, [since, until])
     since = until
     for (const row of rows) {
       const total = totals.get(row.company)

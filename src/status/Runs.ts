@@ -1,7 +1,7 @@
-/** The ledger of runs, for people. */
+/** Runs and their open quarantine. */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import type { RunStatus } from "./Resources.ts"
+import * as Sql from "../postgres/Sql.ts"
 
 export const lanes = ["live", "backfill", "records", "push"] as const
 export const statuses: ReadonlyArray<RunStatus> = ["running", "done", "quarantined", "failed", "abandoned"]
@@ -10,7 +10,7 @@ export type Lane = (typeof lanes)[number]
 export interface Run {
   readonly id: bigint
   readonly companyId: bigint
-  /** Null for a company that is not configured under any name that was seen. */
+  /** Null for a company without a stored name. */
   readonly company: string | null
   readonly resource: string
   readonly lane: Lane
@@ -40,13 +40,13 @@ export interface Run {
   readonly remedy: string | null
 }
 
-/** What runs are wanted; null is any. */
+/** The runs to list; null is any. */
 export interface RunFilter {
   readonly companyId: bigint | null
   readonly resource: string | null
   readonly status: RunStatus | null
   readonly lane: Lane | null
-  /** Only those before it. */
+  /** Only runs with a smaller id. */
   readonly before: bigint | null
 }
 
@@ -61,30 +61,25 @@ const columns = `
   r.quarantined::float8 as quarantined, r.late_rows::float8 as late, r.max_lateness_ms::float8 as "lateMs",
   r.stale_records::float8 as "staleVersions", r.note, r.error_kind as "errorKind", r.error, r.remedy`
 
-/** Newest first, at most so many. */
+/** Newest first. */
 export const list = Effect.fn("dashboard.Runs.list")(function* (filter: RunFilter, limit: number) {
-  const sql = yield* SqlClient.SqlClient
-  const wanted: ReadonlyArray<readonly [condition: (parameter: string) => string, value: string | null]> = [
-    [(parameter) => `r.company_id = ${parameter}::bigint`, filter.companyId?.toString() ?? null],
-    [(parameter) => `r.resource = ${parameter}`, filter.resource],
-    [(parameter) => `r.status = ${parameter}`, filter.status],
-    [(parameter) => `r.lane = ${parameter}`, filter.lane],
-    [(parameter) => `r.id < ${parameter}::bigint`, filter.before?.toString() ?? null]
-  ]
-  const given = wanted.flatMap(([condition, value]) => (value === null ? [] : [{ condition, value }]))
-  const where = given.map(({ condition }, index) => condition(`$${index + 2}`))
-  return yield* sql.unsafe<Run>(
+  const given = Object.entries({
+    "r.company_id = ?::bigint": filter.companyId?.toString() ?? null,
+    "r.resource = ?": filter.resource,
+    "r.status = ?": filter.status,
+    "r.lane = ?": filter.lane,
+    "r.id < ?::bigint": filter.before?.toString() ?? null
+  }).filter(([, value]) => value !== null)
+  const where = given.map(([condition], index) => condition.replace("?", `$${index + 2}`))
+  return yield* Sql.rows<Run>(
     `select ${columns} from tributary.runs r ${where.length === 0 ? "" : `where ${where.join(" and ")}`}
       order by r.id desc limit $1`,
-    [limit, ...given.map(({ value }) => value)]
+    [limit, ...given.map(([, value]) => value)]
   )
 })
 
 export const one = Effect.fn("dashboard.Runs.one")(function* (id: bigint) {
-  const sql = yield* SqlClient.SqlClient
-  const [run] = yield* sql.unsafe<Run>(`select ${columns} from tributary.runs r where r.id = $1::bigint`, [
-    id.toString()
-  ])
+  const [run] = yield* Sql.rows<Run>(`select ${columns} from tributary.runs r where r.id = $1::bigint`, [id.toString()])
   return run ?? null
 })
 
@@ -97,15 +92,14 @@ export interface QuarantinedRecord {
   readonly lastSeenAt: Date
 }
 
-/** Open entries of the quarantine of a resource, newest first; those that a run met last, or of any. */
+/** Open quarantine of a resource, newest first; with a run, the entries that this run met last. */
 export const quarantine = Effect.fn("dashboard.Runs.quarantine")(function* (
   companyId: bigint,
   resource: string,
   runId: bigint | null,
   limit: number
 ) {
-  const sql = yield* SqlClient.SqlClient
-  return yield* sql.unsafe<QuarantinedRecord>(
+  return yield* Sql.rows<QuarantinedRecord>(
     `select id, run_id as "runId", record_id as "recordId", field, reason, last_seen_at as "lastSeenAt"
        from tributary.quarantine
       where resolved_at is null and company_id = $1::bigint and resource = $2 and ($3::bigint is null or run_id = $3::bigint)

@@ -1,4 +1,4 @@
-/** How syncing by schedule stands, for people and programs. */
+/** The state of the tasks and of the processes that run them. */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -11,7 +11,7 @@ export interface ScheduleStatus {
 }
 
 export interface TaskStatus extends Task {
-  /** How far its next time lies ahead, by the warehouse's clock; negative when it has passed. */
+  /** The time until its next run, by the warehouse's clock; negative when it is due. */
   readonly nextInMs: number | null
 }
 

@@ -1,13 +1,14 @@
 /**
  * Metrics of syncing, for `/metrics`; `config/metrics.md` lists every name.
  *
- * Promise: the cost does not grow with the number of runs, because every lookup uses an index, at most every few seconds.
- * It never fails: what cannot be read is left out. Labels are companies and resources of the configuration, and words of
- * these files; nothing that grows.
+ * Promise: every lookup uses an index and runs at most every few seconds, so that the cost does not grow with the number of
+ * runs. A read never fails; metrics that cannot be read are left out. Labels are configured companies and resources, and
+ * words of these files.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorUsage } from "../connector/Connector.ts"
+import * as Sql from "../postgres/Sql.ts"
 import { type BudgetOwner, readBudgetMetrics } from "./BudgetMetrics.ts"
 import { cached, counter, gauge, type Metric } from "./CachedMetrics.ts"
 import { readResourceMetrics } from "./ResourceMetrics.ts"
@@ -20,7 +21,7 @@ export interface MetricsCompany extends BudgetOwner {
 
 export interface MetricsOptions {
   readonly companies: ReadonlyArray<MetricsCompany>
-  /** How old a resource may be at most, in milliseconds. */
+  /** The freshness target of a resource, in milliseconds. */
   readonly freshnessOf: (resource: string) => number
 }
 
@@ -71,9 +72,7 @@ const ofTasks = (rows: ReadonlyArray<TaskRow>) => [
 ]
 
 const readTaskMetrics = (companies: ReadonlyArray<string>) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.map(sql.unsafe<TaskRow>(selectTasks, [JSON.stringify(companies)]), ofTasks)
-  )
+  Effect.map(Sql.rows<TaskRow>(selectTasks, [JSON.stringify(companies)]), ofTasks)
 
 const ofUsage = (usage: ReadonlyArray<readonly [company: string, usage: ConnectorUsage]>) => {
   const each = (of: (usage: ConnectorUsage) => number): Metric["samples"] =>

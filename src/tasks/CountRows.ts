@@ -1,10 +1,10 @@
 /**
- * How many rows each resource has, for whoever shows it: `tributary.row_counts`.
+ * The row counts of each resource: `tributary.row_counts`.
  *
- * Promise: a resource is counted within seconds of a run's having changed it and not otherwise, so that an idle warehouse
- * is asked one cheap question every few seconds. It is counted at most every fifteen seconds, and more rarely where that
- * would take more than a small share of the time. Where one count would take longer than some seconds, the estimate of
- * Postgres stands in and says so. Several processes share the work.
+ * Promise: a resource is counted within seconds after a run changed it, and only then. An idle warehouse gets one cheap
+ * query every few seconds. A resource is counted at most every fifteen seconds, and less often where the counts would take
+ * more than a small share of the time. Where one count takes more than some seconds, the estimate of Postgres replaces it
+ * and is marked. Several processes share the work.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -20,12 +20,12 @@ export interface RowCount {
   readonly rows: number
   /** Tombstones. */
   readonly deleted: number
-  /** False where Postgres' own estimate stands in. */
+  /** False for an estimate of Postgres. */
   readonly isExact: boolean
   readonly countedAt: Date
 }
 
-/** What was counted, by `<number of the company> <resource>`. */
+/** The counts by `<company id> <resource>`. */
 export const read: Effect.Effect<ReadonlyMap<string, RowCount>, SqlError, SqlClient.SqlClient> = Effect.gen(
   function* () {
     const sql = yield* SqlClient.SqlClient
@@ -45,22 +45,22 @@ export const read: Effect.Effect<ReadonlyMap<string, RowCount>, SqlError, SqlCli
 
 const lookEveryMs = 5_000
 const countMaxMs = 3_000
-/** A resource is counted again no sooner than this, and than so many times the time that it took. */
+/** The minimum time between two counts, also as a multiple of the time that a count takes. */
 const restMinMs = 15_000
 const restShare = 50
 
-/** A run that changed rows, the latest of its resource. */
+/** A resource that runs changed. */
 interface Changed {
   readonly resource: string
   /** When the last of the runs ended, to the microsecond. */
   readonly at: string
 }
 
-/** It changed rows, or read a resource that was never counted: that may have none. */
+/** The run changed rows, or read a resource without a count, which may have no rows. */
 const didChange = `(r.inserted + r.updated + r.deleted > 0 or r.status in ('done', 'quarantined') and not exists (
   select from tributary.row_counts k where k.company_id = r.company_id and k.resource = r.resource))`
 
-/** Resources that runs changed and that were not counted since. */
+/** Resources that changed after their count. */
 const uncounted = `
   select resource, max(at)::text as at from (
     select r.company_id, r.resource, max(r.finished_at) as at from tributary.runs r
@@ -69,7 +69,7 @@ const uncounted = `
    where c.counted_at is null or c.counted_at < changed.at
    group by 1 order by 1`
 
-/** Resources that runs changed after a time, which have ended or go on. */
+/** Resources that finished or running runs changed after a time. */
 const changedSince = `
   select resource, max(at)::text as at from (
     select r.resource, r.finished_at as at from tributary.runs r where r.finished_at > $1::timestamptz and ${didChange}
@@ -77,7 +77,7 @@ const changedSince = `
     select r.resource, tributary.now() from tributary.runs r where r.status = 'running' and ${didChange}) changed
    group by 1 order by 1`
 
-/** The name of the resource's table, where there is one. */
+/** The name of the resource's table; null without one. */
 const tableOf = (resource: string, datasets: Datasets) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -102,7 +102,7 @@ const keepCounts = Effect.fnUntraced(function* (
   at: string
 ) {
   const sql = yield* SqlClient.SqlClient
-  // A company whose rows are all gone is in no group.
+  // A company without rows is in no group.
   yield* sql`
     insert into tributary.row_counts as c (company_id, resource, rows, deleted, is_exact, run_id, counted_at)
     select k.company_id, ${resource}, coalesce(v.rows, 0), coalesce(v.deleted, 0), ${isExact},
@@ -119,13 +119,13 @@ const keepCounts = Effect.fnUntraced(function* (
      where c.counted_at <= excluded.counted_at`
 })
 
-/** What Postgres thinks that the table holds. */
+/** Stores the estimate of Postgres. */
 const estimate = Effect.fnUntraced(function* (resource: string, datasets: Datasets, table: string) {
   const sql = yield* SqlClient.SqlClient
   const [now] = yield* sql<{ at: string }>`select tributary.now()::text as at`
   const counts = yield* sql<Counted>`
-    with held as (
-      -- As the planner has it: rows in a page when it was last analyzed, and how many pages there are now.
+    with size as (
+      -- As the planner computes it: the rows of a page at the last analyze, times the pages of today.
       select case when c.reltuples >= 0 and c.relpages > 0
                   then c.reltuples / c.relpages * (pg_relation_size(c.oid) / current_setting('block_size')::float8)
                   else pg_stat_get_live_tuples(c.oid) end::float8 as tuples,
@@ -140,11 +140,11 @@ const estimate = Effect.fnUntraced(function* (resource: string, datasets: Datase
       select company_id as company, 1.0 / count(*) over () as share
         from (select distinct company_id from tributary.checkpoints where resource = ${resource}) known)
     select company, round(tuples * share * live)::float8 as rows, round(tuples * share * (1 - live))::float8 as deleted
-      from held, (select * from shares union all select * from companies where not exists (select from shares)) shared`
+      from size, (select * from shares union all select * from companies where not exists (select from shares)) shared`
   yield* keepCounts(resource, counts, false, now!.at)
 })
 
-/** Counts within the time; whoever counts the same resource already is left to it. */
+/** Counts within the time limit. A resource that another process counts is left to that process. */
 const count = Effect.fnUntraced(function* (
   { resource, at }: Changed,
   datasets: Datasets,
@@ -183,11 +183,11 @@ const count = Effect.fnUntraced(function* (
 const queryCanceled = "57014"
 
 export interface RowCountsOptions {
-  /** The longest that one resource is counted; default 3 s. */
+  /** The time limit of one count; default 3 s. */
   readonly countMaxMs?: number
 }
 
-/** Keeps the counts for ever, at first of what was changed before it began. */
+/** Keeps the counts until it is interrupted. It begins with what changed before it started. */
 export const countRows = Effect.fnUntraced(function* (
   datasets: Datasets,
   options: RowCountsOptions = {}
@@ -196,9 +196,9 @@ export const countRows = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   const nowMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
   const maxMs = options.countMaxMs ?? countMaxMs
-  /** What is to be counted, with the end of the run that changed it last. */
+  /** Resources to count, with the end of the last run that changed each. */
   const wanted = new Map<string, string>()
-  /** Not counted again before this. */
+  /** When each may be counted again. */
   const rests = new Map<string, number>()
   let since: string | null = null
   for (;;) {

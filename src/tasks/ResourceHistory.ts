@@ -2,7 +2,7 @@
 import { readToEnd } from "../warehouse/RunConditions.ts"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { epochMs } from "./TaskSql.ts"
+import * as Sql from "../postgres/Sql.ts"
 
 export interface ResourceHistory {
   /** The time up to which the resource was last synced, in milliseconds since 1970. */
@@ -52,8 +52,8 @@ export const readHistory = Effect.fnUntraced(function* (
 ) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql.unsafe<HistoryRow>(
-    `select ${epochMs("c.cursor_read_at")} as "cursorMs", ${epochMs("c.full_scan_at")} as "fullScanMs",
-            r.id as "runId", r.kind, r.status, ${epochMs("r.started_at")} as "beganMs",
+    `select ${Sql.epochMs("c.cursor_read_at")} as "cursorMs", ${Sql.epochMs("c.full_scan_at")} as "fullScanMs",
+            r.id as "runId", r.kind, r.status, ${Sql.epochMs("r.started_at")} as "beganMs",
             exists (select 1 from tributary.runs o
                      where o.company_id = $1 and o.resource = $2 and o.lane = $3 and o.status = 'running'
                        and o.started_at > $4::timestamptz) as "isRunning"

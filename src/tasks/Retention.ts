@@ -1,29 +1,29 @@
 /**
- * Removing what has been dealt with.
+ * Retention: deletes finished work that is older than the configuration keeps it.
  *
- * Promise: nothing goes that anybody still needs. Of the ledger stay the newest runs of each resource and lane, the last
- * runs that read it well, runs that go on, and those that quarantined a record which is still open; open quarantine stays;
- * of what was pushed stay refused records with the whole push they came in, and pushes that are not finished; nothing of a
- * push goes before the source has forgotten its keys (F-04). The current version of a row stays always. It goes in small batches, each a transaction of its own, so
- * that nobody waits for it, and several processes may do it at once.
+ * Promise: these rows stay whatever their age. Of the runs: the newest of each resource and lane, the last complete ones,
+ * running ones, and those with open quarantine. Open quarantine. Rejected records with all records of their push, and
+ * unfinished pushes. Nothing of a push goes before the source has forgotten its keys. The current version of a row stays.
+ * Each batch is a small transaction, so that no process waits for it, and several processes may run it at once.
  *
- * A record whose row has gone and that is given again is a new one to the outbox. Then the source is looked at before
- * anything is sent (src/outbox/Deduplicate.ts), as with a warehouse that was lost: the record is adopted, never created twice.
+ * A record whose outbox row was deleted is new when it is pushed again. The source is then searched before anything is sent
+ * (src/outbox/Deduplicate.ts), so that the record is found and not created twice.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import * as Sql from "../postgres/Sql.ts"
 import { identifier, supersededSuffix } from "../warehouse/Identifier.ts"
 import { makesFresh, readToEnd } from "../warehouse/RunConditions.ts"
 
-/** How long what has been dealt with is kept. */
+/** How long finished work is kept. */
 export interface RetentionSettings {
   readonly runsMs: number
   readonly quarantineMs: number
   readonly outboxMs: number
 }
 
-/** How many rows went. */
+/** The numbers of deleted rows. */
 export interface RetentionResult {
   readonly runs: number
   readonly quarantine: number
@@ -36,37 +36,32 @@ export interface RetentionResult {
 
 const everyMs = 60 * 60_000
 const batchRows = 5_000
-/** So many runs of a resource and lane stay, however old they are. */
+/** The number of runs of a resource and lane that stay whatever their age. */
 const runsKept = 20
 /** Longer than any source knows a key. */
 const keysKnownMs = 2 * 24 * 60 * 60_000
 const samplesKeptMs = 25 * 60 * 60_000
 
-type Sql<A> = Effect.Effect<A, SqlError, SqlClient.SqlClient>
-
-const ask = <Row extends object>(text: string, values: ReadonlyArray<unknown>): Sql<ReadonlyArray<Row>> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, [...values]))
-
-/** The warehouse's time so long ago, to the microsecond. */
-const cutoff = (ms: number): Sql<string> =>
+/** The warehouse's time this long ago, to the microsecond. */
+const cutoff = (ms: number): Sql.Query<string> =>
   Effect.map(
-    ask<{ at: string }>("select (tributary.now() - make_interval(secs => $1::float8))::text as at", [ms / 1000]),
+    Sql.rows<{ at: string }>("select (tributary.now() - make_interval(secs => $1::float8))::text as at", [ms / 1000]),
     (rows) => rows[0]!.at
   )
 
-/** Repeats a statement that removes a batch until it finds nothing more; answers how many rows went. */
+/** Repeats a statement that deletes a batch until it finds no more. Answers the number of deleted rows. */
 const batches = Effect.fnUntraced(function* (text: string, values: ReadonlyArray<unknown>) {
   let all = 0
   for (;;) {
-    const removed = (yield* ask(text, values)).length
+    const removed = (yield* Sql.rows(text, values)).length
     all += removed
     if (removed < batchRows) return all
   }
 })
 
 /**
- * Of each resource and lane: which runs may go at all, by the number that they are below. Runs that begin meanwhile only
- * raise these, so that they hold for a whole pass: looked up for each run, they would be as slow as Postgres guesses wrong.
+ * For each resource and lane: the run ids below which runs may be deleted. New runs only raise them, so that they hold for
+ * a whole pass. A lookup for each run would be slow where Postgres estimates wrongly.
  */
 const runsNeeded = `
   select company_id::text as company_id, resource, lane,
@@ -77,7 +72,7 @@ const runsNeeded = `
             from tributary.runs) r
    group by company_id, resource, lane`
 
-/** Looks at a batch of old runs, from the oldest on, and removes those that nobody needs. */
+/** Deletes the runs of a batch, from the oldest on, that no rule keeps. */
 const removeRuns = `
   with old as materialized (
     select r.id, r.finished_at from tributary.runs r
@@ -100,12 +95,12 @@ const removeRuns = `
 
 const runs = Effect.fnUntraced(function* (settings: RetentionSettings) {
   const before = yield* cutoff(settings.runsMs)
-  const needed = JSON.stringify(yield* ask(runsNeeded, []))
+  const needed = JSON.stringify(yield* Sql.rows(runsNeeded, []))
   let at = "-infinity"
   let id = "0"
   let all = 0
   for (;;) {
-    const [batch] = yield* ask<{ seen: number; gone: number; at: string | null; id: string | null }>(removeRuns, [
+    const [batch] = yield* Sql.rows<{ seen: number; gone: number; at: string | null; id: string | null }>(removeRuns, [
       before,
       at,
       id,
@@ -158,9 +153,9 @@ const pushed = Effect.fnUntraced(function* (settings: RetentionSettings) {
   const before = yield* cutoff(Math.max(settings.outboxMs, keysKnownMs))
   let outbox = yield* batches(removeFree, [before])
   let pushes = 0
-  for (const { id } of yield* ask<{ id: string }>(oldPushes, [before])) {
+  for (const { id } of yield* Sql.rows<{ id: string }>(oldPushes, [before])) {
     outbox += yield* batches(removePushed, [before, id])
-    pushes += (yield* ask(removePush, [before, id])).length
+    pushes += (yield* Sql.rows(removePush, [before, id])).length
   }
   return { outbox, pushes, calls: yield* batches(removeCalls, [before]) }
 })
@@ -173,13 +168,13 @@ const removeSamples = `
      limit ${batchRows}) old
    where s.fingerprint = old.fingerprint and s.at = old.at returning 1`
 
-/** A backfill that ended and that nobody asked for again. */
+/** Finished backfills without a new request. */
 const removeTasks = `
   delete from tributary.tasks
    where kind = 'backfill' and finished_at < $1::timestamptz and next_run_at is null and requested_at is null and paused_at is null
      and (lease_expires_at is null or lease_expires_at < tributary.now()) returning 1`
 
-/** Removes everything that is old enough, once. */
+/** One pass over everything that is old enough. */
 export const pass = Effect.fnUntraced(function* (
   settings: RetentionSettings
 ): Effect.fn.Return<RetentionResult, SqlError, SqlClient.SqlClient> {
@@ -187,7 +182,7 @@ export const pass = Effect.fnUntraced(function* (
   const ended = yield* runs(settings)
   const { outbox, pushes, calls } = yield* pushed(settings)
   const samples = yield* batches(removeSamples, [yield* cutoff(samplesKeptMs)])
-  const tasks = (yield* ask(removeTasks, [yield* cutoff(settings.runsMs)])).length
+  const tasks = (yield* Sql.rows(removeTasks, [yield* cutoff(settings.runsMs)])).length
   return { runs: ended, quarantine, outbox, pushes, calls, samples, tasks }
 })
 
@@ -223,7 +218,7 @@ export const passHistory = Effect.fnUntraced(function* ({
 }: HistorySettings): Effect.fn.Return<number, SqlError, SqlClient.SqlClient> {
   if (historyMs === null) return 0
   const before = yield* cutoff(historyMs)
-  const tables = yield* ask<{ name: string }>(
+  const tables = yield* Sql.rows<{ name: string }>(
     `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
       where n.nspname = $1 and c.relkind = 'r' and right(c.relname, length($2)) = $2 order by 1`,
     [dataset, supersededSuffix]
@@ -234,7 +229,10 @@ export const passHistory = Effect.fnUntraced(function* ({
     const least = "-9223372036854775808"
     let after: ReadonlyArray<string> = [least, least, least]
     for (;;) {
-      const [batch] = yield* ask<{ seen: number; gone: number; last: string | null }>(statement, [before, ...after])
+      const [batch] = yield* Sql.rows<{ seen: number; gone: number; last: string | null }>(statement, [
+        before,
+        ...after
+      ])
       all += batch!.gone
       if (batch!.seen < batchRows || batch!.last === null) break
       after = batch!.last.split(" ")

@@ -1,9 +1,8 @@
 /**
- * How much of each token's budget was in use, for a chart of the last hours: `tributary.budget_usage`.
+ * The use of each token's budget over the last hours, for a chart: `tributary.budget_usage`.
  *
- * Promise: one row for each budget every fifteen seconds, however many processes keep them, at the full quarters of a
- * minute by the warehouse's clock. What is counted is what the budget itself counts: the permits given within the last
- * minute. Where no limit is configured nobody takes permits: there is nothing to count, and no sample.
+ * Promise: one row for each budget every fifteen seconds of the warehouse's clock, however many processes sample. A row
+ * counts what the budget counts: the permits of the last minute. A budget without a limit counts no permits.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -14,19 +13,18 @@ export interface Sample {
   readonly at: Date
   /** Requests of the last minute. */
   readonly used: number
-  /** What could be used at most at that time. Null, like the next, for a token of which only a Retry-After is known. */
+  /** The limit at that time. Null, as is `configured`, without a limit. */
   readonly allowed: number | null
-  /** What the configuration allows. */
   readonly configured: number | null
-  /** How often the source had answered 429 by then. */
+  /** Answers 429 of the source so far. */
   readonly refusals: number
-  /** Whether the source had asked to wait. */
+  /** Whether requests were paused. */
   readonly held: boolean
 }
 
 const everySeconds = 15
 
-/** The samples of a budget that are no older than so many milliseconds, oldest first. */
+/** The samples of this period until now, oldest first. */
 export const read = Effect.fnUntraced(function* (
   fingerprint: string,
   sinceMs: number
@@ -37,7 +35,7 @@ export const read = Effect.fnUntraced(function* (
      where fingerprint = ${fingerprint} and at >= tributary.now() - make_interval(secs => ${sinceMs / 1000}) order by at`
 })
 
-/** Writes the sample of this quarter of a minute, unless it stands; answers how long it is to the next one. */
+/** Writes the sample of this quarter of a minute unless it exists; answers the time to the next one. */
 const take = `
   with clock as materialized (select tributary.now() as at),
   aligned as (
@@ -57,7 +55,7 @@ const take = `
     on conflict do nothing)
   select ((extract(epoch from quarter - at) + ${everySeconds}) * 1000)::float8 as "nextMs" from aligned`
 
-/** Keeps the samples of these budgets for ever. */
+/** Samples these budgets until it is interrupted. */
 export const sampleBudget = Effect.fnUntraced(function* (
   fingerprints: ReadonlyArray<string>
 ): Effect.fn.Return<never, SqlError, SqlClient.SqlClient> {

@@ -7,7 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { TaskKind, TaskStatus } from "./TaskQueue.ts"
-import { epochMs, select, type Sql } from "./TaskSql.ts"
+import * as Sql from "../postgres/Sql.ts"
 
 /** The time after which a lease expires that its process does not renew. */
 export const leaseMs = 10_000
@@ -51,11 +51,11 @@ const isDue = (alias: string, now: string) =>
   `(${alias}.requested_at is not null or ${alias}.lease_owner is not null or (${alias}.paused_at is null and ${alias}.next_run_at <= ${now}))`
 
 /** Polls for tasks of these companies that are due. */
-export const pollDue = (companies: ReadonlyArray<string>): Sql<PollResult> =>
+export const pollDue = (companies: ReadonlyArray<string>): Sql.Query<PollResult> =>
   Effect.map(
-    select<{ nowMs: number; due: ReadonlyArray<string> | null; requested: ReadonlyArray<string> | null }>(
+    Sql.rows<{ nowMs: number; due: ReadonlyArray<string> | null; requested: ReadonlyArray<string> | null }>(
       `with clock as materialized (select tributary.now() as now)
-       select ${epochMs("(select now from clock)")} as "nowMs", array_agg(distinct s.company) as due,
+       select ${Sql.epochMs("(select now from clock)")} as "nowMs", array_agg(distinct s.company) as due,
               array_agg(distinct s.company) filter (where s.requested_at is not null) as requested
          from tributary.tasks s
         where s.company = any($1::text[]) and ${isFree("s", "(select now from clock)")}
@@ -84,8 +84,8 @@ export const claimTasks = (
   runnable: ReadonlyArray<Runnable>,
   concurrency: number,
   limit = runnable.length * 2
-): Sql<ReadonlyArray<ClaimedTask>> =>
-  select<ClaimedTask>(
+): Sql.Query<ReadonlyArray<ClaimedTask>> =>
+  Sql.rows<ClaimedTask>(
     `with clock as materialized (select tributary.now() as now),
      runnable as (select * from jsonb_to_recordset($2::text::jsonb) as k(company text, resource text, parent text)),
      tasks as materialized (
@@ -133,15 +133,15 @@ export const claimTasks = (
       where t.company = claimed.company and t.resource = claimed.resource and t.kind = claimed.kind
      returning t.company, t.resource, t.kind, t.lease_owner as owner, t.fence, claimed.requested_at as "requestedAt", t.full_requested as "full",
                t.since, t.until, t.failures, case when claimed.lease_owner is not null then claimed.lease_expires_at end as "leaseExpiredAt",
-               ${epochMs("clock.now")} as "nowMs"`,
+               ${Sql.epochMs("clock.now")} as "nowMs"`,
     [owner, JSON.stringify(runnable), concurrency, leaseMs, limit]
   )
 
 /** Renews leases; answers those that no other process has taken over. */
-export const renewLeases = (leases: ReadonlyArray<TaskLease>): Sql<ReadonlyArray<TaskLease>> =>
+export const renewLeases = (leases: ReadonlyArray<TaskLease>): Sql.Query<ReadonlyArray<TaskLease>> =>
   leases.length === 0
     ? Effect.succeed([])
-    : select<TaskLease>(
+    : Sql.rows<TaskLease>(
         `update tributary.tasks s set lease_expires_at = tributary.now() + $2 * interval '1 millisecond'
            from jsonb_to_recordset($1::text::jsonb)
                 as h(company text, resource text, kind text, owner text, fence bigint)
@@ -178,9 +178,9 @@ export interface TaskResult {
 }
 
 /** Stores the result of a task and ends its lease. Answers false, and changes nothing, when another process took it over. */
-export const completeTask = (lease: TaskLease, result: TaskResult): Sql<boolean> =>
+export const completeTask = (lease: TaskLease, result: TaskResult): Sql.Query<boolean> =>
   Effect.map(
-    select(
+    Sql.rows(
       `update tributary.tasks
           set status = $6, run_id = $7, error = $8, remedy = $9, failures = $10, next_run_at = to_timestamp($11::float8 / 1000),
               -- A failed task is tried again as it was requested.
@@ -193,9 +193,9 @@ export const completeTask = (lease: TaskLease, result: TaskResult): Sql<boolean>
   )
 
 /** Returns a task that cannot be run now, as if it had not been claimed; it is due again at that time. */
-export const rescheduleTask = (task: ClaimedTask, nextMs: number): Sql<boolean> =>
+export const rescheduleTask = (task: ClaimedTask, nextMs: number): Sql.Query<boolean> =>
   Effect.map(
-    select(
+    Sql.rows(
       `update tributary.tasks
           set next_run_at = to_timestamp($6::float8 / 1000), requested_at = coalesce(requested_at, $7::timestamptz),
               lease_owner = null, lease_expires_at = null, updated_at = tributary.now()
@@ -206,9 +206,9 @@ export const rescheduleTask = (task: ClaimedTask, nextMs: number): Sql<boolean> 
   )
 
 /** Returns an interrupted task, so that any process claims it again at once. */
-export const returnTask = (task: ClaimedTask, reason: string): Sql<boolean> =>
+export const returnTask = (task: ClaimedTask, reason: string): Sql.Query<boolean> =>
   Effect.map(
-    select(
+    Sql.rows(
       `update tributary.tasks
           set status = 'interrupted', error = $6, remedy = 'nothing to do: it continues as soon as a process of serve runs',
               next_run_at = case when schedule is null and kind = 'sync' then next_run_at else tributary.now() end,
@@ -221,9 +221,9 @@ export const returnTask = (task: ClaimedTask, reason: string): Sql<boolean> =>
   )
 
 /** Stores with every idle task of a company why it cannot run now. That answers the requests for a sync. */
-export const blockCompany = (company: string, error: string, remedy: string): Sql<void> =>
+export const blockCompany = (company: string, error: string, remedy: string): Sql.Query<void> =>
   Effect.asVoid(
-    select(
+    Sql.rows(
       `update tributary.tasks
           set status = 'failed', error = $2, remedy = $3, finished_at = tributary.now(), updated_at = tributary.now(),
               requested_at = case when kind = 'sync' then null else requested_at end

@@ -5,7 +5,7 @@
  * end are one statement each and may be repeated. All times are the warehouse's.
  */
 import * as Effect from "effect/Effect"
-import { select, type Sql } from "./TaskSql.ts"
+import * as Sql from "../postgres/Sql.ts"
 
 export type TaskKind = "sync" | "backfill"
 export type TaskStatus = "done" | "quarantined" | "failed" | "skipped" | "interrupted"
@@ -42,15 +42,14 @@ interface TaskRow extends Omit<Task, "promiseMs"> {
 }
 
 /** All tasks, ordered by company, resource, kind. */
-export const readTasks: Sql<ReadonlyArray<Task>> = Effect.suspend(() =>
+export const readTasks: Sql.Query<ReadonlyArray<Task>> = Effect.suspend(() =>
   Effect.map(
-    select<TaskRow>(
+    Sql.rows<TaskRow>(
       `select company, resource, kind, schedule, freshness_target_ms as "promiseMs", next_run_at as "nextAt", paused_at as "pausedAt",
               paused_by as "pausedBy", requested_at as "askedAt", requested_by as "askedBy", full_requested as "askedFull", since, until,
               coalesce(lease_expires_at > (select tributary.now()), false) as "isRunning", started_at as "beganAt",
               finished_at as "endedAt", status, run_id as "runId", failures, error, remedy
-         from tributary.tasks order by company, resource, kind`,
-      []
+         from tributary.tasks order by company, resource, kind`
     ),
     (rows) => rows.map((row) => ({ ...row, promiseMs: row.promiseMs === null ? null : Number(row.promiseMs) }))
   )
@@ -63,9 +62,9 @@ export const requestSync = (request: {
   /** Read every record. */
   readonly full: boolean
   readonly by: string
-}): Sql<void> =>
+}): Sql.Query<void> =>
   Effect.asVoid(
-    select(
+    Sql.rows(
       `insert into tributary.tasks as s (company, resource, kind, requested_at, requested_by, full_requested)
        values ($1, $2, 'sync', tributary.now(), $3, $4)
        on conflict (company, resource, kind) do update
@@ -86,9 +85,9 @@ export const requestBackfill = (request: {
   readonly since: string | null
   readonly until: string | null
   readonly by: string
-}): Sql<"asked" | "running"> =>
+}): Sql.Query<"asked" | "running"> =>
   Effect.map(
-    select(
+    Sql.rows(
       `insert into tributary.tasks as s (company, resource, kind, requested_at, requested_by, since, until)
        values ($1, $2, 'backfill', tributary.now(), $5, $3, $4)
        on conflict (company, resource, kind) do update
@@ -112,9 +111,9 @@ export interface PauseRequest {
 }
 
 /** Pauses schedules; a task that runs goes on to its end. Answers how many tasks changed. */
-export const pauseTasks = ({ company, resource, by }: PauseRequest): Sql<number> =>
+export const pauseTasks = ({ company, resource, by }: PauseRequest): Sql.Query<number> =>
   Effect.map(
-    select(
+    Sql.rows(
       `update tributary.tasks set paused_at = tributary.now(), paused_by = $3, updated_at = tributary.now()
         where company = $1 and ($2::text is null or resource = $2) and kind = 'sync' and paused_at is null
        returning resource`,
@@ -124,9 +123,9 @@ export const pauseTasks = ({ company, resource, by }: PauseRequest): Sql<number>
   )
 
 /** Resumes schedules; a task that became due meanwhile is run at once. Answers how many tasks changed. */
-export const resumeTasks = ({ company, resource }: PauseRequest): Sql<number> =>
+export const resumeTasks = ({ company, resource }: PauseRequest): Sql.Query<number> =>
   Effect.map(
-    select(
+    Sql.rows(
       `update tributary.tasks set paused_at = null, paused_by = null, updated_at = tributary.now()
         where company = $1 and ($2::text is null or resource = $2) and kind = 'sync' and paused_at is not null
        returning resource`,
@@ -136,9 +135,9 @@ export const resumeTasks = ({ company, resource }: PauseRequest): Sql<number> =>
   )
 
 /** The company ids of the source by name, as far as the source has answered them. */
-export const companyIds: Sql<ReadonlyMap<string, bigint>> = Effect.suspend(() =>
+export const companyIds: Sql.Query<ReadonlyMap<string, bigint>> = Effect.suspend(() =>
   Effect.map(
-    select<{ company: string; id: bigint }>(`select company, company_id as id from tributary.companies`, []),
+    Sql.rows<{ company: string; id: bigint }>(`select company, company_id as id from tributary.companies`),
     (rows) => new Map(rows.map(({ company, id }) => [company, id]))
   )
 )

@@ -5,7 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import { transaction } from "../postgres/Transaction.ts"
-import { epochMs, select, type Sql } from "./TaskSql.ts"
+import * as Sql from "../postgres/Sql.ts"
 
 /** The schedule of one resource of a company. */
 export interface TaskSchedule {
@@ -41,19 +41,19 @@ const heartbeatSlack = "30 seconds"
  * due, under `skip` its next time counts. A due time that passed while a process was alive is late, not missed, and so is
  * a task that a process began and did not finish: both are run at once. A resource that was never synced is due at once.
  */
-export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql<void> =>
+export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql.Query<void> =>
   transaction(
     Effect.gen(function* () {
       const companies = [...new Set(schedules.map(({ company }) => company))]
       const keys = schedules.map(({ company, resource }) => ({ company, resource }))
-      yield* select(
+      yield* Sql.rows(
         `insert into tributary.tasks (company, resource, kind)
          select company, resource, 'sync' from jsonb_to_recordset($1::text::jsonb) as p(company text, resource text)
           order by company, resource on conflict (company, resource, kind) do nothing`,
         [JSON.stringify(keys)]
       )
-      const rows = yield* select<ScheduleRow>(
-        `select s.company, s.resource, s.schedule, ${epochMs("s.next_run_at")} as "nextMs", ${epochMs("s.started_at")} as "beganMs",
+      const rows = yield* Sql.rows<ScheduleRow>(
+        `select s.company, s.resource, s.schedule, ${Sql.epochMs("s.next_run_at")} as "nextMs", ${Sql.epochMs("s.started_at")} as "beganMs",
                 s.lease_owner is not null as "isOwned",
                 exists (select 1 from tributary.processes r
                          where s.company = any(r.companies) and r.started_at <= s.next_run_at
@@ -65,7 +65,7 @@ export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql<voi
           order by s.company, s.resource for update of s`,
         [companies, heartbeatSlack]
       )
-      const [clock] = yield* select<{ nowMs: number }>(`select ${epochMs("tributary.now()")} as "nowMs"`, [])
+      const [clock] = yield* Sql.rows<{ nowMs: number }>(`select ${Sql.epochMs("tributary.now()")} as "nowMs"`)
       const { nowMs } = clock!
       const keyOf = (one: { readonly company: string; readonly resource: string }) =>
         JSON.stringify([one.company, one.resource])
@@ -79,7 +79,7 @@ export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql<voi
         }
         return isMissed && schedule.missed === "skip" ? schedule.next(nowMs, row.beganMs) : row.nextMs
       }
-      yield* select(
+      yield* Sql.rows(
         `update tributary.tasks s
             set schedule = p.schedule, freshness_target_ms = p."promiseMs", updated_at = tributary.now(),
                 next_run_at = to_timestamp(p."nextMs" / 1000)
@@ -102,7 +102,7 @@ export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql<voi
       const removed = rows
         .filter((row) => !configured.has(keyOf(row)))
         .map(({ company, resource }) => ({ company, resource }))
-      yield* select(
+      yield* Sql.rows(
         `delete from tributary.tasks s
           using jsonb_to_recordset($1::text::jsonb) as g(company text, resource text)
           where s.company = g.company and s.resource = g.resource and s.kind = 'sync'

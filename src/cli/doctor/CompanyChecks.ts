@@ -202,9 +202,6 @@ export const fields = Effect.fnUntraced(function* (company: CompanyConfiguration
 
 const shownMax = 5
 
-const firstOf = (names: ReadonlyArray<string>): string =>
-  names.slice(0, shownMax).join(", ") + (names.length > shownMax ? ` and ${names.length - shownMax} more` : "")
-
 /** The age of each resource against its target. */
 export const freshness = Effect.fnUntraced(function* (
   company: CompanyConfiguration,
@@ -236,8 +233,8 @@ export const freshness = Effect.fnUntraced(function* (
   return [
     warning(
       [
-        ...(late.length === 0 ? [] : [`${ofAll} late: ${firstOf(lateNames)}`]),
-        ...(never.length === 0 ? [] : [`never read: ${firstOf(never)}`])
+        ...(late.length === 0 ? [] : [`${ofAll} late: ${Output.firstOf(lateNames, shownMax)}`]),
+        ...(never.length === 0 ? [] : [`never read: ${Output.firstOf(never, shownMax)}`])
       ].join("; "),
       "npx tributary sync brings them up to date, npx tributary serve keeps them so"
     )

@@ -1,10 +1,10 @@
 /** The checks of unfinished work in the warehouse: abandoned runs, quarantine, dead letters, rejected records. */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as PushPause from "../../outbox/PushPause.ts"
 import * as LaneLock from "../../warehouse/LaneLock.ts"
 import * as Output from "../Output.ts"
 import { about, counted } from "./Finding.ts"
+import * as Sql from "../../postgres/Sql.ts"
 
 interface LeftoverRow {
   readonly runs: number
@@ -61,8 +61,7 @@ const checks: ReadonlyArray<LeftoverCheck> = [
 
 /** What remains for a person, and the runs of lost processes. */
 export const leftovers = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql.unsafe<LeftoverRow>(
+  const [row] = yield* Sql.rows<LeftoverRow>(
     `with running as (
        select r.started_at from tributary.runs r
         where r.status = 'running' and not ${LaneLock.isHeldSql("r")})

@@ -1,12 +1,13 @@
 /** The checks of rights in the warehouse: those of the loader, of the reader, and of the dashboard. */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import * as Grants from "../../warehouse/Grants.ts"
 import { modelsDatasetDefault } from "../../warehouse/Model.ts"
 import * as Reader from "../../warehouse/Reader.ts"
 import { about, type Finding, type Findings } from "./Finding.ts"
+import * as Sql from "../../postgres/Sql.ts"
 
 /** The user of DATABASE_URL, as the server states it. */
 export interface UserRow {
@@ -32,10 +33,9 @@ export const rights = Effect.fnUntraced(function* (
   { datasets }: Configuration,
   { standby, readonly, maycreate, maytemp, user, database }: UserRow
 ): Effect.fn.Return<Findings, SqlError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
   const { ok, failed } = about("rights")
   const wanted = [datasets.current, datasets.history, modelsDatasetDefault, "tributary"]
-  const rows = yield* sql.unsafe<DatasetRow>(
+  const rows = yield* Sql.rows<DatasetRow>(
     `select n.nspname::text as name, has_schema_privilege(n.oid, 'usage') as mayuse,
             has_schema_privilege(n.oid, 'create') as maycreate,
             count(c.oid)::int as tables,

@@ -95,11 +95,11 @@ export const outboxLines = (companies: ReadonlyArray<Outbox.OutboxStatus>): Read
 /** Names beyond this number are only counted. */
 const namesMax = 8
 
-const named = (tasks: ReadonlyArray<Schedule.TaskStatus>): string => {
-  const names = tasks.map(({ resource, kind }) => (kind === "sync" ? resource : `backfill of ${resource}`))
-  const first = names.slice(0, namesMax).join(", ")
-  return names.length > namesMax ? `${first} and ${Output.count(names.length - namesMax)} more` : first
-}
+const named = (tasks: ReadonlyArray<Schedule.TaskStatus>): string =>
+  Output.firstOf(
+    tasks.map(({ resource, kind }) => (kind === "sync" ? resource : `backfill of ${resource}`)),
+    namesMax
+  )
 
 /** The tasks of each company by their state; empty where `serve` never ran. */
 export const scheduleLines = ({ processes, tasks }: Schedule.ScheduleStatus): ReadonlyArray<string> => {
@@ -111,10 +111,12 @@ export const scheduleLines = ({ processes, tasks }: Schedule.ScheduleStatus): Re
   return companies.flatMap((company, index) => {
     const own = tasks.filter((task) => task.company === company)
     const syncs = own.filter(({ kind, schedule }) => kind === "sync" && schedule !== null)
-    const running = own.filter(({ isRunning }) => isRunning)
-    const paused = own.filter(({ pausedAt }) => pausedAt !== null)
-    const requested = own.filter(({ askedAt, isRunning }) => askedAt !== null && !isRunning)
-    const skipped = own.filter(({ status }) => status === "skipped")
+    const states: ReadonlyArray<readonly [name: string, isIn: (task: Schedule.TaskStatus) => boolean]> = [
+      ["running", ({ isRunning }) => isRunning],
+      ["requested", ({ askedAt, isRunning }) => askedAt !== null && !isRunning],
+      ["paused", ({ pausedAt }) => pausedAt !== null],
+      ["skipped, since the token may not read them", ({ status }) => status === "skipped"]
+    ]
     const failing = own.filter(({ status, isRunning }) => status === "failed" && !isRunning)
     const [next] = syncs
       .filter(({ isRunning, pausedAt, nextInMs }) => !isRunning && pausedAt === null && nextInMs !== null)
@@ -124,10 +126,7 @@ export const scheduleLines = ({ processes, tasks }: Schedule.ScheduleStatus): Re
       ...(index === 0 ? [`  processes of serve: ${alive}`] : []),
       `  schedule of ${company}: ${Output.count(syncs.length)} resources` +
         (next === undefined ? "" : `, next ${next.resource} ${when(next.nextInMs!)}`),
-      ...(running.length === 0 ? [] : [`    running: ${named(running)}`]),
-      ...(requested.length === 0 ? [] : [`    requested: ${named(requested)}`]),
-      ...(paused.length === 0 ? [] : [`    paused: ${named(paused)}`]),
-      ...(skipped.length === 0 ? [] : [`    skipped, since the token may not read them: ${named(skipped)}`]),
+      ...states.flatMap(([name, isIn]) => (own.some(isIn) ? [`    ${name}: ${named(own.filter(isIn))}`] : [])),
       // An error of a company is the same for all of its resources.
       ...[...new Set(failing.map(({ error }) => error))].flatMap((error) => {
         const same = failing.filter((task) => task.error === error)

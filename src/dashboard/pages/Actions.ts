@@ -1,20 +1,21 @@
 /**
- * What can be done with the schedule: asked about first, then done.
+ * Actions on tasks: sync, backfill, pause and resume.
  *
- * Promise: nothing happens before somebody saw what will happen and said yes. What is asked for is written down for
- * whichever process is free to do it, and the page that follows says so.
+ * Promise: each action shows its consequences and needs a confirmation. A request is stored for the next free process.
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { isAfter } from "../../connector/Instant.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { html, page, PageError, redirect, type Html, type PageRequest, type Route } from "../Page.ts"
 import { confirmation } from "../Components.ts"
 import * as Resources from "../../status/Resources.ts"
 import { plural, resourceAddress, visible } from "../Escape.ts"
+import { companyNamed } from "../Params.ts"
 import { meant } from "./Resource.ts"
 
-/** What an action is about: one resource, or every one of a company. */
+/** One resource, or all of a company. */
 interface Target {
   readonly company: string
   readonly resource: string | null
@@ -30,7 +31,7 @@ interface Action {
   readonly consequences: (target: Target) => ReadonlyArray<string>
   readonly inputs?: Html
   readonly button: string
-  /** Answers what to say. */
+  /** Answers the sentence that the next page shows. */
   readonly do: (target: Target, request: PageRequest) => Done
 }
 
@@ -53,7 +54,7 @@ const asked =
       `Requested: ${named(target)} ${isFull ? "will be read in full" : "will be synced"} as soon as a process is free.`
     )
 
-/** A day, or an instant of RFC 3339; as a bound in UTC, the end of the day where it is the last one. */
+/** A bound in UTC of a day or an RFC 3339 instant; undefined for another text. */
 const boundOf = (text: string, end: "since" | "until"): string | null | undefined => {
   const given = text.trim()
   if (given === "") return null
@@ -61,7 +62,7 @@ const boundOf = (text: string, end: "since" | "until"): string | null | undefine
   const instant =
     /^\d{4}-\d\d-\d\d[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
   if (!day && !instant.test(given)) return undefined
-  // A day that does not exist is rolled over to one that does.
+  // `Date` turns a day that does not exist into another one.
   const date = given.slice(0, 10)
   const midnight = Date.parse(`${date}T00:00:00Z`)
   if (Number.isNaN(midnight) || !new Date(midnight).toISOString().startsWith(date)) return undefined
@@ -70,9 +71,6 @@ const boundOf = (text: string, end: "since" | "until"): string | null | undefine
   const whole = new Date(Date.parse(given.replace(/\.\d+/, ""))).toISOString().slice(0, 19)
   return `${whole}${/\.\d+/.exec(given)?.[0] ?? ""}Z`
 }
-
-/** A form whose order as text is the order in time. */
-const comparable = (instant: string) => instant.slice(0, 19) + instant.slice(20, -1).padEnd(9, "0")
 
 export const rangeOf = (
   since: string,
@@ -86,7 +84,7 @@ export const rangeOf = (
     )
   }
   const { since: from, until: to } = range
-  return from !== null && to !== null && comparable(from) >= comparable(to)
+  return from !== null && to !== null && isAfter(to, from) !== true
     ? wrong("“From” must be before “to”. Nothing was done.")
     : Effect.succeed({ since: from, until: to })
 }
@@ -216,7 +214,7 @@ const actions: ReadonlyArray<Action> = [
   }
 ]
 
-/** What the query or the form names. */
+/** The target that the query or the form names. */
 const targetOf = Effect.fnUntraced(function* (action: Action, request: PageRequest, given: URLSearchParams) {
   const company = given.get("company")
   const resource = action.of === "company" ? null : given.get("resource")
@@ -224,13 +222,7 @@ const targetOf = Effect.fnUntraced(function* (action: Action, request: PageReque
     const state = yield* meant(request, company, resource)
     return { company: state.company, resource: state.resource, states: [state] } satisfies Target
   }
-  const configured = request.companies.find(({ name }) => name === company)
-  if (configured === undefined) {
-    return yield* new PageError({
-      status: 404,
-      message: `No company ${visible(company ?? "without a name")} is configured here.`
-    })
-  }
+  const configured = yield* companyNamed(request, company)
   const states = yield* Resources.read([configured], request.now)
   return { company: configured.name, resource: null, states } satisfies Target
 })
