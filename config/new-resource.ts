@@ -23,8 +23,8 @@ const reservedNames = new Set(
 const template = (
   name: string
 ) => `/** Describe the resource here, and the documents or the decision that it follows. */
-import { id, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const ${name} = resource({

@@ -5,7 +5,8 @@
  * lists every mistake with its place. No program starts with a wrong catalogue.
  */
 import type { Field } from "./Field.ts"
-import type { Operation, Resource } from "./Resource.ts"
+import { type Operation, type Resource, roleField } from "./Resource.ts"
+import type { SourceTraits } from "./SourceTraits.ts"
 
 export interface ErrorCode {
   readonly status: number
@@ -27,6 +28,8 @@ export interface CatalogueSpec {
    */
   readonly generation?: number
   readonly areas: ReadonlyArray<Area>
+  /** Also those of resources that only the configuration names. */
+  readonly traits: SourceTraits
   /** Optional modules by name. */
   readonly features: ReadonlyArray<string>
   readonly errorCodes: ReadonlyArray<ErrorCode>
@@ -63,7 +66,6 @@ const identifierBytesMax = 63
 const decimalDigitsMax = 20
 const knownOperations: ReadonlySet<string> = new Set<Operation>(["L", "C", "B", "R", "U", "D"])
 const reserved: ReadonlySet<string> = new Set(["custom_fields"])
-const common: ReadonlySet<string> = new Set(["cancel", "modifiedsince", "externalid", "include", "limit", "cursor"])
 
 interface Check {
   readonly spec: CatalogueSpec
@@ -169,24 +171,28 @@ const checkHead = ({ areas, report, spec }: Check, { area, feature, operations, 
 }
 
 const checkFilters = ({ report }: Check, resource: Resource): void => {
+  const { roles, traits } = resource
   for (const filter of resource.filters) {
     const place = `${resource.path}, filter "${filter.field}"`
     const field = resource.field.get(filter.field)
     if (field === undefined) report(place, "is no field of the resource")
     else if (filter.match === "partial" && field.type._tag !== "string") report(place, "is partial but no text")
-    if (common.has(filter.field)) report(place, "is common to all resources and need not be stated")
+    if ([...traits.parameters, roles.externalKey, roles.cancelled].includes(filter.field))
+      report(place, "is common to all resources and need not be stated")
   }
 }
 
 const checkFields = (check: Check, resource: Resource): void => {
   const { field: fields, path } = resource
   const { report } = check
-  if (resource.fields[0]?.name !== "id") report(path, 'must begin with the field "id"')
+  const { id, modifiedAt } = resource.roles
+  if (resource.fields[0]?.name !== id) report(path, `must begin with the field "${id}"`)
+  if (id !== "id" && fields.has("id")) report(path, 'has a field "id", the column of the key')
   const duplicates = duplicatesOf(resource.fields.map((field) => field.name))
   if (duplicates.size > 0) report(path, `states twice: ${[...duplicates].join(", ")}`)
   for (const field of resource.fields) checkField(check, resource, field)
-  if (resource.modifiedSince && fields.get("lastchangedate")?.type._tag !== "timestamp")
-    report(path, "offers modifiedsince without a lastchangedate")
+  if (resource.modifiedSince && roleField(resource, "modifiedAt")?.type._tag !== "timestamp")
+    report(path, `offers modifiedsince without a ${modifiedAt ?? "time of change"}`)
   if (resource.key !== null && fields.get(resource.key.field)?.type._tag !== "string")
     report(path, `has the key "${resource.key.field}", which is no string field of it`)
   for (const name of resource.required)

@@ -203,17 +203,3 @@ export const pair = (name: string, resource: string, options: PairOptions): Read
     }
   ]
 }
-
-/** The caller's own key, stored verbatim and scoped to the company. */
-export const externalid = (): Field =>
-  string("externalid", 100, { note: "the caller's own key, stored verbatim, scoped to the company" })
-
-/** The cancel flag: a cancelled record stays readable. */
-export const cancel = (): Field =>
-  boolean("cancel", { note: "true when cancelled; the record stays readable and lists hide it unless asked" })
-
-export const lastchangedate = (): Field =>
-  timestamp("lastchangedate", { readOnly: true, note: "time of the last change; drives modifiedsince" })
-
-export const entrydate = (options?: FieldOptions): Field =>
-  timestamp("entrydate", { note: "creation time", ...options })

@@ -5,6 +5,7 @@
  * resource (common filters, operations, statuses) is not repeated there.
  */
 import type { Field, FieldType } from "./Field.ts"
+import type { FieldRoles, SourceTraits } from "./SourceTraits.ts"
 
 /** L list, C create, B batch, R retrieve, U update, D cancel. */
 export type Operation = "L" | "C" | "B" | "R" | "U" | "D"
@@ -102,6 +103,8 @@ export interface Parent {
 
 export interface Resource {
   readonly path: string
+  readonly traits: SourceTraits
+  readonly roles: FieldRoles
   readonly area: string
   readonly purpose: string
   readonly basis: Basis
@@ -144,6 +147,7 @@ export interface Resource {
 /** What a resource's file states; the rest has defaults. */
 export interface ResourceSpec {
   readonly path: string
+  readonly traits: SourceTraits
   readonly area: string
   readonly purpose: string
   readonly basis: Basis
@@ -173,6 +177,8 @@ export const resource = (spec: ResourceSpec): Resource => {
   const fields = flat<Field>(spec.fields)
   return {
     path: spec.path,
+    traits: spec.traits,
+    roles: spec.traits.roles,
     area: spec.area,
     purpose: spec.purpose,
     basis: spec.basis,
@@ -212,5 +218,9 @@ export const withFields = (resource: Resource, fields: ReadonlyArray<Field>): Re
   field: new Map(fields.map((field) => [field.name, field]))
 })
 
+/** The field of a role; undefined where the resource does not have it. */
+export const roleField = ({ field, roles }: Resource, role: keyof FieldRoles): Field | undefined =>
+  field.get(roles[role] ?? "")
+
 /** Whether a record of the resource can carry the cancel flag: stated, since a list is asked otherwise then. */
-export const isCancellable = (resource: Resource): boolean => resource.field.get("cancel")?.inferred === null
+export const isCancellable = (resource: Resource): boolean => roleField(resource, "cancelled")?.inferred === null

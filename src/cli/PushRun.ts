@@ -60,8 +60,9 @@ export const resourceOf = Effect.fnUntraced(function* (settings: Configuration, 
 
 /** Why the token may not do it, as far as the source told beforehand. */
 export const lacking = (resource: Resource, operation: Operation, { scopes }: Identity): Failure | null => {
-  const scope = `${resource.area}:${operation === "cancel" ? "cancel" : "write"}`
-  if (scopes === null || resource.area === "" || scopes.includes("*") || scopes.includes(scope)) return null
+  const access = operation === "cancel" ? "cancel" : "write"
+  const scope = scopes === null ? null : resource.traits.missingScope(scopes, resource.area, access)
+  if (scope === null) return null
   return {
     kind: "NotInScope",
     message: `${resource.path}: the token lacks the scope ${scope}`,

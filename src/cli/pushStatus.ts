@@ -3,6 +3,7 @@
  *
  * Promise: a file that is there already is never written over; what was refused is sent again only when it is asked for.
  */
+import { Source } from "./Source.ts"
 import { open, rm } from "node:fs/promises"
 import { extname } from "node:path"
 import * as Effect from "effect/Effect"
@@ -234,12 +235,13 @@ const fileFailed = (file: string) => (cause: unknown) =>
 
 /** Writes them to a file that is not there yet; a file that could not be finished is removed. */
 const writeRefused = Effect.fnUntraced(function* (rows: Rows, file: string, csv: boolean) {
+  const { roles } = (yield* Source).catalogue.traits
   const names = new Set<string>()
   const lost = new Set<string>()
   if (csv) {
     yield* eachRefused(rows, (refusals) =>
       Effect.sync(() => {
-        for (const members of refusals.map(ExportRejected.membersOf)) {
+        for (const members of refusals.map((one) => ExportRejected.membersOf(one, roles))) {
           for (const name of members.keys()) names.add(name)
           for (const name of ExportRejected.lostInCsv(members)) lost.add(name)
         }
@@ -264,7 +266,9 @@ const writeRefused = Effect.fnUntraced(function* (rows: Rows, file: string, csv:
           records += refusals.length
           for (const { operation } of refusals) operations.add(operation)
           const lines = refusals.map((one) =>
-            csv ? ExportRejected.toCsv(ExportRejected.membersOf(one), columns) : ExportRejected.toNdJson(one)
+            csv
+              ? ExportRejected.toCsv(ExportRejected.membersOf(one, roles), columns)
+              : ExportRejected.toNdJson(one, roles)
           )
           return attempt(() => handle.appendFile(`${lines.join("\n")}\n`))
         })

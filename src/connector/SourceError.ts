@@ -7,6 +7,22 @@
  */
 import * as Data from "effect/Data"
 
+/** What a refusal of a write means to the engine; the code is for people. */
+export type RefusalKind =
+  /** The source has a record with the same external key, or another key that must be unique. */
+  | "duplicate"
+  /** The record is another version than the precondition names. */
+  | "outdated"
+  /** The source knows the idempotency key from other bytes. */
+  | "keyReused"
+  /** Fewer records, or fewer bytes, may pass. */
+  | "tooLarge"
+  /** The path does not take such a request: no batches, for example. */
+  | "unsupported"
+  /** A member of the body has a name that the source does not know. */
+  | "unknownField"
+  | "other"
+
 /** One problem of a refused body, as the source reports it. */
 export interface Problem {
   readonly field: string
@@ -74,14 +90,17 @@ export class InProgress extends Data.TaggedClass("InProgress")<{ readonly retryA
 }
 
 /** 401: the token is missing, unknown, revoked or expired. */
-export class Unauthorized extends Data.TaggedClass("Unauthorized")<{ readonly code: string }> {
+export class Unauthorized extends Data.TaggedClass("Unauthorized")<{
+  readonly kind: "revoked" | "expired" | "unknown"
+  readonly code: string
+}> {
   readonly isRetryable = false
   readonly stops = "company"
   get remedy(): string {
-    switch (this.code) {
-      case "token_revoked":
+    switch (this.kind) {
+      case "revoked":
         return "the token was revoked: issue a new one and put it in the configuration"
-      case "token_expired":
+      case "expired":
         return "the token expired: issue a new one and put it in the configuration"
       default:
         return "the service does not know this token: check that it was copied whole"
@@ -91,24 +110,27 @@ export class Unauthorized extends Data.TaggedClass("Unauthorized")<{ readonly co
 
 /** 403: the token is known and may not do this. */
 export class Forbidden extends Data.TaggedClass("Forbidden")<{
+  /** `user`: no request of the token passes. `other`: only this one does not. */
+  readonly kind: "scope" | "module" | "recordLimit" | "user" | "other"
   readonly code: string
   /** The scope that is missing, where the source names it. */
   readonly scope: string | null
   readonly detail: string
 }> {
+  readonly status = 403
   readonly isRetryable = false
   get stops(): "resource" | "company" {
-    return this.code === "forbidden" ? "company" : "resource"
+    return this.kind === "user" ? "company" : "resource"
   }
   get remedy(): string {
-    switch (this.code) {
-      case "insufficient_scope":
+    switch (this.kind) {
+      case "scope":
         return this.scope === null
           ? "give the token the scope that this resource needs, or leave the resource out of the configuration"
           : `give the token the scope ${this.scope}, or leave the resource out of the configuration`
-      case "feature_not_licensed":
+      case "module":
         return "this install has no licence for the module: leave the resource out of the configuration"
-      case "record_limit_reached":
+      case "recordLimit":
         return "the install is at its licensed number of records: retrying does not help"
       default:
         return "the token's user must be an active supervisor of the token's own company"
@@ -118,6 +140,8 @@ export class Forbidden extends Data.TaggedClass("Forbidden")<{
 
 /** 404: no such record in the token's company, or no such path. */
 export class NotFound extends Data.TaggedClass("NotFound")<{ readonly detail: string }> {
+  readonly status = 404
+  readonly code = "not_found"
   readonly isRetryable = false
   readonly stops = "resource"
   readonly remedy = "check the resource's name and the base address"
@@ -125,6 +149,7 @@ export class NotFound extends Data.TaggedClass("NotFound")<{ readonly detail: st
 
 /** The source read the request and refused it; sending it again changes nothing. */
 export class Refused extends Data.TaggedClass("Refused")<{
+  readonly kind: RefusalKind
   readonly status: number
   readonly code: string
   readonly field: string | null
@@ -155,6 +180,8 @@ export class PageDrift extends Data.TaggedClass("PageDrift")<{ readonly detail: 
 
 /** 501: declared, and not built in this installation. */
 export class NotImplemented extends Data.TaggedClass("NotImplemented")<{ readonly detail: string }> {
+  readonly status = 501
+  readonly code = "not_implemented"
   readonly isRetryable = false
   readonly stops = "resource"
   readonly remedy = "this installation does not offer it: leave it out of the configuration"

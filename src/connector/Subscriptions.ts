@@ -4,6 +4,7 @@
  * Promise: a secret is `Redacted` from the moment it is read; a write that was answered or not may be repeated with the
  * same arguments: nothing is created twice by a retry within one call.
  */
+import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import type { SourceError } from "./SourceError.ts"
@@ -76,6 +77,8 @@ export interface Attempt {
   readonly delivered: boolean
   readonly abandoned: boolean
   readonly responseCode: number | null
+  /** Whether the source disables the subscription at this answer. */
+  readonly disables: boolean
   readonly responseBody: string
   readonly durationMs: number | null
   /** As sent. */
@@ -98,6 +101,16 @@ export interface LogPage {
 }
 
 export interface Subscriptions {
+  /** The resource that events of the type are about, whether the catalogue has it or not; null for none. */
+  readonly resourceOf: (eventType: string) => string | null
+  /** Which of the events that were sent the refusal calls unknown. */
+  readonly unknownEvents: (error: SourceError, sent: ReadonlyArray<string>) => ReadonlyArray<string>
+  /** How long a delivered event stays in the delivery log. */
+  readonly logRetention: Duration.Duration
+  /** The longest time between two attempts to deliver an event; after it, the source has dropped the event. */
+  readonly attemptDelayMax: Duration.Duration
+  /** How long the source signs with the earlier secret too, after a rotation. */
+  readonly secretOverlap: Duration.Duration
   /** Whether an event of the type may tell of a record that is removed without trace: only reading every record shows it. */
   readonly mayRemove: (eventType: string) => boolean
   /** Those of the token that are not cancelled. */

@@ -4,7 +4,7 @@
  * Promise: an outcome is known only where the answer states it. Whatever is unclear is answered as
  * {@link WriteUncertain}: its record may have been written or not, and must be looked up, never assumed.
  */
-import type { Problem } from "./SourceError.ts"
+import type { Problem, RefusalKind } from "./SourceError.ts"
 import type { Rejected, SourceRecord } from "./SourceRecord.ts"
 
 /** The record was written. */
@@ -22,6 +22,7 @@ export interface WriteSucceeded {
 /** The source refused this record; sending it again as it is changes nothing, unless `isRetryable`. */
 export interface WriteRejected {
   readonly _tag: "WriteRejected"
+  readonly kind: RefusalKind
   readonly index: number
   readonly status: number | null
   readonly code: string

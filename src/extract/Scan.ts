@@ -124,7 +124,7 @@ const cursorOf = (resource: Resource, page: Page, overlapMs: number): string | n
 
 /** The records of a page that a backfill may land: those that changed at its end or before. */
 const recordsUntil = (resource: Resource, page: Page, until: string): Page => {
-  const stamp = resource.fields.findIndex((field) => field.name === "lastchangedate")
+  const stamp = resource.fields.findIndex(({ name }) => name === resource.roles.modifiedAt)
   return stamp === -1
     ? page
     : {

@@ -1,4 +1,5 @@
 /** A comparison of pending events with the rows of their records. */
+import { roleColumn } from "../warehouse/Table.ts"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -33,7 +34,8 @@ export const compareWithRow = Effect.fnUntraced(function* (
   events: ReadonlyArray<PendingEvent>
 ): Effect.fn.Return<ReadonlyMap<bigint, RowState>, DatabaseError, SqlClient.SqlClient> {
   if (events.length === 0) return new Map()
-  const stamp = table.resource.field.has("lastchangedate") ? `t."lastchangedate"` : "null::timestamptz"
+  const column = roleColumn(table, "modifiedAt")
+  const stamp = column === undefined ? "null::timestamptz" : `t.${column.sql}`
   const rows = yield* inboxQuery<{
     id: bigint
     live: boolean

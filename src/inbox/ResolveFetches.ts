@@ -96,7 +96,7 @@ export const resolveFetches = Effect.fnUntraced(function* (
 const isMissing = ({ record, rejected }: FetchedRecord) => record === null && rejected === null
 
 const stampReader = ({ resource }: Table) => {
-  const index = resource.fields.findIndex(({ name }) => name === "lastchangedate")
+  const index = resource.fields.findIndex(({ name }) => name === resource.roles.modifiedAt)
   return ({ columns }: SourceRecord) => (index === -1 ? null : (columns[index] ?? null))
 }
 

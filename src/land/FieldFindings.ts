@@ -88,7 +88,7 @@ const findVolatile = Effect.fnUntraced(function* ({ lock, runId }: FindingsConte
   if (most.length === 0 || most.length > volatileMax) return []
   const fieldOf = (name: string) => table.columns.find((column) => column.name === name)?.field ?? name
   const fields = most.map(({ name }) => fieldOf(name))
-  return fields.includes("lastchangedate") ? [] : fields.map((field) => ({ field, rows: updated }))
+  return fields.includes(table.resource.roles.modifiedAt ?? "") ? [] : fields.map((field) => ({ field, rows: updated }))
 })
 
 /** Fields that no record of the scan had, although rows have values of them. */

@@ -1,13 +1,13 @@
 /**
  * The statements that land records of one table.
  *
- * Promise: newer wins. A version replaces the row only when its lastchangedate is later, or equal (or absent) and its
+ * Promise: newer wins. A version replaces the row only when its time of change is later, or equal (or absent) and its
  * read did not begin earlier; where the source has the last word ({@link ConflictPolicy}) only the time of the reads counts.
  * A row that holds the same already is not written at all; the version that is replaced stands in the history before
  * the transaction ends.
  */
 import { identifier, literal, nameFor } from "../warehouse/Identifier.ts"
-import type { Column, Table } from "../warehouse/Table.ts"
+import { type Column, roleColumn, type Table } from "../warehouse/Table.ts"
 import { requestSql } from "./Refetch.ts"
 
 /**
@@ -35,7 +35,7 @@ const differs = (table: Table, kept: string, sent: string): string => {
   const ignored = new Set(table.resource.ignoredFields)
   const columns = carried(table).filter((column) => column.name !== "id" && !ignored.has(column.field))
   // Postgres stops at the first difference, and a row that changed has another stamp.
-  const isStamp = (column: Column) => column.field === "lastchangedate"
+  const isStamp = (column: Column) => column.field === table.resource.roles.modifiedAt
   const inOrder = [...columns.filter(isStamp), ...columns.filter((column) => !isStamp(column))]
   const side = (alias: string) => inOrder.map((column) => comparable(table, alias, column)).join(", ")
   return `(${kept}."_deleted_at" is not null or (${side(kept)}) is distinct from (${side(sent)}))`
@@ -47,7 +47,8 @@ const differs = (table: Table, kept: string, sent: string): string => {
  */
 export type ConflictPolicy = "newer" | "source"
 
-const isStamped = (table: Table): boolean => table.resource.field.has("lastchangedate")
+/** The quoted column with the time of change; undefined where the records have none. */
+const stampOf = (table: Table): string | undefined => roleColumn(table, "modifiedAt")?.sql
 
 /**
  * Whether a stored time comes before the begin of a read. A time in the future was stored before the warehouse's clock was
@@ -59,8 +60,9 @@ export const isBefore = (at: string, began: string, comparison: "<" | "<=" = "<"
 /** Whether the version sent wins over the one kept. `began` is when the read that brought it began. */
 const wins = (table: Table, authority: ConflictPolicy, kept: string, sent: string, began: string): string => {
   const later = isBefore(`${kept}."_observed_at"`, began, "<=")
-  if (authority === "source" || !isStamped(table)) return later
-  const [keptAt, sentAt] = [`${kept}."lastchangedate"`, `${sent}."lastchangedate"`]
+  const column = stampOf(table)
+  if (authority === "source" || column === undefined) return later
+  const [keptAt, sentAt] = [`${kept}.${column}`, `${sent}.${column}`]
   // A row that was found gone and is met again exists: only the time of the reads decides.
   return (
     `(case when ${kept}."_deleted_at" is not null or ${keptAt} is null or ${sentAt} is null or ${keptAt} = ${sentAt} ` +
@@ -172,7 +174,8 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
   const own = rowColumns(table)
   const bare = (column: Column) => column.sqlType.split(" ")[0]
   const history = historyInsert(table)
-  const stamp = (alias: string) => (isStamped(table) ? `${alias}."lastchangedate"` : "null::timestamptz")
+  const column = stampOf(table)
+  const stamp = (alias: string) => (column === undefined ? "null::timestamptz" : `${alias}.${column}`)
   /** What a row becomes whose version is replaced; `fresh` has the names of its table, `began` and the rest are values. */
   const replaced = (fresh: string, began: string, origin: string, runId: string): string =>
     `${sent
@@ -227,13 +230,14 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
       `kept as (${history} select ${old.map(({ as }) => as).join(", ")}, began from merged where ${oldVersion} is not null) ` +
       `select ${told}, count(${oldVersion})::int as updated from merged`,
     countStale:
-      isStamped(table) && authority === "newer"
-        ? `select count(*)::int as records from ${matched(table)} where t."_deleted_at" is null and s."lastchangedate" < t."lastchangedate" ` +
+      column !== undefined && authority === "newer"
+        ? `select count(*)::int as records from ${matched(table)} where t."_deleted_at" is null and s.${column} < t.${column} ` +
           `and ${isBefore('t."_observed_at"', 's."_began"', "<=")}`
         : null,
-    countUnstamped: isStamped(table)
-      ? `select count(*)::int as rows from ${table.current} where "_company_id" = $1 and "_deleted_at" is null and "lastchangedate" is null`
-      : null,
+    countUnstamped:
+      column !== undefined
+        ? `select count(*)::int as rows from ${table.current} where "_company_id" = $1 and "_deleted_at" is null and ${column} is null`
+        : null,
     requestChildren: requestSql(
       `select $1::bigint, child.resource, child.field, t."id"::text, tributary.now() ` +
         `from ${matched(table)} cross join unnest($3::text[], $4::text[]) child(resource, field) ` +
@@ -244,6 +248,7 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
 
 const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql => {
   const goneRows = missingOf(table)
+  const column = stampOf(table)
   return {
     createMissing: `create temp table if not exists ${goneRows} (id bigint primary key) on commit drop`,
     clearMissing: `truncate ${goneRows}`,
@@ -258,9 +263,9 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
       `where t."_company_id" = $1 and t."id" = g.id and r.id = t."_run_id" and r.lane in ('push', 'records') ` +
       `and (r.finished_at is null or r.finished_at >= $2::timestamptz)`,
     keepUnreached:
-      isStamped(table) && authority === "newer"
+      column !== undefined && authority === "newer"
         ? `delete from ${goneRows} g using ${table.current} t where t."_company_id" = $1 and t."id" = g.id ` +
-          `and t."lastchangedate" > $2::timestamptz and t."lastchangedate" <= tributary.now() ` +
+          `and t.${column} > $2::timestamptz and t.${column} <= tributary.now() ` +
           `and ($3::timestamptz is null or $2::timestamptz < $3::timestamptz)`
         : null,
     findMissingAmong:

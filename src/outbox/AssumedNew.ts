@@ -4,9 +4,10 @@
  * Promise: a create is assumed new for the time of a session, by a scan that began after it was remembered here, or for
  * ten minutes after a lookup. A create whose externalid the warehouse or its quarantine may hold is not assumed new.
  */
+import type { Table } from "../warehouse/Table.ts"
 import * as Effect from "effect/Effect"
 import { planForAll } from "../land/MergeSql.ts"
-import { foldExternalidSql } from "./Externalid.ts"
+import { foldExternalidSql, keySql } from "./Externalid.ts"
 import { type OutboxScope, rowColumns, rowsOf, type RunSql, type SelectedRow } from "./OutboxRow.ts"
 import { parametersOf, pending } from "./OutboxStore.ts"
 
@@ -49,15 +50,15 @@ export const assumeNew = (run: RunSql, scope: OutboxScope, through: bigint) =>
 export const clearAssumedNew = (run: RunSql) => run("forget the new rows of", `truncate ${assumedNewTable}`)
 
 /** Removes creates whose record may be in the warehouse or in quarantine from those assumed new, and returns them. */
-export const possibleDuplicates = (run: RunSql, scope: OutboxScope, table: string, companyId: bigint) =>
+export const possibleDuplicates = (run: RunSql, scope: OutboxScope, table: Table, companyId: bigint) =>
   Effect.gen(function* () {
     yield* run("look at the new rows of", `analyze ${assumedNewTable}; ${planForAll}`)
     return rowsOf(
       yield* run<SelectedRow>(
         "compare the new rows with the warehouse's",
         `with found as (
-           select a.id from ${assumedNewTable} a join ${table} t
-               on ${foldExternalidSql('t."externalid"')} = ${foldExternalidSql("a.externalid")} and t."_company_id" = $4 and t."_deleted_at" is null
+           select a.id from ${assumedNewTable} a join ${table.current} t
+               on ${foldExternalidSql(`t.${keySql(table)}`)} = ${foldExternalidSql("a.externalid")} and t."_company_id" = $4 and t."_deleted_at" is null
            union
            select a.id from tributary.quarantine q join ${assumedNewTable} a on position(a.externalid in q.bytes) > 0
             where q.company_id = $4 and q.resource = $2 and q.resolved_at is null
@@ -78,15 +79,15 @@ export interface OtherSpelling {
 }
 
 /** Records that the warehouse holds under other spellings of these externalids only, by the given externalid. */
-export const otherSpellings = (run: RunSql, table: string, companyId: bigint, externalids: ReadonlyArray<string>) =>
+export const otherSpellings = (run: RunSql, table: Table, companyId: bigint, externalids: ReadonlyArray<string>) =>
   Effect.map(
     run<{ externalid: string; id: string; other: string }>(
       "look for other spellings in",
-      `select a.externalid, min(t."id")::text as id, min(t."externalid") as other
+      `select a.externalid, min(t."id")::text as id, min(t.${keySql(table)}) as other
          from unnest($2::text[]) a (externalid)
-         join ${table} t on ${foldExternalidSql('t."externalid"')} = ${foldExternalidSql("a.externalid")}
+         join ${table.current} t on ${foldExternalidSql(`t.${keySql(table)}`)} = ${foldExternalidSql("a.externalid")}
         where t."_company_id" = $1 and t."_deleted_at" is null
-        group by 1 having bool_and(t."externalid" <> a.externalid)`,
+        group by 1 having bool_and(t.${keySql(table)} <> a.externalid)`,
       [companyId, externalids]
     ),
     ({ rows }): ReadonlyMap<string, OtherSpelling> =>

@@ -37,10 +37,10 @@ const lookupsDuringScanMax = 250
 const lookupsPerCommit = 100
 
 /** The source has a record with another spelling of the externalid. It may be the same record: a person decides. */
-const rejectedAsAlike = ({ id, externalid }: AssumedNew.OtherSpelling): RowResolution =>
+const rejectedAsAlike = (resource: Resource, { id, externalid }: AssumedNew.OtherSpelling): RowResolution =>
   rejected(
     "ambiguous_externalid",
-    "externalid",
+    resource.roles.externalKey,
     `the source has record ${id} with the externalid ${JSON.stringify(externalid)}, which differs in case, blanks or Unicode ` +
       `form alone: it may be this one; push it as an update of ${id}, or under another externalid`
   )
@@ -65,12 +65,16 @@ const resolveExisting = (
   const id = idOf(only)
   if (another !== undefined || id === null) {
     const reason = `the source has several records with this externalid: ${idsText(readings)}`
-    return rejected("ambiguous_externalid", "externalid", reason)
+    return rejected("ambiguous_externalid", resource.roles.externalKey, reason)
   }
-  const shown = only.record === null ? null : valueOf(resource, only.record, "externalid")
-  if (shown !== null && shown !== row.externalid) return rejectedAsAlike({ id, externalid: shown })
+  const shown = only.record === null ? null : valueOf(resource, only.record, resource.roles.externalKey)
+  if (shown !== null && shown !== row.externalid) return rejectedAsAlike(resource, { id, externalid: shown })
   if (!wasSent && isCancelled(resource, only.record)) {
-    return rejected("cancelled", "externalid", `the source has it already, as record ${id}, which is cancelled`)
+    return rejected(
+      "cancelled",
+      resource.roles.externalKey,
+      `the source has it already, as record ${id}, which is cancelled`
+    )
   }
   const different = only.record === null ? [] : differences(resource, "create", row.text, only.record)
   return done(wasSent ? "created" : "adopted", id, different)
@@ -95,7 +99,9 @@ const lookUpNew = Effect.fnUntraced(function* (
   const lookUpOne = (row: OutboxRow) => {
     const spelling = spellings.get(row.externalid ?? "")
     const absent: RowResolution =
-      spelling === undefined ? { state: "pending", reason: null, isAbsent: true } : rejectedAsAlike(spelling)
+      spelling === undefined
+        ? { state: "pending", reason: null, isAbsent: true }
+        : rejectedAsAlike(session.table.resource, spelling)
     return Effect.result(lookUp(session, row, { wasSent: false, absent }))
   }
   for (let start = 0; start < rows.length && !isStopped(session); start += lookupsPerCommit) {
@@ -138,12 +144,10 @@ export const findExisting = Effect.fnUntraced(function* (
     return yield* lookUpNew(session, yield* unknownCreates(lookupsDuringScanMax))
   }
   const possible = yield* transaction(session, (run) =>
-    AssumedNew.possibleDuplicates(run, scopeOf(session), table.current, companyId)
+    AssumedNew.possibleDuplicates(run, scopeOf(session), table, companyId)
   )
   if (possible.length === 0) return
   const externalids = possible.flatMap(({ externalid }) => externalid ?? [])
-  const spellings = yield* transaction(session, (run) =>
-    AssumedNew.otherSpellings(run, table.current, companyId, externalids)
-  )
+  const spellings = yield* transaction(session, (run) => AssumedNew.otherSpellings(run, table, companyId, externalids))
   yield* lookUpNew(session, possible, spellings)
 })

@@ -1,6 +1,6 @@
 /** A dry run of a push: it validates an input as `enqueue` does, needs no warehouse and changes nothing. */
 import * as Effect from "effect/Effect"
-import { foldExternalid } from "./Externalid.ts"
+import { externalKeyOf, foldExternalid } from "./Externalid.ts"
 import type { Problem } from "./Push.ts"
 import type { ValidRecord } from "./Validate.ts"
 import {
@@ -37,7 +37,7 @@ const firstMax = 3
 type Lines = Map<string, { readonly line: number; readonly externalid: string }>
 
 /** Notes the line of an externalid; returns a problem when an earlier line has it. */
-const addLine = (lines: Lines, { line, externalid }: ValidInput): ReadonlyArray<Problem> => {
+const addLine = (field: string, lines: Lines, { line, externalid }: ValidInput): ReadonlyArray<Problem> => {
   if (externalid === null) return []
   const folded = foldExternalid(externalid)
   const earlier = lines.get(folded)
@@ -47,8 +47,8 @@ const addLine = (lines: Lines, { line, externalid }: ValidInput): ReadonlyArray<
   }
   return [
     earlier.externalid === externalid
-      ? duplicateProblem(line, externalid, earlier.line)
-      : spellingProblem(line, externalid, earlier.externalid, earlier.line)
+      ? duplicateProblem(field, line, externalid, earlier.line)
+      : spellingProblem(field, line, externalid, earlier.externalid, earlier.line)
   ]
 }
 
@@ -57,11 +57,12 @@ const requestCounts = <E, R>(
   { batchRecordsMax, operation, resource, useBatch }: DryRunOptions<E, R>,
   records: number
 ): DryRunReport["calls"] => {
-  const isBatch = operation === "create" && useBatch && batchRecordsMax > 1 && resource.operations.includes("B")
+  const recordsMax = Math.min(batchRecordsMax, resource.traits.batchRecordsMax)
+  const isBatch = operation === "create" && useBatch && recordsMax > 1 && resource.operations.includes("B")
   if (!isBatch) return { batch: 0, single: records }
   // A last record that is left alone is sent without a batch.
-  const single = records % batchRecordsMax === 1 ? 1 : 0
-  return { batch: Math.ceil(records / batchRecordsMax) - single, single }
+  const single = records % recordsMax === 1 ? 1 : 0
+  return { batch: Math.ceil(records / recordsMax) - single, single }
 }
 
 /** Validates an input and reports what a push would send. */
@@ -78,7 +79,10 @@ export const dryRun = <E, R>(options: DryRunOptions<E, R>): Effect.Effect<DryRun
         bytes += Buffer.byteLength(text)
         if (first.length < firstMax) first.push({ externalid, recordId, text })
       }
-      const problems = options.operation === "create" ? records.flatMap((record) => addLine(lines, record)) : []
+      const problems =
+        options.operation === "create"
+          ? records.flatMap((record) => addLine(externalKeyOf(options.resource), lines, record))
+          : []
       duplicates += problems.length
       return Effect.forEach(problems, options.onProblem, { discard: true })
     })

@@ -232,7 +232,7 @@ export const enqueue = <E, R>(
     const invalid = yield* validateInput(options, (records) => addRecords(table, records))
     yield* flush(table)
     // Changes of one record may follow each other; they are made in their order.
-    const duplicates = operation === "create" ? yield* findDuplicates(table, company, resource) : []
+    const duplicates = operation === "create" ? yield* findDuplicates(table, company, options.resource) : []
     yield* Effect.forEach(duplicates, onProblem, { discard: true })
     const problems = invalid + duplicates.length
     if (problems > 0) return yield* rejectedFor(problems)

@@ -4,6 +4,7 @@
  * Promise: every value keeps the digits that were given. The reason of a rejection is in members whose names begin with
  * an underscore; a push ignores them.
  */
+import type { FieldRoles } from "../catalogue/SourceTraits.ts"
 import type { RejectedRow } from "./Push.ts"
 import { isObject, type Json, type JsonObject, NotJson, NumberToken, parse, print, printSorted } from "../json/Json.ts"
 
@@ -26,13 +27,16 @@ const messageOf = ({ reason, problems }: RejectedRow): string => {
 }
 
 /** The record with its identity and the reason. A text that is no record is in `_record`, for a person. */
-export const membersOf = (rejection: RejectedRow): JsonObject => {
+export const membersOf = (rejection: RejectedRow, roles: FieldRoles): JsonObject => {
   const { line, code, field, recordId, externalid, operation } = rejection
   const record = parsed(rejection.record)
   const members = new Map<string, Json>(isObject(record) ? record : [["_record", record]])
   if (operation !== "create") {
-    if (recordId !== null) members.set("id", new NumberToken(recordId))
-    else if (externalid !== null && !members.has("externalid")) members.set("externalid", externalid)
+    if (recordId !== null) members.set(roles.id, new NumberToken(recordId))
+    else if (externalid !== null) {
+      const key = roles.externalKey ?? "externalid"
+      if (!members.has(key)) members.set(key, externalid)
+    }
   }
   for (const name of reasonMembers) members.delete(name)
   if (line !== null) members.set("_line", new NumberToken(String(line)))
@@ -43,7 +47,7 @@ export const membersOf = (rejection: RejectedRow): JsonObject => {
 }
 
 /** A line of JSON. */
-export const toNdJson = (rejection: RejectedRow): string => printSorted(membersOf(rejection))
+export const toNdJson = (rejection: RejectedRow, roles: FieldRoles): string => printSorted(membersOf(rejection, roles))
 
 /** The columns of a CSV file of these records, the reason first. */
 export const columnsOf = (names: ReadonlySet<string>): ReadonlyArray<string> => [

@@ -1,6 +1,16 @@
 /** Externalids: which of them a source keeps as they are, and which of them it may take for the same. */
 
+import type { Resource } from "../catalogue/Resource.ts"
+import { identifier } from "../warehouse/Identifier.ts"
+import type { Table } from "../warehouse/Table.ts"
+
+/** The field of the external key. A source without one gets the outbox's own name, which no write accepts. */
+export const externalKeyOf = ({ roles }: Resource): string => roles.externalKey ?? "externalid"
+
 export const externalidLengthMax = 100
+
+/** The quoted column of the external key. */
+export const keySql = ({ resource }: Table): string => identifier(externalKeyOf(resource))
 
 /** Two externalids with the same folded form may be one to a source. */
 export const foldExternalid = (text: string): string => text.normalize("NFC").trim().toLowerCase()

@@ -4,6 +4,8 @@
  * Promise: an externalid names a record only if the record itself shows it. When the source has none or several, the
  * row is rejected.
  */
+import { roleField } from "../catalogue/Resource.ts"
+import { externalKeyOf } from "./Externalid.ts"
 import * as Effect from "effect/Effect"
 import type { SourceError } from "../connector/SourceError.ts"
 import { commitRows } from "./GroupCommit.ts"
@@ -46,19 +48,23 @@ const identify = Effect.fnUntraced(function* (
   if (ids.length === 1 && ids[0] !== undefined) {
     // The warehouse may be outdated: the record itself must show the externalid.
     const { record } = yield* connector.get(resource, ids[0])
-    if (record !== null && valueOf(resource, record, "externalid") === externalid)
+    if (record !== null && valueOf(resource, record, resource.roles.externalKey) === externalid)
       return { ...row, recordId: record.id }
   }
   const readings = yield* findByExternalid(connector, resource, externalid)
   const [only] = readings
   const id = only === undefined ? null : idOf(only)
   if (only === undefined) {
-    const resolution = rejected("not_found", "externalid", "the source has no record with this externalid")
+    const resolution = rejected(
+      "not_found",
+      resource.roles.externalKey,
+      "the source has no record with this externalid"
+    )
     return yield* commitRow(session, { row, resolution })
   }
   if (readings.length > 1 || id === null) {
     const reason = `the source has several records with this externalid: ${idsText(readings)}`
-    const resolution = rejected("ambiguous_externalid", "externalid", reason)
+    const resolution = rejected("ambiguous_externalid", resource.roles.externalKey, reason)
     return yield* commitRow(session, { row, resolution, readings })
   }
   return { ...row, recordId: id }
@@ -72,14 +78,14 @@ export const identifyRecords = Effect.fnUntraced(function* (
   const unidentified = rows.filter(({ recordId }) => recordId === null)
   if (unidentified.length === 0) return rows
   const { table, companyId, settings } = session
-  if (!table.resource.field.has("externalid")) {
+  if (roleField(table.resource, "externalKey") === undefined) {
     const reason = "records of this resource have no externalid: give the record's id"
-    const resolution = rejected("not_found", "externalid", reason)
+    const resolution = rejected("not_found", externalKeyOf(table.resource), reason)
     yield* Effect.forEach(unidentified, (row) => commitRow(session, { row, resolution }), { discard: true })
     return rows.filter(({ recordId }) => recordId !== null)
   }
   const externalids = unidentified.flatMap(({ externalid }) => externalid ?? [])
-  const inWarehouse = yield* transaction(session, (run) => recordIdsOf(run, table.current, companyId, externalids))
+  const inWarehouse = yield* transaction(session, (run) => recordIdsOf(run, table, companyId, externalids))
   const identifyOne = (row: OutboxRow) =>
     (row.recordId === null ? identify(session, row, inWarehouse) : Effect.succeed(row)).pipe(
       Effect.catchTag("SourceError", (error) => rejectOrStop(session, row, error))

@@ -3,6 +3,7 @@
  *
  * Promise: memory does not grow with the input.
  */
+import type { Resource } from "../catalogue/Resource.ts"
 import { createHash, type Hash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import type pg from "pg"
@@ -10,7 +11,7 @@ import { copyValue } from "../land/CopyText.ts"
 import { query } from "../postgres/Connection.ts"
 import { copyIn } from "../postgres/Copy.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import { foldExternalidSql } from "./Externalid.ts"
+import { externalKeyOf, foldExternalidSql } from "./Externalid.ts"
 import type { Problem } from "./Push.ts"
 import { duplicateProblem, spellingProblem, type ValidInput } from "./ValidateInput.ts"
 
@@ -86,7 +87,7 @@ const otherSpellingsSql = `
 export const findDuplicates = Effect.fnUntraced(function* (
   { client }: InputTable,
   company: string,
-  resource: string
+  resource: Resource
 ): Effect.fn.Return<ReadonlyArray<Problem>, DatabaseError> {
   const duplicates = yield* runQuery<{ line: bigint; externalid: string; first: bigint; other: string }>(
     client,
@@ -94,14 +95,15 @@ export const findDuplicates = Effect.fnUntraced(function* (
   )
   const spellings = yield* runQuery<{ line: bigint; externalid: string; other: string }>(client, otherSpellingsSql, [
     company,
-    resource
+    resource.path
   ])
+  const field = externalKeyOf(resource)
   return [
     ...duplicates.map(({ externalid, first, line, other }) =>
       externalid === other
-        ? duplicateProblem(Number(line), externalid, Number(first))
-        : spellingProblem(Number(line), externalid, other, Number(first))
+        ? duplicateProblem(field, Number(line), externalid, Number(first))
+        : spellingProblem(field, Number(line), externalid, other, Number(first))
     ),
-    ...spellings.map(({ externalid, line, other }) => spellingProblem(Number(line), externalid, other, null))
+    ...spellings.map(({ externalid, line, other }) => spellingProblem(field, Number(line), externalid, other, null))
   ]
 })

@@ -4,6 +4,8 @@
  * Promise: every statement here runs in a transaction under the fence. Rows of one record are selected in the order of
  * their numbers: a later one is not selected before the earlier ones are resolved.
  */
+import type { Table } from "../warehouse/Table.ts"
+import { keySql } from "./Externalid.ts"
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { type OutboxRow, type OutboxScope, rowColumns, rowsOf, type RunSql, type SelectedRow } from "./OutboxRow.ts"
@@ -77,12 +79,12 @@ export const selectChanges = Effect.fnUntraced(function* (
 })
 
 /** The numbers of the records that the warehouse holds with these externalids. */
-export const recordIdsOf = (run: RunSql, table: string, companyId: bigint, externalids: ReadonlyArray<string>) =>
+export const recordIdsOf = (run: RunSql, table: Table, companyId: bigint, externalids: ReadonlyArray<string>) =>
   Effect.map(
     run<{ externalid: string; ids: ReadonlyArray<string> }>(
       "look for the records of",
-      `select "externalid" as externalid, array_agg("id"::text order by "id") as ids from ${table}
-        where "_company_id" = $1 and "externalid" = any($2::text[]) and "_deleted_at" is null group by 1`,
+      `select ${keySql(table)} as externalid, array_agg("id"::text order by "id") as ids from ${table.current}
+        where "_company_id" = $1 and ${keySql(table)} = any($2::text[]) and "_deleted_at" is null group by 1`,
       [companyId, externalids]
     ),
     ({ rows }): ReadonlyMap<string, ReadonlyArray<string>> =>

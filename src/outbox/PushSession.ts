@@ -5,6 +5,7 @@
  * is preceded by a look at it. A session remembers nothing that the database does not hold: after a crash another
  * process continues.
  */
+import * as Duration from "effect/Duration"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
@@ -24,18 +25,18 @@ import { plannerSql } from "./OutboxStore.ts"
 import type { Counts } from "./Push.ts"
 
 export interface PushSettings {
-  /** Records of one request at most, 1 to 250 (CODE-07). */
+  /** Records of one request at most; the source may take fewer. */
   readonly batchRecordsMax: number
   /** Whether one request creates many records where the resource offers it. */
   readonly useBatch: boolean
-  /** A key older than this is not sent any more. It is less than the time for which the source remembers a key (B-08). */
+  /** A key older than this is not sent any more; the source may forget it earlier. */
   readonly keyAgeMaxMs: number
   /** Requests in flight. */
   readonly concurrency: number
 }
 
 export const settingsDefault: PushSettings = {
-  batchRecordsMax: 250,
+  batchRecordsMax: Number.POSITIVE_INFINITY,
   useBatch: true,
   keyAgeMaxMs: 23 * 60 * 60 * 1000,
   concurrency: 4
@@ -116,8 +117,8 @@ export interface PushSession extends PushOptions {
   readonly commitJobs: Array<CommitJob>
 }
 
-/** The source's limit on the records of one request (EP-07). */
-const batchRecordsLimit = 250
+/** A share of its lifetime after which a key counts as forgotten: the clocks of both sides may differ. */
+const keyLifetimeShare = 23 / 24
 
 export const outboxScopeOf = (
   { company, table, scope }: PushOptions,
@@ -191,16 +192,20 @@ export const openSession = Effect.fnUntraced(function* (
   writeSession: WriteSession.WriteSession,
   progress: PushProgress
 ): Effect.fn.Return<PushSession, PushSessionError> {
-  const { company, settings, table } = options
+  const { company, table } = options
+  const { traits } = table.resource
+  const keyAgeMaxMs = Math.min(options.settings.keyAgeMaxMs, keyLifetimeShare * Duration.toMillis(traits.keyLifetime))
+  const settings = { ...options.settings, keyAgeMaxMs }
   const clock = yield* Clock.Clock
   const session: PushSession = {
     ...options,
+    settings,
     clock,
     writeSession,
     progress,
     state: {
       fenceSeenAt: now(clock),
-      recordsMax: Math.max(1, Math.min(batchRecordsLimit, settings.batchRecordsMax)),
+      recordsMax: Math.max(1, Math.min(traits.batchRecordsMax, settings.batchRecordsMax)),
       useBatch: settings.useBatch && table.resource.operations.includes("B"),
       consecutiveFailures: 0,
       blockers: []

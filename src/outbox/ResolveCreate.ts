@@ -30,7 +30,7 @@ const retryAbsent = (row: OutboxRow, rejection: Rejection, mayReject: boolean): 
     ? { ...rejectedBySource(rejection), attempts: 1 }
     : { state: "pending", reason: rejection.detail, attempts: 1, isAbsent: true }
 
-const unclear = (detail: string): Rejection => ({ code: "unclear", field: null, detail, problems: [] })
+const unclear = (detail: string): Rejection => ({ kind: "other", code: "unclear", field: null, detail, problems: [] })
 
 /** Reads a record that was created and not shown, so that the warehouse has it. */
 const readBack = Effect.fnUntraced(function* (
@@ -79,7 +79,7 @@ const resolveRejection = (
   rejection: Rejection
 ): Effect.Effect<ResolvedRow, SourceError> => {
   const resolution = rejectedBySource(rejection)
-  return rejection.code === "duplicate"
+  return rejection.kind === "duplicate"
     ? lookUp(session, row, { wasSent: false, absent: resolution })
     : Effect.succeed({ row, resolution })
 }
@@ -162,9 +162,6 @@ const resolveUncertain = Effect.fnUntraced(function* (
   }
 })
 
-/** What a path answers that does not exist, or does not take batches. */
-const noBatchStatuses: ReadonlySet<number> = new Set([404, 405, 415, 501])
-
 /** The source rejected the request as a whole. */
 const resolveRejected = Effect.fnUntraced(function* (
   session: PushSession,
@@ -172,7 +169,7 @@ const resolveRejected = Effect.fnUntraced(function* (
   rejection: Rejected
 ): Effect.fn.Return<RequestResolution, SourceError> {
   const { state } = session
-  const { status, code, detail } = rejection
+  const { kind, status, code, detail } = rejection
   const closed = {
     id,
     result: { state: "rejected", status, reason: `${code}: ${detail}`, source: null }
@@ -181,13 +178,13 @@ const resolveRejected = Effect.fnUntraced(function* (
     const resolved = yield* Effect.forEach(rows, (row) => resolveRejection(session, row, rejection))
     return { closed, rows: resolved, source: "works" }
   }
-  if (status !== null && noBatchStatuses.has(status)) {
+  if (kind === "unsupported") {
     // The source does not offer batches of this resource: the records are sent one by one.
     state.useBatch = false
     const resolution = { state: "pending", reason: detail } as const
     return { closed, rows: rows.map((row) => ({ row, resolution })), source: "unknown" }
   }
-  if (code === "batch_too_large" || status === 413) {
+  if (kind === "tooLarge") {
     state.recordsMax = Math.min(state.recordsMax, Math.ceil(rows.length / 2))
   }
   return { closed, rows: [], next: bisect(rows), source: "unknown" }

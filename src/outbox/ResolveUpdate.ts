@@ -4,6 +4,7 @@
  * Promise: when the outcome of a request is not known, the record is read, never assumed. An update of an outdated
  * version is sent again after the record was read again, at most three times (B-03).
  */
+import { roleField } from "../catalogue/Resource.ts"
 import * as Effect from "effect/Effect"
 import type { FetchedRecord, WriteAnswer } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
@@ -105,7 +106,8 @@ const resolveAnswered = Effect.fnUntraced(function* (
   }
   const closed = closedFor(null)
   // A record without a time of change is as new as its reading: the answer may be older than another reading.
-  const isDated = resource.field.has("lastchangedate") && (row.operation === "update" || isCancelled(resource, record))
+  const isDated =
+    roleField(resource, "modifiedAt") !== undefined && (row.operation === "update" || isCancelled(resource, record))
   const echo = isDated ? echoOf(request, answer) : []
   if (echo.length > 0) return { closed, rows: [{ row, resolution: resolutionBy(record) }], echo, source: "works" }
   const reading = yield* readRecord(session, request)
@@ -113,8 +115,8 @@ const resolveAnswered = Effect.fnUntraced(function* (
 })
 
 const resolveRejected = (request: PushRequest, row: OutboxRow, rejection: Rejected): RequestResolution => {
-  const { code, detail, status } = rejection
-  const isOutdated = request.operation === "update" && code === "stale_record"
+  const { kind, code, detail, status } = rejection
+  const isOutdated = request.operation === "update" && kind === "outdated"
   const resolution: RowResolution = !isOutdated
     ? rejectedBySource(rejection)
     : row.conflictRetries < conflictRetriesMax

@@ -57,7 +57,7 @@ export interface RowUpdate extends ResolvedRow {
 }
 
 /** The source's words about a record that it did not write. */
-export type Rejection = Pick<WriteRejected, "code" | "field" | "detail" | "problems">
+export type Rejection = Pick<WriteRejected, "kind" | "code" | "field" | "detail" | "problems">
 
 export const done = (
   outcome: Outcome,

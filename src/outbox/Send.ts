@@ -7,7 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { WriteAnswer } from "../connector/Connector.ts"
-import type { SourceReason } from "../connector/SourceError.ts"
+import type { RefusalKind, SourceReason } from "../connector/SourceError.ts"
 import { foreignKeyWaitMs, isKeyValid, mayBeSent } from "./KeyValidity.ts"
 import { isStopped, type PushSession, type PushSessionError, stop, stopForSource, transaction } from "./PushSession.ts"
 import * as RequestStore from "./RequestStore.ts"
@@ -59,30 +59,24 @@ const resultOf = (
   request: RequestStore.PushRequest,
   reason: SourceReason
 ): Uncertain | Rejected | "retry" | "cancelled" | "stop" => {
-  const rejected = (status: number | null, code: string, detail: string): Rejected => ({
-    _tag: "Rejected",
-    status,
-    code,
-    field: null,
-    detail,
-    problems: []
-  })
+  const rejected = (
+    kind: RefusalKind,
+    { status, code, detail }: { readonly status: number; readonly code: string; readonly detail: string }
+  ): Rejected => ({ _tag: "Rejected", kind, status, code, field: null, detail, problems: [] })
   switch (reason._tag) {
     case "Refused": {
-      const { status, code, field, detail, problems } = reason
+      const { kind, status, code, field, detail, problems } = reason
       // The source knows the key for other bytes: the outcome of these bytes is not known.
-      return code === "idempotency_replay"
+      return kind === "keyReused"
         ? uncertain("unclear", detail)
-        : { _tag: "Rejected", status, code, field, detail, problems }
+        : { _tag: "Rejected", kind, status, code, field, detail, problems }
     }
     case "NotFound":
-      return rejected(404, "not_found", reason.detail)
+      return rejected("unsupported", reason)
     case "NotImplemented":
-      return request.operation === "batch" ? rejected(501, "not_implemented", reason.detail) : "stop"
+      return request.operation === "batch" ? rejected("unsupported", reason) : "stop"
     case "Forbidden":
-      return reason.code === "record_limit_reached" && request.rows.length === 1
-        ? rejected(403, reason.code, reason.detail)
-        : "stop"
+      return reason.kind === "recordLimit" && request.rows.length === 1 ? rejected("other", reason) : "stop"
     case "SendCancelled":
       return "cancelled"
     case "TooLarge":

@@ -4,16 +4,16 @@ import type { ConnectorShape, FetchedRecord, SourceRecord } from "../connector/C
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import * as Scan from "../extract/Scan.ts"
-import { foldExternalid } from "./Externalid.ts"
+import { externalKeyOf, foldExternalid } from "./Externalid.ts"
 
 /** A column of a record by its field's name; null when the record shows none. */
-export const valueOf = (resource: Resource, record: SourceRecord, field: string): string | null => {
+export const valueOf = (resource: Resource, record: SourceRecord, field: string | null): string | null => {
   const index = resource.fields.findIndex(({ name }) => name === field)
   return index === -1 ? null : (record.columns[index] ?? null)
 }
 
 export const isCancelled = (resource: Resource, record: SourceRecord | null): boolean =>
-  record !== null && valueOf(resource, record, "cancel") === "true"
+  record !== null && valueOf(resource, record, resource.roles.cancelled) === "true"
 
 /** Whether the source has the record, readable or not. */
 export const isShown = ({ record, rejected }: FetchedRecord): boolean => record !== null || rejected !== null
@@ -35,14 +35,15 @@ export const findByExternalid = Effect.fnUntraced(function* (
   resource: Resource,
   externalid: string
 ): Effect.fn.Return<ReadonlyArray<FetchedRecord>, SourceError> {
-  const pages = yield* Scan.children(connector, resource, { field: "externalid", value: externalid })
+  const field = externalKeyOf(resource)
+  const pages = yield* Scan.children(connector, resource, { field, value: externalid })
   const same = new Map<string, FetchedRecord>()
   const alike = new Map<string, FetchedRecord>()
   const folded = foldExternalid(externalid)
   const inJson = JSON.stringify(externalid)
   for (const { records, rejected, beganAt, source } of pages) {
     for (const record of records) {
-      const shown = valueOf(resource, record, "externalid")
+      const shown = valueOf(resource, record, field)
       if (shown === null || (shown !== externalid && foldExternalid(shown) !== folded)) continue
       const found = shown === externalid ? same : alike
       found.set(record.id, { record, rejected: null, version: null, beganAt, source })

@@ -5,6 +5,7 @@
  * would reject for its form is found before anything is sent: every problem of a record, in words that say what to
  * change. What only the source knows (whether a reference resolves, whether a period is open) is left to it.
  */
+import { externalKeyOf } from "./Externalid.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import { isObject, NotJson, read } from "../json/Json.ts"
 import type { InputRecord } from "./input/InputRecord.ts"
@@ -35,7 +36,7 @@ export interface Validator {
 }
 
 export interface ValidatorOptions {
-  /** The column or member that holds the externalid; null is `externalid`. */
+  /** The column or member that holds the externalid; null is the one that the source calls so. */
   readonly externalidFrom?: string | null
 }
 
@@ -77,7 +78,7 @@ export const makeValidator = (
 ): Validator | Problem => {
   const problem = unsupported(resource, operation)
   if (problem !== null) return problem
-  const rules = rulesOf(resource, operation, externalidFrom ?? "externalid")
+  const rules = rulesOf(resource, operation, externalidFrom ?? externalKeyOf(resource))
   let header = noHeader
   const resultOf = (input: InputRecord): ValidationResult | null => {
     switch (input._tag) {

@@ -26,14 +26,14 @@ export const noHeader: ValidatedHeader = { names: [], missing: new Set(), proble
 
 /** The required fields that no column holds, with the message for each. */
 const missingColumns = (
-  { columns, keyName, operation }: RecordRules,
+  { columns, keyName, operation, resource }: RecordRules,
   names: ReadonlyArray<string>
 ): ReadonlyMap<string | null, string> => {
   const has = (name: string | null) => name !== null && names.includes(name)
   const missing = new Map<string | null, string>()
   if (operation !== "create") {
-    if (!has("id") && !has(keyName)) {
-      missing.set(null, `no column says which record it is: give its id, or its ${keyName}`)
+    if (!has(resource.roles.id) && !has(keyName)) {
+      missing.set(null, `no column says which record it is: give its ${resource.roles.id}, or its ${keyName}`)
     }
     return missing
   }

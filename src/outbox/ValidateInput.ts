@@ -13,7 +13,7 @@ export interface InputOptions<E, R> {
   readonly resource: Resource
   readonly operation: Operation
   readonly records: Stream.Stream<InputRecord, E, R>
-  /** The column or member that holds the externalid; null is `externalid`. */
+  /** The column or member that holds the externalid; null is the one that the source calls so. */
   readonly externalidFrom?: string | null
   /** Runs for every problem, as it is found. */
   readonly onProblem: (problem: Problem) => Effect.Effect<void>
@@ -71,16 +71,22 @@ export const validateInput = <E, R, E2, R2>(
   })
 
 /** The problem of a record whose externalid stands in an earlier line. */
-export const duplicateProblem = (line: number, externalid: string, first: number): Problem => ({
+export const duplicateProblem = (field: string, line: number, externalid: string, first: number): Problem => ({
   line,
-  field: "externalid",
+  field,
   message: `"${externalid}" is given twice: in line ${first} and in line ${line}`
 })
 
 /** The problem of a record whose externalid differs in spelling from an earlier one; null is one of the outbox. */
-export const spellingProblem = (line: number, externalid: string, other: string, first: number | null): Problem => ({
+export const spellingProblem = (
+  field: string,
+  line: number,
+  externalid: string,
+  other: string,
+  first: number | null
+): Problem => ({
   line,
-  field: "externalid",
+  field,
   message:
     `"${externalid}" differs from "${other}" ${first === null ? "of the outbox" : `in line ${first}`} in case or Unicode form alone: ` +
     "the service may take them for one; give one of them another externalid"

@@ -5,7 +5,7 @@
  */
 import type { Resource } from "../catalogue/Resource.ts"
 import { isObject, isPlain, type Json, printSorted } from "../json/Json.ts"
-import { alterationOf } from "./Externalid.ts"
+import { alterationOf, externalKeyOf } from "./Externalid.ts"
 import { listFields } from "./FieldHints.ts"
 import type { Operation, Problem } from "./Push.ts"
 import { type AddProblem, fieldTexts } from "./ValidateFields.ts"
@@ -37,8 +37,10 @@ export interface RecordRules {
   readonly resource: Resource
   readonly operation: Operation
   readonly columns: WriteColumns
-  /** The member that holds the externalid. */
+  /** The member that holds the external key: {@link externalKey}, or another one that the user named. */
   readonly keyName: string
+  /** The source's field for it. */
+  readonly externalKey: string
   /** Members that are allowed beside the columns. */
   readonly otherNames: ReadonlyArray<string>
 }
@@ -50,8 +52,9 @@ export const rulesOf = (resource: Resource, operation: Operation, keyName: strin
   operation,
   columns: shapeOf(resource, operation),
   keyName,
+  externalKey: externalKeyOf(resource),
   otherNames: [
-    ...(operation === "create" ? [] : ["id", "externalid"]),
+    ...(operation === "create" ? [] : [resource.roles.id, externalKeyOf(resource)]),
     ...(operation === "cancel" ? [] : [customFields])
   ]
 })
@@ -61,11 +64,12 @@ const explanations: ReadonlySet<string> = new Set(["_line", "_code", "_field", "
 
 /** Why no record can have a member of this name; null when it can. */
 export const nameProblem = (
-  { columns, keyName, operation, otherNames, resource }: RecordRules,
+  { columns, externalKey, keyName, operation, otherNames, resource }: RecordRules,
   name: string
 ): string | null => {
   if (columns.has(name) || explanations.has(name) || name === keyName || otherNames.includes(name)) return null
-  if (operation === "cancel") return "is not needed to cancel a record: give its id or externalid alone"
+  if (operation === "cancel")
+    return `is not needed to cancel a record: give its ${resource.roles.id} or ${externalKey} alone`
   if (resource.field.get(name)?.readOnly === true) return "is set by the service; leave it out"
   const others = otherNames.filter((other) => !columns.has(other))
   return `is no field that can be written here; ${listFields(name, columns, others)}`
@@ -84,14 +88,14 @@ interface Identity {
 interface GivenKeys {
   /** In the record's member {@link RecordRules.keyName}. */
   readonly named: string | null
-  /** In the record's member `externalid`, or in the named one. */
+  /** In the record's member {@link RecordRules.externalKey}, or in the named one. */
   readonly inside: string | null
   /** Beside the record. */
   readonly outside: string | null
 }
 
 const givenKeysOf = (
-  { keyName }: RecordRules,
+  { externalKey, keyName }: RecordRules,
   members: Members,
   beside: IdentifiedRecord,
   addProblem: AddProblem
@@ -104,15 +108,15 @@ const givenKeysOf = (
     return null
   }
   const named = key(keyName, members.get(keyName))
-  const inside = keyName === "externalid" ? named : (key("externalid", members.get("externalid")) ?? named)
+  const inside = keyName === externalKey ? named : (key(externalKey, members.get(externalKey)) ?? named)
   if (named !== null && inside !== named) {
-    addProblem("externalid", `is "${inside}", and ${keyName}, which it is taken from, is "${named}"`)
+    addProblem(externalKey, `is "${inside}", and ${keyName}, which it is taken from, is "${named}"`)
   }
-  return { named, inside, outside: key("externalid", beside.externalid) }
+  return { named, inside, outside: key(externalKey, beside.externalid) }
 }
 
 const identityOfCreate = (
-  { keyName }: RecordRules,
+  { externalKey, keyName }: RecordRules,
   { inside, named, outside }: GivenKeys,
   problems: ReadonlyArray<Problem>,
   addProblem: AddProblem
@@ -122,25 +126,25 @@ const identityOfCreate = (
   if (alteration !== null) addProblem(keyName, alteration)
   if (externalid === null && problems.every(({ field }) => field !== keyName)) {
     const why =
-      keyName === "externalid" ? "it tells whether the record was written already" : "it becomes the externalid"
+      keyName === externalKey ? "it tells whether the record was written already" : `it becomes the ${externalKey}`
     addProblem(keyName, `is required: ${why}`)
   }
   if (outside !== null && inside !== null && outside !== inside) {
-    addProblem("externalid", `is "${inside}" in the record and "${outside}" beside it`)
+    addProblem(externalKey, `is "${inside}" in the record and "${outside}" beside it`)
   }
   return { externalid, recordId: null, written: externalid ?? undefined }
 }
 
-const recordNumber = (id: Json | undefined, addProblem: AddProblem): string | null => {
+const recordNumber = (name: string, id: Json | undefined, addProblem: AddProblem): string | null => {
   if (id === undefined || id === null) return null
   const text = typeof id === "string" ? id : integerText(id)
   if (!(text instanceof InvalidValue) && /^[1-9]\d{0,18}$/.test(text)) return text
-  addProblem("id", `must be the record's number, not ${showValue(id)}`)
+  addProblem(name, `must be the record's number, not ${showValue(id)}`)
   return null
 }
 
 const identityOfChange = (
-  { keyName, operation }: RecordRules,
+  { keyName, operation, resource }: RecordRules,
   members: Members,
   beside: IdentifiedRecord,
   { inside, named, outside }: GivenKeys,
@@ -148,17 +152,18 @@ const identityOfChange = (
   addProblem: AddProblem
 ): Identity => {
   const externalid = outside ?? named ?? inside
-  const id = recordNumber(members.get("id"), addProblem)
-  const idBeside = recordNumber(beside.recordId, addProblem)
-  if (id !== null && idBeside !== null && id !== idBeside) addProblem("id", `is ${id}, and the record is ${idBeside}`)
+  const idName = resource.roles.id
+  const id = recordNumber(idName, members.get(idName), addProblem)
+  const idBeside = recordNumber(idName, beside.recordId, addProblem)
+  if (id !== null && idBeside !== null && id !== idBeside) addProblem(idName, `is ${id}, and the record is ${idBeside}`)
   const recordId = idBeside ?? id
   if (recordId !== null) {
     // The number identifies the record: the externalid is a field to change like any other.
     const written = members.get(keyName) === null ? null : (inside ?? undefined)
     return { externalid: operation === "cancel" ? externalid : null, recordId, written }
   }
-  if (externalid === null && problems.every(({ field }) => field !== "id" && field !== keyName)) {
-    addProblem(null, `does not say which record it is: give its id, or its ${keyName}`)
+  if (externalid === null && problems.every(({ field }) => field !== idName && field !== keyName)) {
+    addProblem(null, `does not say which record it is: give its ${idName}, or its ${keyName}`)
   }
   // The externalid identifies the record: only another one is a value to write.
   return { externalid, recordId, written: inside !== null && inside !== externalid ? inside : undefined }
@@ -166,16 +171,17 @@ const identityOfChange = (
 
 /** The members of the body as JSON. */
 const bodyTexts = (
-  { columns, operation }: RecordRules,
+  { columns, externalKey, operation, resource }: RecordRules,
   members: Members,
   written: Json | undefined,
   addProblem: AddProblem
 ): ReadonlyArray<string> => {
   const body = new Map(members)
-  body.delete("externalid")
-  if (written !== undefined) body.set("externalid", written)
-  if (columns.has("cancel") && body.get("cancel") === true) {
-    addProblem("cancel", "cannot be set by a write; push the record to be cancelled with the operation cancel")
+  body.delete(externalKey)
+  if (written !== undefined) body.set(externalKey, written)
+  const { cancelled } = resource.roles
+  if (cancelled !== null && columns.has(cancelled) && body.get(cancelled) === true) {
+    addProblem(cancelled, "cannot be set by a write; push the record to be cancelled with the operation cancel")
   }
   if (operation === "cancel") return []
   const texts = fieldTexts(columns, body, "", operation, addProblem)

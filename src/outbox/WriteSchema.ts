@@ -4,6 +4,7 @@
  * Promise: the columns follow from the catalogue alone: the stated write shape (EP-14), else the record without what the
  * service sets (EP-12). An inferred column is not among them: a field that the documents do not state is rejected (F-14).
  */
+import { externalKeyOf } from "./Externalid.ts"
 import type { Operation as Letter, Resource, WriteField } from "../catalogue/Resource.ts"
 import { write } from "../catalogue/Resource.ts"
 import type { Operation, Problem } from "./Push.ts"
@@ -73,9 +74,9 @@ export const unsupported = (resource: Resource, operation: Operation): Problem |
     const instead = others.length === 0 ? "they are only read" : `they can be ${others.join(" or ")}`
     return problem(`${resource.path} cannot be ${participles[operation]} through this API; ${instead}`)
   }
-  if (operation === "create" && !shapeOf(resource, operation).has("externalid")) {
+  if (operation === "create" && !shapeOf(resource, operation).has(resource.roles.externalKey ?? "")) {
     return problem(
-      `${resource.path} cannot be created by a push: its write has no externalid, so that a lost answer could not be resolved`
+      `${resource.path} cannot be created by a push: its write has no ${externalKeyOf(resource)}, so that a lost answer could not be resolved`
     )
   }
   return null

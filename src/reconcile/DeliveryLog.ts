@@ -15,8 +15,8 @@ export interface LastAttempt {
 export interface LogScan {
   readonly lastAttempts: ReadonlyArray<LastAttempt>
   readonly newest: LogHead | null
-  /** Whether a receiver answered since the last check that it is gone. */
-  readonly saw410: boolean
+  /** An answer since the last check at which the source disables the subscription; null for none. */
+  readonly disabling: number | null
   /** Whether the read reached the cursor. */
   readonly isWhole: boolean
 }
@@ -27,8 +27,6 @@ const logMarginMs = 60_000
 export const logPagesMax = 200
 /** From this page on, the read has the priority of a backfill. */
 const logPagesPrompt = 5
-/** The receiver is gone: the source disables the subscription at once. */
-const goneStatus = 410
 
 /**
  * Reads a log, newest first, down to the entry at the cursor. Older entries do not change: the source sends nothing to a
@@ -44,7 +42,7 @@ export const readLog = Effect.fnUntraced(function* (
   const urgent = yield* Priority
   const lastAttempts = new Map<string, LastAttempt>()
   let newest: Pick<LogHead, "at" | "event"> | null = null
-  let saw410 = false
+  let disabling: number | null = null
   // A comparison with a time that cannot be parsed is false.
   let newestMs = Number.NaN
   let downTo = cursorMs - logMarginMs
@@ -69,7 +67,7 @@ export const readLog = Effect.fnUntraced(function* (
         isSeen = true
         break
       }
-      if (attempt.responseCode === goneStatus && !(atMs <= cursorMs)) saw410 = true
+      if (attempt.disables && !(atMs <= cursorMs)) disabling = attempt.responseCode
       const last = lastAttempts.get(eventId)
       if (last === undefined)
         lastAttempts.set(eventId, { attempt, isPassed: eventId !== newest.event && atMs < newestMs })
@@ -86,7 +84,7 @@ export const readLog = Effect.fnUntraced(function* (
       return {
         lastAttempts: [...lastAttempts.values()],
         newest: newest === null ? null : { ...newest, isWaiting },
-        saw410,
+        disabling,
         isWhole
       }
     }

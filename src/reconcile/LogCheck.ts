@@ -1,5 +1,6 @@
 /** The delivery gaps that a subscription's delivery log shows. */
 import * as Effect from "effect/Effect"
+import * as Duration from "effect/Duration"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscriptions } from "../connector/Subscriptions.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
@@ -22,20 +23,20 @@ export interface CheckedCompany {
   readonly unobservedMaxMs: number
 }
 
-/** Delivered events leave the log after seven days. One day is left for clocks that differ. */
-const logRetentionMs = 6 * 24 * 60 * 60_000
-/** Attempts follow each other within five minutes. An event without one for so long was dropped. */
-const attemptsMaxMs = 60 * 60_000
+/** A part of the log's retention that is left for clocks that differ. */
+const clockMarginMs = 24 * 60 * 60_000
 /** After so many check intervals without a check there is a gap… */
 const unobservedChecks = 3
 /** … unless they are so short that a restart explains them. */
 const unobservedMinMs = 10 * 60_000
 
+const retentionMs = ({ logRetention }: Subscriptions): number => Duration.toMillis(logRetention) - clockMarginMs
+
 /** How long a log may stay unread without a gap; `checkEveryMs` is null where checks are not regular. */
-export const unobservedMaxMs = (checkEveryMs: number | null): number =>
+export const unobservedMaxMs = (subscriptions: Subscriptions, checkEveryMs: number | null): number =>
   checkEveryMs === null
-    ? logRetentionMs
-    : Math.min(logRetentionMs, Math.max(unobservedMinMs, unobservedChecks * checkEveryMs))
+    ? retentionMs(subscriptions)
+    : Math.min(retentionMs(subscriptions), Math.max(unobservedMinMs, unobservedChecks * checkEveryMs))
 
 const count = (of: number, what: string) => `${of} ${what}${of === 1 ? "" : "s"}`
 
@@ -79,11 +80,11 @@ export const checkLog = Effect.fnUntraced(function* (
   )
   const isStored = (eventId: string) => status.get(eventId)?.isStored === true
   const attempts = scan.lastAttempts.filter(({ attempt }) => status.get(attempt.eventId)?.isInGap !== true)
-  const dropped = droppedEvents(scan, attempts, cursor)
+  const dropped = droppedEvents(subscriptions, scan, attempts, cursor)
   return yield* LogCursor.advance(name, row.id, scan.newest, at, [
     ...missedGaps(company, subscriptions, row.id, attempts, isStored),
     ...droppedGaps(company, row, scan, cursor, dropped),
-    ...unobservedGaps(company, row, scan, cursor)
+    ...unobservedGaps(company, retentionMs(subscriptions), row, scan, cursor)
   ])
 })
 
@@ -131,11 +132,15 @@ const missedGaps = (
 
 /** The events whose attempts stopped without an end. An event in the inbox counts: those that waited behind it do not show. */
 const droppedEvents = (
+  { attemptDelayMax }: Subscriptions,
   { newest }: LogScan,
   attempts: ReadonlyArray<LastAttempt>,
   cursor: LogCursor.LogCursor
 ): ReadonlyArray<string> => {
-  const isStuck = newest?.at === cursor.to && newest?.event === cursor.event && (cursor.waitsMs ?? 0) > attemptsMaxMs
+  const isStuck =
+    newest?.at === cursor.to &&
+    newest?.event === cursor.event &&
+    (cursor.waitsMs ?? 0) > Duration.toMillis(attemptDelayMax)
   return attempts.flatMap(({ attempt: { eventId, delivered, abandoned }, isPassed }) =>
     !delivered && !abandoned && (isPassed || (isStuck && eventId === newest?.event)) ? [eventId] : []
   )
@@ -145,7 +150,7 @@ const droppedEvents = (
 const droppedGaps = (
   company: CheckedCompany,
   row: SubscriptionStore.SubscriptionRow,
-  { saw410 }: LogScan,
+  { disabling }: LogScan,
   cursor: LogCursor.LogCursor,
   events: ReadonlyArray<string>
 ): ReadonlyArray<DeliveryGaps.NewGap> => {
@@ -154,8 +159,8 @@ const droppedGaps = (
     const detail = `the source dropped ${count(events.length, "event")} before the attempts were used up, and what waited behind`
     return gapsForAll(company, row, { ...dropped, detail, events })
   }
-  if (saw410 && row.state !== "disabled") {
-    const detail = "a receiver answered 410, at which the source disables the subscription; it was enabled again since"
+  if (disabling !== null && row.state !== "disabled") {
+    const detail = `a receiver answered ${disabling}, at which the source disables the subscription; it was enabled again since`
     return gapsForAll(company, row, { ...dropped, detail })
   }
   return []
@@ -164,6 +169,7 @@ const droppedGaps = (
 /** Gaps of what the log showed no longer: too much was delivered, or the last check is too long ago. */
 const unobservedGaps = (
   company: CheckedCompany,
+  logRetentionMs: number,
   row: SubscriptionStore.SubscriptionRow,
   { isWhole }: LogScan,
   cursor: LogCursor.LogCursor

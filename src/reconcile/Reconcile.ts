@@ -13,7 +13,7 @@
  * | attempts used up | an abandoned entry of the log whose event is not in the inbox | its resource |
  * | acknowledged, then lost with the database | a delivered entry whose event is not in the inbox | its resource |
  * | disabled, paused | the state of the subscription | what it delivers, once it delivers again |
- * | disabled and enabled again between two checks | a failure count that fell without a delivery, or a 410 in the log | what it delivers |
+ * | disabled and enabled again between two checks | a failure count that fell without a delivery, or an answer in the log that disables | what it delivers |
  * | paused between two checks while an event waited | the log never says how that event ended | what it delivers |
  * | cancelled, narrowed, sent elsewhere | no subscription at our address lists the event | what was missing, once it is there |
  * | the token lost a scope | the source's list of scopes | what needs it, once it is given back |
@@ -132,7 +132,7 @@ const checkLocked = Effect.fnUntraced(function* (
   const { name, events, connector } = company
   const tables = yield* company.tables
   const isSynced = (resource: string) => tables.has(resource)
-  const wanted = WantedEvents.wantedOf(events, isSynced)
+  const wanted = WantedEvents.wantedOf(events, subscriptions.resourceOf, isSynced)
   const removing = new Set([...wanted].flatMap(([event, of]) => (subscriptions.mayRemove(event) ? [of] : [])))
   const readable: CheckedCompany = {
     name,
@@ -141,12 +141,12 @@ const checkLocked = Effect.fnUntraced(function* (
     unreadable: new Map(),
     isSynced,
     overlapMs: company.engine.overlapMs,
-    unobservedMaxMs: unobservedMaxMs(checkEveryMs ?? null)
+    unobservedMaxMs: unobservedMaxMs(subscriptions, checkEveryMs ?? null)
   }
   const notes: Array<string> = []
   const at = yield* SubscriptionStore.now
   const [{ companyId, scopes }, list] = yield* readSource(readable, company, subscriptions, url)
-  const unreadable = EventScopes.undeliverableEvents(connector.catalogue, scopes, events)
+  const unreadable = EventScopes.undeliverableEvents(connector.catalogue, subscriptions, scopes, events)
   const checked: CheckedCompany = { ...readable, unreadable }
   const save = (listed: ReadonlyArray<Subscription>, seenAt: string) =>
     saveSnapshot({ company: name, url, events, wanted, removing, unreadable, subscriptions: listed, at: seenAt })

@@ -1,13 +1,14 @@
 /** The wanted events of a company, by the synced resources that they are about. */
 
-/** By event its resource. Events have names like `<resource>.<verb>`. Events of unsynced resources cannot leave a gap. */
+/** By event its resource. Events of unsynced resources cannot leave a gap. */
 export const wantedOf = (
   events: ReadonlyArray<string>,
+  resourceOf: (event: string) => string | null,
   isSynced: (resource: string) => boolean
 ): ReadonlyMap<string, string> =>
   new Map(
     events.flatMap((event) => {
-      const resource = event.slice(0, Math.max(0, event.lastIndexOf(".")))
+      const resource = resourceOf(event) ?? ""
       return isSynced(resource) ? [[event, resource] as const] : []
     })
   )

@@ -78,7 +78,7 @@ export const create = Effect.fn("Subscriptions.create")(function* (
       const { listed } = yield* takeSnapshot(company, source, wanted)
       const existing = listed.find((one) => HookUrl.isSame(one.url, url))
       if (existing !== undefined) return yield* alreadyExists(name, wanted, { ...existing, url })
-      const { subscription, refused } = yield* withoutUnknownEvents(name, request.events, (events) =>
+      const { subscription, refused } = yield* withoutUnknownEvents(name, source, request.events, (events) =>
         createWithSecret(company, wanted, source, { url, events, description })
       )
       const ours = isOurs(name, wanted, { url })

@@ -106,7 +106,7 @@ const createOurs = Effect.fnUntraced(function* (
 ): Effect.fn.Return<EnsureResult, SourceError | SqlError | SubscriptionError, SigningSecrets | SqlClient.SqlClient> {
   const { url } = wanted
   const description = descriptionOf(company.name)
-  const { subscription, refused } = yield* withoutUnknownEvents(company.name, wanted.events, (events) =>
+  const { subscription, refused } = yield* withoutUnknownEvents(company.name, source, wanted.events, (events) =>
     createWithSecret(company, wanted, source, { url, events, description })
   )
   const { id, events } = subscription
@@ -132,7 +132,7 @@ const updateKept = Effect.fnUntraced(function* (
   const { id } = kept
   const isUnauthorized = yield* isLastUnauthorized(source, kept)
   let change: SubscriptionChange = {}
-  const { subscription, refused } = yield* withoutUnknownEvents(name, events, (known) => {
+  const { subscription, refused } = yield* withoutUnknownEvents(name, source, events, (known) => {
     change = changeTo(kept, { url, events: known })
     return Object.keys(change).length === 0 ? Effect.succeed(kept) : source.update(id, change)
   })
@@ -180,10 +180,10 @@ const warnStrays = (company: string, strays: ReadonlyArray<Subscription>): Reado
   strays.filter(({ paused }) => !paused).map((one) => warnStray(company, one))
 
 /** Warnings for events that the source never sends, since the token may not read them (H-03). */
-const warnUndeliverable = ({ connector }: Subscriber, events: ReadonlyArray<string>) =>
+const warnUndeliverable = ({ connector }: Subscriber, source: Subscriptions, events: ReadonlyArray<string>) =>
   connector.identify.pipe(
     Effect.map(({ scopes }) =>
-      [...EventScopes.undeliverableEvents(connector.catalogue, scopes, events)].map(
+      [...EventScopes.undeliverableEvents(connector.catalogue, source, scopes, events)].map(
         ([event, scope]) =>
           `${event} is subscribed to, but the token lacks the scope ${scope}, so that the source never sends it`
       )
@@ -202,7 +202,8 @@ const ensureLocked = Effect.fnUntraced(function* (
   const before = yield* takeSnapshot(company, source, wanted)
   yield* secrets.retire(
     name,
-    before.listed.map(({ id }) => id)
+    before.listed.map(({ id }) => id),
+    source.secretOverlap
   )
   const stored = yield* secrets.stored(name)
   const selection = selectKept(name, wanted, before.listed, stored)
@@ -227,7 +228,7 @@ const ensureLocked = Effect.fnUntraced(function* (
   const warnings = [
     ...result.warnings,
     ...(refused.length > 0 ? [`the source does not know ${refused.join(", ")}: left out`] : []),
-    ...(yield* warnUndeliverable(company, known))
+    ...(yield* warnUndeliverable(company, source, known))
   ]
   const after = isUnchanged ? before : yield* takeSnapshotAfter(company, source, wanted, refused)
   const { id } = result.subscription

@@ -5,6 +5,7 @@
  * discarded only when the source cannot sign with it. When the source's answer is lost, both secrets stay accepted. Every
  * step may be repeated, and a process may stop anywhere.
  */
+import { acceptedHoursOf } from "./SecretRows.ts"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { SqlError } from "effect/sql/SqlError"
@@ -43,14 +44,14 @@ const sendSecret = Effect.fnUntraced(function* (
   { id, secret }: StoredSecret
 ): Effect.fn.Return<void, SourceError | SqlError, SigningSecrets> {
   yield* source.update(subscriptionId, { secret })
-  yield* (yield* SigningSecrets).promote(company, subscriptionId, id)
+  yield* (yield* SigningSecrets).promote(company, subscriptionId, id, source.secretOverlap)
 })
 
 /** Names the setting that helps where the source has no such field (H-07). */
 const rotationProblem =
   (company: string) =>
   <E>(error: E): E | SubscriptionError =>
-    error instanceof SourceError && error.reason._tag === "Refused" && error.reason.code === "unknown_parameter"
+    error instanceof SourceError && error.reason._tag === "Refused" && error.reason.kind === "unknownField"
       ? new SubscriptionError({
           kind: "field",
           company,
@@ -105,8 +106,8 @@ export const rotate = (
 ): Effect.Effect<
   {
     readonly subscription: Subscription
-    /** Whether it delivers to us, so that the secret before is accepted for a while. */
-    readonly ours: boolean
+    /** How long the earlier secret is accepted; null when it delivers to another receiver. */
+    readonly acceptedHours: number | null
   },
   SubscribeError,
   SubscribeNeeds
@@ -116,7 +117,7 @@ export const rotate = (
     wanted,
     id,
     Effect.fnUntraced(function* (source, subscription): Effect.fn.Return<
-      { readonly subscription: Subscription; readonly ours: boolean },
+      { readonly subscription: Subscription; readonly acceptedHours: number | null },
       SubscribeError,
       SigningSecrets
     > {
@@ -133,7 +134,7 @@ export const rotate = (
           remedy: `give both the same one: ${commandFor(name, `rotate ${subscription.id}`)} --secret-env NAME`
         })
       }
-      return { subscription, ours }
+      return { subscription, acceptedHours: ours ? acceptedHoursOf(source.secretOverlap) : null }
     })
   ).pipe(Effect.withSpan("Subscriptions.rotate"))
 

@@ -1,10 +1,11 @@
 /** Statements on `tributary.webhook_secrets`. A row never changes its secret. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 
-/** The source signs with the secret before for 24 h after a rotation (H-08). */
-export const acceptedHours = 25
+/** How long an earlier secret is accepted: an hour longer than the source signs with it. */
+export const acceptedHoursOf = (overlap: Duration.Duration): number => Math.ceil(Duration.toHours(overlap)) + 1
 /** A process with another token may receive what that token subscribed to, and does not report when it stops. */
 const otherTokenDays = 30
 
@@ -52,7 +53,8 @@ export const promote = (
   sql: SqlClient.SqlClient,
   company: string,
   subscriptionId: string,
-  id: string
+  id: string,
+  overlap: Duration.Duration
 ): Effect.Effect<unknown, SqlError> =>
   sql.unsafe(
     `with expired as (
@@ -62,7 +64,7 @@ export const promote = (
      update tributary.webhook_secrets
         set state = case when id = $3::bigint then 'current' else 'previous' end,
             accepted_until = case when id <> $3::bigint
-                                  then tributary.now() + make_interval(hours => ${acceptedHours}) end
+                                  then tributary.now() + make_interval(hours => ${acceptedHoursOf(overlap)}) end
       where company = $1 and subscription_id = $2 and (state <> 'previous' or id = $3::bigint)`,
     [company, subscriptionId, id]
   )
@@ -72,13 +74,14 @@ export const expire = (
   sql: SqlClient.SqlClient,
   company: string,
   ids: ReadonlyArray<string>,
-  ownIds: ReadonlyArray<string>
+  ownIds: ReadonlyArray<string>,
+  overlap: Duration.Duration
 ): Effect.Effect<unknown, SqlError> =>
   sql.unsafe(
     `update tributary.webhook_secrets
         set state = 'previous',
             accepted_until = tributary.now() + case when id in (select jsonb_array_elements_text($3::jsonb)::bigint)
-              then make_interval(hours => ${acceptedHours}) else make_interval(days => ${otherTokenDays}) end
+              then make_interval(hours => ${acceptedHoursOf(overlap)}) else make_interval(days => ${otherTokenDays}) end
       where company = $1 and state <> 'previous'
         and id in (select jsonb_array_elements_text($2::jsonb)::bigint)`,
     [company, JSON.stringify(ids), JSON.stringify(ownIds)]

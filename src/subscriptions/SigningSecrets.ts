@@ -4,6 +4,7 @@
  * Promise: no delivery is refused that is signed with a secret stored before it arrived. A secret that the token does not
  * decrypt is reported once and left out.
  */
+import type * as Duration from "effect/Duration"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Encoding from "effect/encoding/Base64Url"
@@ -16,8 +17,6 @@ import * as SecretCache from "./SecretCache.ts"
 import { encrypt, randomLength } from "./SecretCipher.ts"
 import type { SecretKeyring } from "./SecretKeyring.ts"
 import * as SecretRows from "./SecretRows.ts"
-
-export { acceptedHours } from "./SecretRows.ts"
 
 export interface StoredSecrets {
   /** Whether deliveries of the subscription can be checked: `unreadable` when the token has changed since. */
@@ -39,15 +38,24 @@ export interface SigningSecretsShape {
     secret: Redacted.Redacted,
     state: "next" | "current"
   ) => Effect.Effect<string, SqlError>
-  /** The source has this secret: those before it are accepted for {@link SecretRows.acceptedHours}. */
-  readonly promote: (company: string, subscriptionId: string, id: string) => Effect.Effect<void, SqlError>
+  /** The source has this secret: those before it are accepted until the source has surely stopped signing with them. */
+  readonly promote: (
+    company: string,
+    subscriptionId: string,
+    id: string,
+    overlap: Duration.Duration
+  ) => Effect.Effect<void, SqlError>
   /** The source refused this secret for good. */
   readonly discard: (company: string, id: string) => Effect.Effect<void, SqlError>
   /**
    * The token has no subscriptions except these. The secrets of others are accepted a little longer, and those of another
    * token for a month.
    */
-  readonly retire: (company: string, listed: ReadonlyArray<string>) => Effect.Effect<void, SqlError>
+  readonly retire: (
+    company: string,
+    listed: ReadonlyArray<string>,
+    overlap: Duration.Duration
+  ) => Effect.Effect<void, SqlError>
   /** Deletes the secrets of a subscription. */
   readonly forget: (company: string, subscriptionId: string) => Effect.Effect<void, SqlError>
   /** The current and next secrets by subscription. */
@@ -61,7 +69,8 @@ export class SigningSecrets extends Context.Service<SigningSecrets, SigningSecre
 const retire = Effect.fnUntraced(function* (
   cache: SecretCache.SecretCache,
   company: string,
-  listed: ReadonlyArray<string>
+  listed: ReadonlyArray<string>,
+  overlap: Duration.Duration
 ): Effect.fn.Return<void, SqlError> {
   const unlisted = (yield* SecretRows.select(cache.sql, [company])).filter(
     ({ state, subscription }) => state !== "previous" && subscription !== null && !listed.includes(subscription)
@@ -71,7 +80,7 @@ const retire = Effect.fnUntraced(function* (
     Effect.map(SecretCache.decryptRow(cache, row), (secret) => secret !== null)
   )
   const idsOf = (rows: ReadonlyArray<SecretRows.SecretRow>) => rows.map(({ id }) => id)
-  yield* SecretRows.expire(cache.sql, company, idsOf(unlisted), idsOf(own))
+  yield* SecretRows.expire(cache.sql, company, idsOf(unlisted), idsOf(own), overlap)
   yield* SecretCache.reload(cache)
 })
 
@@ -116,12 +125,13 @@ export const make = Effect.fn("SigningSecrets.make")(function* (
       yield* SecretCache.reload(cache)
       return id
     }),
-    promote: (company, subscriptionId, id) => thenReload(SecretRows.promote(sql, company, subscriptionId, id)),
+    promote: (company, subscriptionId, id, overlap) =>
+      thenReload(SecretRows.promote(sql, company, subscriptionId, id, overlap)),
     discard: (company, id) =>
       thenReload(
         sql`delete from tributary.webhook_secrets where company = ${company} and id = ${id}::bigint and state = 'next'`
       ),
-    retire: (company, listed) => retire(cache, company, listed),
+    retire: (company, listed, overlap) => retire(cache, company, listed, overlap),
     forget: (company, subscriptionId) =>
       thenReload(
         sql`delete from tributary.webhook_secrets where company = ${company} and subscription_id = ${subscriptionId}`

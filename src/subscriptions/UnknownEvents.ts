@@ -2,26 +2,13 @@
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { SourceError } from "../connector/SourceError.ts"
-import type { Subscription } from "../connector/Subscriptions.ts"
+import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
 import { SubscriptionError } from "./SubscriptionError.ts"
-
-/** The sent events that the error names as unknown. */
-const unknownEventsOf = ({ reason }: SourceError, sent: ReadonlyArray<string>): ReadonlyArray<string> => {
-  if (reason._tag !== "Refused") return []
-  const problems = [
-    ...reason.problems,
-    ...(reason.field === null ? [] : [{ field: reason.field, code: reason.code, message: reason.detail }])
-  ]
-  const positions = problems.flatMap(({ field, code }) => {
-    const position = code === "unknown_value" ? /^events\[(\d+)\]$/.exec(field)?.[1] : undefined
-    return position === undefined ? [] : [Number(position)]
-  })
-  return sent.filter((_, index) => positions.includes(index))
-}
 
 /** Sends the events; answers the subscription and the events that were left out as unknown. */
 export const withoutUnknownEvents = Effect.fnUntraced(function* <R>(
   company: string,
+  { unknownEvents }: Subscriptions,
   events: ReadonlyArray<string>,
   send: (events: ReadonlyArray<string>) => Effect.Effect<Subscription, SourceError | SqlError, R>
 ): Effect.fn.Return<
@@ -44,7 +31,7 @@ export const withoutUnknownEvents = Effect.fnUntraced(function* <R>(
     const result = yield* Effect.result(send(known))
     if (result._tag === "Success") return { subscription: result.success, refused }
     const error = result.failure
-    const unknown = error._tag === "SourceError" ? unknownEventsOf(error, known) : []
+    const unknown = error._tag === "SourceError" ? unknownEvents(error, known) : []
     if (unknown.length === 0) return yield* error
     refused.push(...unknown)
   }

@@ -100,8 +100,8 @@ export interface AccessBlock {
 
 /** The access block that scopes and modules show; null when there is none. */
 export const accessBlockOf = (resource: Resource, { scopes, features }: Identity): AccessBlock | null => {
-  const scope = `${resource.area}:read`
-  if (scopes !== null && resource.area !== "" && !scopes.includes(scope) && !scopes.includes("*")) {
+  const scope = scopes === null ? null : resource.traits.missingScope(scopes, resource.area, "read")
+  if (scope !== null) {
     return {
       kind: "NotInScope",
       reason: `the token lacks the scope ${scope}`,

@@ -4,6 +4,7 @@
  * Promise: this is written a second time, from the contract of the warehouse alone, and shares no code with the client
  * or the landing. A value that no column of its type can hold is expected all the same, so that it never counts as equal.
  */
+import { roleField } from "../catalogue/Resource.ts"
 import type { Field, InferredType } from "../catalogue/Field.ts"
 import type { SourceRecord } from "../connector/Connector.ts"
 import type { Table } from "../warehouse/Table.ts"
@@ -224,9 +225,9 @@ export interface Reader {
 const nothing: JsonObject = new Map()
 
 export const reader = (table: Table): Reader => {
-  const { fields } = table.resource
+  const { fields, roles } = table.resource
   const names = new Set(fields.map((field) => field.name))
-  const stamp = table.resource.field.has("lastchangedate") ? "lastchangedate" : null
+  const stamp = roleField(table.resource, "modifiedAt")?.name ?? null
   const unreadable: ExpectedRow = {
     id: null,
     columns: fields.map(() => undefined),
@@ -247,7 +248,7 @@ export const reader = (table: Table): Reader => {
       if (!names.has(name) && name !== customFieldsName) extra.set(name, value)
     }
     return {
-      id: rowId(members.get("id")),
+      id: rowId(members.get(roles.id)),
       columns,
       customFields: members.get(customFieldsName),
       extra,

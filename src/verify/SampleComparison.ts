@@ -3,6 +3,7 @@
  *
  * Where the source lists only, a row is read with all records that share a value with it.
  */
+import { roleField } from "../catalogue/Resource.ts"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { SourceError } from "../connector/SourceError.ts"
@@ -50,7 +51,7 @@ const sampleByNumber = Effect.fnUntraced(function* (sides: Sides, { records, see
 const filterPositions = ({ resource }: SourceSide): ReadonlyArray<number> => {
   const names = [
     ...(resource.parent === null ? [] : [resource.parent.field]),
-    ...(resource.field.has("externalid") ? ["externalid"] : []),
+    ...(roleField(resource, "externalKey") === undefined ? [] : [resource.roles.externalKey]),
     ...resource.filters.filter(({ match }) => match === "exact").map(({ field }) => field)
   ]
   return [...new Set(names)].map((name) => resource.fields.findIndex((field) => field.name === name))

@@ -48,15 +48,15 @@ const isOneOf = (kinds: ReadonlyArray<string>, ...allowed: ReadonlyArray<string>
   kinds.every((kind) => allowed.includes(kind))
 
 /** Whether the field may have a column of the type: which of two versions is newer is read from an instant, or not at all. */
-export const isPossible = (field: string, type: InferredType | null): boolean =>
-  field !== "lastchangedate" || type === "timestamp"
+const isPossible = ({ roles }: Resource, field: string, type: InferredType | null): boolean =>
+  field !== roles.modifiedAt || type === "timestamp"
 
 /** The type of a column that holds every value of these kinds; null when there is none. */
-export const typeFor = (field: string, seen: ReadonlyArray<string>): InferredType | null => {
+export const typeFor = (of: Resource, field: string, seen: ReadonlyArray<string>): InferredType | null => {
   const kinds = seen.filter((kind) => kind !== "null")
   if (kinds.length === 0) return null
   const type = typeOfKinds(kinds)
-  return isPossible(field, type) ? type : null
+  return isPossible(of, field, type) ? type : null
 }
 
 const typeOfKinds = (kinds: ReadonlyArray<string>): InferredType => {
@@ -86,19 +86,13 @@ export const candidates = Effect.fn("ColumnPromotion.candidates")(function* (
      )} and not exists (select 1 from tributary.inferred_columns l where l.resource = u.resource and l.field = u.field)
      group by resource, field order by resource, min(first_seen_at), field`
   const known = new Map(resources.map((one) => [one.path, one]))
-  return rows
-    .filter(({ resource, field }) => known.get(resource)?.field.has(field) === false)
-    .map(({ resource, field, times, first_seen_at, kinds }) => {
-      const distinct = [...new Set(kinds.split(","))].sort()
-      return {
-        resource,
-        field,
-        times: Number(times),
-        firstSeenAt: first_seen_at,
-        kinds: distinct,
-        type: typeFor(field, distinct)
-      }
-    })
+  return rows.flatMap(({ resource, field, times, first_seen_at, kinds }) => {
+    const of = known.get(resource)
+    if (of === undefined || of.field.has(field)) return []
+    const distinct = [...new Set(kinds.split(","))].sort()
+    const type = typeFor(of, field, distinct)
+    return [{ resource, field, times: Number(times), firstSeenAt: first_seen_at, kinds: distinct, type }]
+  })
 })
 
 /** A field that is to have a column of a type. */

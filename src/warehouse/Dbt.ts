@@ -221,8 +221,8 @@ const currentOf = ({ resources, datasets, freshnessOf }: DbtOptions): DbtSource 
           ...table.columns.map((column) =>
             columnOf(
               column,
-              column.field === "id" ? ["not_null"] : valuesTest(resource.field.get(column.field)),
-              column.field === "id"
+              column.name === "id" ? ["not_null"] : valuesTest(resource.field.get(column.field)),
+              column.name === "id"
             )
           ),
           ...table.meta.map((column) => {

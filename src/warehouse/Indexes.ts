@@ -4,8 +4,8 @@
  * Promise: few, and none that slows down a first load. An index is made for a reference that a model says people look
  * rows up by, and only once the table is known to hold {@link rowsMin} rows or more: a smaller table is read faster
  * whole, and a table that is just being loaded for the first time has no statistics yet. References hardly ever change,
- * so that an update of a row can still stay on its page; `lastchangedate` changes with every update and would forbid
- * exactly that, which is why it never gets one.
+ * so that an update of a row can still stay on its page; the time of change moves with every update and
+ * would forbid exactly that, which is why it never gets one.
  */
 import { identifier, literal } from "./Identifier.ts"
 import type { Model, ModelDatasets, ModelIndex } from "./Model.ts"

@@ -6,6 +6,7 @@
  */
 import type { Field, FieldType, InferredType } from "../catalogue/Field.ts"
 import type { Resource } from "../catalogue/Resource.ts"
+import type { FieldRoles } from "../catalogue/SourceTraits.ts"
 import { identifier, literal, supersededSuffix } from "./Identifier.ts"
 
 /** Postgres namespaces of the warehouse. */
@@ -76,8 +77,8 @@ const inferredSqlType: Readonly<Record<InferredType, string>> = {
   json: "jsonb"
 }
 
-const columnTypeOf = ({ name, type, inferred }: Field): string =>
-  name === "id" ? "bigint not null" : inferred === null ? sqlTypeOf(type) : inferredSqlType[inferred.type]
+const columnTypeOf = ({ type, inferred }: Field): string =>
+  inferred === null ? sqlTypeOf(type) : inferredSqlType[inferred.type]
 
 const wireTypeOf = (type: FieldType): string => {
   switch (type._tag) {
@@ -118,14 +119,18 @@ const meta = (name: string, sqlType: string, comment: string, kind: Column["kind
   comment
 })
 
-const columnOf = (field: Field): Column => {
-  const name = field.inferred?.column ?? field.name
+/** The column of the record's key, whatever its field is called. */
+const keyName = "id"
+
+const columnOf = (field: Field, roles: FieldRoles): Column => {
+  const isKey = field.name === roles.id
+  const name = isKey ? keyName : (field.inferred?.column ?? field.name)
   return {
     name,
     field: field.name,
     sql: identifier(name),
-    sqlType: columnTypeOf(field),
-    // A inferred number was sent as a number, and is shown as one.
+    sqlType: isKey ? "bigint not null" : columnTypeOf(field),
+    // An inferred number was sent as a number, and is shown as one.
     kind: field.inferred?.type === "number" ? "integer" : field.type._tag,
     comment: commentOf(field)
   }
@@ -156,10 +161,14 @@ export const tableOf = (resource: Resource, datasets: Datasets = datasetsDefault
     superseded: `${identifier(datasets.history)}.${identifier(supersededName)}`,
     view: `${identifier(datasets.history)}.${identifier(name)}`,
     supersededName,
-    columns: resource.fields.map(columnOf),
+    columns: resource.fields.map((field) => columnOf(field, resource.roles)),
     meta: metaColumns
   }
 }
+
+/** The column of a role's field; undefined where the resource does not have it. */
+export const roleColumn = ({ columns, resource }: Table, role: keyof FieldRoles): Column | undefined =>
+  columns.find(({ field }) => field === resource.roles[role])
 
 const currentKey = 'primary key ("_company_id", "id")'
 const supersededKey = 'primary key ("_company_id", "id", "_version")'

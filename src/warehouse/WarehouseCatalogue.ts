@@ -5,6 +5,7 @@
  * Promise: an added resource has a table, and an inferred field a column, like those of the connector. Nothing that the
  * connector states changes. Loading is one small query.
  */
+import type { SourceTraits } from "../catalogue/SourceTraits.ts"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -12,9 +13,9 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import {
   boolean,
+  integer,
+  timestamp,
   type Field,
-  id,
-  lastchangedate,
   type Inferred,
   inferredField,
   type InferredType,
@@ -29,9 +30,9 @@ export interface ConfiguredResource {
   readonly path: string
   /** The area of its scope; null when that is not known, so that only asking shows whether the token may read it. */
   readonly area: string | null
-  /** Whether its list offers `modifiedsince` and its records carry `lastchangedate`. */
+  /** Whether its list offers `modifiedsince` and its records carry their time of change. */
   readonly modifiedSince: boolean
-  /** Whether its records carry the flag `cancel` and its list takes `cancel=any`. */
+  /** Whether its records carry the cancel flag and its list shows cancelled records on request. */
   readonly cancel: boolean
   /** The text field that identifies a record to people. */
   readonly key: string | null
@@ -48,19 +49,23 @@ export class ResourceConflict extends Data.TaggedError("ResourceConflict")<{
   }
 }
 
-const configured = (one: ConfiguredResource): Resource => {
-  const keyed = one.key === null || ["id", "lastchangedate", "cancel"].includes(one.key) ? [] : [text(one.key)]
+const configured = (one: ConfiguredResource, traits: SourceTraits): Resource => {
+  const { id, modifiedAt, cancelled } = traits.roles
+  const keyed = one.key === null || [id, modifiedAt, cancelled].includes(one.key) ? [] : [text(one.key)]
   return resource({
     path: one.path,
+    traits,
     area: one.area ?? "",
     purpose: `${one.path}, named by the configuration`,
     basis: "configured",
     operations: "L R",
     fields: [
-      id(),
+      integer(id, { readOnly: true, note: "the record's number" }),
       ...keyed,
-      ...(one.cancel ? [boolean("cancel", { note: "true when cancelled" })] : []),
-      ...(one.modifiedSince ? [lastchangedate()] : [])
+      ...(one.cancel && cancelled !== null ? [boolean(cancelled, { note: "true when cancelled" })] : []),
+      ...(one.modifiedSince && modifiedAt !== null
+        ? [timestamp(modifiedAt, { readOnly: true, note: "time of the last change" })]
+        : [])
     ],
     modifiedSince: one.modifiedSince,
     ...(one.key === null ? {} : { key: { field: one.key } })
@@ -71,14 +76,13 @@ const configured = (one: ConfiguredResource): Resource => {
 const states = ({ area, cancel, key, modifiedSince }: ConfiguredResource): boolean =>
   area !== null || cancel || key !== null || modifiedSince
 
-const neverIgnored: ReadonlySet<string> = new Set(["id", "lastchangedate", "cancel", "externalid"])
-
 /** Adds the resources that the configuration names, without their inferred columns: no query runs. */
 export const addConfigured = (
   base: Catalogue,
   extra: ReadonlyArray<ConfiguredResource>
 ): Effect.Effect<Catalogue, ResourceConflict> => {
   if (extra.length === 0) return Effect.succeed(base)
+  const neverIgnored = new Set<string | null>(Object.values(base.traits.roles))
   const problems = extra.flatMap((one) => [
     ...(base.resources.has(one.path) && ((one.ignoreFields ?? []).length === 0 || states(one))
       ? [`resources.${one.path}: the catalogue knows this resource already; only ignore_fields can be set for it`]
@@ -89,7 +93,7 @@ export const addConfigured = (
   ])
   if (problems.length > 0) return Effect.fail(new ResourceConflict({ problems }))
   const made = (one: ConfiguredResource) => ({
-    ...(base.resources.get(one.path) ?? configured(one)),
+    ...(base.resources.get(one.path) ?? configured(one, base.traits)),
     ignoredFields: one.ignoreFields ?? []
   })
   return Effect.succeed({

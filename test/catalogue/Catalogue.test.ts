@@ -1,7 +1,17 @@
+import { traits } from "../../connectors/service-v2/catalogue/traits.ts"
 import { assert, describe, it } from "vitest"
 import { catalogue, CatalogueError, type CatalogueSpec } from "../../src/catalogue/Catalogue.ts"
-import { id, integer, lastchangedate, list, money, pair, ref, string } from "../../src/catalogue/Field.ts"
-import { exact, partial, resource, type ResourceSpec, write } from "../../src/catalogue/Resource.ts"
+import {
+  id,
+  integer,
+  lastchangedate,
+  list,
+  money,
+  pair,
+  ref,
+  string
+} from "../../connectors/service-v2/catalogue/fields.ts"
+import { exact, partial, resource, type ResourceSpec, write } from "../../connectors/service-v2/catalogue/resource.ts"
 
 const shelf: ResourceSpec = {
   path: "shelves",
@@ -34,6 +44,7 @@ const problemsOf = (spec: Partial<CatalogueSpec>): ReadonlyArray<string> => {
       name: "test",
       version: "1",
       areas: [{ name: "shop", covers: "everything" }],
+      traits,
       features: ["extra"],
       errorCodes: [],
       resources: [],

@@ -1,4 +1,5 @@
 /** What `push status`, `status` and `/metrics` tell of pushes, and what `push export-refused` writes. */
+import { traits } from "../../connectors/service-v2/catalogue/traits.ts"
 import { assert, describe, it, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -112,12 +113,12 @@ describe("push status", () => {
 
         const [first, second] = yield* Outbox.rejectedRows({ push: 1n }, 0n, 10)
         assert.strictEqual(
-          ExportRejected.toNdJson(first!),
+          ExportRejected.toNdJson(first!, traits.roles),
           '{"_code":"unknown_value","_field":"invoice","_line":3,"_message":"there is no such invoice","amount":"1.50","externalid":"e3"}'
         )
-        const members = ExportRejected.membersOf(second!)
+        const members = ExportRejected.membersOf(second!, traits.roles)
         const columns = ExportRejected.columnsOf(
-          new Set([...ExportRejected.membersOf(first!).keys(), ...members.keys()])
+          new Set([...ExportRejected.membersOf(first!, traits.roles).keys(), ...members.keys()])
         )
         assert.strictEqual(
           ExportRejected.csvHeader(columns),
@@ -129,7 +130,7 @@ describe("push status", () => {
         )
         const [inserted] = yield* Outbox.rejectedRows({ company: "main", resource: "y" }, 0n, 10)
         assert.include(
-          ExportRejected.toNdJson(inserted!),
+          ExportRejected.toNdJson(inserted!, traits.roles),
           '"_message":"it does not fit; amount: is required; b: is unknown"'
         )
         assert.deepStrictEqual(yield* Outbox.rejectedRows({ push: 1n }, second!.id, 10), [])

@@ -13,8 +13,8 @@ import {
   string,
   text,
   timestamp
-} from "../../src/catalogue/Field.ts"
-import { resource } from "../../src/catalogue/Resource.ts"
+} from "../../connectors/service-v2/catalogue/fields.ts"
+import { resource } from "../../connectors/service-v2/catalogue/resource.ts"
 
 export const parts = resource({
   path: "parts",

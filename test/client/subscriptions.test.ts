@@ -254,6 +254,7 @@ describe("lists", () => {
           delivered: true,
           abandoned: false,
           responseCode: 204,
+          disables: false,
           responseBody: "",
           durationMs: 7,
           at: "2026-03-16T09:00:00.000000Z"

@@ -1,6 +1,7 @@
 /**
  * A tiny catalogue and a source in memory, for testing the engines apart from any real API.
  */
+import { traits } from "../../connectors/service-v2/catalogue/traits.ts"
 import * as Effect from "effect/Effect"
 import { catalogue, type Catalogue } from "../../src/catalogue/Catalogue.ts"
 import {
@@ -15,8 +16,8 @@ import {
   string,
   text,
   timestamp
-} from "../../src/catalogue/Field.ts"
-import { resource, type Resource } from "../../src/catalogue/Resource.ts"
+} from "../../connectors/service-v2/catalogue/fields.ts"
+import { resource, type Resource } from "../../connectors/service-v2/catalogue/resource.ts"
 import type { ConnectorShape, Page, PageRequest, Rejected, SourceRecord } from "../../src/connector/Connector.ts"
 import { SourceError, type SourceReason } from "../../src/connector/SourceError.ts"
 
@@ -57,6 +58,7 @@ export const tiny: Catalogue = catalogue({
   name: "tiny",
   version: "1",
   areas: [{ name: "shop", covers: "everything" }],
+  traits,
   features: [],
   errorCodes: [],
   resources: [things, plain]

@@ -8,6 +8,7 @@ import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import { areas, features } from "./areas.ts"
 import { errorCodes } from "./errors.ts"
 import { resources } from "./resources/index.ts"
+import { traits } from "./traits.ts"
 
 export const serviceV2: Catalogue = catalogue({
   name: "Service API v2",
@@ -15,6 +16,7 @@ export const serviceV2: Catalogue = catalogue({
   // Raise it with every change of a field; test/catalogue says when.
   generation: 1,
   areas,
+  traits,
   features,
   errorCodes,
   resources

@@ -139,6 +139,34 @@ export const requestIdOf = (headers: Headers.Headers, name: string | null): stri
   return null
 }
 
+/** Codes of refusals that the engine treats on their own. */
+const refusalKinds: ReadonlyMap<string, SourceError.RefusalKind> = new Map([
+  ["duplicate", "duplicate"],
+  ["stale_record", "outdated"],
+  ["idempotency_replay", "keyReused"],
+  ["batch_too_large", "tooLarge"],
+  ["unknown_parameter", "unknownField"]
+])
+
+export const refusalKindOf = (code: string, status: number | null): SourceError.RefusalKind =>
+  refusalKinds.get(code) ?? (status === 413 ? "tooLarge" : status === 405 || status === 415 ? "unsupported" : "other")
+
+const unauthorized = (code: string) =>
+  new SourceError.Unauthorized({
+    kind: code === "token_revoked" ? "revoked" : code === "token_expired" ? "expired" : "unknown",
+    code
+  })
+
+const forbiddenKinds: ReadonlyMap<string, SourceError.Forbidden["kind"]> = new Map([
+  ["insufficient_scope", "scope"],
+  ["feature_not_licensed", "module"],
+  ["record_limit_reached", "recordLimit"],
+  ["forbidden", "user"]
+])
+
+const forbidden = (code: string, scope: string | null, detail: string) =>
+  new SourceError.Forbidden({ kind: forbiddenKinds.get(code) ?? "other", code, scope, detail })
+
 /** What the caller knows of the request that failed. */
 export interface RequestContext {
   /** Parameters that name the page, when the request was for a page by its token. */
@@ -185,12 +213,12 @@ export const failure = (answer: Answer, asking: RequestContext): Failed => {
     case "unauthorized":
     case "token_revoked":
     case "token_expired":
-      return failed(new SourceError.Unauthorized({ code }))
+      return failed(unauthorized(code))
     case "insufficient_scope":
     case "forbidden":
     case "feature_not_licensed":
     case "record_limit_reached":
-      return failed(new SourceError.Forbidden({ code, scope: scopeOf(headers), detail }))
+      return failed(forbidden(code, scopeOf(headers), detail))
     case "not_found":
       return isAboutPage ? refusedPage() : failed(new SourceError.NotFound({ detail }))
     case "not_implemented":
@@ -202,9 +230,9 @@ export const failure = (answer: Answer, asking: RequestContext): Failed => {
   if (isAboutPage) return refusedPage()
   switch (status) {
     case 401:
-      return failed(new SourceError.Unauthorized({ code }))
+      return failed(unauthorized(code))
     case 403:
-      return failed(new SourceError.Forbidden({ code, scope: scopeOf(headers), detail }))
+      return failed(forbidden(code, scopeOf(headers), detail))
     case 404:
       return failed(new SourceError.NotFound({ detail: detail === "" ? code : detail }))
     case 429:
@@ -216,7 +244,8 @@ export const failure = (answer: Answer, asking: RequestContext): Failed => {
   if (status >= 500 || againStatuses.has(status)) {
     return failed(new SourceError.ServerFault({ status, code, retryAfterMs: wait }))
   }
-  return failed(new SourceError.Refused({ status, code, field, detail, problems, current }))
+  const kind = refusalKindOf(code, status)
+  return failed(new SourceError.Refused({ kind, status, code, field, detail, problems, current }))
 }
 
 const scopeOf = (headers: Headers.Headers): string | null => authenticateParameter(headers["www-authenticate"], "scope")
@@ -229,10 +258,10 @@ const foreign = (
 ): readonly [SourceError.SourceReason, number?] => {
   const authenticate = headers["www-authenticate"]
   const error = authenticateParameter(authenticate, "error")
-  if (status === 401 && error === "invalid_token") return [new SourceError.Unauthorized({ code: "unauthorized" })]
+  if (status === 401 && error === "invalid_token") return [unauthorized("unauthorized")]
   if (status === 403 && error === "insufficient_scope") {
     const scope = authenticateParameter(authenticate, "scope")
-    return [new SourceError.Forbidden({ code: error, scope, detail: "the token lacks a scope" })]
+    return [forbidden(error, scope, "the token lacks a scope")]
   }
   if (status === 429) return [new SourceError.RateLimited({ retryAfterMs: wait })]
   if (status === 501) return [new SourceError.NotImplemented({ detail: "no error body came with it" })]
@@ -242,7 +271,17 @@ const foreign = (
   // Whoever said it, the same bytes are too many the next time as well: a smaller request may pass.
   if (status === 413) {
     const detail = "the request is larger than is taken on the way to the source"
-    return [new SourceError.Refused({ status, code: tooLargeCode, field: null, detail, problems: [], current: null })]
+    return [
+      new SourceError.Refused({
+        kind: "tooLarge",
+        status,
+        code: tooLargeCode,
+        field: null,
+        detail,
+        problems: [],
+        current: null
+      })
+    ]
   }
   const body = unreadable ?? `${bytes.length} bytes of JSON`
   const detail = `status ${status} without this API's error body: ${body}`

@@ -80,6 +80,9 @@ export const readable = (text: string): string => text.toWellFormed().replaceAll
 const statusOf = (value: unknown): number | null =>
   typeof value === "number" && Number.isInteger(value) && value >= 100 && value <= 599 ? value : null
 
+/** The receiver is gone: the source disables the subscription at once (DLV-03). */
+const goneStatus = 410
+
 /** An entry of the delivery log (LOG-05). */
 export const attemptOf = ({ value }: RecordText): Attempt | Unreadable => {
   const what = "an entry of the delivery log"
@@ -96,6 +99,7 @@ export const attemptOf = ({ value }: RecordText): Attempt | Unreadable => {
   const at = textOf(value, "entrydate") ?? ""
   if (at === "") return without(what, "entrydate")
   const responseBody = member(value, "responsebody")
+  const responseCode = statusOf(member(value, "responsecode"))
   return {
     eventId,
     eventType,
@@ -103,7 +107,8 @@ export const attemptOf = ({ value }: RecordText): Attempt | Unreadable => {
     attempts,
     delivered,
     abandoned,
-    responseCode: statusOf(member(value, "responsecode")),
+    responseCode,
+    disables: responseCode === goneStatus,
     responseBody: typeof responseBody === "string" ? readable(responseBody) : "",
     durationMs: countOf(value, "durationms"),
     at

@@ -6,10 +6,12 @@
  * stands in no failure and no answer of this connector. An answer without a member that is needed is a
  * {@link SourceError.Malformed}.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
+import { limits } from "../catalogue/limits.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import type {
   Created,
@@ -85,8 +87,8 @@ const failed = ({ secrets }: SubscriptionsContext, answer: Answer, asking: Reque
     scrub: (text) => secrets.hide(asking.scrub(text))
   })
   if (reason._tag !== "Refused") return new Failed(reason, requestId, attemptsMax)
-  const { status, code, field, detail, problems } = reason
-  const refused = new SourceError.Refused({ status, code, field, detail, problems, current: null })
+  const { kind, status, code, field, detail, problems } = reason
+  const refused = new SourceError.Refused({ kind, status, code, field, detail, problems, current: null })
   return new Failed(refused, requestId, attemptsMax)
 }
 
@@ -313,6 +315,20 @@ const deliveries = (
   )
 }
 
+/** The sent events that the error names as unknown (H-01). */
+const unknownEvents = ({ reason }: SourceError.SourceError, sent: ReadonlyArray<string>): ReadonlyArray<string> => {
+  if (reason._tag !== "Refused") return []
+  const problems = [
+    ...reason.problems,
+    ...(reason.field === null ? [] : [{ field: reason.field, code: reason.code, message: reason.detail }])
+  ]
+  const positions = problems.flatMap(({ field, code }) => {
+    const position = code === "unknown_value" ? /^events\[(\d+)\]$/.exec(field)?.[1] : undefined
+    return position === undefined ? [] : [Number(position)]
+  })
+  return sent.filter((_, index) => positions.includes(index))
+}
+
 export const make = (
   exchange: Exchange,
   listing: Listing.Listing,
@@ -320,6 +336,12 @@ export const make = (
 ): Subscriptions => {
   const context: SubscriptionsContext = { exchange, listing, rotateField, secrets: new SecretFilter() }
   return {
+    resourceOf,
+    unknownEvents,
+    logRetention: Duration.days(limits.webhookDeliveredDays),
+    // Attempts follow one another within five minutes (DLV-08); the rest is for a source that is late.
+    attemptDelayMax: Duration.hours(1),
+    secretOverlap: Duration.hours(24),
     mayRemove: (eventType) => {
       const resource = resourceOf(eventType)
       return mayBeRemoval(eventType) && resource !== null && catalogue.resources.get(resource)?.removes === true

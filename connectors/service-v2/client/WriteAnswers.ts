@@ -9,7 +9,7 @@
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { Rejected, SourceRecord, WriteRequest } from "../../../src/connector/Connector.ts"
 import type { WriteResult, WriteSucceeded } from "../../../src/connector/WriteResult.ts"
-import { againStatuses, type ErrorBody, errorBodyOf, textOf, describe } from "./Answer.ts"
+import { againStatuses, type ErrorBody, errorBodyOf, refusalKindOf, textOf, describe } from "./Answer.ts"
 import { type Decoder, isRejected } from "./Decode.ts"
 import { findRecord, isObject, type JsonObject, member, parse, type Parsed, Unreadable } from "./Envelope.ts"
 import { eachMember, elements, memberStart, skipSpace } from "./JsonText.ts"
@@ -195,6 +195,7 @@ const readItem = (
     const message = typeof error === "string" ? error : isObject(error) ? textOf(error, "message") : null
     return {
       _tag: "WriteRejected",
+      kind: refusalKindOf(code, number),
       index,
       status: number,
       code,

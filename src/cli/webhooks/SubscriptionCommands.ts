@@ -7,7 +7,6 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { variableStatus, variables } from "../../configuration/Inputs.ts"
 import type { Subscription } from "../../connector/Subscriptions.ts"
-import * as SigningSecrets from "../../subscriptions/SigningSecrets.ts"
 import * as Subscriptions from "../../subscriptions/Subscriptions.ts"
 import { reported } from "../Command.ts"
 import { exitCode } from "../Exit.ts"
@@ -165,13 +164,7 @@ const rotateCommand = Command.make(
         const secret = Option.isSome(flags.secretEnv) ? yield* secretOf(flags.secretEnv.value) : null
         const allowed = secret === null ? companiesFor(flags.subscription) : "one"
         return yield* forEachCompany(flags, allowed, ({ company, wanted }) =>
-          Effect.map(
-            Subscriptions.rotate(company, wanted, Option.getOrNull(flags.subscription), secret),
-            ({ subscription, ours }) => ({
-              subscription,
-              acceptedHours: ours ? SigningSecrets.acceptedHours : null
-            })
-          )
+          Subscriptions.rotate(company, wanted, Option.getOrNull(flags.subscription), secret)
         )
       })
     )

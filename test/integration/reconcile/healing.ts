@@ -238,6 +238,7 @@ export const endlessLog = (company: Company) => {
             delivered: true,
             abandoned: false,
             responseCode: 204,
+            disables: false,
             responseBody: "",
             durationMs: 1,
             at: "2999-01-01T00:00:00Z"

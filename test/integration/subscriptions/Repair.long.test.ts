@@ -274,7 +274,7 @@ describe("subscriptions", () => {
           assert.isTrue(isDone)
         }
         isDone = false
-        assert.isTrue((yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))).ours)
+        assert.isNotNull((yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))).acceptedHours)
         const there = { url: "https://elsewhere.example.com/x", events: ["areas.created"], description: "" }
         isDone = false
         assert.isFalse((yield* at.act(Subscriptions.create(at.company, at.wanted, there))).ours)

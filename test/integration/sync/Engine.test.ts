@@ -1,3 +1,4 @@
+import { traits } from "../../../connectors/service-v2/catalogue/traits.ts"
 import { compare } from "../../../src/verify/Compare.ts"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
@@ -8,8 +9,8 @@ import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import { catalogue } from "../../../src/catalogue/Catalogue.ts"
-import { id, integer, lastchangedate, ref, string } from "../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../src/catalogue/Resource.ts"
+import { id, integer, lastchangedate, ref, string } from "../../../connectors/service-v2/catalogue/fields.ts"
+import { exact, resource } from "../../../connectors/service-v2/catalogue/resource.ts"
 import { Forbidden, PageDrift, ServerFault, type SourceError, Unreachable } from "../../../src/connector/SourceError.ts"
 import type { ConnectorShape, Identity, Page, PageRequest, FetchedRecord } from "../../../src/connector/Connector.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"
@@ -56,6 +57,7 @@ catalogue({
   name: "family",
   version: "1",
   areas: [{ name: "shop", covers: "everything" }],
+  traits,
   features: [],
   errorCodes: [],
   resources: [bills, parts]
@@ -614,7 +616,7 @@ describe("the engine", () => {
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, () => {
-          throw failing(new Forbidden({ code: "insufficient_scope", scope: "shop:read", detail: "no" }))
+          throw failing(new Forbidden({ kind: "scope", code: "insufficient_scope", scope: "shop:read", detail: "no" }))
         })
         const identify = (identity: Partial<Identity>) =>
           Effect.succeed({ companyId, user: null, scopes: null, features: null, ...identity })

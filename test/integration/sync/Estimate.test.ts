@@ -5,8 +5,8 @@ import { assert, describe, it as test, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
-import { id, integer, lastchangedate, ref } from "../../../src/catalogue/Field.ts"
-import { exact, resource, type Resource } from "../../../src/catalogue/Resource.ts"
+import { id, integer, lastchangedate, ref } from "../../../connectors/service-v2/catalogue/fields.ts"
+import { exact, resource, type Resource } from "../../../connectors/service-v2/catalogue/resource.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { Forbidden, ServerFault } from "../../../src/connector/SourceError.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
@@ -332,7 +332,9 @@ describe("a plan", () => {
         assert.strictEqual(first(skipped).skipped, "the token lacks the scope shop:read")
         assert.deepStrictEqual(totalsOf(skipped), { records: 0, requests: 1, certainty: "exact" })
         const refusing = scripted(companyId, () => {
-          throw failing(new Forbidden({ code: "feature_not_licensed", detail: "not licensed", scope: null }))
+          throw failing(
+            new Forbidden({ kind: "module", code: "feature_not_licensed", detail: "not licensed", scope: null })
+          )
         })
         assert.isNotNull(first(yield* planned(refusing, [plain])).skipped)
         assert.isTrue(first(yield* planned(refusing, [plain], { named: true })).failure?.refused)

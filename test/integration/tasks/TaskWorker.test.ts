@@ -226,7 +226,7 @@ describe("a scheduler", () => {
     it.effect("rests a company whose token is refused, and skips what it may not read", () =>
       Effect.gen(function* () {
         const identity = yield* Ref.make<Effect.Effect<Identity, SourceError>>(
-          Effect.fail(failing(new Unauthorized({ code: "invalid_token" })))
+          Effect.fail(failing(new Unauthorized({ kind: "unknown", code: "invalid_token" })))
         )
         const refused = makeCompany({ identify: Effect.flatten(Ref.get(identity)) })
         const narrow = makeCompany({
@@ -234,7 +234,7 @@ describe("a scheduler", () => {
         })
         const late = makeCompany()
         late.source.script = () => {
-          throw failing(new Forbidden({ code: "feature_not_enabled", scope: null, detail: "no" }))
+          throw failing(new Forbidden({ kind: "other", code: "feature_not_enabled", scope: null, detail: "no" }))
         }
         yield* Effect.forkScoped(TaskWorker.runTasks(options([refused, narrow, late])))
         const rests = yield* becomes(refused.name, "things", "failed")

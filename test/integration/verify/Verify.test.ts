@@ -2,12 +2,13 @@
  * The verification against a real Postgres: whatever is tampered with is found and named, nothing is called equal that
  * is not, and a source that moves is no fault.
  */
+import { traits } from "../../../connectors/service-v2/catalogue/traits.ts"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { catalogue } from "../../../src/catalogue/Catalogue.ts"
-import { exact, resource } from "../../../src/catalogue/Resource.ts"
+import { exact, resource } from "../../../connectors/service-v2/catalogue/resource.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { Forbidden, PageDrift, PageTokenRefused, ServerFault } from "../../../src/connector/SourceError.ts"
 import {
@@ -24,7 +25,7 @@ import {
   string,
   text,
   timestamp
-} from "../../../src/catalogue/Field.ts"
+} from "../../../connectors/service-v2/catalogue/fields.ts"
 import { withInferred } from "../../../src/warehouse/WarehouseCatalogue.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
@@ -72,6 +73,7 @@ const shop = catalogue({
   name: "shop",
   version: "1",
   areas: [{ name: "shop", covers: "everything" }],
+  traits,
   features: [],
   errorCodes: [],
   resources: [gauges, labels]
@@ -534,7 +536,12 @@ describe("verify", () => {
         assert.include(failed.failure!.message, "500")
         assert.isFalse(failed.failure!.refused)
         // What is withheld is passed over only where the warehouse has nothing of it.
-        const withheld = new Forbidden({ code: "feature_not_licensed", scope: null, detail: "no licence" })
+        const withheld = new Forbidden({
+          kind: "module",
+          code: "feature_not_licensed",
+          scope: null,
+          detail: "no licence"
+        })
         source.before = () => withheld
         assert.deepInclude(yield* verify(pair), { status: "failed" })
         const empty = yield* equalPair([])

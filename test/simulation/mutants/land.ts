@@ -163,7 +163,7 @@ export const land: ReadonlyArray<Mutant> = [
       },
       {
         file: merge,
-        find: 'if (authority === "source" || !isStamped(table)) return later',
+        find: 'if (authority === "source" || column === undefined) return later',
         replace: "if (authority !== undefined) return later"
       }
     ],
@@ -416,8 +416,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: 'if (authority === "source" || !isStamped(table)) return later',
-        replace: "if (!isStamped(table)) return later"
+        find: 'if (authority === "source" || column === undefined) return later',
+        replace: "if (column === undefined) return later"
       }
     ],
     wish: { on: ["S18"], overrides: { resources: ["jobs"], later: { ...noneLater, backs: 4 } } }
@@ -429,8 +429,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: 'isStamped(table) && authority === "newer"\n        ? `select count',
-        replace: 'isStamped(table) && authority !== "newer"\n        ? `select count'
+        find: 'column !== undefined && authority === "newer"\n        ? `select count',
+        replace: 'column !== undefined && authority !== "newer"\n        ? `select count'
       }
     ],
     wish: { on: ["S14"], off: ["S4e"] }

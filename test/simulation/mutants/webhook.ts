@@ -140,7 +140,9 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "rotation-forgets-at-once",
     origin: "rotation",
     story: "the new secret is the secret now",
-    changes: [{ file: secrets, find: "export const acceptedHours = 25", replace: "export const acceptedHours = 0" }],
+    changes: [
+      { file: secrets, find: "Math.ceil(Duration.toHours(overlap)) + 1", replace: "0 * Duration.toHours(overlap)" }
+    ],
     wish: { on: ["W6"], only: ["W6"], overrides: { ...alone, writes: 60 } }
   },
   {
@@ -356,7 +358,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "enabled-is-well",
     origin: "gap healing",
     story: "the subscription is active, so that nothing can be missing",
-    changes: [{ file: logCheck, find: 'saw410 && row.state !== "disabled"', replace: "false" }],
+    changes: [{ file: logCheck, find: 'disabling !== null && row.state !== "disabled"', replace: "false" }],
     wish: { on: ["W12"], only: ["W12"], overrides: { ...soon, resources: ["jobs", "worktypes"], writes: 60 } }
   },
   {

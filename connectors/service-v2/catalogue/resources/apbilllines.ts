@@ -5,8 +5,8 @@
  * glcategoryid is called id-only beside a glcategory, and is read as a pair (I-24). The target of invreceiveid is not
  * built: stored as given (I-29). description cannot be written (APBILLLINES-18).
  */
-import { externalid, id, integer, money, number, pair, ref, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource, write } from "../../../../src/catalogue/Resource.ts"
+import { externalid, id, integer, money, number, pair, ref, string } from "../fields.ts"
+import { exact, partial, resource, write } from "../resource.ts"
 
 const notResolved = "id of a record that this catalogue does not hold; stored as given"
 

@@ -2,8 +2,8 @@
  * Vendor bills: inferred (L2) from apbillid and the answer of POST /apbilllines. Posted once voucherid is set
  * (STATE-11).
  */
-import { date, id, money, pair, ref } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { date, id, money, pair, ref } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const apbills = resource({

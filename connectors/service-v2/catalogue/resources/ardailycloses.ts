@@ -2,8 +2,8 @@
  * End-of-day close records: ARDAILYCLOSES-01..25. The field is spelt depositeamount (ARDAILYCLOSES-23). entrydate is
  * not read-only and may be written on create (F-12); there is no lastchangedate, so that there is no modifiedsince.
  */
-import { cancel, date, entrydate, externalid, id, money, pair, string, text } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { cancel, date, entrydate, externalid, id, money, pair, string, text } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 
 export const ardailycloses = resource({
   path: "ardailycloses",

@@ -2,8 +2,8 @@
  * Areas: AREAS-01..09. applicationfee is stored with 6 decimals and returned with 4 (F-03). No entrydate and no
  * lastchangedate, so that there is no modifiedsince. The key ignores case (F-05).
  */
-import { cancel, externalid, id, money, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { cancel, externalid, id, money, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 
 export const areas = resource({
   path: "areas",

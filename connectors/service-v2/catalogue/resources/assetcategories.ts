@@ -2,8 +2,8 @@
  * Categories of fixed assets: ASSETCATEGORIES-01..13. It has lastchangedate, and its row offers no modifiedsince
  * (I-03). name is no unique key; fixed assets find their category by it.
  */
-import { cancel, entrydate, externalid, id, lastchangedate, pair, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { cancel, entrydate, externalid, id, lastchangedate, pair, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 
 const note = "ledger account by id or name"
 

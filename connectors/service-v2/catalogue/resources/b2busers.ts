@@ -1,6 +1,6 @@
 /** Customer-portal logins: named by RES-08, fields inferred (L4). Credentials are never returned. */
-import { boolean, id, pair, string } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { boolean, id, pair, string } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const b2busers = resource({

@@ -1,6 +1,6 @@
 /** Bank accounts: inferred (L4). The accounts named by checkaccount and checkacct are checkaccounts (L3). */
-import { id, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const bankaccounts = resource({

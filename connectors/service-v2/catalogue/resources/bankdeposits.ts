@@ -1,6 +1,6 @@
 /** Bank deposits: inferred (L4) from bankdepositid. */
-import { date, id, money, ref } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { date, id, money, ref } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const bankdeposits = resource({

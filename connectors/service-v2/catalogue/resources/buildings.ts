@@ -1,6 +1,6 @@
 /** Buildings: inferred (L4, SCOPE-18); needs the properties module. */
-import { id, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const buildings = resource({

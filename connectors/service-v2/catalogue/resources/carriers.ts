@@ -1,6 +1,6 @@
 /** Carriers: inferred (L3, L4). Two may share a name, so that a reference can be ambiguous (L5). */
-import { id, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const carriers = resource({

@@ -2,8 +2,8 @@
  * Services of a carrier: CARRIERSERVICES-01..22. No cancel, entrydate or lastchangedate. code is no unique key (F-05),
  * and its filter is exact while description is partial (A-17).
  */
-import { boolean, externalid, id, integer, money, pair, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { boolean, externalid, id, integer, money, pair, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 
 export const carrierservices = resource({
   path: "carrierservices",

@@ -1,6 +1,6 @@
 /** Card accounts: CCACCOUNTS-01..11. No entrydate; name is no key (F-05). */
-import { cancel, externalid, id, lastchangedate, pair, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { cancel, externalid, id, lastchangedate, pair, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 
 export const ccaccounts = resource({
   path: "ccaccounts",

@@ -1,6 +1,6 @@
 /** Card processors: inferred (L3); a static read-only table (CCACCOUNTS-10), so that there is no lastchangedate. */
-import { cancel, entrydate, externalid, id, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { cancel, entrydate, externalid, id, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 
 export const ccprocessors = resource({
   path: "ccprocessors",

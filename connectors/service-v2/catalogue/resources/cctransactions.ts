@@ -1,6 +1,6 @@
 /** Card transactions: inferred (L4) from cctransactionid. */
-import { id, money, string } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, money, string } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const cctransactions = resource({

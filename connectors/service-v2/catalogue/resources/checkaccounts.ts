@@ -1,6 +1,6 @@
 /** Bank accounts: inferred (L3) from checkaccount and checkacct. */
-import { id, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const checkaccounts = resource({

@@ -1,6 +1,6 @@
 /** What every resource has whose fields the documents do not show (decisions L2 and L4). */
-import { cancel, entrydate, externalid, lastchangedate } from "../../../../src/catalogue/Field.ts"
-import type { Field } from "../../../../src/catalogue/Field.ts"
+import { cancel, entrydate, externalid, lastchangedate } from "../fields.ts"
+import type { Field } from "../fields.ts"
 
 export const commonFields = (): ReadonlyArray<Field> => [
   cancel(),

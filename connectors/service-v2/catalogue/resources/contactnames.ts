@@ -1,6 +1,6 @@
 /** Contacts on a customer or ship-to: named by RES-07, fields inferred (L4). */
-import { id, pair, ref, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, pair, ref, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const contactnames = resource({

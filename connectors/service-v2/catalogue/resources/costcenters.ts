@@ -1,6 +1,6 @@
 /** Cost centers: inferred (L4, SCOPE-15). */
-import { id, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const costcenters = resource({

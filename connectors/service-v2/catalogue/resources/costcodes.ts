@@ -1,6 +1,6 @@
 /** Cost codes: inferred (L3, L4). */
-import { id, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const costcodes = resource({

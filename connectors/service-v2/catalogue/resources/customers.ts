@@ -1,6 +1,6 @@
 /** Companies invoiced: named by RES-05, fields inferred (L2). customercode is the human key; creation is capped. */
-import { id, money, pair, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, money, pair, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const customers = resource({

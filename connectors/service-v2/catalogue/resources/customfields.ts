@@ -1,6 +1,6 @@
 /** Definitions of custom fields: named by RES-03, fields inferred (L2); the area is read as setup (C-10). */
-import { id, string, text } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string, text } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const customfields = resource({

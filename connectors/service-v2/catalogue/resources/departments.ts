@@ -1,6 +1,6 @@
 /** Departments: inferred (L4, SCOPE-20); needs the payroll module. */
-import { id, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const departments = resource({

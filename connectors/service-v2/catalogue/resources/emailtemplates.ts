@@ -2,8 +2,8 @@
  * Email templates: EMAILTEMPLATES-01..12. No lastchangedate, so that there is no modifiedsince (EMAILTEMPLATES-11..12).
  * The key ignores case.
  */
-import { cancel, externalid, id, string, text } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { cancel, externalid, id, string, text } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 
 export const emailtemplates = resource({
   path: "emailtemplates",

@@ -2,8 +2,8 @@
  * Employees: inferred (L4), read-only and minimal (SCOPE-20); needs the payroll module. Their number is capped
  * (LIM-11).
  */
-import { id, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const employees = resource({

@@ -15,8 +15,8 @@ import {
   qty,
   string,
   text
-} from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+} from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 
 const notResolved = "id of a record that this catalogue does not hold; stored as given"
 

@@ -1,6 +1,6 @@
 /** Estimating quotes: inferred (L4, SCOPE-13); needs the estimating module. */
-import { date, id, money, pair } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { date, id, money, pair } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const estquotes = resource({

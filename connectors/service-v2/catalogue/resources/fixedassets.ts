@@ -1,6 +1,6 @@
 /** Fixed assets: inferred (L4, SCOPE-18); needs the assets module. */
-import { date, id, money, pair, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { date, id, money, pair, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const fixedassets = resource({

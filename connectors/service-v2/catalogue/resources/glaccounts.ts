@@ -1,6 +1,6 @@
 /** Chart of accounts: inferred (L2); accounts are named by id or exact name. */
-import { id, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const glaccounts = resource({

@@ -1,6 +1,6 @@
 /** Journal sets: inferred (L4, SCOPE-16) from gl_set_unbalanced and gl_set_too_short. */
-import { date, externalid, id, list, money, pair, ref, string } from "../../../../src/catalogue/Field.ts"
-import { exact, resource, write } from "../../../../src/catalogue/Resource.ts"
+import { date, externalid, id, list, money, pair, ref, string } from "../fields.ts"
+import { exact, resource, write } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 const transactiondate = date("transactiondate", { note: "accounting date it posts under" })

@@ -1,5 +1,5 @@
 /** The resources of Service API v2, in the order in which `/me` shows them; `npm run new:resource NAME` adds one. */
-import type { Resource } from "../../../../src/catalogue/Resource.ts"
+import type { Resource } from "../resource.ts"
 import { apbilllines } from "./apbilllines.ts"
 import { apbills } from "./apbills.ts"
 import { ardailycloses } from "./ardailycloses.ts"

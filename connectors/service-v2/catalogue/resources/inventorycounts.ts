@@ -1,6 +1,6 @@
 /** Inventory counts: named by RES-02, fields inferred (L4). */
-import { date, externalid, id, list, pair, qty, ref, string } from "../../../../src/catalogue/Field.ts"
-import { exact, resource, write } from "../../../../src/catalogue/Resource.ts"
+import { date, externalid, id, list, pair, qty, ref, string } from "../fields.ts"
+import { exact, resource, write } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 const location = pair("inventorylocation", "inventorylocations", {

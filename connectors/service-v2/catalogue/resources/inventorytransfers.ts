@@ -2,8 +2,8 @@
  * Inventory transfers: named by RES-01, fields inferred (L4). A transfer has two companies instead of one that owns it,
  * and is visible to both.
  */
-import { date, id, integer, pair, qty } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { date, id, integer, pair, qty } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const inventorytransfers = resource({

@@ -22,9 +22,9 @@ import {
   string,
   values,
   words
-} from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource, write } from "../../../../src/catalogue/Resource.ts"
-import type { WriteField } from "../../../../src/catalogue/Resource.ts"
+} from "../fields.ts"
+import { exact, partial, resource, write } from "../resource.ts"
+import type { WriteField } from "../resource.ts"
 
 const notResolved = "id of a record that this catalogue does not hold; stored as given"
 

@@ -2,8 +2,8 @@
  * AR invoices: named by RES-13, fields inferred (L2). voucherid is null while the invoice is a draft. lines are written
  * with the invoice, in the shape of POST /invoicelines (RES-16); afterwards lines are added as invoicelines.
  */
-import { date, externalid, id, integer, list, money, pair, qty, ref, string } from "../../../../src/catalogue/Field.ts"
-import { exact, resource, write } from "../../../../src/catalogue/Resource.ts"
+import { date, externalid, id, integer, list, money, pair, qty, ref, string } from "../fields.ts"
+import { exact, resource, write } from "../resource.ts"
 import { commonFields } from "./common.ts"
 import { invoiceLineWrite } from "./invoicelines.ts"
 

@@ -1,15 +1,6 @@
 /** Payment terms, one table for the whole install: INVOICETERMS-01..15, C-11. The key ignores case (F-05). */
-import {
-  boolean,
-  cancel,
-  externalid,
-  id,
-  integer,
-  lastchangedate,
-  number,
-  string
-} from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { boolean, cancel, externalid, id, integer, lastchangedate, number, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 
 export const invoiceterms = resource({
   path: "invoiceterms",

@@ -2,8 +2,8 @@
  * Item comparison groups: ITEMCOMPARISONGROUPS-01..09. It has lastchangedate, and its row offers no modifiedsince
  * (I-03).
  */
-import { boolean, cancel, externalid, id, lastchangedate, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { boolean, cancel, externalid, id, lastchangedate, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 
 export const itemcomparisongroups = resource({
   path: "itemcomparisongroups",

@@ -1,6 +1,6 @@
 /** Items sold: inferred (L2) from the references by sku. Creation is capped. */
-import { boolean, id, money, pair, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { boolean, id, money, pair, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const items = resource({

@@ -1,6 +1,6 @@
 /** Draws on a job: inferred (L4, SCOPE-18); needs the jobs module. */
-import { id, money, ref } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, money, ref } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const jobdraws = resource({

@@ -1,6 +1,6 @@
 /** Construction jobs: inferred (L4) from jobid; needs the jobs module. */
-import { id, pair, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, pair, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const jobs = resource({

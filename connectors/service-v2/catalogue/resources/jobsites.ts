@@ -1,6 +1,6 @@
 /** Sites of a job: inferred (L4, SCOPE-18); needs the jobs module. */
-import { id, ref, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, ref, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const jobsites = resource({

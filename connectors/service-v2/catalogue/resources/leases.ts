@@ -1,6 +1,6 @@
 /** Leases: inferred (L4, SCOPE-18); needs the properties module. */
-import { date, id, ref } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { date, id, ref } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const leases = resource({

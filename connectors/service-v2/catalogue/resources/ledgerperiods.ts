@@ -1,6 +1,6 @@
 /** Ledger periods: inferred (L3, L4) from period_closed. */
-import { boolean, date, id } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { boolean, date, id } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const ledgerperiods = resource({

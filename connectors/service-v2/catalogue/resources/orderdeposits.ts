@@ -17,8 +17,8 @@ import {
   ref,
   string,
   text
-} from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource, write } from "../../../../src/catalogue/Resource.ts"
+} from "../fields.ts"
+import { exact, partial, resource, write } from "../resource.ts"
 import { paymentMethods } from "./payments.ts"
 
 const maintained = "set by bank reconciliation or terminal"

@@ -2,8 +2,8 @@
  * Order lines: named by RES-10, fields inferred (L2). DELETE removes the row and renumbers its siblings (GEN-09, K-06);
  * qtyship and qtybilled follow from shipments and invoices.
  */
-import { externalid, id, integer, money, pair, qty, ref, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource, write } from "../../../../src/catalogue/Resource.ts"
+import { externalid, id, integer, money, pair, qty, ref, string } from "../fields.ts"
+import { exact, partial, resource, write } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 const item = pair("item", "items", { by: "sku", length: 255, note: "item by id or sku" })

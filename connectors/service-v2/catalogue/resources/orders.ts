@@ -4,20 +4,8 @@
  * lines is shown with the record and written only on create; afterwards lines are changed as orderlines. Every change
  * of a line changes its order too, so that modifiedsince brings both (A-19).
  */
-import {
-  date,
-  externalid,
-  id,
-  integer,
-  list,
-  money,
-  pair,
-  qty,
-  ref,
-  string,
-  words
-} from "../../../../src/catalogue/Field.ts"
-import { exact, resource, write } from "../../../../src/catalogue/Resource.ts"
+import { date, externalid, id, integer, list, money, pair, qty, ref, string, words } from "../fields.ts"
+import { exact, resource, write } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 const customer = pair("customer", "customers", {

@@ -19,8 +19,8 @@ import {
   string,
   text,
   values
-} from "../../../../src/catalogue/Field.ts"
-import { exact, resource, write } from "../../../../src/catalogue/Resource.ts"
+} from "../fields.ts"
+import { exact, resource, write } from "../resource.ts"
 
 const notResolved = "id of a record that this catalogue does not hold; stored as given"
 

@@ -1,16 +1,6 @@
 /** Taxes on product types. It has lastchangedate, and its row offers no modifiedsince (I-03). */
-import {
-  cancel,
-  entrydate,
-  externalid,
-  id,
-  lastchangedate,
-  number,
-  pair,
-  string,
-  text
-} from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { cancel, entrydate, externalid, id, lastchangedate, number, pair, string, text } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 
 export const producttypetaxes = resource({
   path: "producttypetaxes",

@@ -1,6 +1,6 @@
 /** Units of a building: inferred (L4, SCOPE-18); needs the properties module. */
-import { id, ref, string } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, ref, string } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const propertyunits = resource({

@@ -1,6 +1,6 @@
 /** Pay types: inferred (L4); needs the payroll module. */
-import { id, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const prpaytypes = resource({

@@ -1,6 +1,6 @@
 /** Purchase order lines: inferred (L4). qtyreceived follows from the receipts. */
-import { externalid, id, integer, money, pair, qty, ref, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource, write } from "../../../../src/catalogue/Resource.ts"
+import { externalid, id, integer, money, pair, qty, ref, string } from "../fields.ts"
+import { exact, partial, resource, write } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 const item = pair("item", "items", { by: "sku", length: 255, note: "item by id or sku" })

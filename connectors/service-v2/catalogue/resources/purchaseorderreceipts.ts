@@ -1,6 +1,6 @@
 /** Receipts against a purchase order: inferred (L4, SCOPE-12). */
-import { date, externalid, id, list, qty, ref } from "../../../../src/catalogue/Field.ts"
-import { exact, resource, write } from "../../../../src/catalogue/Resource.ts"
+import { date, externalid, id, list, qty, ref } from "../fields.ts"
+import { exact, resource, write } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 const receiptdate = date("receiptdate")

@@ -2,19 +2,8 @@
  * Purchase orders: inferred (L4). While complete is true nothing but complete=false passes a PATCH (STATE-14, X-20).
  * lines is shown with the record and written only on create; afterwards lines are changed as purchaseorderlines.
  */
-import {
-  boolean,
-  date,
-  externalid,
-  id,
-  integer,
-  list,
-  money,
-  pair,
-  qty,
-  string
-} from "../../../../src/catalogue/Field.ts"
-import { exact, resource, write } from "../../../../src/catalogue/Resource.ts"
+import { boolean, date, externalid, id, integer, list, money, pair, qty, string } from "../fields.ts"
+import { exact, resource, write } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 const vendor = pair("vendor", "vendors", { by: "vendorcode", length: 30, note: "vendor by id or vendorcode" })

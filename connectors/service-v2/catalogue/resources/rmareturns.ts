@@ -4,8 +4,8 @@
  * taxid, taxid2 and taxid3 have no target in this catalogue and are stored as given (I-29). There is no
  * lastchangedate, so that there is no modifiedsince (RMARETURNS-21); updates still honour If-Match (RMARETURNS-22).
  */
-import { cancel, date, entrydate, externalid, id, integer, money, pair, ref } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { cancel, date, entrydate, externalid, id, integer, money, pair, ref } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 
 export const rmareturns = resource({
   path: "rmareturns",

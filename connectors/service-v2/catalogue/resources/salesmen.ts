@@ -1,6 +1,6 @@
 /** Salespeople and service reps in one table: SALESMEN-01..14. The key ignores case (F-05). */
-import { boolean, cancel, externalid, id, lastchangedate, money, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { boolean, cancel, externalid, id, lastchangedate, money, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 
 export const salesmen = resource({
   path: "salesmen",

@@ -1,8 +1,8 @@
 /**
  * Hours on a service order: the path is quoted (SPECIAL-09), fields inferred (J-08); status 2 is documented (STATE-15).
  */
-import { date, id, integer, qty, ref, string, values } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { date, id, integer, qty, ref, string, values } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const serviceordertimes = resource({

@@ -1,6 +1,6 @@
 /** What was shipped per order line: named by RES-12, fields inferred from the shipment write shape (L2). */
-import { id, qty, ref } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, qty, ref } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const shipmentlines = resource({

@@ -3,19 +3,8 @@
  *
  * The record shows no lines: they are shipmentlines (SHIPMENTS-15). PATCH takes carrierserviceid only (I-11).
  */
-import {
-  cancel,
-  date,
-  entrydate,
-  externalid,
-  id,
-  lastchangedate,
-  list,
-  pair,
-  qty,
-  ref
-} from "../../../../src/catalogue/Field.ts"
-import { exact, resource, write } from "../../../../src/catalogue/Resource.ts"
+import { cancel, date, entrydate, externalid, id, lastchangedate, list, pair, qty, ref } from "../fields.ts"
+import { exact, resource, write } from "../resource.ts"
 
 export const shipments = resource({
   path: "shipments",

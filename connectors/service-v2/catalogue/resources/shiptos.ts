@@ -1,6 +1,6 @@
 /** Delivery addresses on a customer: named by RES-06, fields inferred (L2, from shipto_mismatch). */
-import { id, pair, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, pair, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const shiptos = resource({

@@ -2,8 +2,8 @@
  * Stages: STAGES-01..14. No lastchangedate, so that there is no modifiedsince. code is no key (F-05); the filters name
  * and code are exact, description is partial (A-17).
  */
-import { cancel, entrydate, externalid, id, integer, ref, string, text } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { cancel, entrydate, externalid, id, integer, ref, string, text } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 
 export const stages = resource({
   path: "stages",

@@ -1,6 +1,6 @@
 /** Types of stages: inferred (L3, L4) from stagetypeid. */
-import { id, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const stagetypes = resource({

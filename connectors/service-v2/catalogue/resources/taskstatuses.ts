@@ -2,8 +2,8 @@
  * CRM task statuses: TASKSTATUSES-01..10. cancel=true means cancelled only (A-08). No lastchangedate, so that there is
  * no modifiedsince. The key ignores case.
  */
-import { cancel, externalid, id, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { cancel, externalid, id, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 
 export const taskstatuses = resource({
   path: "taskstatuses",

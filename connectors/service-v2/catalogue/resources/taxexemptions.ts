@@ -1,6 +1,6 @@
 /** Tax exemptions: inferred (L3, L4) from partialtaxexemption; read-only until the tax resources are completed. */
-import { id, number, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, number, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const taxexemptions = resource({

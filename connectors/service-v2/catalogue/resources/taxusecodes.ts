@@ -1,6 +1,6 @@
 /** Tax use codes: inferred (L4, SCOPE-21). */
-import { id, number, string } from "../../../../src/catalogue/Field.ts"
-import { partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, number, string } from "../fields.ts"
+import { partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const taxusecodes = resource({

@@ -13,8 +13,8 @@ import {
   string,
   text,
   values
-} from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+} from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 
 export const teamprojectautomations = resource({
   path: "teamprojectautomations",

@@ -17,8 +17,8 @@ import {
   string,
   text,
   values
-} from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+} from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 
 /** Shared with teamprojecttemplateitems ("as above"). */
 export const taskPriorities = values({ 0: "low", 1: "normal", 2: "high", 3: "critical" })

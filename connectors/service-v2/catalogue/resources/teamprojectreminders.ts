@@ -2,19 +2,8 @@
  * Reminders of project tasks: TEAMPROJECTREMINDERS-01..13. The row shows no U, while status moves from pending to done
  * by writing it: U is inferred (I-02).
  */
-import {
-  boolean,
-  cancel,
-  date,
-  entrydate,
-  externalid,
-  id,
-  lastchangedate,
-  pair,
-  ref,
-  string
-} from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { boolean, cancel, date, entrydate, externalid, id, lastchangedate, pair, ref, string } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 
 export const teamprojectreminders = resource({
   path: "teamprojectreminders",

@@ -1,6 +1,6 @@
 /** Projects: inferred (L3, L4) from the references by code; needs the projects module. */
-import { id, string } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const teamprojects = resource({

@@ -2,8 +2,8 @@
  * Tasks of a project: inferred (L3, L4) from teamprojecttaskid. Project, status and user are the pairs that the
  * documented recurring task has.
  */
-import { date, id, pair, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { date, id, pair, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const teamprojecttasks = resource({

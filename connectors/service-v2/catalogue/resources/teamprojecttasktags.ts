@@ -1,6 +1,6 @@
 /** Tags on project tasks: TEAMPROJECTTASKTAGS-01..09. */
-import { cancel, entrydate, externalid, id, lastchangedate, pair, ref } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { cancel, entrydate, externalid, id, lastchangedate, pair, ref } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 
 export const teamprojecttasktags = resource({
   path: "teamprojecttasktags",

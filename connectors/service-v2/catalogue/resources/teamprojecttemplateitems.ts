@@ -15,8 +15,8 @@ import {
   string,
   text,
   values
-} from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+} from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { taskPriorities } from "./teamprojectrecurringtasks.ts"
 
 export const teamprojecttemplateitems = resource({

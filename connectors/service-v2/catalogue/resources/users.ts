@@ -1,6 +1,6 @@
 /** Users: a read-only lookup (SCOPE-23), fields inferred (L2). */
-import { boolean, id, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { boolean, id, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const users = resource({

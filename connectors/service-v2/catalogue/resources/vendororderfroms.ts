@@ -2,8 +2,8 @@
  * Order-from addresses of a vendor: VENDORORDERFROMS-01..22. It has lastchangedate, and its row offers no modifiedsince
  * (I-03).
  */
-import { cancel, entrydate, externalid, id, lastchangedate, pair, string } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { cancel, entrydate, externalid, id, lastchangedate, pair, string } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 
 export const vendororderfroms = resource({
   path: "vendororderfroms",

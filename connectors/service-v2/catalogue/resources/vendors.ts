@@ -1,6 +1,6 @@
 /** Vendors: inferred (L2) from the references by vendorcode. Creation is capped (LIM-11). */
-import { id, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { id, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const vendors = resource({

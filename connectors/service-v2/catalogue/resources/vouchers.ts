@@ -1,6 +1,6 @@
 /** Ledger vouchers: inferred (L3) from the voucher references. */
-import { date, id, string } from "../../../../src/catalogue/Field.ts"
-import { exact, resource } from "../../../../src/catalogue/Resource.ts"
+import { date, id, string } from "../fields.ts"
+import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"
 
 export const vouchers = resource({

@@ -1,6 +1,6 @@
 /** Zones: inferred (L4); static, so that there is no lastchangedate and no modifiedsince (SCOPE-23). */
-import { cancel, entrydate, externalid, id, string } from "../../../../src/catalogue/Field.ts"
-import { exact, partial, resource } from "../../../../src/catalogue/Resource.ts"
+import { cancel, entrydate, externalid, id, string } from "../fields.ts"
+import { exact, partial, resource } from "../resource.ts"
 
 export const zones = resource({
   path: "zones",

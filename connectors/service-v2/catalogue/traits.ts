@@ -1,0 +1,15 @@
+/** What the engine must know of Service API v2 beside its resources. */
+import * as Duration from "effect/Duration"
+import type { SourceTraits } from "../../../src/catalogue/SourceTraits.ts"
+import { limits } from "./limits.ts"
+
+export const traits: SourceTraits = {
+  roles: { id: "id", modifiedAt: "lastchangedate", externalKey: "externalid", cancelled: "cancel" },
+  parameters: ["modifiedsince", "include", "limit", "cursor"],
+  missingScope: (scopes, area, access) => {
+    const scope = `${area}:${access}`
+    return area === "" || ["*", `${area}:*`, scope].some((one) => scopes.includes(one)) ? null : scope
+  },
+  batchRecordsMax: limits.batchRecordsMax,
+  keyLifetime: Duration.hours(limits.idempotencyHours)
+}

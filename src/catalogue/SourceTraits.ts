@@ -1,0 +1,30 @@
+/** What the engine must know of a source beside its resources: names of fields, scopes and limits. */
+import type * as Duration from "effect/Duration"
+
+/** The names of the fields that mean something to the engine; null for one that the source does not have. */
+export interface FieldRoles {
+  /** The record's key, a positive integer: the first field of every resource. Its column is called `id`. */
+  readonly id: string
+  /** When the record last changed, a timestamp: the newest version of a record wins. */
+  readonly modifiedAt: string | null
+  /** The caller's own key, a text by which lists can be filtered: it identifies a record that is pushed. */
+  readonly externalKey: string | null
+  /** True when the record is cancelled; only a cancel writes it. */
+  readonly cancelled: string | null
+}
+
+export interface SourceTraits {
+  readonly roles: FieldRoles
+  /** Parameters that every list takes, beside filters by the external key and the cancel flag. */
+  readonly parameters: ReadonlyArray<string>
+  /** The scope that a token with these scopes lacks for an area, which is empty where it is unknown; null for none. */
+  readonly missingScope: (
+    scopes: ReadonlyArray<string>,
+    area: string,
+    access: "read" | "write" | "cancel"
+  ) => string | null
+  /** The most records of one batch. */
+  readonly batchRecordsMax: number
+  /** How long the source recognises an idempotency key. */
+  readonly keyLifetime: Duration.Duration
+}
