@@ -242,6 +242,7 @@ describe("an item of a batch", () => {
       const error = { ...duplicate, errors }
       const refused = {
         _tag: "WriteRejected",
+        kind: "duplicate",
         index: 0,
         code: "duplicate",
         field: "name",

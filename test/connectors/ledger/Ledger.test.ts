@@ -1,0 +1,163 @@
+/** A second source goes through the same engine as the first: it is synced, compared, repaired and written to. */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as SqlClient from "effect/sql/SqlClient"
+import { enqueue } from "../../../src/outbox/Enqueue.ts"
+import { push, settingsDefault } from "../../../src/outbox/OutboxWorker.ts"
+import type { Operation } from "../../../src/outbox/Push.ts"
+import { engineDefault } from "../../../src/sync/SyncResource.ts"
+import { sync } from "../../../src/sync/Sync.ts"
+import { verifyResource } from "../../../src/verify/Verify.ts"
+import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
+import { entries } from "./catalogue.ts"
+import { makeLedger } from "./LedgerConnector.ts"
+import { LedgerServer } from "./LedgerServer.ts"
+
+const table = tableOf(entries)
+
+const makeWorld = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const server = new LedgerServer()
+  const address = yield* Effect.acquireRelease(
+    Effect.promise(() => server.listen()),
+    () => Effect.promise(() => server.close())
+  )
+  for (let entryno = 1; entryno <= 7; entryno += 1) {
+    server.put({ entryno, reference: `r${entryno}`, amount: `${entryno}.5000` })
+  }
+  const connector = makeLedger(address, server.token)
+  const company = { name: "books", connector, engine: engineDefault, batchRecordsMax: 100 }
+  const companyId = 7n
+  return {
+    server,
+    sync: (full = false) =>
+      Effect.map(
+        sync({
+          companies: [{ name: company.name, connector, resources: [entries] }],
+          datasets: datasetsDefault,
+          full,
+          acceptDeletions: false,
+          concurrency: 1,
+          batchRecordsMax: 100
+        }),
+        ({ companies }) => companies[0]!.outcomes[0]!
+      ),
+    verify: verifyResource({ companyId, connector, table, sample: null, seed: 1, repair: null }),
+    push: Effect.fnUntraced(function* (operation: Operation, ...records: ReadonlyArray<object>) {
+      const inputs = records.map((record, at) => ({
+        _tag: "Json" as const,
+        line: at + 1,
+        json: JSON.stringify(record),
+        nullIsAbsent: false
+      }))
+      const problems: Array<string> = []
+      const { pushId } = yield* enqueue({
+        company: company.name,
+        resource: entries,
+        operation,
+        source: "test",
+        records: Stream.fromIterable(inputs),
+        onProblem: ({ message }) => Effect.sync(() => problems.push(message))
+      })
+      assert.deepStrictEqual(problems, [])
+      yield* push({
+        company,
+        companyId,
+        table,
+        children: [],
+        settings: settingsDefault,
+        scope: { push: pushId }
+      })
+      return yield* sql<{ readonly outcome: string | null; readonly reason: string | null }>`
+        select outcome, reason from tributary.outbox where push_id = ${pushId} order by line`
+    }),
+    rows: sql<{ readonly id: bigint; readonly amount: string; readonly version: bigint; readonly deleted: boolean }>`
+      select id, amount::text as amount, _version as version, _deleted_at is not null as deleted
+        from erp.entries where _company_id = 7 order by id`
+  }
+})
+
+const briefly = Effect.map((rows: ReadonlyArray<{ id: bigint; amount: string; version: bigint; deleted: boolean }>) =>
+  rows.map(({ id, amount, version, deleted }) => `${id} ${amount} v${version}${deleted ? " deleted" : ""}`)
+)
+
+describe("a second connector", () => {
+  layer(layerWarehouse, { excludeTestServices: true })((it) => {
+    it.effect("is synced, verified and written to by the same engine", () =>
+      Effect.gen(function* () {
+        const world = yield* makeWorld
+        const { server } = world
+
+        // A full scan by numbered pages, over a fault and a removal that moves the pages meanwhile.
+        let faults = 1
+        server.intercept = (request) => {
+          if (request.includes("page=2") && server.entries.has(1)) server.remove(1)
+          return request.includes("page=2") && faults-- > 0 ? { status: 503, body: "busy" } : null
+        }
+        assert.deepInclude(yield* world.sync(), { status: "done", kind: "full" })
+        server.intercept = () => null
+        assert.deepStrictEqual(yield* briefly(world.rows), [
+          "1 1.5000 v2 deleted",
+          ...[2, 3, 4, 5, 6, 7].map((id) => `${id} ${id}.5000 v1`)
+        ])
+
+        // A change comes by the time of change, without the rest.
+        server.put({ entryno: 2, reference: "r2", amount: "20.0000" })
+        assert.deepInclude(yield* world.sync(), { status: "done", kind: "incremental" })
+        assert.isTrue(server.requests.at(-1)!.includes("since="))
+        assert.strictEqual((yield* briefly(world.rows))[1], "2 20.0000 v2")
+
+        // A removal shows in a comparison and in a full scan.
+        server.remove(3)
+        assert.deepInclude(yield* world.verify, { status: "unequal", surplus: 1 })
+        yield* world.sync(true)
+        assert.strictEqual((yield* briefly(world.rows))[2], "3 3.5000 v2 deleted")
+        assert.deepInclude(yield* world.verify, { status: "equal", source: 5, warehouse: 5 })
+
+        // A record that does not fit is quarantined, and the others land.
+        server.put({ entryno: 8, reference: "r8", amount: "a lot" })
+        assert.deepInclude(yield* world.sync(), { status: "quarantined" })
+        server.put({ entryno: 8, reference: "r8", amount: "8.0000" })
+        assert.deepInclude(yield* world.sync(), { status: "done" })
+        assert.deepInclude(yield* world.verify, { status: "equal", source: 6, quarantined: 0 })
+      })
+    )
+  })
+
+  layer(layerWarehouse, { excludeTestServices: true })((it) => {
+    it.effect("gets a record once, and the warehouse shows it", () =>
+      Effect.gen(function* () {
+        const world = yield* makeWorld
+        const { server } = world
+        yield* world.sync()
+        // The answer to the first send is lost: the key keeps the second one from writing again.
+        server.answersToLose = 1
+        const created = yield* world.push(
+          "create",
+          { reference: "n1", amount: "1.2500" },
+          { reference: "r4", amount: "4.5000" },
+          { reference: "n2", amount: "-1.0000" }
+        )
+        assert.deepStrictEqual(
+          created.map(({ outcome, reason }) => outcome ?? reason),
+          ["created", "adopted", "an amount is never negative"]
+        )
+        assert.lengthOf(
+          [...server.entries.values()].filter(({ reference }) => reference === "n1"),
+          1
+        )
+        assert.deepInclude(yield* world.verify, { status: "equal", source: 8, warehouse: 8 })
+
+        const updated = yield* world.push("update", { reference: "n1", amount: "2.0000" })
+        assert.deepStrictEqual(
+          updated.map(({ outcome }) => outcome),
+          ["updated"]
+        )
+        assert.strictEqual(server.entries.get(8)?.amount, "2.0000")
+        assert.deepInclude(yield* world.verify, { status: "equal", source: 8, warehouse: 8 })
+      })
+    )
+  })
+})
