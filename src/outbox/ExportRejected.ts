@@ -4,6 +4,7 @@
  * Promise: every value keeps the digits that were given. The reason of a rejection is in members whose names begin with
  * an underscore; a push ignores them.
  */
+import { externalKeyOf } from "./Externalid.ts"
 import type { FieldRoles } from "../catalogue/SourceTraits.ts"
 import type { RejectedRow } from "./Push.ts"
 import { isObject, type Json, type JsonObject, NotJson, NumberToken, parse, print, printSorted } from "../json/Json.ts"
@@ -34,7 +35,7 @@ export const membersOf = (rejection: RejectedRow, roles: FieldRoles): JsonObject
   if (operation !== "create") {
     if (recordId !== null) members.set(roles.id, new NumberToken(recordId))
     else if (externalid !== null) {
-      const key = roles.externalKey ?? "externalid"
+      const key = externalKeyOf({ roles })
       if (!members.has(key)) members.set(key, externalid)
     }
   }

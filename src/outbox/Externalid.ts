@@ -5,7 +5,7 @@ import { identifier } from "../warehouse/Identifier.ts"
 import type { Table } from "../warehouse/Table.ts"
 
 /** The field of the external key. A source without one gets the outbox's own name, which no write accepts. */
-export const externalKeyOf = ({ roles }: Resource): string => roles.externalKey ?? "externalid"
+export const externalKeyOf = ({ roles }: Pick<Resource, "roles">): string => roles.externalKey ?? "externalid"
 
 export const externalidLengthMax = 100
 

@@ -54,7 +54,7 @@ const fits: Readonly<Record<string, (value: unknown) => boolean>> = {
 }
 
 const decode = ({ fields }: Resource, bytes: string): SourceRecord | Rejected => {
-  const members = JSON.parse(bytes) as Readonly<Record<string, unknown>>
+  const members = JSON.parse(bytes) as Readonly<Record<string, string | number | null | undefined>>
   const id = String(members["entryno"])
   const unfit = fields.find(({ name, type }) => (members[name] ?? null) !== null && !fits[type._tag]!(members[name]))
   if (unfit !== undefined) return { id, field: unfit.name, reason: `is no ${unfit.type._tag}`, bytes }
@@ -93,18 +93,18 @@ export const makeLedger = (address: string, token: string): ConnectorShape => {
 
   // Step 4: the token of a page is its number and the edition of the list that it belongs to.
   const list = Effect.fnUntraced(function* ({ resource, since, token, where }: PageRequest) {
-    const [page, edition] = token === null ? [1, null] : token.split("@").map(Number)
+    const [page = 1, edition = null] = token === null ? [] : token.split("@").map(Number)
     const query = new URLSearchParams({ page: String(page) })
     if (since !== null) query.set("since", since)
     if (where) query.set(where.field, where.value)
-    const call = { method: "GET", path: `/${resource.path}?${query}` }
+    const call = { method: "GET", path: `/${resource.path}?${query.toString()}` }
     const { body, beganAt } = yield* send(call)
     const [head = "{}", ...lines] = body.split("\n")
     const told = JSON.parse(head) as { readonly pages: number; readonly edition: number; readonly at: string }
     if (edition !== null && told.edition !== edition) {
       return yield* failed(call, new SourceError.PageDrift({ detail: "an entry was removed" }))
     }
-    const next = page! < told.pages ? `${page! + 1}@${told.edition}` : null
+    const next = page < told.pages ? `${page + 1}@${told.edition}` : null
     return { lines, next, beganAt, at: told.at, bytes: body.length, source: `GET ${call.path}` }
   })
 
