@@ -1,8 +1,8 @@
 /**
- * The second connector: the least that the engine needs, for an API that is unlike Service API v2.
+ * A connector to a small ledger: the least that the engine needs.
  *
- * Its records are numbered, too, and called entries; pages have numbers; the token has a header of its own; there are no
- * webhooks, batches or cancels. `src/connector/README.md` explains it step by step.
+ * Field names, paging and the header of the token differ from Service API v2. There are no webhooks, batches or cancels.
+ * `src/connector/README.md` explains it step by step.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
