@@ -1,7 +1,7 @@
 /**
  * Progress of a push: one bar on a terminal, a line every few seconds elsewhere, nothing with `--json`.
  *
- * Promise: what it counts is what the ledger says is settled, whichever process settled it.
+ * Promise: it shows the rows that are resolved in the outbox, whichever process resolved them.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -10,40 +10,45 @@ import { type Counts, outcomes } from "../outbox/Push.ts"
 import { type ProgressStyle, roundedCount } from "./SyncProgress.ts"
 import * as Output from "./Output.ts"
 
-/** Sooner than this a rate says nothing. */
+/** A shorter time gives no rate. */
 const rateAfterMs = 1_000
-/** How often there is a line where there is no bar. */
 const lineEveryMs = 5_000
 
 export const resolvedCount = (counts: Counts): number =>
   counts.refused + outcomes.reduce((sum, outcome) => sum + counts[outcome], 0)
 
-/** `1,200 created, 3 adopted, 1 refused`. */
-export const describeOutcomes = (counts: Pick<Counts, (typeof outcomes)[number] | "refused">): string =>
-  [...outcomes, "refused" as const]
-    .flatMap((outcome) => (counts[outcome] === 0 ? [] : [`${Output.count(counts[outcome])} ${outcome}`]))
-    .join(", ")
+export const openCount = ({ waiting, sending }: Counts): number => waiting + sending
 
-/** `480 records/s`; empty when it went too fast to tell. */
+/** The parts that say something, as a list. */
+export const list = (parts: ReadonlyArray<string>, separator = ", "): string =>
+  parts.filter((part) => part !== "").join(separator)
+
+/** `3 refused`; empty for none. */
+export const counted = (count: number, what: string): string => (count === 0 ? "" : `${Output.count(count)} ${what}`)
+
+/** `1,200 created, 3 adopted, 1 refused`. */
+export const describeOutcomes = (counts: Counts): string =>
+  list([...outcomes, "refused" as const].map((outcome) => counted(counts[outcome], outcome)))
+
+/** `480 records/s`; empty when the time is too short. */
 export const rate = (records: number, elapsedMs: number): string => {
   if (elapsedMs < rateAfterMs || records === 0) return ""
   const perSecond = (records * 1000) / elapsedMs
   return `${Output.count(perSecond < 10 ? Math.round(perSecond * 10) / 10 : Math.round(perSecond))} records/s`
 }
 
-/** What is told of a push at work; `done` is what was settled since `elapsedMs` ago. */
+/** The outcomes so far, the rate and the time left; `done` rows were resolved within `elapsedMs`. */
 export const pace = (counts: Counts, done: number, elapsedMs: number): string => {
-  const left = counts.waiting + counts.sending
-  return [
+  const left = openCount(counts)
+  const isKnown = elapsedMs >= rateAfterMs && done > 0 && left > 0
+  return list([
     describeOutcomes(counts),
     rate(done, elapsedMs),
-    elapsedMs < rateAfterMs || done === 0 || left === 0 ? "" : `about ${roundedCount((left * elapsedMs) / done)} left`
-  ]
-    .filter((part) => part !== "")
-    .join(", ")
+    isKnown ? `about ${roundedCount((left * elapsedMs) / done)} left` : ""
+  ])
 }
 
-/** What is to be told after each settlement, for as long as the scope. What was settled `before` is no part of the pace. */
+/** What to run after each commit, within the scope. Rows that were resolved `before` are no part of the pace. */
 export const make = Effect.fnUntraced(function* (
   style: ProgressStyle,
   before: number
@@ -52,18 +57,18 @@ export const make = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   const nowMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
   const beganAt = nowMs()
-  const paced = (counts: Counts) => pace(counts, resolvedCount(counts) - before, nowMs() - beganAt)
+  const shown = (counts: Counts) => {
+    const resolved = resolvedCount(counts)
+    return { resolved, total: resolved + openCount(counts), pace: pace(counts, resolved - before, nowMs() - beganAt) }
+  }
   if (style === "lines") {
-    let toldAt = beganAt
+    let lineAt = beganAt
     return (counts) =>
       Effect.suspend(() => {
-        if (nowMs() - toldAt < lineEveryMs) return Effect.void
-        toldAt = nowMs()
-        const total = resolvedCount(counts) + counts.waiting + counts.sending
-        const told = paced(counts)
-        return Output.note(
-          `  ${Output.count(resolvedCount(counts))} of ${Output.count(total)} records${told === "" ? "" : `: ${told}`}`
-        )
+        if (nowMs() - lineAt < lineEveryMs) return Effect.void
+        lineAt = nowMs()
+        const { resolved, total, pace } = shown(counts)
+        return Output.note(`  ${list([`${Output.count(resolved)} of ${Output.count(total)} records`, pace], ": ")}`)
       })
   }
   const { default: cliProgress } = yield* Effect.promise(() => import("cli-progress"))
@@ -71,7 +76,7 @@ export const make = Effect.fnUntraced(function* (
     Effect.sync(() => {
       const drawn = new cliProgress.SingleBar(
         {
-          format: "  {bar} {records} of {of} records  {told}",
+          format: "  {bar} {records} of {of} records  {pace}",
           barsize: 18,
           barCompleteChar: "█",
           barIncompleteChar: "░",
@@ -84,19 +89,15 @@ export const make = Effect.fnUntraced(function* (
         },
         cliProgress.Presets.shades_classic
       )
-      drawn.start(1, 0, { records: "0", of: "…", told: "" })
+      drawn.start(1, 0, { records: "0", of: "…", pace: "" })
       return drawn
     }),
     (drawn) => Effect.sync(() => drawn.stop())
   )
   return (counts) =>
     Effect.sync(() => {
-      const total = resolvedCount(counts) + counts.waiting + counts.sending
+      const { resolved, total, pace } = shown(counts)
       bar.setTotal(Math.max(total, 1))
-      bar.update(resolvedCount(counts), {
-        records: Output.count(resolvedCount(counts)),
-        of: Output.count(total),
-        told: paced(counts)
-      })
+      bar.update(resolved, { records: Output.count(resolved), of: Output.count(total), pace })
     })
 })

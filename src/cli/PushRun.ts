@@ -1,21 +1,21 @@
 /**
- * What the subcommands of `tributary push` do alike: whom is written to, pushing rows to the end, and saying how it went.
+ * The steps that the subcommands of `tributary push` share: the company, the push itself, and its report.
  *
- * Promise: exit code 0 means that every record is at the source with the values that were given; whoever is stopped is
- * told what goes on with it.
+ * Promise: exit code 0 means that every record is at the source with the values that were given. A push that stops
+ * names the command that continues it.
  */
 import * as Effect from "effect/Effect"
 import * as Flag from "effect/cli/Flag"
 import type { Resource } from "../catalogue/Resource.ts"
-import type { Configuration } from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/ConfigurationError.ts"
+import type { Configuration } from "../configuration/Configuration.ts"
 import type { Identity } from "../connector/Connector.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import { childrenOf, tableOf } from "../warehouse/Table.ts"
 import { type Failure, failureOf } from "../sync/Outcome.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
-import type * as Enqueue from "../outbox/Enqueue.ts"
+import type { ExistingRow } from "../outbox/Enqueue.ts"
 import type { Operation, Rows } from "../outbox/Push.ts"
 import * as OutboxWorker from "../outbox/OutboxWorker.ts"
 import * as Outbox from "../status/Outbox.ts"
@@ -29,9 +29,13 @@ import * as Sync from "./sync.ts"
 
 export const usage = (message: string) => new CommandFailed({ code: exitCode.usage, message })
 
-// ------------------------------------------------------------------------------------------------------- one company
+export const companyFlag = Flag.String("company").pipe(
+  Flag.withDescription("The company that is meant; needed where several are configured"),
+  Flag.withMetavar("NAME"),
+  Flag.optional
+)
 
-/** The one company that is meant, not asked anything yet. */
+/** The named company, or the only one. */
 export const companyOf = Effect.fnUntraced(function* (settings: Configuration, named: string | null) {
   const companies = yield* Sync.targets(settings, {
     resources: [],
@@ -58,8 +62,14 @@ export const resourceOf = Effect.fnUntraced(function* (settings: Configuration, 
   })
 })
 
-/** Why the token may not do it, as far as the source told beforehand. */
-export const lacking = (resource: Resource, operation: Operation, { scopes }: Identity): Failure | null => {
+/** A push by its number. */
+export const pushOf = Effect.fnUntraced(function* (push: bigint) {
+  const [found] = yield* Outbox.pushes([push])
+  return found ?? (yield* usage(`there is no push ${push}; see them with npx tributary push status`))
+})
+
+/** The scope that the token lacks, as a failure; null when it lacks none. */
+export const missingScope = (resource: Resource, operation: Operation, { scopes }: Identity): Failure | null => {
   const access = operation === "cancel" ? "cancel" : "write"
   const scope = scopes === null ? null : resource.traits.missingScope(scopes, resource.area, access)
   if (scope === null) return null
@@ -72,92 +82,85 @@ export const lacking = (resource: Resource, operation: Operation, { scopes }: Id
   }
 }
 
-/** Told and ended with the code that belongs to it. */
-export const stopped = Effect.fnUntraced(function* (failure: Failure) {
-  yield* Output.note(`tributary: ${Output.shown(failure.message)}`)
-  yield* Output.note(`  what to do: ${Output.shown(failure.remedy)}`)
-  return yield* new CommandFailed({ code: codeOfFailures([failure]) ?? exitCode.fault, message: "" })
-})
+const noteFailure = ({ message, remedy }: Failure) =>
+  Effect.andThen(
+    Output.note(`tributary: ${Output.shown(message)}`),
+    Output.note(`  what to do: ${Output.shown(remedy)}`)
+  )
 
-// ----------------------------------------------------------------------------------------------------- pushing rows
+/** Ends the command with a failure. */
+export const failWith = (failure: Failure) =>
+  Effect.andThen(
+    noteFailure(failure),
+    Effect.fail(new CommandFailed({ code: codeOfFailures([failure]) ?? exitCode.fault, message: "" }))
+  )
 
-export interface PushContext {
+/** The identity of the token. */
+export const identityOf = (company: SyncCompany) =>
+  company.connector.identify.pipe(Effect.catch((error) => failWith(failureOf(error))))
+
+/** Only an input can have records that an earlier push has. */
+export const noExisting: ExistingRow = { sending: 0, refused: 0, different: 0, pushes: [] }
+
+interface PushContext extends Pick<PushText.PushResult, "rows" | "known" | "knownOpen"> {
   readonly settings: Configuration
   readonly company: SyncCompany
   readonly identity: Identity
   readonly resource: Resource
-  readonly rows: Rows
-  readonly named: PushText.Named
-  readonly known: number
-  readonly knownOpen: Enqueue.ExistingRow
   readonly json: boolean
 }
 
-export interface PushRunReport extends PushText.PushSummary {
-  readonly failure: Failure | null
-}
+const continuation = (rows: Rows): string =>
+  `the same command, or npx tributary push retry ${PushText.argument(rows)}, goes on where it stopped`
 
-const goesOn = (named: PushText.Named): string =>
-  `the same command, or npx tributary push retry ${PushText.argument(named)}, goes on where it stopped`
-
-/** A push by its number. */
-export const pushOf = Effect.fnUntraced(function* (push: bigint) {
-  const [found] = yield* Outbox.pushes([push])
-  return found ?? (yield* usage(`there is no push ${push}; see them with npx tributary push status`))
-})
-
-/** Pushes until nothing of the rows waits, or it cannot go on. The warehouse is provided. */
-export const runPush = Effect.fnUntraced(function* (options: PushContext) {
-  const { settings, company, resource, rows, named } = options
-  const whole = yield* WarehouseCatalogue.resources(yield* catalogueOf(settings), [
+/** Pushes until none of the rows is open, or the push stops. */
+export const runPush = Effect.fnUntraced(function* (context: PushContext) {
+  const { settings, company, identity, resource, rows, known, knownOpen } = context
+  const resources = yield* WarehouseCatalogue.resources(yield* catalogueOf(settings), [
     ...new Set([resource, ...company.resources])
   ])
-  const tables = new Map(whole.map((one) => [one.path, tableOf(one, settings.datasets)]))
+  const tables = new Map(resources.map((one) => [one.path, tableOf(one, settings.datasets)]))
   const table = tables.get(resource.path)!
   yield* TablePlan.apply([table])
-  // Of rows that belong to no push, what this run does is counted.
+  // Of rows without a push, only those that this run resolves are counted.
   const before = "push" in rows ? PushProgress.resolvedCount((yield* pushOf(rows.push)).counts) : 0
-  const pushed = yield* Effect.scoped(
-    Effect.gen(function* () {
-      const told = yield* PushProgress.make(SyncProgress.styleOf(options), before)
-      return yield* OutboxWorker.push({
-        company: {
-          name: company.name,
-          connector: company.connector,
-          engine: settings.engine,
-          batchRecordsMax: settings.batchRecordsMax
-        },
-        companyId: options.identity.companyId,
-        table,
-        children: childrenOf(tables, resource.path),
-        settings: settings.push,
-        scope: "push" in rows ? rows : "outbox",
-        onProgress: told
-      })
+  const { calls, counts, durationMs, failure, status } = yield* Effect.gen(function* () {
+    const onProgress = yield* PushProgress.make(SyncProgress.styleOf(context), before)
+    const { connector, name } = company
+    return yield* OutboxWorker.push({
+      company: { name, connector, engine: settings.engine, batchRecordsMax: settings.batchRecordsMax },
+      companyId: identity.companyId,
+      table,
+      children: childrenOf(tables, resource.path),
+      settings: settings.push,
+      scope: "push" in rows ? rows : "outbox",
+      onProgress
     })
-  ).pipe(Effect.onInterrupt(() => Output.note(`tributary: stopped; ${goesOn(named)}`)))
-  const { counts } = pushed
+  }).pipe(
+    Effect.scoped,
+    Effect.onInterrupt(() => Output.note(`tributary: stopped; ${continuation(rows)}`))
+  )
   return {
-    named,
+    rows,
     company: company.name,
     resource: resource.path,
-    status: pushed.status,
+    status,
     counts,
-    known: options.known,
-    knownOpen: options.knownOpen,
-    calls: pushed.calls,
-    durationMs: pushed.durationMs,
-    settledNow: Math.max(0, PushProgress.resolvedCount(counts) - before),
+    known,
+    knownOpen,
+    calls,
+    durationMs,
+    resolvedNow: Math.max(0, PushProgress.resolvedCount(counts) - before),
     refused:
       "push" in rows
         ? yield* Outbox.rejectedRows(rows, 0n, PushText.namedMax)
         : yield* Outbox.latestRejectedRows(rows, Math.min(counts.refused, PushText.namedMax)),
     different: yield* Outbox.differingRows(rows, PushText.namedMax),
-    failure: pushed.failure
-  } satisfies PushRunReport
+    failure
+  } satisfies PushText.PushResult
 })
 
-const codeOf = ({ status, failure, counts, knownOpen }: PushRunReport): ExitCode => {
+const codeOf = ({ status, failure, counts, knownOpen }: PushText.PushResult): ExitCode => {
   const failed = codeOfFailures(failure === null ? [] : [failure])
   if (failed !== null) return failed
   if (status === "stopped" || knownOpen.sending > 0) return exitCode.fault
@@ -165,56 +168,30 @@ const codeOf = ({ status, failure, counts, knownOpen }: PushRunReport): ExitCode
   return incomplete > 0 ? exitCode.incomplete : exitCode.ok
 }
 
-const jsonOf = (one: PushRunReport) => ({
-  push: "push" in one.named ? one.named.push : null,
-  company: one.company,
-  resource: one.resource,
-  status: one.status,
-  counts: one.counts,
-  known: one.known,
-  knownOpen: one.knownOpen,
-  calls: one.calls,
-  durationMs: one.durationMs,
-  recordsPerSecond: one.durationMs === 0 ? null : Math.round((one.settledNow * 10_000) / one.durationMs) / 10,
-  refused: one.refused.map(({ id: _id, record: _record, ...rest }) => rest),
-  different: one.different,
-  failure:
-    one.failure === null ? null : { kind: one.failure.kind, message: one.failure.message, remedy: one.failure.remedy }
+const jsonOf = ({ rows, resolvedNow, refused, different, failure, ...rest }: PushText.PushResult) => ({
+  push: "push" in rows ? rows.push : null,
+  ...rest,
+  recordsPerSecond: rest.durationMs === 0 ? null : Math.round((resolvedNow * 10_000) / rest.durationMs) / 10,
+  refused: refused.map(({ id: _id, record: _record, ...one }) => one),
+  different,
+  failure: failure === null ? null : { kind: failure.kind, message: failure.message, remedy: failure.remedy }
 })
 
-/** Says how each ended, and ends with the code of the worst. */
+/** Reports each push, and ends with the exit code of the worst. */
 export const printReport = Effect.fnUntraced(function* (
-  worked: ReadonlyArray<PushRunReport>,
+  results: ReadonlyArray<PushText.PushResult>,
   json: boolean,
-  shape: (told: ReadonlyArray<object>) => object
+  shape: (reports: ReadonlyArray<object>) => object
 ) {
-  if (json) yield* Output.print(Output.toJson(shape(worked.map(jsonOf))))
-  let code: ExitCode = exitCode.ok
-  for (const one of worked) {
+  if (json) yield* Output.print(Output.toJson(shape(results.map(jsonOf))))
+  for (const result of results) {
     if (!json) {
-      for (const line of PushText.summaryLines(one)) yield* Output.print(line)
-      for (const line of PushText.remarkLines(one)) yield* Output.note(line)
+      yield* Output.print(PushText.summaryLine(result))
+      for (const line of PushText.remarkLines(result)) yield* Output.note(line)
     }
-    if (one.failure !== null) {
-      yield* Output.note(`tributary: ${Output.shown(one.failure.message)}`)
-      yield* Output.note(`  what to do: ${Output.shown(one.failure.remedy)}`)
-    }
-    if (one.status === "stopped") yield* Output.note(`  ${goesOn(one.named)}`)
-    const own = codeOf(one)
-    if (own > code) code = own
+    if (result.failure !== null) yield* noteFailure(result.failure)
+    if (result.status === "stopped") yield* Output.note(`  ${continuation(result.rows)}`)
   }
+  const code = results.map(codeOf).reduce((worst, one) => (one > worst ? one : worst), exitCode.ok as ExitCode)
   if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
 })
-
-export const companyFlag = Flag.String("company").pipe(
-  Flag.withDescription("The company that is meant; needed where several are configured"),
-  Flag.withMetavar("NAME"),
-  Flag.optional
-)
-
-/** Only who gives records can know what an earlier push has of them. */
-export const noneKnown: Enqueue.ExistingRow = { sending: 0, refused: 0, different: 0, pushes: [] }
-
-/** Who the token is; told and ended where the source does not say. */
-export const identityOf = (company: SyncCompany) =>
-  company.connector.identify.pipe(Effect.catch((error) => stopped(failureOf(error))))

@@ -1,166 +1,156 @@
 /**
- * What is said of pushes to people: how one ended, how things stand, and what to do next.
+ * The text of `tributary push`: what would be sent, how a push ended, the state of the outbox, and what to do.
  *
- * Promise: every record that was refused or that differs is counted, and what is said of it leads to a command or to a
- * statement that can be run as it stands. What others have written is shown with its control characters escaped.
+ * Promise: every record that was rejected or that differs is counted. Every remedy is a command or a statement that runs
+ * as it is written. Control characters of foreign text are escaped.
  */
 import type { DryRunReport } from "../outbox/DryRun.ts"
-import type { ExistingRow, EnqueueResult } from "../outbox/Enqueue.ts"
-import type { Counts, Operation, Problem, RejectedRow } from "../outbox/Push.ts"
-import type { DifferingRow, OpenRequest, PushStatus, RejectedBy, OutboxState, Status } from "../status/Outbox.ts"
+import type { EnqueueResult, ExistingRow } from "../outbox/Enqueue.ts"
+import type { Counts, Operation, Problem, RejectedRow, Rows } from "../outbox/Push.ts"
+import type { DifferingRow, OpenRequest, OutboxState, PushStatus, RejectedBy, Status } from "../status/Outbox.ts"
+import type { Failure } from "../sync/Outcome.ts"
 import * as Output from "./Output.ts"
-import { describeOutcomes, rate, resolvedCount } from "./PushProgress.ts"
+import { counted, describeOutcomes, list, openCount, rate, resolvedCount } from "./PushProgress.ts"
 
-/** Refused and differing records that are named. */
+/** Rejected and differing records that are named. */
 export const namedMax = 10
 
-export const done: Readonly<Record<Operation, string>> = { create: "created", update: "updated", cancel: "cancelled" }
+export const participles: Readonly<Record<Operation, string>> = {
+  create: "created",
+  update: "updated",
+  cancel: "cancelled"
+}
 
-const records = (count: number): string => `${Output.count(count)} ${count === 1 ? "record" : "records"}`
+const countOf = (count: number, one: string, many = `${one}s`): string =>
+  `${Output.count(count)} ${count === 1 ? one : many}`
 
-/** How a person finds a record again. */
-const whichOf = (row: Pick<RejectedRow, "line" | "externalid" | "recordId">): string => {
-  const parts = [
+const records = (count: number): string => countOf(count, "record")
+
+/** The identity of a record, for a person. */
+const describeRow = (row: Pick<RejectedRow, "line" | "externalid" | "recordId">): string => {
+  const text = list([
     row.line === null ? "" : `line ${row.line}`,
     row.externalid === null ? "" : `externalid ${Output.shown(row.externalid)}`,
     row.recordId === null ? "" : `id ${Output.shown(row.recordId)}`
-  ].filter((part) => part !== "")
-  return parts.length === 0 ? "a record" : parts.join(", ")
+  ])
+  return text === "" ? "a record" : text
 }
 
 /** `line 17, amount: …`. */
-export const problemLine = ({ line, field, message }: Problem): string => {
-  const where = [line === null ? "" : `line ${line}`, field === null ? "" : Output.shown(field)]
-    .filter((part) => part !== "")
-    .join(", ")
-  return where === "" ? Output.shown(message) : `${where}: ${Output.shown(message)}`
-}
+export const problemLine = ({ line, field, message }: Problem): string =>
+  list(
+    [list([line === null ? "" : `line ${line}`, field === null ? "" : Output.shown(field)]), Output.shown(message)],
+    ": "
+  )
 
-/** A record that was refused, with every problem that is known of it. */
-export const rejectedLines = (refusal: RejectedRow): ReadonlyArray<string> => {
-  const { code, field, reason, problems } = refusal
-  const first = `  ${whichOf(refusal)}: ${[code, field ?? ""]
-    .filter((part) => part !== "")
-    .map(Output.shown)
-    .join(", ")}`
-  const told = problems.map((one) => problemLine({ line: null, ...one }))
+/** A rejected record with every problem. */
+const rejectedLines = (row: RejectedRow): ReadonlyArray<string> => {
+  const reason = Output.shown(row.reason)
   return [
-    reason === "" ? first : `${first}: ${Output.shown(reason)}`,
-    ...told.filter((text) => !Output.shown(reason).includes(text)).map((text) => `    ${text}`)
+    list([`  ${describeRow(row)}`, list([row.code, row.field ?? ""].map(Output.shown)), reason], ": "),
+    ...row.problems
+      .map((problem) => problemLine({ line: null, ...problem }))
+      .flatMap((text) => (reason.includes(text) ? [] : [`    ${text}`]))
   ]
 }
 
-export const differenceLines = (one: DifferingRow): ReadonlyArray<string> =>
-  one.differences.map(
+const differenceLines = (row: DifferingRow): ReadonlyArray<string> =>
+  row.differences.map(
     ({ field, given, held }) =>
-      `  ${whichOf(one)}: ${Output.shown(field)}: given ${Output.shown(given ?? "nothing")}, ` +
+      `  ${describeRow(row)}: ${Output.shown(field)}: given ${Output.shown(given ?? "nothing")}, ` +
       `the source holds ${Output.shown(held ?? "nothing")}`
   )
 
-const codesTold = (codes: ReadonlyArray<RejectedBy>): string =>
-  codes.map(({ code, records: count }) => `${Output.count(count)} ${Output.shown(code)}`).join(", ")
+/** Rows as an argument of the command line. */
+export const argument = (rows: Rows): string =>
+  "push" in rows ? rows.push.toString() : `${rows.resource} --company ${rows.company}`
 
-/** How a push, or the rows of none, is named on the command line. */
-export type Named = { readonly push: bigint } | { readonly resource: string; readonly company: string | null }
-
-export const argument = (named: Named): string =>
-  "push" in named
-    ? named.push.toString()
-    : `${named.resource}${named.company === null ? "" : ` --company ${named.company}`}`
-
-/** What helps against refused records. */
-export const refusedHelp = (named: Named): ReadonlyArray<string> => [
-  `  what to do: npx tributary push export-refused ${argument(named)} --to refused.ndjson`,
-  "              correct the records in that file and push it; or, if the cause was mended at the source:",
-  `              npx tributary push retry ${argument(named)} --refused`
+/** What to do about rejected records. */
+const rejectedRemedy = (rows: Rows): ReadonlyArray<string> => [
+  `  what to do: npx tributary push export-refused ${argument(rows)} --to refused.ndjson`,
+  "              correct the records in that file and push it; or, if the cause is fixed at the source:",
+  `              npx tributary push retry ${argument(rows)} --refused`
 ]
 
-// ------------------------------------------------------------------------------------------------------ the beginning
+// ---------------------------------------------------------------------------------------------------------- the input
 
 const size = (bytes: number): string =>
   bytes < 10_000 ? `${Output.count(bytes)} bytes` : `${Output.count(Math.round(bytes / 100) / 10)} kB`
 
 /** `4 batches`, `3 calls`, `4 batches and 3 single calls`. */
-const callsTold = (batches: number, single: number): string => {
-  const many = `${Output.count(batches)} ${batches === 1 ? "batch" : "batches"}`
-  const one = (kind: string) => `${Output.count(single)} ${kind}${single === 1 ? "" : "s"}`
-  return batches === 0 ? one("call") : single === 0 ? many : `${many} and ${one("single call")}`
-}
+const describeCalls = (batches: number, single: number): string =>
+  batches === 0
+    ? countOf(single, "call")
+    : list([countOf(batches, "batch", "batches"), single === 0 ? "" : countOf(single, "single call")], " and ")
 
-/** What a push would send; `what` says to what. */
-export const dryRunLines = ({ given, bytes, calls, first }: DryRunReport, what: string): ReadonlyArray<string> => [
-  `${records(given)} would be ${what}: ${callsTold(calls.batch, calls.single)}, ${size(bytes)}`,
+/** What a push would send; `target` names the operation, the resource and the company. */
+export const dryRunLines = ({ given, bytes, calls, first }: DryRunReport, target: string): ReadonlyArray<string> => [
+  `${records(given)} would be ${target}: ${describeCalls(calls.batch, calls.single)}, ${size(bytes)}`,
   given > first.length ? `the first ${first.length}, as they would be sent:` : "as they would be sent:",
-  ...first.map((one) => {
-    const which = one.recordId === null ? `externalid ${one.externalid ?? ""}` : `id ${one.recordId}`
-    return `  ${Output.shown(which)}: ${Output.shown(one.text)}`
+  ...first.map(({ externalid, recordId, text }) => {
+    const identity = recordId === null ? `externalid ${externalid ?? ""}` : `id ${recordId}`
+    return `  ${Output.shown(identity)}: ${Output.shown(text)}`
   })
 ]
 
-/** What was taken into the outbox. */
-export const enqueuedLine = ({ pushId, given, known, resumed }: EnqueueResult, what: string): string =>
+/** What was enqueued. */
+export const enqueuedLine = ({ pushId, given, known, resumed }: EnqueueResult, target: string): string =>
   resumed
-    ? `push ${pushId} to ${what} goes on where it stopped`
-    : `push ${pushId} to ${what}: ${records(given)}${known === 0 ? "" : `, ${Output.count(known)} of them pushed before`}`
+    ? `push ${pushId} to ${target} goes on where it stopped`
+    : `push ${pushId} to ${target}: ${list([records(given), counted(known, "of them pushed before")])}`
 
-// ---------------------------------------------------------------------------------------------------------- the end
+// ---------------------------------------------------------------------------------------------------------- the result
 
-/** How the pushing of rows ended. */
-export interface PushSummary {
-  readonly named: Named
+/** How the push of rows ended. */
+export interface PushResult {
+  readonly rows: Rows
   readonly company: string
   readonly resource: string
   readonly status: "done" | "stopped"
   readonly counts: Counts
   /** Records that an earlier push has, with the same values. */
   readonly known: number
-  /** What stands of them that are not simply done. */
+  /** Those of them that are not simply done. */
   readonly knownOpen: ExistingRow
   readonly calls: { readonly sent: number; readonly batches: number }
   readonly durationMs: number
-  /** Records that were settled by this run. */
-  readonly settledNow: number
+  /** Records that this run resolved. */
+  readonly resolvedNow: number
   readonly refused: ReadonlyArray<RejectedRow>
   readonly different: ReadonlyArray<DifferingRow>
+  readonly failure: Failure | null
 }
 
-export const summaryLines = (ended: PushSummary): ReadonlyArray<string> => {
-  const { named, counts, known, calls, durationMs } = ended
-  const what =
-    "push" in named
-      ? `push ${named.push} to ${ended.resource} of ${ended.company}`
-      : `${ended.resource} of ${ended.company}`
-  const open = counts.waiting + counts.sending
-  const told = [
+export const summaryLine = (result: PushResult): string => {
+  const { calls, company, counts, durationMs, known, resolvedNow, resource, rows, status } = result
+  const open = openCount(counts)
+  const target = `${"push" in rows ? `push ${rows.push} to ` : ""}${resource} of ${company}`
+  const outcome = list([
     describeOutcomes(counts),
-    known === 0 ? "" : `${Output.count(known)} pushed before`,
-    open === 0 ? "" : `${Output.count(open)} ${open === 1 ? "waits" : "wait"}`
-  ].filter((part) => part !== "")
-  const asked = calls.sent === 0 ? "no call" : callsTold(calls.batches, calls.sent - calls.batches)
-  const speed = rate(ended.settledNow, durationMs)
+    counted(known, "pushed before"),
+    counted(open, open === 1 ? "waits" : "wait")
+  ])
+  const sent = calls.sent === 0 ? "no call" : describeCalls(calls.batches, calls.sent - calls.batches)
+  const cost = list([sent, Output.duration(durationMs), rate(resolvedNow, durationMs)], "; ")
+  return `${target} ${status === "done" ? "is done" : "has stopped"}: ${outcome === "" ? "nothing to do" : outcome} (${cost})`
+}
+
+/** The state of records that an earlier push has. */
+const existingLines = ({ sending, refused, different, pushes }: ExistingRow): ReadonlyArray<string> => {
+  const text = list([
+    counted(refused, "refused"),
+    counted(different, "with other values at the source"),
+    counted(sending, "in requests whose outcome was not known")
+  ])
+  if (text === "") return []
   return [
-    `${what} ${ended.status === "done" ? "is done" : "has stopped"}: ${told.length === 0 ? "nothing to do" : told.join(", ")} ` +
-      `(${[asked, Output.duration(durationMs), speed].filter((part) => part !== "").join("; ")})`
+    `tributary: of the records that were pushed before: ${text}`,
+    `  what to do: npx tributary push status${pushes.length === 1 ? ` ${pushes[0]}` : ""} shows them and what to do`
   ]
 }
 
-/** What became of records that an earlier push has. */
-const knownLines = ({ sending, refused, different, pushes }: ExistingRow): ReadonlyArray<string> => {
-  const told = [
-    refused === 0 ? "" : `${Output.count(refused)} refused`,
-    different === 0 ? "" : `${Output.count(different)} with other values at the source`,
-    sending === 0 ? "" : `${Output.count(sending)} in requests whose outcome was not known`
-  ].filter((part) => part !== "")
-  if (told.length === 0) return []
-  return [
-    `tributary: of the records that were pushed before: ${told.join(", ")}`,
-    `  what to do: npx tributary push status${pushes.length === 1 ? ` ${pushes[0]}` : ""} tells of them and what to do`
-  ]
-}
-
-/** What a person must know beside: for standard error. */
-export const remarkLines = (ended: PushSummary): ReadonlyArray<string> => {
-  const { counts, refused, different, named, knownOpen } = ended
+/** What needs a person, for standard error. */
+export const remarkLines = ({ counts, different, knownOpen, refused, rows }: PushResult): ReadonlyArray<string> => {
   const more = (all: number, listed: number) => (all > listed ? [`  and ${records(all - listed)} more`] : [])
   return [
     ...(counts.refused === 0
@@ -169,7 +159,7 @@ export const remarkLines = (ended: PushSummary): ReadonlyArray<string> => {
           `tributary: ${records(counts.refused)} ${counts.refused === 1 ? "was" : "were"} refused:`,
           ...refused.flatMap(rejectedLines),
           ...more(counts.refused, refused.length),
-          ...refusedHelp(named)
+          ...rejectedRemedy(rows)
         ]),
     ...(counts.different === 0
       ? []
@@ -179,76 +169,78 @@ export const remarkLines = (ended: PushSummary): ReadonlyArray<string> => {
           ...more(counts.different, different.length),
           "  what to do: nothing if the source is right; else change them with tributary push --update"
         ]),
-    ...knownLines(knownOpen)
+    ...existingLines(knownOpen)
   ]
 }
 
-// ------------------------------------------------------------------------------------------------------ how it stands
+// ----------------------------------------------------------------------------------------------------------- the state
 
-const standingTold = ({ counts, oldestMs }: Pick<OutboxState, "counts" | "oldestMs">): string =>
-  [
-    counts.waiting === 0 ? "" : `${Output.count(counts.waiting)} ${counts.waiting === 1 ? "waits" : "wait"}`,
-    counts.sending === 0 ? "" : `${Output.count(counts.sending)} being sent`,
+const describeState = ({ counts, oldestMs }: OutboxState): string =>
+  list([
+    counted(counts.waiting, counts.waiting === 1 ? "waits" : "wait"),
+    counted(counts.sending, "being sent"),
     oldestMs === null ? "" : `the oldest for ${Output.elapsed(oldestMs)}`,
     describeOutcomes(counts),
-    counts.different === 0 ? "" : `${Output.count(counts.different)} with other values at the source`
-  ]
-    .filter((part) => part !== "")
-    .join(", ")
+    counted(counts.different, "with other values at the source")
+  ])
 
-const refusedLine = (codes: ReadonlyArray<RejectedBy>): ReadonlyArray<string> =>
-  codes.length === 0 ? [] : [`    refused: ${codesTold(codes)}`]
+const codesLine = (codes: ReadonlyArray<RejectedBy>): ReadonlyArray<string> =>
+  codes.length === 0
+    ? []
+    : [`    refused: ${list(codes.map(({ code, records: count }) => counted(count, Output.shown(code))))}`]
+
+const indented = (lines: ReadonlyArray<string>): ReadonlyArray<string> => lines.map((line) => `  ${line}`)
 
 /** Characters of a source that are shown: a query may be long. */
 const sourceMax = 60
 
-const sourceTold = (source: string): string => {
+const describeSource = (source: string): string => {
   const text = Output.shown(source)
   return text.length <= sourceMax ? text : `${text.slice(0, sourceMax)}…`
 }
 
 const pushLines = (push: PushStatus): ReadonlyArray<string> => {
-  const told = standingTold(push)
-  const known = push.known === 0 ? "" : `, ${Output.count(push.known)} pushed before`
-  const open = push.counts.waiting + push.counts.sending
-  // A record that was refused or waited, and was given anew with other values, belongs to the later push.
-  const anew = push.records - push.known - open - resolvedCount(push.counts)
+  const { counts, known } = push
+  const state = describeState(push)
+  const open = openCount(counts)
+  // An open or rejected record that was given again with other values belongs to the later push.
+  const moved = Math.max(0, push.records - known - open - resolvedCount(counts))
   return [
-    `  push ${push.push}: ${push.operation} ${push.resource} of ${push.company} from ${sourceTold(push.source)}, ` +
+    `  push ${push.push}: ${push.operation} ${push.resource} of ${push.company} from ${describeSource(push.source)}, ` +
       `begun ${Output.elapsed(push.ageMs)} ago, ${push.state}`,
-    `    ${records(push.records)}: ${told === "" ? "nothing to do" : told}${known}` +
-      (anew <= 0 ? "" : `, ${Output.count(anew)} given anew in a later push`),
-    ...refusedLine(push.refusedBy),
+    `    ${records(push.records)}: ${list([
+      state === "" ? "nothing to do" : state,
+      counted(known, "pushed before"),
+      counted(moved, "given anew in a later push")
+    ])}`,
+    ...codesLine(push.refusedBy),
     ...(open === 0 ? [] : [`    what to do: npx tributary push retry ${push.push} goes on where it stopped`]),
-    ...(push.counts.refused === 0 ? [] : refusedHelp({ push: push.push }).map((line) => `  ${line}`))
+    ...(counts.refused === 0 ? [] : indented(rejectedRemedy({ push: push.push })))
   ]
 }
 
-const outboxLines = (standing: OutboxState, companies: ReadonlyArray<string>): ReadonlyArray<string> => [
-  `  ${standing.resource} of ${standing.company}: ${standingTold(standing)}`,
-  ...refusedLine(standing.refusedBy),
-  ...(standing.counts.waiting + standing.counts.sending === 0
-    ? []
-    : !companies.includes(standing.company)
-      ? [
-          `    no company of that name is configured, so that nobody sends them; there is ${companies.join(", ") || "none"}`
-        ]
-      : [
-          `    what to do: nothing while npx tributary serve runs; without it: npx tributary push retry ` +
-            argument({ resource: standing.resource, company: standing.company })
-        ]),
-  ...(standing.counts.refused === 0
-    ? []
-    : refusedHelp({ resource: standing.resource, company: standing.company }).map((line) => `  ${line}`))
-]
+const outboxLines = (state: OutboxState, companies: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const { company, counts, refusedBy, resource } = state
+  const remedy = companies.includes(company)
+    ? `    what to do: nothing while npx tributary serve runs; without it: npx tributary push retry ${argument(state)}`
+    : `    no company of that name is configured, so no process sends them; there is ${companies.join(", ") || "none"}`
+  return [
+    `  ${resource} of ${company}: ${describeState(state)}`,
+    ...codesLine(refusedBy),
+    ...(openCount(counts) === 0 ? [] : [remedy]),
+    ...(counts.refused === 0 ? [] : indented(rejectedRemedy(state)))
+  ]
+}
 
-const callLine = (call: OpenRequest): string =>
-  `  ${call.operation} of ${records(call.items)}, ${call.resource} of ${call.company}: open for ${Output.elapsed(call.ageMs)}` +
-  (call.failures === 0
-    ? ""
-    : `, failed ${call.failures} times${call.reason === null ? "" : `: ${Output.shown(call.reason)}`}`)
+const requestLine = ({ ageMs, company, failures, items, operation, reason, resource }: OpenRequest): string =>
+  `  ${operation} of ${records(items)}, ${resource} of ${company}: open for ${Output.elapsed(ageMs)}` +
+  (failures === 0 ? "" : `, failed ${failures} times${reason === null ? "" : `: ${Output.shown(reason)}`}`)
 
-/** `companies` are those that the configuration names. */
+/** A heading and its lines; nothing without lines. */
+const section = (heading: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
+  lines.length === 0 ? [] : [heading, ...lines]
+
+/** `companies` are those of the configuration. */
 export const statusLines = (
   { pushes, older, outbox, calls }: Status,
   companies: ReadonlyArray<string>
@@ -257,11 +249,12 @@ export const statusLines = (
     return ["Nothing has been pushed yet. See: npx tributary push --help"]
   }
   return [
-    ...(pushes.length === 0 ? [] : ["Pushes", ...pushes.flatMap(pushLines)]),
+    ...section("Pushes", pushes.flatMap(pushLines)),
     ...(older === 0 ? [] : [`  and ${Output.count(older)} older ones: npx tributary push status PUSH`]),
-    ...(outbox.length === 0
-      ? []
-      : ["Rows of tributary.outbox that belong to no push", ...outbox.flatMap((one) => outboxLines(one, companies))]),
-    ...(calls.length === 0 ? [] : ["Requests of which the outcome is not known yet", ...calls.map(callLine)])
+    ...section(
+      "Rows of tributary.outbox that belong to no push",
+      outbox.flatMap((one) => outboxLines(one, companies))
+    ),
+    ...section("Requests of which the outcome is not known yet", calls.map(requestLine))
   ]
 }

@@ -1,9 +1,8 @@
 /**
- * `tributary push status`, `retry` and `export-refused`: what became of pushes, and what a person does about it.
+ * `tributary push status`, `retry`, `export-refused` and `release`: the state of pushes, and what a person does about it.
  *
- * Promise: a file that is there already is never written over; what was refused is sent again only when it is asked for.
+ * Promise: a file that exists is never overwritten. A rejected row is sent again only on request.
  */
-import { Source } from "./Source.ts"
 import { open, rm } from "node:fs/promises"
 import { extname } from "node:path"
 import * as Effect from "effect/Effect"
@@ -11,17 +10,20 @@ import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import type { FieldRoles } from "../catalogue/SourceTraits.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { Counts, Operation, RejectedRow, Rows } from "../outbox/Push.ts"
 import * as PushPause from "../outbox/PushPause.ts"
-import * as RetryRejected from "../outbox/RetryRejected.ts"
+import { retryRejected } from "../outbox/RetryRejected.ts"
 import * as ExportRejected from "../outbox/ExportRejected.ts"
 import * as Outbox from "../status/Outbox.ts"
 import { config, configuration, json, reported } from "./Command.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import * as Output from "./Output.ts"
+import { openCount } from "./PushProgress.ts"
 import * as PushText from "./PushText.ts"
 import * as PushRun from "./PushRun.ts"
+import { Source } from "./Source.ts"
 import * as Warehouse from "./Warehouse.ts"
 
 export const status = Command.make(
@@ -82,7 +84,7 @@ export const release = Command.make(
   ])
 )
 
-/** The number of a push, where one is given. */
+/** The number of a push; null when none is given. */
 const numberOf = Effect.fnUntraced(function* (given: Option.Option<string>) {
   if (Option.isNone(given)) return null
   if (/^\d{1,18}$/.test(given.value)) return BigInt(given.value)
@@ -93,10 +95,11 @@ const numberOf = Effect.fnUntraced(function* (given: Option.Option<string>) {
 
 /** A push by its number, or the rows of a resource that belong to none. */
 const target = Argument.String("push").pipe(
-  Argument.withDescription("A push's number, or a resource for the rows of tributary.outbox that belong to no push")
+  Argument.withDescription("A push's number, or a resource for the rows of tributary.outbox that belong to no push"),
+  Argument.optional
 )
 
-/** Rows that are meant, and to whom they go. */
+/** Rows of one push, or of one resource without a push. */
 interface Target {
   readonly rows: Rows
   readonly company: string
@@ -104,51 +107,50 @@ interface Target {
   readonly known: number
 }
 
-const rowsOf = Effect.fnUntraced(function* (settings: Configuration, given: string, company: Option.Option<string>) {
+/** The rows that the argument names. */
+const namedTarget = Effect.fnUntraced(function* (
+  settings: Configuration,
+  given: string,
+  company: Option.Option<string>
+) {
   if (/^\d{1,18}$/.test(given)) {
     const push = yield* PushRun.pushOf(BigInt(given))
     return { ...push, rows: { push: push.push } } satisfies Target
   }
-  const resource = yield* PushRun.resourceOf(settings, given)
-  const named = Option.getOrNull(company)
-  const { name } = yield* Effect.scoped(PushRun.companyOf(settings, named))
-  return {
-    rows: { company: name, resource: resource.path },
-    company: name,
-    resource: resource.path,
-    known: 0
-  } satisfies Target
+  const resource = (yield* PushRun.resourceOf(settings, given)).path
+  const { name } = yield* Effect.scoped(PushRun.companyOf(settings, Option.getOrNull(company)))
+  return { rows: { company: name, resource }, company: name, resource, known: 0 } satisfies Target
 })
 
-const namedOf = ({ rows, company, resource }: Target): PushText.Named =>
-  "push" in rows ? { push: rows.push } : { company, resource }
-
-/**
- * Everything of which something waits, or was refused: pushes, and rows of no push. What the configuration does not name
- * can only be told of.
- */
-const all = Effect.fnUntraced(function* (settings: Configuration, wanted: (counts: Counts) => boolean) {
+/** The named rows, or all pushes and resources with such counts. Those that are not configured are only noted. */
+const targetsOf = Effect.fnUntraced(function* (
+  settings: Configuration,
+  flags: { readonly push: Option.Option<string>; readonly company: Option.Option<string> },
+  isMeant: (counts: Counts) => boolean
+) {
+  if (Option.isSome(flags.push)) return [yield* namedTarget(settings, flags.push.value, flags.company)]
   const { pushes, outbox } = yield* Outbox.read(null)
-  const standing = [
-    ...pushes.map((one) => ({ ...one, rows: { push: one.push } })),
-    ...outbox.map((one) => ({ ...one, known: 0, rows: { company: one.company, resource: one.resource } }))
-  ].filter(({ counts }) => wanted(counts))
   const { resources } = yield* catalogueOf(settings)
-  const targets: Array<Target> = []
-  for (const { rows, company, resource, known } of standing) {
-    if (resources.has(resource) && settings.companies.some(({ name }) => name === company)) {
-      targets.push({ rows, company, resource, known })
-    } else yield* Output.note(`tributary: passed over ${resource} of ${company}: the configuration has no such thing`)
-  }
-  return targets
+  const isConfigured = ({ company, resource }: Target) =>
+    resources.has(resource) && settings.companies.some(({ name }) => name === company)
+  const targets = [
+    ...pushes.map((push) => ({ ...push, rows: { push: push.push } })),
+    ...outbox.map((one) => ({ ...one, rows: { company: one.company, resource: one.resource }, known: 0 }))
+  ].filter(({ counts }) => isMeant(counts))
+  for (const one of targets.filter((one) => !isConfigured(one)))
+    yield* Output.note(`tributary: passed over ${one.resource} of ${one.company}: the configuration has no such thing`)
+  return targets.filter(isConfigured)
 })
+
+const ambiguous = (targets: ReadonlyArray<Target>) =>
+  PushRun.usage(`say whose refused records are meant: ${targets.map(({ rows }) => PushText.argument(rows)).join(", ")}`)
 
 export const retry = Command.make(
   "retry",
   {
-    push: target.pipe(Argument.optional),
+    push: target,
     refused: Flag.Boolean("refused").pipe(
-      Flag.withDescription("Send its refused records again: what they were refused for was mended at the source"),
+      Flag.withDescription("Send its refused records again, after the cause was fixed at the source"),
       Flag.withDefault(false)
     ),
     company: PushRun.companyFlag,
@@ -156,40 +158,44 @@ export const retry = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const worked = yield* reported(
+    const results = yield* reported(
       Effect.gen(function* () {
         const settings = yield* configuration(flags.config)
+        const retryRows = Effect.fnUntraced(function* ({ known, rows, ...named }: Target) {
+          const company = yield* PushRun.companyOf(settings, named.company)
+          const resource = yield* PushRun.resourceOf(settings, named.resource)
+          const identity = yield* PushRun.identityOf(company)
+          if (flags.refused) {
+            yield* Effect.catchTag(retryRejected(rows), "PushSuperseded", ({ by, message }) =>
+              Effect.fail(PushRun.usage(`${message}: npx tributary push retry ${by}`))
+            )
+          }
+          const knownOpen = PushRun.noExisting
+          return yield* PushRun.runPush({
+            settings,
+            company,
+            identity,
+            resource,
+            rows,
+            known,
+            knownOpen,
+            json: flags.json
+          })
+        }, Effect.scoped)
         return yield* Warehouse.provide(
           Effect.gen(function* () {
-            const targets = Option.isSome(flags.push)
-              ? [yield* rowsOf(settings, flags.push.value, flags.company)]
-              : yield* all(
-                  settings,
-                  ({ waiting, sending, refused }) => (flags.refused ? refused : waiting + sending) > 0
-                )
-            if (flags.refused && targets.length > 1) {
-              const choices = targets.map((one) => PushText.argument(namedOf(one)))
-              return yield* PushRun.usage(`say whose refused records are meant: ${choices.join(", ")}`)
-            }
-            return yield* Effect.forEach(targets, (one) =>
-              Effect.gen(function* () {
-                const company = yield* PushRun.companyOf(settings, one.company)
-                const resource = yield* PushRun.resourceOf(settings, one.resource)
-                const identity = yield* PushRun.identityOf(company)
-                if (flags.refused) yield* putBack(one.rows)
-                const { known } = one
-                const named = namedOf(one)
-                const options = { settings, company, resource, identity, known, named, rows: one.rows }
-                return yield* PushRun.runPush({ ...options, knownOpen: PushRun.noneKnown, json: flags.json })
-              }).pipe(Effect.scoped)
+            const targets = yield* targetsOf(settings, flags, (counts) =>
+              flags.refused ? counts.refused > 0 : openCount(counts) > 0
             )
+            if (flags.refused && targets.length > 1) return yield* ambiguous(targets)
+            return yield* Effect.forEach(targets, retryRows)
           }),
           settings
         )
       })
     )
-    if (worked.length === 0 && !flags.json) yield* Output.print("Nothing waits to be pushed.")
-    yield* PushRun.printReport(worked, flags.json, (pushes) => ({ pushes }))
+    if (results.length === 0 && !flags.json) yield* Output.print("Nothing waits to be pushed.")
+    yield* PushRun.printReport(results, flags.json, (pushes) => ({ pushes }))
   })
 ).pipe(
   Command.withDescription("Go on with what waits: an unfinished push, or rows of the outbox"),
@@ -199,32 +205,26 @@ export const retry = Command.make(
   ])
 )
 
-const putBack = (rows: Rows) =>
-  RetryRejected.retryRejected(rows).pipe(
-    Effect.catchTag("PushSuperseded", (error) =>
-      Effect.fail(PushRun.usage(`${error.message}: npx tributary push retry ${error.by}`))
-    )
-  )
-
 // ------------------------------------------------------------------------------------------------- refused records
 
 const operationFlag = (operation: Operation | undefined): string =>
   operation === undefined || operation === "create" ? "" : ` --${operation}`
 
-/** Rows read together. */
 const rowsPerRead = 1000
 
-/** Every refused row, in the order of the numbers, some at a time. */
-const eachRefused = <E, R>(rows: Rows, body: (refusals: ReadonlyArray<RejectedRow>) => Effect.Effect<unknown, E, R>) =>
-  Effect.gen(function* () {
-    for (let after = 0n; ;) {
-      const refusals = yield* Outbox.rejectedRows(rows, after, rowsPerRead)
-      if (refusals.length > 0) yield* body(refusals)
-      const last = refusals.at(-1)
-      if (last === undefined || refusals.length < rowsPerRead) return
-      after = last.id
-    }
-  })
+/** Reads every rejected row, in the order of the numbers. */
+const forEachRejected = Effect.fnUntraced(function* <E, R>(
+  rows: Rows,
+  body: (rejected: ReadonlyArray<RejectedRow>) => Effect.Effect<unknown, E, R>
+) {
+  for (let after = 0n; ;) {
+    const rejected = yield* Outbox.rejectedRows(rows, after, rowsPerRead)
+    if (rejected.length > 0) yield* body(rejected)
+    const last = rejected.at(-1)
+    if (last === undefined || rejected.length < rowsPerRead) return
+    after = last.id
+  }
+})
 
 const fileFailed = (file: string) => (cause: unknown) =>
   PushRun.usage(
@@ -233,27 +233,28 @@ const fileFailed = (file: string) => (cause: unknown) =>
       : `${file} cannot be written: ${cause instanceof Error ? cause.message : String(cause)}`
   )
 
-/** Writes them to a file that is not there yet; a file that could not be finished is removed. */
-const writeRefused = Effect.fnUntraced(function* (rows: Rows, file: string, csv: boolean) {
-  const { roles } = (yield* Source).catalogue.traits
+/** The columns of a CSV file of these rows; fails when a cell cannot hold one of their values. */
+const csvColumns = Effect.fnUntraced(function* (rows: Rows, roles: FieldRoles) {
   const names = new Set<string>()
   const lost = new Set<string>()
-  if (csv) {
-    yield* eachRefused(rows, (refusals) =>
-      Effect.sync(() => {
-        for (const members of refusals.map((one) => ExportRejected.membersOf(one, roles))) {
-          for (const name of members.keys()) names.add(name)
-          for (const name of ExportRejected.lostInCsv(members)) lost.add(name)
-        }
-      })
-    )
-    if (lost.size > 0) {
-      return yield* PushRun.usage(
-        `a cell cannot say what ${[...lost].join(", ")} held, which is nothing; write an .ndjson file`
-      )
-    }
-  }
-  const columns = ExportRejected.columnsOf(names)
+  yield* forEachRejected(rows, (rejected) =>
+    Effect.sync(() => {
+      for (const members of rejected.map((row) => ExportRejected.membersOf(row, roles))) {
+        for (const name of members.keys()) names.add(name)
+        for (const name of ExportRejected.lostInCsv(members)) lost.add(name)
+      }
+    })
+  )
+  if (lost.size === 0) return ExportRejected.columnsOf(names)
+  return yield* PushRun.usage(
+    `a cell cannot say what ${[...lost].join(", ")} held, which is nothing; write an .ndjson file`
+  )
+})
+
+/** Writes rejected rows to a new file; a file that cannot be completed is removed. */
+const writeRejected = Effect.fnUntraced(function* (rows: Rows, file: string, isCsv: boolean) {
+  const { roles } = (yield* Source).catalogue.traits
+  const columns = isCsv ? yield* csvColumns(rows, roles) : []
   const operations = new Set<Operation>()
   let records = 0
   const attempt = <A>(act: () => Promise<A>) => Effect.tryPromise({ try: act, catch: fileFailed(file) })
@@ -261,14 +262,14 @@ const writeRefused = Effect.fnUntraced(function* (rows: Rows, file: string, csv:
     attempt(() => open(file, "wx")),
     (handle) =>
       Effect.gen(function* () {
-        if (csv) yield* attempt(() => handle.appendFile(`${ExportRejected.csvHeader(columns)}\n`))
-        yield* eachRefused(rows, (refusals) => {
-          records += refusals.length
-          for (const { operation } of refusals) operations.add(operation)
-          const lines = refusals.map((one) =>
-            csv
-              ? ExportRejected.toCsv(ExportRejected.membersOf(one, roles), columns)
-              : ExportRejected.toNdJson(one, roles)
+        if (isCsv) yield* attempt(() => handle.appendFile(`${ExportRejected.csvHeader(columns)}\n`))
+        yield* forEachRejected(rows, (rejected) => {
+          records += rejected.length
+          for (const { operation } of rejected) operations.add(operation)
+          const lines = rejected.map((row) =>
+            isCsv
+              ? ExportRejected.toCsv(ExportRejected.membersOf(row, roles), columns)
+              : ExportRejected.toNdJson(row, roles)
           )
           return attempt(() => handle.appendFile(`${lines.join("\n")}\n`))
         })
@@ -284,7 +285,7 @@ const writeRefused = Effect.fnUntraced(function* (rows: Rows, file: string, csv:
 export const exportRefused = Command.make(
   "export-refused",
   {
-    push: target.pipe(Argument.optional),
+    push: target,
     to: Flag.String("to").pipe(
       Flag.withDescription("The file to write, .ndjson or .csv; it must not be there yet"),
       Flag.withMetavar("FILE")
@@ -303,16 +304,11 @@ export const exportRefused = Command.make(
         const settings = yield* configuration(flags.config)
         return yield* Warehouse.provide(
           Effect.gen(function* () {
-            const targets = Option.isSome(flags.push)
-              ? [yield* rowsOf(settings, flags.push.value, flags.company)]
-              : yield* all(settings, ({ refused }) => refused > 0)
-            const [one, ...others] = targets
-            if (one === undefined) return yield* PushRun.usage("no record was refused")
-            if (others.length > 0) {
-              const choices = targets.map((each) => PushText.argument(namedOf(each)))
-              return yield* PushRun.usage(`say whose refused records are meant: ${choices.join(", ")}`)
-            }
-            return { resource: one.resource, ...(yield* writeRefused(one.rows, flags.to, kind === ".csv")) }
+            const targets = yield* targetsOf(settings, flags, ({ refused }) => refused > 0)
+            const [only, another] = targets
+            if (only === undefined) return yield* PushRun.usage("no record was refused")
+            if (another !== undefined) return yield* ambiguous(targets)
+            return { resource: only.resource, ...(yield* writeRejected(only.rows, flags.to, kind === ".csv")) }
           }),
           settings
         )
@@ -325,7 +321,7 @@ export const exportRefused = Command.make(
     )
     yield* Output.print(
       operations.length > 1
-        ? `  they are to be ${operations.map((operation) => PushText.done[operation]).join(" or ")}: a file is pushed with one of these`
+        ? `  they are to be ${operations.map((operation) => PushText.participles[operation]).join(" or ")}: a file is pushed with one of these`
         : `  what to do: correct them there, then: npx tributary push ${resource} --from ${flags.to}${operationFlag(operations[0])}`
     )
   })

@@ -4,7 +4,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { pace } from "../../src/cli/PushProgress.ts"
-import { summaryLines, problemLine, remarkLines, statusLines } from "../../src/cli/PushText.ts"
+import { summaryLine, problemLine, remarkLines, statusLines } from "../../src/cli/PushText.ts"
 import { outboxLines } from "../../src/cli/status/Format.ts"
 import * as OutboxMetrics from "../../src/status/OutboxMetrics.ts"
 import * as RetryRejected from "../../src/outbox/RetryRejected.ts"
@@ -69,18 +69,18 @@ describe("push status", () => {
           "    refused: 2 unknown_value",
           "    what to do: npx tributary push retry 1 goes on where it stopped",
           "    what to do: npx tributary push export-refused 1 --to refused.ndjson",
-          "                correct the records in that file and push it; or, if the cause was mended at the source:",
+          "                correct the records in that file and push it; or, if the cause is fixed at the source:",
           "                npx tributary push retry 1 --refused",
           "Rows of tributary.outbox that belong to no push",
           "  y of main: 1 refused",
           "    refused: 1 invalid",
           "    what to do: npx tributary push export-refused y --company main --to refused.ndjson",
-          "                correct the records in that file and push it; or, if the cause was mended at the source:",
+          "                correct the records in that file and push it; or, if the cause is fixed at the source:",
           "                npx tributary push retry y --company main --refused",
           "  z of main: 1 waits, the oldest for 0 s",
           "    what to do: nothing while npx tributary serve runs; without it: npx tributary push retry z --company main",
           "  y of south: 1 waits, the oldest for 0 s",
-          "    no company of that name is configured, so that nobody sends them; there is main",
+          "    no company of that name is configured, so no process sends them; there is main",
           "Requests of which the outcome is not known yet",
           "  batch of 2 records, x of main: open for 40 s, failed 2 times: the service answered 500"
         ])
@@ -179,7 +179,7 @@ describe("push status", () => {
 
   it("says how a push ended, names the first of what went wrong, and counts the rest", () => {
     const ended = {
-      named: { push: 7n },
+      rows: { push: 7n },
       company: "main",
       resource: "x",
       status: "done",
@@ -188,7 +188,7 @@ describe("push status", () => {
       knownOpen: { sending: 0, refused: 2, different: 0, pushes: [4n] },
       calls: { sent: 7, batches: 4 },
       durationMs: 2_000,
-      settledNow: 1_014,
+      resolvedNow: 1_014,
       refused: [
         {
           id: 1n,
@@ -211,25 +211,27 @@ describe("push status", () => {
           outcome: "adopted",
           differences: [{ field: "amount", given: "5.00", held: null }]
         }
-      ]
+      ],
+      failure: null
     } as const
-    assert.deepStrictEqual(summaryLines(ended), [
+    assert.strictEqual(
+      summaryLine(ended),
       "push 7 to x of main is done: 1,000 created, 2 adopted, 12 refused, 5 pushed before " +
         "(4 batches and 3 single calls; 2.0 s; 507 records/s)"
-    ])
+    )
     assert.deepStrictEqual(remarkLines(ended), [
       "tributary: 12 records were refused:",
       "  line 17, externalid a\\x07: period_closed, date: the period is closed",
       "    lines[0].qty: is too much",
       "  and 11 records more",
       "  what to do: npx tributary push export-refused 7 --to refused.ndjson",
-      "              correct the records in that file and push it; or, if the cause was mended at the source:",
+      "              correct the records in that file and push it; or, if the cause is fixed at the source:",
       "              npx tributary push retry 7 --refused",
       "tributary: 1 record has other values at the source than were given:",
       "  line 3, externalid b, id 9: amount: given 5.00, the source holds nothing",
       "  what to do: nothing if the source is right; else change them with tributary push --update",
       "tributary: of the records that were pushed before: 2 refused",
-      "  what to do: npx tributary push status 4 tells of them and what to do"
+      "  what to do: npx tributary push status 4 shows them and what to do"
     ])
     assert.strictEqual(problemLine({ line: 4, field: "a", message: "is required" }), "line 4, a: is required")
     assert.strictEqual(problemLine({ line: null, field: null, message: "no" }), "no")
