@@ -8,7 +8,7 @@ import type { Table } from "../warehouse/Table.ts"
 import * as Effect from "effect/Effect"
 import { planForAll } from "../land/MergeSql.ts"
 import { foldExternalidSql, keySql } from "./Externalid.ts"
-import { type OutboxScope, rowColumns, rowsOf, type RunSql, type SelectedRow } from "./OutboxRow.ts"
+import { type OutboxScope, rowColumns, type RunSql, selectRows } from "./OutboxRow.ts"
 import { parametersOf, pending } from "./OutboxStore.ts"
 
 /** How long a lookup proves that the source does not have a record. */
@@ -28,49 +28,45 @@ const isUnknown = `${pending} and o.operation = 'create' and o.validated and o.i
    and (o.absence_confirmed_at is null or o.absence_confirmed_at < tributary.now() - ${absentFor})
    and not exists (select 1 from ${assumedNewTable} a where a.id = o.id)`
 
+const unknownSql = `select ${rowColumns} from tributary.outbox o where ${isUnknown} order by o.id limit $6`
+
 export const unknownCreates = (run: RunSql, scope: OutboxScope, through: bigint, limit: number) =>
-  Effect.map(
-    run<SelectedRow>(
-      "look for new rows of",
-      `select ${rowColumns} from tributary.outbox o where ${isUnknown} order by o.id limit $6`,
-      [...parametersOf(scope), through, limit]
-    ),
-    rowsOf
-  )
+  selectRows(run, "find new rows of", unknownSql, [...parametersOf(scope), through, limit])
+
+const assumeSql = `
+  insert into ${assumedNewTable} (id, externalid) select o.id, o.externalid from tributary.outbox o where ${isUnknown}`
 
 /** Assumes the unknown creates to be new, before the scan that must prove it: it does not show later creates. */
 export const assumeNew = (run: RunSql, scope: OutboxScope, through: bigint) =>
-  run(
-    "compare the new rows of",
-    `insert into ${assumedNewTable} (id, externalid) select o.id, o.externalid from tributary.outbox o where ${isUnknown}`,
-    [...parametersOf(scope), through]
-  )
+  run("assume new the rows of", assumeSql, [...parametersOf(scope), through])
 
 /** Drops the assumptions that no scan has proved. */
 export const clearAssumedNew = (run: RunSql) => run("forget the new rows of", `truncate ${assumedNewTable}`)
 
+const possibleDuplicatesSql = (table: Table) => `
+  with found as (
+    select a.id from ${assumedNewTable} a join ${table.current} t
+        on ${foldExternalidSql(`t.${keySql(table)}`)} = ${foldExternalidSql("a.externalid")} and t."_company_id" = $4 and t."_deleted_at" is null
+    union
+    select a.id from tributary.quarantine q join ${assumedNewTable} a on position(a.externalid in q.bytes) > 0
+     where q.company_id = $4 and q.resource = $2 and q.resolved_at is null
+  ), duplicate as (
+    delete from ${assumedNewTable} a using found f where a.id = f.id
+  )
+  select ${rowColumns} from tributary.outbox o join found f on f.id = o.id
+   where o.company = $1 and o.state = 'pending' order by o.id`
+
 /** Removes creates whose record may be in the warehouse or in quarantine from those assumed new, and returns them. */
 export const possibleDuplicates = (run: RunSql, scope: OutboxScope, table: Table, companyId: bigint) =>
-  Effect.gen(function* () {
-    yield* run("look at the new rows of", `analyze ${assumedNewTable}; ${planForAll}`)
-    return rowsOf(
-      yield* run<SelectedRow>(
-        "compare the new rows with the warehouse's",
-        `with found as (
-           select a.id from ${assumedNewTable} a join ${table.current} t
-               on ${foldExternalidSql(`t.${keySql(table)}`)} = ${foldExternalidSql("a.externalid")} and t."_company_id" = $4 and t."_deleted_at" is null
-           union
-           select a.id from tributary.quarantine q join ${assumedNewTable} a on position(a.externalid in q.bytes) > 0
-            where q.company_id = $4 and q.resource = $2 and q.resolved_at is null
-         ), duplicate as (
-           delete from ${assumedNewTable} a using found f where a.id = f.id
-         )
-         select ${rowColumns} from tributary.outbox o join found f on f.id = o.id
-          where o.company = $1 and o.state = 'pending' order by o.id`,
-        [scope.company, scope.resource, scope.push, companyId]
-      )
-    )
-  })
+  Effect.andThen(
+    run("analyze the new rows of", `analyze ${assumedNewTable}; ${planForAll}`),
+    selectRows(run, "compare with the warehouse the new rows of", possibleDuplicatesSql(table), [
+      scope.company,
+      scope.resource,
+      scope.push,
+      companyId
+    ])
+  )
 
 /** A record with another spelling of an externalid. */
 export interface OtherSpelling {
@@ -78,18 +74,20 @@ export interface OtherSpelling {
   readonly externalid: string
 }
 
+const otherSpellingsSql = (table: Table) => `
+  select a.externalid, min(t."id")::text as id, min(t.${keySql(table)}) as other
+    from unnest($2::text[]) a (externalid)
+    join ${table.current} t on ${foldExternalidSql(`t.${keySql(table)}`)} = ${foldExternalidSql("a.externalid")}
+   where t."_company_id" = $1 and t."_deleted_at" is null
+   group by 1 having bool_and(t.${keySql(table)} <> a.externalid)`
+
 /** Records that the warehouse holds under other spellings of these externalids only, by the given externalid. */
 export const otherSpellings = (run: RunSql, table: Table, companyId: bigint, externalids: ReadonlyArray<string>) =>
   Effect.map(
-    run<{ externalid: string; id: string; other: string }>(
-      "look for other spellings in",
-      `select a.externalid, min(t."id")::text as id, min(t.${keySql(table)}) as other
-         from unnest($2::text[]) a (externalid)
-         join ${table.current} t on ${foldExternalidSql(`t.${keySql(table)}`)} = ${foldExternalidSql("a.externalid")}
-        where t."_company_id" = $1 and t."_deleted_at" is null
-        group by 1 having bool_and(t.${keySql(table)} <> a.externalid)`,
-      [companyId, externalids]
-    ),
+    run<{ externalid: string; id: string; other: string }>("find other spellings in", otherSpellingsSql(table), [
+      companyId,
+      externalids
+    ]),
     ({ rows }): ReadonlyMap<string, OtherSpelling> =>
       new Map(rows.map(({ externalid, id, other }) => [externalid, { id, externalid: other }]))
   )

@@ -7,13 +7,16 @@
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { childrenOf, type Table } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Polling from "../postgres/Polling.ts"
-import { push, type PushCompany, type PushSettings } from "./OutboxWorker.ts"
+import * as Sql from "../postgres/Sql.ts"
+import { isOpen } from "./OutboxStore.ts"
+import { push } from "./OutboxWorker.ts"
+import type { PushCompany, PushSettings } from "./PushSession.ts"
 
 export interface PolledCompany extends PushCompany {
   /** The tables of the synced resources by path, with their inferred columns; read at each use. */
@@ -41,35 +44,23 @@ interface Poller {
   companyId: bigint | null
 }
 
-const query = <Row extends object>(text: string, values: ReadonlyArray<unknown>) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, [...values])).pipe(
-    Effect.mapError(DatabaseError.from("look into the outbox"))
-  )
+/** The recursive query looks each resource up once in the index, however many rows are open. */
+const openResourcesSql = `
+  with recursive resources as (
+    (select resource from tributary.outbox o
+      where company = $1 and ${isOpen("o")} and push_id is null order by resource limit 1)
+    union all
+    select (select o.resource from tributary.outbox o
+             where o.company = $1 and ${isOpen("o")} and o.push_id is null and o.resource > r.resource
+             order by o.resource limit 1)
+      from resources r where r.resource is not null
+  ) select resource from resources where resource is not null`
 
-/** Resources with open rows that belong to no push. */
-const openResources = (company: string) =>
-  query<{ resource: string }>(
-    // A recursive query looks each resource up once in the index, however many rows are open.
-    `with recursive resources as (
-       (select resource from tributary.outbox
-         where company = $1 and state in ('pending', 'in_flight') and push_id is null order by resource limit 1)
-       union all
-       select (select o.resource from tributary.outbox o
-                where o.company = $1 and o.state in ('pending', 'in_flight') and o.push_id is null and o.resource > r.resource
-                order by o.resource limit 1)
-         from resources r where r.resource is not null
-     ) select resource from resources where resource is not null`,
-    [company]
-  ).pipe(Effect.map((rows) => rows.map(({ resource }) => resource)))
-
-/** Rejects the pending rows of a resource that is not synced: they can never be sent. */
-const rejectRows = (company: string, resource: string) =>
-  query(
-    `update tributary.outbox set state = 'rejected', code = 'invalid', resolved_at = tributary.now(),
-            reason = 'the resource is not among those that are synced for this company'
-      where company = $1 and resource = $2 and push_id is null and state = 'pending'`,
-    [company, resource]
-  )
+/** Rows of a resource that is not synced can never be sent. */
+const rejectRowsSql = `
+  update tributary.outbox set state = 'rejected', code = 'invalid', resolved_at = tributary.now(),
+         reason = 'the resource is not among those that are synced for this company'
+   where company = $1 and resource = $2 and push_id is null and state = 'pending'`
 
 const isPaused = ({ nowMs, pauses }: Poller, path: string): boolean => (pauses.get(path)?.untilMs ?? 0) > nowMs()
 
@@ -111,16 +102,17 @@ const identify = Effect.fnUntraced(function* (poller: Poller) {
   return poller.companyId
 })
 
-/** Starts a push of each resource that has open rows. */
+/** Starts a push of each resource with open rows that belong to no push. */
 const pollOnce = Effect.fnUntraced(function* (poller: Poller) {
   const { busy, company } = poller
-  const paths = (yield* openResources(company.name)).filter((path) => !busy.has(path) && !isPaused(poller, path))
+  const open = yield* Sql.rows<{ resource: string }>(openResourcesSql, [company.name])
+  const paths = open.flatMap(({ resource }) => (busy.has(resource) || isPaused(poller, resource) ? [] : [resource]))
   if (paths.length === 0 || isPaused(poller, "")) return
-  const tables = yield* Effect.mapError(company.tables, DatabaseError.from("read the tables"))
+  const tables = yield* company.tables
   const synced = paths.flatMap((path) => tables.get(path) ?? [])
   yield* Effect.forEach(
     paths.filter((path) => !tables.has(path)),
-    (path) => rejectRows(company.name, path),
+    (path) => Sql.rows(rejectRowsSql, [company.name, path]),
     { discard: true }
   )
   if (synced.length === 0) return
@@ -147,7 +139,7 @@ const pollCompany = Effect.fnUntraced(function* (company: PolledCompany, setting
   const poller: Poller = { company, settings, nowMs, busy: new Set(), pauses: new Map(), companyId: null }
   let isFailing = false
   for (;;) {
-    const result = yield* Effect.result(pollOnce(poller))
+    const result = yield* Effect.result(Effect.mapError(pollOnce(poller), DatabaseError.from("read the outbox")))
     if (result._tag === "Failure" && !isFailing) {
       yield* Effect.logWarning(`push of company ${company.name}: the outbox cannot be read: ${result.failure.message}`)
     }

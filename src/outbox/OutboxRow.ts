@@ -1,8 +1,9 @@
 /**
- * A row of the outbox, and how it is read.
+ * Rows of the outbox, as a push reads them.
  *
  * Promise: a row carries the body byte for byte, so that a request is built from what was validated and nothing else.
  */
+import * as Effect from "effect/Effect"
 import type { QueryResultRow } from "pg"
 import type { ResourceLock } from "../land/ResourceLock.ts"
 import type { Operation } from "./Push.ts"
@@ -71,4 +72,6 @@ export const rowOf = (row: SelectedRow): OutboxRow => ({
   expectedValues: row.expected_values
 })
 
-export const rowsOf = ({ rows }: { readonly rows: ReadonlyArray<SelectedRow> }) => rows.map(rowOf)
+/** Runs a statement that selects {@link rowColumns}. */
+export const selectRows = (run: RunSql, operation: string, sql: string, values: ReadonlyArray<unknown>) =>
+  Effect.map(run<SelectedRow>(operation, sql, values), ({ rows }) => rows.map(rowOf))

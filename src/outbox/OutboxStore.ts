@@ -8,20 +8,23 @@ import type { Table } from "../warehouse/Table.ts"
 import { keySql } from "./Externalid.ts"
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import { type OutboxRow, type OutboxScope, rowColumns, rowsOf, type RunSql, type SelectedRow } from "./OutboxRow.ts"
+import { type OutboxRow, type OutboxScope, rowColumns, type RunSql, selectRows } from "./OutboxRow.ts"
+
+/** The condition of the indexes on open rows. */
+export const isOpen = (row: string) => `${row}.state in ('pending', 'in_flight')`
 
 /** Pending rows of a scope and its blockers: `$1` company, `$2` resource, `$3` push, `$4` blockers. */
-export const pending = `o.company = $1 and o.resource = $2 and o.state in ('pending', 'in_flight') and o.state = 'pending'
+export const pending = `o.company = $1 and o.resource = $2 and ${isOpen("o")} and o.state = 'pending'
    and (o.push_id is not distinct from $3::bigint or o.id = any($4::bigint[]))`
 
 export const parametersOf = ({ company, resource, push, blockers }: OutboxScope) => [company, resource, push, blockers]
 
 /** Open rows of the same record with a lower number, one condition for each index. */
 const earlier = [
-  "e.state in ('pending', 'in_flight') and e.operation <> 'create' and e.externalid = o.externalid",
-  "e.state in ('pending', 'in_flight') and e.operation = 'create' and o.operation <> 'create' and e.externalid = o.externalid",
-  "e.state in ('pending', 'in_flight') and e.record_id is not null and e.record_id = o.record_id"
-].map((same) => `e.company = o.company and e.resource = o.resource and e.id < o.id and ${same}`)
+  "e.operation <> 'create' and e.externalid = o.externalid",
+  "e.operation = 'create' and o.operation <> 'create' and e.externalid = o.externalid",
+  "e.record_id is not null and e.record_id = o.record_id"
+].map((same) => `${isOpen("e")} and e.company = o.company and e.resource = o.resource and e.id < o.id and ${same}`)
 
 /** The earlier row of the same record; null when there is none. A subquery for each index, since a join uses none. */
 export const blocker = `coalesce(${earlier
@@ -38,100 +41,84 @@ export const plannerSql =
 /** The state of a row that is looked up by its number, and by no other index. */
 export const stateIs = (state: string) => `o.state || '' = ${state}`
 
+const lastPendingSql = `select max(o.id) as last from tributary.outbox o where ${pending}`
+
 /** The highest number of the pending rows; null when there is none. */
-export const lastPending = (run: RunSql, scope: OutboxScope): Effect.Effect<bigint | null, DatabaseError> =>
+export const lastPending = (run: RunSql, scope: OutboxScope) =>
   Effect.map(
-    run<{ last: bigint | null }>(
-      "look what waits for",
-      `select max(o.id) as last from tributary.outbox o where ${pending}`,
-      parametersOf(scope)
-    ),
+    run<{ last: bigint | null }>("find the last pending row of", lastPendingSql, parametersOf(scope)),
     ({ rows }) => rows[0]?.last ?? null
   )
 
+const blockersSql = `
+  select distinct b.id from (select ${blocker} as id from tributary.outbox o where ${pending}) b
+   where b.id is not null limit 1000`
+
 /** Open rows that must be sent before pending rows of the scope. */
-export const findBlockers = (run: RunSql, scope: OutboxScope): Effect.Effect<ReadonlyArray<bigint>, DatabaseError> =>
-  Effect.map(
-    run<{ id: bigint }>(
-      "look what stands in the way of",
-      `select distinct b.id from (select ${blocker} as id from tributary.outbox o where ${pending}) b
-        where b.id is not null limit 1000`,
-      parametersOf(scope)
-    ),
-    ({ rows }) => rows.map(({ id }) => id)
+export const findBlockers = (run: RunSql, scope: OutboxScope) =>
+  Effect.map(run<{ id: bigint }>("find the blockers of", blockersSql, parametersOf(scope)), ({ rows }) =>
+    rows.map(({ id }) => id)
   )
 
+const changesSql = `
+  select ${rowColumns} from tributary.outbox o
+   where ${pending} and o.operation <> 'create' and o.validated and o.id > $5 and o.id <= $6 and ${blocker} is null
+   order by o.id limit $7`
+
 /** The next updates and cancels. */
-export const selectChanges = Effect.fnUntraced(function* (
+export const selectChanges = (
   run: RunSql,
   scope: OutboxScope,
   range: { readonly after: bigint; readonly through: bigint; readonly limit: number }
-): Effect.fn.Return<ReadonlyArray<OutboxRow>, DatabaseError> {
-  return rowsOf(
-    yield* run<SelectedRow>(
-      "take changes of",
-      `select ${rowColumns} from tributary.outbox o
-        where ${pending} and o.operation <> 'create' and o.validated and o.id > $5 and o.id <= $6 and ${blocker} is null
-        order by o.id limit $7`,
-      [...parametersOf(scope), range.after, range.through, range.limit]
-    )
-  )
-})
+) => selectRows(run, "select changes of", changesSql, [...parametersOf(scope), range.after, range.through, range.limit])
+
+const recordIdsSql = (table: Table) => `
+  select ${keySql(table)} as externalid, array_agg("id"::text order by "id") as ids from ${table.current}
+   where "_company_id" = $1 and ${keySql(table)} = any($2::text[]) and "_deleted_at" is null group by 1`
 
 /** The numbers of the records that the warehouse holds with these externalids. */
 export const recordIdsOf = (run: RunSql, table: Table, companyId: bigint, externalids: ReadonlyArray<string>) =>
   Effect.map(
-    run<{ externalid: string; ids: ReadonlyArray<string> }>(
-      "look for the records of",
-      `select ${keySql(table)} as externalid, array_agg("id"::text order by "id") as ids from ${table.current}
-        where "_company_id" = $1 and ${keySql(table)} = any($2::text[]) and "_deleted_at" is null group by 1`,
-      [companyId, externalids]
-    ),
+    run<{ externalid: string; ids: ReadonlyArray<string> }>("find the records of", recordIdsSql(table), [
+      companyId,
+      externalids
+    ]),
     ({ rows }): ReadonlyMap<string, ReadonlyArray<string>> =>
       new Map(rows.map(({ externalid, ids }) => [externalid, ids]))
   )
 
+const saveRecordIdsSql = `
+  update tributary.outbox o set record_id = v.record_id
+    from unnest($1::bigint[], $2::text[]) as v(id, record_id) where o.id = v.id and o.state = 'pending'`
+
 /** Saves the record numbers of pending changes. */
 export const saveRecordIds = (run: RunSql, rows: ReadonlyArray<OutboxRow>) =>
-  run(
-    "keep the records of changes of",
-    `update tributary.outbox o set record_id = v.record_id
-       from unnest($1::bigint[], $2::text[]) as v(id, record_id) where o.id = v.id and o.state = 'pending'`,
-    [rows.map(({ id }) => id), rows.map(({ recordId }) => recordId)]
-  )
+  run("save the record numbers of", saveRecordIdsSql, [rows.map(({ id }) => id), rows.map(({ recordId }) => recordId)])
+
+const lockPendingSql = `
+  select 1 from tributary.outbox o
+   where o.id = $1 and o.state = 'pending' and o.validated and o.record::text = $2 and ${blocker} is null
+     for update of o`
 
 /** Locks the row if it is still pending, unchanged and not blocked. */
 export const lockPending = (run: RunSql, row: OutboxRow): Effect.Effect<boolean, DatabaseError> =>
-  Effect.map(
-    run(
-      "lock a row of",
-      `select 1 from tributary.outbox o
-        where o.id = $1 and o.state = 'pending' and o.validated and o.record::text = $2 and ${blocker} is null
-          for update of o`,
-      [row.id, row.text]
-    ),
-    ({ rows }) => rows.length > 0
-  )
+  Effect.map(run("lock a row of", lockPendingSql, [row.id, row.text]), ({ rows }) => rows.length > 0)
+
+const rowsOfRequestSql = `
+  select ${rowColumns} from tributary.outbox o
+   where o.company = $1 and o.resource = $2 and o.request_id = $4 and o.state = 'in_flight' order by o.request_index`
 
 /** The rows of a request, in its order. */
 export const rowsOfRequest = (run: RunSql, { company, resource, push }: OutboxScope, requestId: bigint) =>
-  Effect.map(
-    run<SelectedRow>(
-      "read the rows of a request of",
-      `select ${rowColumns} from tributary.outbox o
-        where o.company = $1 and o.resource = $2 and o.request_id = $4 and o.state = 'in_flight' order by o.request_index`,
-      [company, resource, push, requestId]
-    ),
-    rowsOf
-  )
+  selectRows(run, "read the rows of a request of", rowsOfRequestSql, [company, resource, push, requestId])
+
+/** Two subqueries, so that each is a lookup in the index on push and state. */
+const finishPushesSql = `
+  update tributary.pushes p set finished_at = tributary.now()
+   where p.company = $1 and p.resource = $2 and p.finished_at is null
+     and not exists (select 1 from tributary.outbox o where o.push_id = p.id and o.state = 'pending')
+     and not exists (select 1 from tributary.outbox o where o.push_id = p.id and o.state = 'in_flight')`
 
 /** Marks pushes without open rows as finished. */
 export const finishPushes = (run: RunSql, { company, resource }: OutboxScope) =>
-  run(
-    "finish the pushes of",
-    `update tributary.pushes p set finished_at = tributary.now()
-      where p.company = $1 and p.resource = $2 and p.finished_at is null
-        and not exists (select 1 from tributary.outbox o where o.push_id = p.id and o.state = 'pending')
-        and not exists (select 1 from tributary.outbox o where o.push_id = p.id and o.state = 'in_flight')`,
-    [company, resource]
-  )
+  run("finish the pushes of", finishPushesSql, [company, resource])

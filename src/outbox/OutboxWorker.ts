@@ -18,25 +18,27 @@ import { newState, outcomeOf, retryFromCheckpoint } from "../sync/RunState.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { completeRequest } from "./CompleteRequest.ts"
-import * as Deduplicate from "./Deduplicate.ts"
+import { findExisting } from "./Deduplicate.ts"
 import { countRowsWith, noCounts } from "./OutboxCounts.ts"
 import { findBlockers, finishPushes, lastPending } from "./OutboxStore.ts"
 import type { Counts } from "./Push.ts"
 import { pushChanges } from "./PushChanges.ts"
 import { pushCreates } from "./PushCreates.ts"
 import * as PushPause from "./PushPause.ts"
-import * as PushSession from "./PushSession.ts"
-import * as RequestStore from "./RequestStore.ts"
-import { validateRows } from "./ValidateRows.ts"
-
-export {
-  type PushCompany,
+import {
+  isStopped,
+  openSession,
+  outboxScopeOf,
   type PushOptions,
-  type PushScope,
-  type PushSettings,
-  settingsDefault
+  type PushProgress,
+  type PushSession,
+  recount,
+  scopeOf,
+  stop,
+  transaction
 } from "./PushSession.ts"
-export type { Counts } from "./Push.ts"
+import { nextOpenRequest } from "./RequestStore.ts"
+import { validateRows } from "./ValidateRows.ts"
 
 /** How a push went. */
 export interface PushReport {
@@ -53,11 +55,9 @@ const pollMs = 1_000
 const idleRoundsMax = 3
 
 /** Completes the requests that an earlier process left open. */
-const completeOpenRequests = Effect.fnUntraced(function* (session: PushSession.PushSession) {
-  for (let after = -1n; !PushSession.isStopped(session);) {
-    const request = yield* PushSession.transaction(session, (run) =>
-      RequestStore.nextOpenRequest(run, PushSession.scopeOf(session), after)
-    )
+const completeOpenRequests = Effect.fnUntraced(function* (session: PushSession) {
+  for (let after = -1n; !isStopped(session);) {
+    const request = yield* transaction(session, (run) => nextOpenRequest(run, scopeOf(session), after))
     if (request === null) return
     after = request.id
     yield* completeRequest(session, request)
@@ -73,35 +73,35 @@ const stuck: Failure = {
 }
 
 /** Takes the blockers of the pending rows into the scope; returns whether there are new ones. */
-const addBlockers = Effect.fnUntraced(function* (session: PushSession.PushSession) {
+const addBlockers = Effect.fnUntraced(function* (session: PushSession) {
   const { state } = session
-  const blockers = yield* PushSession.transaction(session, (run) => findBlockers(run, PushSession.scopeOf(session)))
+  const blockers = yield* transaction(session, (run) => findBlockers(run, scopeOf(session)))
   const added = blockers.filter((id) => !state.blockers.includes(id))
   state.blockers = [...state.blockers, ...added]
   return added.length > 0
 })
 
 /** One round: validates, deduplicates and pushes the pending rows up to this one. */
-const pushRows = Effect.fnUntraced(function* (session: PushSession.PushSession, through: bigint) {
+const pushRows = Effect.fnUntraced(function* (session: PushSession, through: bigint) {
   yield* validateRows(session, through)
-  yield* Deduplicate.findExisting(session, through)
-  if (!PushSession.isStopped(session)) yield* pushCreates(session, through)
-  if (!PushSession.isStopped(session)) yield* pushChanges(session, through)
+  yield* findExisting(session, through)
+  if (!isStopped(session)) yield* pushCreates(session, through)
+  if (!isStopped(session)) yield* pushChanges(session, through)
 })
 
 /** Pushes until no row is pending or the session stops. */
-const pushUntilDone = Effect.fnUntraced(function* (session: PushSession.PushSession) {
+const pushUntilDone = Effect.fnUntraced(function* (session: PushSession) {
   const { progress } = session
   let resolvedBefore = -1
   let idleRounds = 0
-  while (!PushSession.isStopped(session)) {
-    yield* PushSession.recount(session)
-    const through = yield* PushSession.transaction(session, (run) => lastPending(run, PushSession.scopeOf(session)))
+  while (!isStopped(session)) {
+    yield* recount(session)
+    const through = yield* transaction(session, (run) => lastPending(run, scopeOf(session)))
     if (through === null) return
     const isIdle = progress.resolved === resolvedBefore && !(yield* addBlockers(session))
     // Another process may have changed rows between two statements: a round without headway is repeated.
     idleRounds = isIdle ? idleRounds + 1 : 0
-    if (idleRounds >= idleRoundsMax) return PushSession.stop(session, stuck)
+    if (idleRounds >= idleRoundsMax) return stop(session, stuck)
     if (isIdle) yield* Effect.sleep(pollMs)
     resolvedBefore = progress.resolved
     yield* pushRows(session, through)
@@ -109,7 +109,7 @@ const pushUntilDone = Effect.fnUntraced(function* (session: PushSession.PushSess
 })
 
 /** One session under the lock. */
-const runSession = Effect.fnUntraced(function* (options: PushSession.PushOptions, progress: PushSession.PushProgress) {
+const runSession = Effect.fnUntraced(function* (options: PushOptions, progress: PushProgress) {
   const { table, companyId, company, children } = options
   const { runState } = progress
   const resource = table.resource.path
@@ -133,29 +133,25 @@ const runSession = Effect.fnUntraced(function* (options: PushSession.PushOptions
     progress.failure ??= PushPause.failureOf(pauseReason)
     return
   }
-  const session = yield* PushSession.openSession(options, writeSession, progress)
+  const session = yield* openSession(options, writeSession, progress)
   yield* completeOpenRequests(session)
   yield* pushUntilDone(session)
-  yield* PushSession.transaction(session, (run) => finishPushes(run, PushSession.scopeOf(session)))
-  yield* PushSession.recount(session)
+  yield* transaction(session, (run) => finishPushes(run, scopeOf(session)))
+  yield* recount(session)
 }, Effect.scoped)
 
 /** Reports the counts while another process has the lock. */
-const reportWhileLocked = Effect.fnUntraced(function* (
-  options: PushSession.PushOptions,
-  progress: PushSession.PushProgress
-) {
+const reportWhileLocked = Effect.fnUntraced(function* (options: PushOptions, progress: PushProgress) {
   const sql = yield* SqlClient.SqlClient
-  progress.counts = yield* countRowsWith(
-    (text, values) => sql.unsafe(text, values),
-    PushSession.outboxScopeOf(options, [])
-  ).pipe(Effect.mapError(DatabaseError.from("count the rows of a push")))
+  progress.counts = yield* countRowsWith((text, values) => sql.unsafe(text, values), outboxScopeOf(options, [])).pipe(
+    Effect.mapError(DatabaseError.from("count the rows of a push"))
+  )
   yield* options.onProgress?.(progress.counts) ?? Effect.void
   yield* Effect.sleep(pollMs)
 })
 
 /** Runs sessions until one of them has ended; a failure of the last one is kept in the progress. */
-const runSessions = Effect.fnUntraced(function* (options: PushSession.PushOptions, progress: PushSession.PushProgress) {
+const runSessions = Effect.fnUntraced(function* (options: PushOptions, progress: PushProgress) {
   for (;;) {
     const resolvedBefore = progress.resolved
     const result = yield* Effect.result(
@@ -180,12 +176,12 @@ const runSessions = Effect.fnUntraced(function* (options: PushSession.PushOption
 
 /** Pushes until no row of the scope is pending, or it cannot continue. */
 export const push = Effect.fn("push")(function* (
-  options: PushSession.PushOptions
+  options: PushOptions
 ): Effect.fn.Return<PushReport, never, Database | SqlClient.SqlClient> {
   const { companyId, table } = options
   const clock = yield* Clock.Clock
   const beganAt = clock.monotonicTimeNanosUnsafe()
-  const progress: PushSession.PushProgress = {
+  const progress: PushProgress = {
     runState: newState(),
     counts: noCounts,
     requests: 0,

@@ -72,7 +72,7 @@ const newKey = Effect.map(
   }
 )
 
-/** The request that creates these records: one alone, or many at once (EP-06, EP-07). */
+/** The request that creates these records: one alone, or many at once. */
 export const createRequestOf = (rows: ReadonlyArray<OutboxRow>): NewRequest => ({
   operation: rows.length === 1 ? "create" : "batch",
   recordId: null,
@@ -164,15 +164,14 @@ interface OpenRow extends QueryResultRow {
   readonly failed_attempts: number
 }
 
+const nextOpenSql = `
+  select id, operation, record_id, if_match, idempotency_key, idempotency_key_scope, body,
+         (extract(epoch from created_at) * 1000)::float8 as created_ms, failed_attempts
+    from tributary.push_requests where company = $1 and resource = $2 and state = 'open' and id > $3 order by id limit 1`
+
 /** The first open request after the one with this number; null when there is none. */
 export const nextOpenRequest = Effect.fnUntraced(function* (run: RunSql, scope: OutboxScope, after: bigint) {
-  const { rows } = yield* run<OpenRow>(
-    "look for open requests of",
-    `select id, operation, record_id, if_match, idempotency_key, idempotency_key_scope, body,
-            (extract(epoch from created_at) * 1000)::float8 as created_ms, failed_attempts
-       from tributary.push_requests where company = $1 and resource = $2 and state = 'open' and id > $3 order by id limit 1`,
-    [scope.company, scope.resource, after]
-  )
+  const { rows } = yield* run<OpenRow>("find open requests of", nextOpenSql, [scope.company, scope.resource, after])
   const [row] = rows
   if (row === undefined) return null
   const request: PushRequest = {
@@ -190,32 +189,27 @@ export const nextOpenRequest = Effect.fnUntraced(function* (run: RunSql, scope: 
   return request
 })
 
+const addFailureSql = `
+  update tributary.push_requests set failed_attempts = failed_attempts + 1, reason = left($2, 1000)
+   where id = $1 and state = 'open' returning failed_attempts`
+
 /** Counts an attempt at which the source failed. */
 export const addFailedAttempt = (run: RunSql, request: PushRequest, reason: string) =>
   Effect.map(
-    run<{ failed_attempts: number }>(
-      "keep the failure of a request of",
-      `update tributary.push_requests set failed_attempts = failed_attempts + 1, reason = left($2, 1000)
-        where id = $1 and state = 'open' returning failed_attempts`,
-      [request.id, reason]
-    ),
+    run<Pick<OpenRow, "failed_attempts">>("count a failed attempt of", addFailureSql, [request.id, reason]),
     ({ rows }): PushRequest => ({ ...request, failedAttempts: rows[0]?.failed_attempts ?? request.failedAttempts + 1 })
   )
 
+const closeSql = `
+  update tributary.push_requests r set state = v.state, status = v.status, reason = left(v.reason, 1000),
+         source = v.source, body = null, closed_at = tributary.now()
+    from jsonb_to_recordset($1::text::jsonb) as v(id bigint, state text, status integer, reason text, source text)
+   where r.id = v.id and r.state || '' = 'open'`
+
 /** Closes requests; their bodies are deleted. */
-export const closeRequests = (run: RunSql, requests: ReadonlyArray<ClosedRequest>) =>
-  requests.length === 0
+export const closeRequests = (run: RunSql, requests: ReadonlyArray<ClosedRequest>) => {
+  const closed = requests.map(({ id, result }) => ({ ...result, id: String(id) }))
+  return requests.length === 0
     ? Effect.void
-    : run(
-        "close requests of",
-        `update tributary.push_requests c set state = v.state, status = v.status, reason = left(v.reason, 1000), source = v.source,
-                body = null, closed_at = tributary.now()
-           from jsonb_to_recordset($1::text::jsonb) as v(id bigint, state text, status integer, reason text, source text)
-          where c.id = v.id and c.state || '' = 'open'`,
-        [
-          JSON.stringify(
-            requests.map(({ id, result }) => ({ ...result, id: String(id) })),
-            sanitizeStrings
-          )
-        ]
-      )
+    : run("close requests of", closeSql, [JSON.stringify(closed, sanitizeStrings)])
+}

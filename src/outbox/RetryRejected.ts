@@ -5,7 +5,7 @@
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import * as Sql from "../postgres/Sql.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { type Rows, whereOf } from "./Push.ts"
 
@@ -16,30 +16,31 @@ export class PushSuperseded extends Data.TaggedError("PushSuperseded")<{ readonl
   }
 }
 
+const retrySql = (where: string) => `
+  with retried as (
+    update tributary.outbox
+       set state = 'pending', validated = false, absence_confirmed_at = null, request_id = null, request_index = null,
+           attempts = 0, conflict_retries = 0, expected_values = null, code = null, field = null, reason = null,
+           problems = null, resolved_at = null
+     where state = 'rejected' and ${where} returning 1)
+  select count(*)::float8 as rows from retried`
+
+const successorSql = `
+  select o.id from tributary.pushes p
+    join tributary.pushes o using (company, resource, operation, content_hash)
+   where p.id = $1::bigint and o.id <> p.id and o.finished_at is null`
+
+const reopenSql = "update tributary.pushes set finished_at = null where id = $1::bigint"
+
 /** Makes rejected rows pending, and returns how many. Their push is unfinished again. */
 export const retryRejected = Effect.fn("push.putBack")(function* (rows: Rows) {
-  const sql = yield* SqlClient.SqlClient
   const [where, parameters] = whereOf(rows)
-  return yield* transaction(
-    Effect.gen(function* () {
-      const [put] = yield* sql.unsafe<{ rows: number }>(
-        `with put as (
-           update tributary.outbox
-              set state = 'pending', validated = false, absence_confirmed_at = null, request_id = null, request_index = null,
-                  attempts = 0, conflict_retries = 0, expected_values = null, code = null, field = null, reason = null,
-                  problems = null, resolved_at = null
-            where state = 'rejected' and ${where} returning 1)
-         select count(*)::float8 as rows from put`,
-        parameters
-      )
-      if (put!.rows === 0 || !("push" in rows)) return put!.rows
-      const [again] = yield* sql<{ id: bigint }>`
-        select o.id from tributary.pushes p
-          join tributary.pushes o using (company, resource, operation, content_hash)
-         where p.id = ${rows.push} and o.id <> p.id and o.finished_at is null`
-      if (again !== undefined) return yield* new PushSuperseded({ push: rows.push, by: again.id })
-      yield* sql`update tributary.pushes set finished_at = null where id = ${rows.push}`
-      return put!.rows
-    })
-  )
-})
+  const [retried] = yield* Sql.rows<{ rows: number }>(retrySql(where), parameters)
+  const count = retried!.rows
+  if (count === 0 || !("push" in rows)) return count
+  const { push } = rows
+  const [successor] = yield* Sql.rows<{ id: bigint }>(successorSql, [push.toString()])
+  if (successor !== undefined) return yield* new PushSuperseded({ push, by: successor.id })
+  yield* Sql.rows(reopenSql, [push.toString()])
+  return count
+}, transaction)

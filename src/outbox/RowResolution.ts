@@ -105,33 +105,34 @@ const parameterOf = ({ row, resolution, requestId }: RowUpdate) => {
   }
 }
 
+const resolveSql = `
+  update tributary.outbox o set
+     state = v.state, outcome = v.outcome, record_id = coalesce(v.record_id, o.record_id),
+     attempts = o.attempts + coalesce(v.attempts, 0),
+     conflict_retries = o.conflict_retries + coalesce(v.conflict_retries, 0),
+     absence_confirmed_at = case when v.absent then tributary.now() else o.absence_confirmed_at end,
+     request_id = case when v.state = 'pending' then null else o.request_id end,
+     request_index = case when v.state = 'pending' then null else o.request_index end,
+     code = v.code, field = v.field, reason = left(v.reason, ${reasonLengthMax}), problems = v.problems,
+     differences = v.differences,
+     resolved_at = case when v.state = 'pending' then null else tributary.now() end
+   from jsonb_to_recordset($1::text::jsonb) as v(id bigint, request_id bigint, state text, text text, outcome text,
+     record_id text, attempts integer, conflict_retries integer, absent boolean, code text, field text, reason text,
+     problems json, differences json)
+   where o.id = v.id and o.request_id is not distinct from v.request_id
+     and ${stateIs("case when v.request_id is null then 'pending' else 'in_flight' end")}
+     and (v.text is null or v.text = o.record::text)
+   returning o.id`
+
 /** Writes resolutions, and returns those that took effect. */
 export const resolveRows = Effect.fnUntraced(function* (
   run: RunSql,
   updates: ReadonlyArray<RowUpdate>
 ): Effect.fn.Return<ReadonlyArray<RowUpdate>, DatabaseError> {
   if (updates.length === 0) return []
-  const { rows } = yield* run<{ id: bigint }>(
-    "resolve rows of",
-    `update tributary.outbox o set
-       state = v.state, outcome = v.outcome, record_id = coalesce(v.record_id, o.record_id),
-       attempts = o.attempts + coalesce(v.attempts, 0),
-       conflict_retries = o.conflict_retries + coalesce(v.conflict_retries, 0),
-       absence_confirmed_at = case when v.absent then tributary.now() else o.absence_confirmed_at end,
-       request_id = case when v.state = 'pending' then null else o.request_id end,
-       request_index = case when v.state = 'pending' then null else o.request_index end,
-       code = v.code, field = v.field, reason = left(v.reason, ${reasonLengthMax}), problems = v.problems,
-       differences = v.differences,
-       resolved_at = case when v.state = 'pending' then null else tributary.now() end
-     from jsonb_to_recordset($1::text::jsonb) as v(id bigint, request_id bigint, state text, text text, outcome text,
-       record_id text, attempts integer, conflict_retries integer, absent boolean, code text, field text, reason text,
-       problems json, differences json)
-     where o.id = v.id and o.request_id is not distinct from v.request_id
-       and ${stateIs("case when v.request_id is null then 'pending' else 'in_flight' end")}
-       and (v.text is null or v.text = o.record::text)
-     returning o.id`,
-    [JSON.stringify(updates.map(parameterOf), sanitizeStrings)]
-  )
+  const { rows } = yield* run<{ id: bigint }>("resolve rows of", resolveSql, [
+    JSON.stringify(updates.map(parameterOf), sanitizeStrings)
+  ])
   const ids = new Set(rows.map(({ id }) => id))
   return updates.filter(({ row }) => ids.has(row.id))
 })

@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { addUpdates } from "./OutboxCounts.ts"
-import { type OutboxRow, type OutboxScope, rowColumns, rowsOf, type RunSql, type SelectedRow } from "./OutboxRow.ts"
+import { type OutboxRow, rowColumns, type RunSql, selectRows } from "./OutboxRow.ts"
 import { parametersOf, pending } from "./OutboxStore.ts"
 import type { Operation, Problem } from "./Push.ts"
 import { type PushSession, type PushSessionError, scopeOf, transaction } from "./PushSession.ts"
@@ -18,17 +18,14 @@ const rowsPerTransaction = 1_000
 
 type Validators = (operation: Operation) => Validator | Problem
 
-/** The next rows that are not validated yet, locked. */
-const selectUnvalidated = (run: RunSql, scope: OutboxScope, through: bigint) =>
-  Effect.map(
-    run<SelectedRow>(
-      "look for unchecked rows of",
-      `select ${rowColumns} from tributary.outbox o where ${pending} and not o.validated and o.id <= $5
-        order by o.id limit $6 for update of o`,
-      [...parametersOf(scope), through, rowsPerTransaction]
-    ),
-    rowsOf
-  )
+const unvalidatedSql = `
+  select ${rowColumns} from tributary.outbox o where ${pending} and not o.validated and o.id <= $5
+   order by o.id limit ${rowsPerTransaction} for update of o`
+
+const saveValidSql = `
+  update tributary.outbox o set validated = true, record = v.text::json, record_id = coalesce(v.record_id, o.record_id),
+         externalid = case when o.operation = 'create' then o.externalid else v.externalid end
+    from jsonb_to_recordset($1::text::jsonb) as v(id bigint, text text, record_id text, externalid text) where o.id = v.id`
 
 /** Saves the bytes of valid rows, rejects the others, and returns those that were rejected. */
 const saveValidation = Effect.fnUntraced(function* (
@@ -57,13 +54,7 @@ const saveValidation = Effect.fnUntraced(function* (
       })
     }
   }
-  yield* run(
-    "keep the checked rows of",
-    `update tributary.outbox o set validated = true, record = v.text::json, record_id = coalesce(v.record_id, o.record_id),
-            externalid = case when o.operation = 'create' then o.externalid else v.externalid end
-       from jsonb_to_recordset($1::text::jsonb) as v(id bigint, text text, record_id text, externalid text) where o.id = v.id`,
-    [JSON.stringify(valid)]
-  )
+  yield* run("save the valid rows of", saveValidSql, [JSON.stringify(valid)])
   return yield* resolveRows(run, invalid)
 })
 
@@ -82,7 +73,10 @@ export const validateRows = Effect.fnUntraced(function* (
   for (;;) {
     const { rows, invalid } = yield* transaction(session, (run) =>
       Effect.gen(function* () {
-        const rows = yield* selectUnvalidated(run, scopeOf(session), through)
+        const rows = yield* selectRows(run, "find unvalidated rows of", unvalidatedSql, [
+          ...parametersOf(scopeOf(session)),
+          through
+        ])
         return { rows, invalid: yield* saveValidation(run, rows, validators) }
       })
     )

@@ -181,8 +181,8 @@ export const push: ReadonlyArray<Mutant> = [
         file: resolutions,
         find:
           "where o.id = v.id and o.request_id is not distinct from v.request_id\n" +
-          "       and ${stateIs(\"case when v.request_id is null then 'pending' else 'in_flight' end\")}\n" +
-          "       and (v.text is null or v.text = o.record::text)",
+          "     and ${stateIs(\"case when v.request_id is null then 'pending' else 'in_flight' end\")}\n" +
+          "     and (v.text is null or v.text = o.record::text)",
         replace: "where o.id = v.id"
       }
     ],

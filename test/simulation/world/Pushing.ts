@@ -13,7 +13,8 @@ import type { SyncReport } from "../../../src/sync/Sync.ts"
 import { openInput } from "../../../src/outbox/input/Input.ts"
 import * as Enqueue from "../../../src/outbox/Enqueue.ts"
 import * as OutboxPoller from "../../../src/outbox/OutboxPoller.ts"
-import type { Problem } from "../../../src/outbox/Push.ts"
+import type { Counts, Problem } from "../../../src/outbox/Push.ts"
+import type { PushScope, PushSettings } from "../../../src/outbox/PushSession.ts"
 import * as OutboxWorker from "../../../src/outbox/OutboxWorker.ts"
 import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
@@ -26,7 +27,7 @@ import { companyName } from "./Sender.ts"
 
 const tableFor = (path: string) => tableOf(serviceV2.resources.get(path)!, datasetsDefault)
 
-const settingsOf = ({ batchRecordsMax, concurrency, pushing }: PushPlan): OutboxWorker.PushSettings => ({
+const settingsOf = ({ batchRecordsMax, concurrency, pushing }: PushPlan): PushSettings => ({
   batchRecordsMax,
   useBatch: pushing.useBatch,
   keyAgeMaxMs: pushing.keyAgeMax / 1000,
@@ -40,7 +41,7 @@ const optionsOf = Effect.fnUntraced(function* (
   life: number,
   company: number,
   resource: string,
-  scope: OutboxWorker.PushScope
+  scope: PushScope
 ) {
   const made = (yield* companiesOf(machine, owner, life, currentOf(machine.drawn))).find(
     ({ name }) => name === companyName(company)
@@ -163,7 +164,7 @@ export class Pushing {
   /** Everything went to sleep; `until` is when it wakes. */
   slept: (until: number) => void = () => {}
   /** What pushes of files said that came to their end. */
-  readonly said: Array<{ readonly push: string; readonly counts: OutboxWorker.Counts }> = []
+  readonly said: Array<{ readonly push: string; readonly counts: Counts }> = []
 
   constructor(machine: Machine, plan: PushPlan, trace: Trace, fired: (what: string) => void) {
     this.machine = machine
