@@ -1,7 +1,7 @@
 /**
  * The words in which a catalogue states the fields of a record.
  *
- * Promise: a field says everything that anybody needs to know about one value on the wire, once. The server's
+ * Promise: a field states everything about one value on the wire, once. The server's
  * validation, the client's decoding, the warehouse's columns and comments are all derived from it, so none of them
  * can disagree about a length, a number of decimals or who may write.
  */
@@ -54,7 +54,7 @@ export interface Reference {
  */
 export type InferredType = "integer" | "number" | "decimal" | "boolean" | "text" | "date" | "timestamp" | "json"
 
-/** What is known of a field only because records carried it. */
+/** What is known of an inferred field. */
 export interface Inferred {
   readonly type: InferredType
   /** The column's name in the warehouse: the field's own where a database can have it. */

@@ -134,7 +134,7 @@ export interface Resource {
   /** Counted against the licensed record limit. */
   readonly capped: boolean
   readonly specials: ReadonlyArray<Special>
-  /** Whose changes announce changes here; null when nobody's do. */
+  /** The resource whose changes announce changes here; null without one. */
   readonly parent: Parent | null
   /** Fields whose change alone makes no new version; from the configuration. */
   readonly ignoredFields: ReadonlyArray<string>
@@ -222,5 +222,5 @@ export const withFields = (resource: Resource, fields: ReadonlyArray<Field>): Re
 export const roleField = ({ field, roles }: Resource, role: keyof FieldRoles): Field | undefined =>
   field.get(roles[role] ?? "")
 
-/** Whether a record of the resource can carry the cancel flag: stated, since a list is asked otherwise then. */
+/** Whether the catalogue states the cancel flag: then lists are requested with it. */
 export const isCancellable = (resource: Resource): boolean => roleField(resource, "cancelled")?.inferred === null

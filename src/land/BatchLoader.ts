@@ -31,7 +31,7 @@ export interface LoadResult {
   readonly earliestMs: number | null
   /** Records older than the row that was kept. */
   readonly staleVersions: number
-  readonly rejected: ReadonlyArray<{ readonly carried: StagedRecord; readonly error: DatabaseError }>
+  readonly rejected: ReadonlyArray<{ readonly staged: StagedRecord; readonly error: DatabaseError }>
 }
 
 export interface BatchLoaderOptions {
@@ -201,7 +201,7 @@ const loadBatch: LoadBatch = (options, batch) => {
       () => savepoint(options, copyAndMerge(options, batch))
     ),
     Effect.catchIf(isValueError, (error) => {
-      if (batch.length === 1) return Effect.succeed({ ...nothing, rejected: [{ carried: batch[0]!, error }] })
+      if (batch.length === 1) return Effect.succeed({ ...nothing, rejected: [{ staged: batch[0]!, error }] })
       const middle = Math.floor(batch.length / 2)
       return Effect.zipWith(
         loadBatch(options, batch.slice(0, middle)),

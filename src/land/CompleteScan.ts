@@ -42,10 +42,10 @@ export const completeFullScan = Effect.fnUntraced(function* (
   yield* deleteScanIds(lock)
   if (result.massDeleteBlocked !== null) {
     const { gone, live } = result.massDeleteBlocked
-    return { ...result, fullScanReason: `${gone} of ${live} rows were absent and not believed deleted` }
+    return { ...result, fullScanReason: `the mass-delete guard stopped the deletion of ${gone} of ${live} rows` }
   }
   yield* deleteOlderThanScan(lock, scan.beganAt)
-  // A first load asks for no children of its rows.
+  // A first load requests no children for its rows.
   if (options.children.length > 0 && context.wasNeverLoaded) yield* requireChildScans(context)
   const fullScanReason = yield* nextFullScanReason(context, result)
   if (lock.lane === "backfill") yield* seedLiveCheckpoint(lock, scan, fullScanReason)

@@ -1,14 +1,13 @@
 /**
- * Rendering records as COPY text.
+ * Records as COPY text.
  *
- * Promise: what Postgres reads back is character for character what the record holds; only backslash, tab, newline and
- * carriage return need escaping, and an empty value is told from an empty string.
+ * Promise: Postgres reads back exactly the characters of the record, and keeps null apart from an empty string.
  */
 import type { SourceRecord } from "../connector/Connector.ts"
 import { EncodedRecord } from "../connector/EncodedRecord.ts"
 import { escapeCopyText } from "../postgres/Copy.ts"
 
-/** Lines are handed over in pieces of about this many bytes, so that no page is held twice. */
+/** Lines are written in pieces of about this many bytes, so that no page is in memory twice. */
 const pieceBytesMax = 128 * 1024
 
 /** `null` in COPY text. */

@@ -1,12 +1,10 @@
 /**
- * What completed full scans find out about fields: absent ones, which no record carries any more, and volatile ones,
- * which change with every read.
+ * Findings of completed full scans about fields: absent ones, and volatile ones, which change with every read.
  *
- * Promise: absence of a field in one record means that it is unchanged there. A field that no record of a whole full
- * scan carried, although rows hold values of it, is reported with their number, and stays reported until a full scan
- * meets it again. The values stay. A field that changed in nearly all of the rows that a full scan rewrote, when it
- * rewrote most of them and their stamps stood still, is volatile; it is reported from the third such scan in a row on.
- * Looking costs nothing while records carry all fields and most rows stay as they are.
+ * Promise: a field that no record of a full scan has, although rows have values of it, is absent; it stays reported until
+ * a full scan returns it again. The values stay. A field that changed in nearly all rows that a full scan rewrote, when it
+ * rewrote most of them and their stamps did not change, is volatile; it is reported from the third such scan in a row.
+ * The search costs nothing while records have all fields and most rows are unchanged.
  */
 import * as Effect from "effect/Effect"
 import type { Page } from "../connector/Connector.ts"
@@ -15,12 +13,12 @@ import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { planForKeys } from "./MergeSql.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 
-/** A full scan of fewer records says nothing of a field. */
+/** A full scan of fewer records finds nothing. */
 export const recordsMin = 20
 
-/** So many rewritten rows are looked at. */
+/** Rewritten rows that are compared. */
 const sampleMax = 200
-/** More fields than these change when people work. */
+/** More changed fields are the work of people. */
 const volatileMax = 3
 const volatileShare = 0.9
 

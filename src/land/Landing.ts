@@ -31,7 +31,7 @@ export interface Landing {
   readonly scan: OpenScan | null
   /** Whether the last of these pages ends the scan. */
   readonly complete: boolean
-  /** Records that the source, asked for exactly them, does not have. */
+  /** Single records that the source does not have. */
   readonly absent?: ReadonlyArray<DeletedRecord>
   /** Refetch requests that these pages fulfil. */
   readonly fulfilled?: ReadonlyArray<RefetchRequest>

@@ -8,7 +8,7 @@ export class FenceLost extends Data.TaggedError("FenceLost")<{
   readonly fence: bigint
 }> {
   override get message(): string {
-    return `${this.resource}: another run took over (this one held fence ${this.fence}); nothing more was written`
+    return `${this.resource}: another run took over (this one had fence ${this.fence}); nothing more was written`
   }
 }
 

@@ -1,29 +1,28 @@
 /**
  * The statements that land records of one table.
  *
- * Promise: newer wins. A version replaces the row only when its time of change is later, or equal (or absent) and its
- * read did not begin earlier; where the source has the last word ({@link ConflictPolicy}) only the time of the reads counts.
- * A row that holds the same already is not written at all; the version that is replaced stands in the history before
- * the transaction ends.
+ * Promise: newer wins. A version replaces the row only when its time of change is later, or equal (or absent) and its read
+ * did not begin earlier. Under the {@link ConflictPolicy} `source` only the time of the reads counts. An equal row is not
+ * written. The replaced version is in the history before the transaction ends.
  */
 import { identifier, literal, nameFor } from "../warehouse/Identifier.ts"
 import { type Column, roleColumn, type Table } from "../warehouse/Table.ts"
 import { requestSql } from "./Refetch.ts"
 
 /**
- * The staging tables of a landing: dropped with its transaction, so that no other one finds them, whoever has the session
- * next. Each resource has its own, for the case that an older version of the program has left one behind.
+ * The staging tables of a landing, dropped with its transaction. Each resource has its own, in case an older release left
+ * one behind.
  */
 const stageOf = (table: Table): string => identifier(nameFor(`stage_${table.name}`, new Set()))
 const missingOf = (table: Table): string => identifier(nameFor(`gone_${table.name}`, new Set()))
 
-/** Fields, then what every record has. */
-const carried = (table: Table): ReadonlyArray<Column> => [
+/** The columns of a record: its fields, then custom fields and extra. */
+const recordColumns = (table: Table): ReadonlyArray<Column> => [
   ...table.columns,
   ...table.meta.filter((column) => column.name === "custom_fields" || column.name === "_extra")
 ]
 
-/** jsonb calls 1.10 and 1.1 equal; what was sent does not. */
+/** As text, because jsonb calls 1.10 and 1.1 equal. */
 const comparable = (table: Table, alias: string, column: Column): string =>
   column.name === "_extra" && table.resource.ignoredFields.length > 0
     ? `nullif((${alias}."_extra" - array[${table.resource.ignoredFields.map(literal).join(", ")}]::text[])::text, '{}')`
@@ -33,8 +32,8 @@ const comparable = (table: Table, alias: string, column: Column): string =>
 
 const differs = (table: Table, kept: string, sent: string): string => {
   const ignored = new Set(table.resource.ignoredFields)
-  const columns = carried(table).filter((column) => column.name !== "id" && !ignored.has(column.field))
-  // Postgres stops at the first difference, and a row that changed has another stamp.
+  const columns = recordColumns(table).filter((column) => column.name !== "id" && !ignored.has(column.field))
+  // First the stamp, which differs in most changed rows: Postgres stops at the first difference.
   const isStamp = (column: Column) => column.field === table.resource.roles.modifiedAt
   const inOrder = [...columns.filter(isStamp), ...columns.filter((column) => !isStamp(column))]
   const side = (alias: string) => inOrder.map((column) => comparable(table, alias, column)).join(", ")
@@ -42,8 +41,8 @@ const differs = (table: Table, kept: string, sent: string): string => {
 }
 
 /**
- * Who is believed. `newer`: the version changed last. `source`: the version read last, even where it is an older one,
- * because a person said that the source was restored, or because exactly this record is being repaired.
+ * The version that wins. `newer`: the one changed last. `source`: the one read last, because a person said that the source
+ * was restored, or because this record is being repaired.
  */
 export type ConflictPolicy = "newer" | "source"
 
@@ -51,8 +50,8 @@ export type ConflictPolicy = "newer" | "source"
 const stampOf = (table: Table): string | undefined => roleColumn(table, "modifiedAt")?.sql
 
 /**
- * Whether a stored time comes before the begin of a read. A time in the future was stored before the warehouse's clock was
- * set back: it comes before each read that began after that, and is compared with those that began before it.
+ * Whether a stored time is before the begin of a read. A time in the future is from before the warehouse's clock was set
+ * back, so that it is before each read that began since.
  */
 export const isBefore = (at: string, began: string, comparison: "<" | "<=" = "<"): string =>
   `(${at} ${comparison} ${began} or (${at} > tributary.now() and ${began} <= tributary.now()))`
@@ -63,7 +62,7 @@ const wins = (table: Table, authority: ConflictPolicy, kept: string, sent: strin
   const column = stampOf(table)
   if (authority === "source" || column === undefined) return later
   const [keptAt, sentAt] = [`${kept}.${column}`, `${sent}.${column}`]
-  // A row that was found gone and is met again exists: only the time of the reads decides.
+  // A deleted row that is read again exists: only the time of the reads decides.
   return (
     `(case when ${kept}."_deleted_at" is not null or ${keptAt} is null or ${sentAt} is null or ${keptAt} = ${sentAt} ` +
     `then ${later} else ${sentAt} > ${keptAt} end)`
@@ -81,7 +80,7 @@ const matched = (table: Table): string =>
 const list = (columns: ReadonlyArray<Column>, alias?: string): string =>
   columns.map((column) => (alias === undefined ? column.sql : `${alias}.${column.sql}`)).join(", ")
 
-/** From here on (`server_version_num`) a statement can answer a row as it was before it. */
+/** The first release (`server_version_num`) whose statements can return a row as it was before them. */
 export const countStaleAnswers = 180_000
 
 /** Statements that write records. */
@@ -112,7 +111,7 @@ export interface UpsertSql {
   readonly countStale: string | null
   /** Counts live rows without a stamp. Parameters: company. */
   readonly countUnstamped: string | null
-  /** Asks for the children of the rows that the round has written. Parameters: company, run, resources, fields. */
+  /** Requests the children of the written rows. Parameters: company, run, resources, fields. */
   readonly requestChildren: string
 }
 
@@ -147,16 +146,15 @@ export interface SoftDeleteSql {
 export interface MergeSql extends UpsertSql, SoftDeleteSql {}
 
 /**
- * Postgres has no statistics of a table that is just being loaded, and guesses it small: then it reads the whole table
- * for every batch, or every row for every other. These say for a transaction what is known: a merge looks up keys
- * (and holds the rows that it replaces in memory)… Before Postgres 18 a disabled plan adds 1e10 to the cost of a
- * statement, so that every statement would be compiled: JIT is off.
+ * Plans a merge by key lookups. Without statistics of a table that is just being loaded, Postgres would read the whole
+ * table for every batch. JIT is off, because before Postgres 18 a disabled plan adds 1e10 to the cost of a statement, so
+ * that every statement would be compiled.
  */
 export const planForKeys =
   "set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off; " +
   "set local enable_material = off; set local enable_nestloop = on; set local work_mem = '32MB'; set local jit = off"
 
-/** … and looking for absent rows goes once through both sides. */
+/** Plans the search for missing rows by one pass over both sides. */
 export const planForAll =
   "set local enable_seqscan = on; set local enable_hashjoin = on; set local enable_mergejoin = on; " +
   "set local enable_material = on; set local enable_nestloop = off; set local jit = off"
@@ -169,7 +167,7 @@ const historyInsert = (table: Table): string =>
   `insert into ${table.superseded} ("_company_id", ${list(rowColumns(table))}, "_valid_to")`
 
 const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
-  const sent = carried(table)
+  const sent = recordColumns(table)
   const stage = stageOf(table)
   const own = rowColumns(table)
   const bare = (column: Column) => column.sqlType.split(" ")[0]
@@ -190,10 +188,10 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
     `1 + coalesce((select max(h."_version") from ${table.superseded} h ` +
     `where h."_company_id" = $1::bigint and h."id" = s."id"), 0)`
   const source = `$1::bigint, ${list(sent, "s")}, $2::text, $3::bigint, s."_source", s."_began", ${version}`
-  const told =
+  const counts =
     `count(*)::int as written, (count(*) filter (where stamp < $4::timestamptz))::int as late, ` +
     `(extract(epoch from min(stamp)) * 1000)::float8 as earliest_ms`
-  // By place, so that no column of a record can have the name of one of ours.
+  // Named by position, so that no column of a record clashes.
   const old = ["_company_id", ...own.map(({ name }) => name)].map((name, index) => ({ name, as: `c${index}` }))
   const oldVersion = old.find(({ name }) => name === "_version")!.as
   return {
@@ -219,7 +217,7 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
       `on conflict ("_company_id", "id") do update set ` +
       `${replaced("excluded", `excluded."_observed_at"`, `excluded."_origin"`, `excluded."_run_id"`)} ` +
       `where ${wins(table, authority, "t", "excluded", `excluded."_observed_at"`)} and ${differs(table, "t", "excluded")} ` +
-      `returning ${stamp("t")} as stamp) select ${told} from merged`,
+      `returning ${stamp("t")} as stamp) select ${counts} from merged`,
     mergeKeeping:
       `with merged (stamp, began, ${old.map(({ as }) => as).join(", ")}) as (` +
       `merge into ${table.current} t using ${stage} s on t."_company_id" = $1::bigint and t."id" = s."id" ` +
@@ -228,7 +226,7 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
       `when not matched then insert ${target} values (${source}) ` +
       `returning ${stamp("new")}, s."_began", ${old.map(({ name }) => `old.${identifier(name)}`).join(", ")}), ` +
       `kept as (${history} select ${old.map(({ as }) => as).join(", ")}, began from merged where ${oldVersion} is not null) ` +
-      `select ${told}, count(${oldVersion})::int as updated from merged`,
+      `select ${counts}, count(${oldVersion})::int as updated from merged`,
     countStale:
       column !== undefined && authority === "newer"
         ? `select count(*)::int as records from ${matched(table)} where t."_deleted_at" is null and s.${column} < t.${column} ` +

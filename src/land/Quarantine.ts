@@ -1,7 +1,7 @@
 /**
  * Records that could not be landed, with reason and bytes.
  *
- * Promise: a record leaves quarantine when it is landed or gone, or when a completed full scan did not meet it.
+ * Promise: a record leaves quarantine when it lands, when it is deleted, or when a completed full scan did not return it.
  */
 import * as Effect from "effect/Effect"
 import type { Rejected, SourceRecord } from "../connector/Connector.ts"
@@ -45,7 +45,7 @@ export const quarantine = Effect.fnUntraced(function* (
   }
 })
 
-/** Releases records that were landed, or are gone, whatever their entries say. */
+/** Releases records that were landed or deleted. */
 export const release = ({ lock, state }: SessionContext, ids: ReadonlyArray<string>) =>
   state.hasQuarantine && ids.length > 0
     ? lock.run(

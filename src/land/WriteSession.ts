@@ -66,12 +66,12 @@ const lateMsOf = (
 const loadRecords = Effect.fnUntraced(function* (session: Session, landing: Landing) {
   const { pages, scan, complete, absent = [] } = landing
   const loaded = yield* session.loader.load(stagedRecords(session, pages))
-  const rejectedIds = new Set(loaded.rejected.map(({ carried }) => carried.record.id))
+  const rejectedIds = new Set(loaded.rejected.map(({ staged }) => staged.record.id))
   const rejected = [
     ...pages.flatMap(({ page }) => page.rejected.map((one) => ({ rejected: one, source: page.source }))),
-    ...loaded.rejected.map(({ carried, error }) => ({
-      rejected: rejectedByPostgres(session.lock.table, carried.record, error),
-      source: carried.source
+    ...loaded.rejected.map(({ staged, error }) => ({
+      rejected: rejectedByPostgres(session.lock.table, staged.record, error),
+      source: staged.source
     }))
   ]
   const records = pages.flatMap(({ page }) => page.records)

@@ -1,7 +1,7 @@
 /**
  * A forecast of the next run: which scan of which resource and why, and how many records and requests it takes.
  *
- * Promise: nothing is changed. The source is asked only where `probe` allows it, only for resources that were never read,
+ * Promise: nothing is changed. Requests are sent only where `probe` allows it, only for resources that were never read,
  * and a bounded number of times. The code of a run chooses the scan here too.
  */
 import * as Effect from "effect/Effect"
@@ -213,7 +213,7 @@ export const plan = Effect.fn("plan")(function* (
 export interface PlannedTotals {
   readonly records: number
   readonly requests: number
-  /** What the sums are at best: `atLeast` when something is not known, `exact` when everything was asked for. */
+  /** `atLeast` when a number is unknown; `exact` when all of them are. */
   readonly certainty: Certainty
 }
 

@@ -1,10 +1,9 @@
 /**
- * Reading single records by their numbers: what was found to differ, or what an event named.
+ * Fetches of single records by number.
  *
- * Promise: exactly these records are read and merged, under the rules of every landing; one that the source does not
- * have becomes a tombstone. The resource is held only while records land, a run for each hundred of them: however long
- * the source or the request budget takes, nobody else waits for it. A resource whose records cannot be asked for one by
- * one is scanned instead, and the outcome says so by its kind.
+ * Promise: exactly these records are read and merged, under the rules of every landing. A record that the source does not
+ * have becomes a tombstone. Each run fetches up to a hundred records and acquires the resource only to land them, so that
+ * no other run waits for the source. A resource that cannot be read by number is scanned instead.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -38,10 +37,10 @@ export interface FetchRecordsOptions {
 /** Records read and landed together. */
 const recordsPerLanding = 100
 const concurrency = 4
-/** Whoever has begun waits so often, some seconds each time, for somebody else who reads records of the resource. */
+/** Attempts to acquire the resource, of some seconds each, once the first run has landed. */
 const lockAttemptsMax = 12
 
-/** A record that was read alone, as a page of one, so that it lands like any other. */
+/** A fetched record as a page of one. */
 export const pageOf = (reading: FetchedRecord): Page => ({
   records: reading.record === null ? [] : [reading.record],
   rejected: reading.rejected === null ? [] : [reading.rejected],
@@ -53,11 +52,11 @@ export const pageOf = (reading: FetchedRecord): Page => ({
   attempts: 1
 })
 
-/** Reads some records, and lands them together. */
+/** Fetches some records, and lands them together. */
 const readAndLand = Effect.fnUntraced(function* (
   options: FetchRecordsOptions,
   ids: ReadonlyArray<string>,
-  isPatient: boolean,
+  waitsForLock: boolean,
   state: RunState
 ) {
   const { companyId, connector, table, authority } = options
@@ -87,14 +86,13 @@ const readAndLand = Effect.fnUntraced(function* (
     const landed = yield* session.land({ pages, scan: null, complete: false, absent })
     yield* addTotals(state, landed, pages)
   }).pipe(Effect.scoped)
-  yield* isPatient
+  yield* waitsForLock
     ? Effect.retry(land, { while: ({ _tag }) => _tag === "AlreadyRunning", times: lockAttemptsMax - 1 })
     : land
 })
 
 /**
- * Brings a run of the lane to its end, again and again while it is the database that fails, and closes it in the ledger.
- * Answers how it went.
+ * Runs to the end, retries after database errors, and closes the run. Returns its outcome.
  */
 export const runToCompletion = Effect.fnUntraced(function* (
   { companyId, table }: Pick<FetchRecordsOptions, "companyId" | "table">,
@@ -123,7 +121,7 @@ export const runToCompletion = Effect.fnUntraced(function* (
   return ended
 })
 
-/** Two runs in a row, told as one. */
+/** Two consecutive runs as one outcome. */
 const combine = (before: Outcome, after: Outcome): Outcome => ({
   ...after,
   status: after.status === "done" ? before.status : after.status,
@@ -134,7 +132,7 @@ const combine = (before: Outcome, after: Outcome): Outcome => ({
   notes: [...new Set([...before.notes, ...after.notes])]
 })
 
-/** Reads records again. Never fails: how it went is in the outcome. */
+/** Fetches records. Never fails: the outcome has the failure. */
 export const fetchRecords = Effect.fn("readRecords")(function* (
   options: FetchRecordsOptions
 ): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
@@ -152,8 +150,8 @@ export const fetchRecords = Effect.fn("readRecords")(function* (
     })
   }
   const ids = [...new Set(options.ids)]
-  const read = (some: ReadonlyArray<string>, isPatient: boolean) =>
-    runToCompletion(options, (state) => readAndLand(options, some, isPatient, state))
+  const read = (some: ReadonlyArray<string>, waitsForLock: boolean) =>
+    runToCompletion(options, (state) => readAndLand(options, some, waitsForLock, state))
   let outcome = yield* read(ids.slice(0, recordsPerLanding), false)
   for (let at = recordsPerLanding; at < ids.length && outcome.failure === null; at += recordsPerLanding) {
     outcome = combine(outcome, yield* read(ids.slice(at, at + recordsPerLanding), true))

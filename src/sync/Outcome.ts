@@ -4,18 +4,10 @@
  * Promise: the status is `done` only when every record of the scan was landed. Anything less has its own status and a
  * remedy.
  */
-import { SourceError } from "../connector/SourceError.ts"
+import type { SourceError } from "../connector/SourceError.ts"
 import type { SourceClockRegressed } from "../extract/Scan.ts"
-import { NewerCatalogue } from "../land/CheckpointIdentity.ts"
 import type { LandingResult, MassDeleteBlocked } from "../land/Landing.ts"
-import {
-  AlreadyRunning,
-  FenceLost,
-  type LandingError,
-  TableChanged,
-  TableReplaced,
-  WarehouseClockStepped
-} from "../land/LandingError.ts"
+import type { LandingError } from "../land/LandingError.ts"
 import type { AcquireError } from "../land/ResourceLock.ts"
 import type { Lane, RunKind } from "../land/Checkpoint.ts"
 import { damageRemedy } from "../postgres/DatabaseError.ts"
@@ -27,7 +19,7 @@ export interface Failure {
   readonly remedy: string
   /** Whether other resources of the company must stop as well. */
   readonly stops: "resource" | "company"
-  /** Whether the source refused access (token, scope, licence), so that only a person can help. */
+  /** Whether the source refused access (token, scope, licence): only a person can change that. */
   readonly refused: boolean
   /** Whether the cause is the configuration, not the source. */
   readonly isConfiguration?: boolean
@@ -57,20 +49,12 @@ export const noTotals: RunTotals = {
 }
 
 /** The totals of both. */
-export const sum = (one: RunTotals, other: RunTotals): RunTotals => ({
-  pages: one.pages + other.pages,
-  requests: one.requests + other.requests,
-  bytes: one.bytes + other.bytes,
-  records: one.records + other.records,
-  inserted: one.inserted + other.inserted,
-  updated: one.updated + other.updated,
-  unchanged: one.unchanged + other.unchanged,
-  deleted: one.deleted + other.deleted,
-  quarantined: one.quarantined + other.quarantined,
-  late: one.late + other.late,
-  lateMs: Math.max(one.lateMs, other.lateMs),
-  staleVersions: one.staleVersions + other.staleVersions
-})
+export const sum = (one: RunTotals, other: RunTotals): RunTotals => {
+  const totals: Record<keyof RunTotals, number> = { ...noTotals }
+  for (const name of Object.keys(noTotals) as ReadonlyArray<keyof RunTotals>)
+    totals[name] = name === "lateMs" ? Math.max(one[name], other[name]) : one[name] + other[name]
+  return totals
+}
 
 export interface Outcome {
   readonly companyId: bigint
@@ -111,77 +95,50 @@ export const attributesOf = (outcome: Outcome): Readonly<Record<string, unknown>
   }
 }
 
-/** Describes the failure of a run, with its remedy. */
+/** The failure of a run, with its remedy. */
 export const failureOf = (error: SourceError | SourceClockRegressed | LandingError | AcquireError): Failure => {
-  if (error instanceof SourceError) {
-    const tag = error.reason._tag
-    return {
-      kind: tag,
-      message: error.message,
-      remedy: error.remedy,
-      stops: error.stops === "company" ? "company" : "resource",
-      refused: tag === "Unauthorized" || tag === "Forbidden",
-      ...(tag === "SourceChanged" ? { isConfiguration: true } : {}),
-      requests: error.request.attempts ?? 0
-    }
-  }
-  if (error instanceof NewerCatalogue) {
-    return {
-      kind: error._tag,
-      message: error.message,
-      remedy: `upgrade this program; to go back to the older catalogue on purpose, run npx tributary sync ${error.resource} --full`,
-      stops: "resource",
-      refused: false,
-      isConfiguration: true
-    }
-  }
-  if (error instanceof TableReplaced || error instanceof WarehouseClockStepped) {
-    return {
-      kind: error._tag,
-      message: error.message,
-      remedy: "run again: the next run reads every record",
-      stops: "resource",
-      refused: false
-    }
-  }
-  if (error instanceof TableChanged) {
-    return {
-      kind: error._tag,
-      message: error.message,
-      remedy: "run again: the next run knows them",
-      stops: "resource",
-      refused: false
-    }
-  }
-  if (error instanceof FenceLost || error instanceof AlreadyRunning) {
-    return {
-      kind: error._tag,
-      message: error.message,
-      remedy: "nothing is lost: the other run carries on",
-      stops: "resource",
-      refused: false
-    }
-  }
-  if (error._tag === "SourceClockRegressed") {
-    return {
-      kind: error._tag,
-      message: error.message,
-      remedy: "the next run reads every record; if the source was restored, run sync --accept-restored",
-      stops: "resource",
-      refused: false
-    }
-  }
-  const damaged = damageRemedy(error)
-  return {
+  const failure = (remedy: string, more: Partial<Failure> = {}): Failure => ({
     kind: error._tag,
     message: error.message,
-    remedy:
-      damaged ??
-      (error.isRetryable
-        ? "check the database; the next run goes on where this one stopped"
-        : "undo what refuses it (a constraint, a trigger, a missing right) and run again; nothing of the page was written"),
+    remedy,
     stops: "resource",
     refused: false,
-    ...(damaged === null ? {} : { isConfiguration: true })
+    ...more
+  })
+  switch (error._tag) {
+    case "SourceError": {
+      const { _tag } = error.reason
+      return failure(error.remedy, {
+        kind: _tag,
+        stops: error.stops === "company" ? "company" : "resource",
+        refused: _tag === "Unauthorized" || _tag === "Forbidden",
+        ...(_tag === "SourceChanged" ? { isConfiguration: true } : {}),
+        requests: error.request.attempts ?? 0
+      })
+    }
+    case "NewerCatalogue":
+      return failure(
+        `upgrade this program; to go back to the older catalogue on purpose, run npx tributary sync ${error.resource} --full`,
+        { isConfiguration: true }
+      )
+    case "TableReplaced":
+    case "WarehouseClockStepped":
+      return failure("run again: the next run reads every record")
+    case "TableChanged":
+      return failure("run again: the next run knows them")
+    case "FenceLost":
+    case "AlreadyRunning":
+      return failure("nothing is lost: the other run carries on")
+    case "SourceClockRegressed":
+      return failure("the next run reads every record; if the source was restored, run sync --accept-restored")
+    case "DatabaseError": {
+      const damaged = damageRemedy(error)
+      if (damaged !== null) return failure(damaged, { isConfiguration: true })
+      return failure(
+        error.isRetryable
+          ? "check the database; the next run goes on where this one stopped"
+          : "undo what refuses it (a constraint, a trigger, a missing right) and run again; nothing of the page was written"
+      )
+    }
   }
 }

@@ -1,6 +1,4 @@
-/**
- * What a run tells while it works, so that faces can show it. Nothing depends on anybody listening.
- */
+/** The progress of runs, for commands and pages. By default nothing listens. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { RunKind } from "../land/Checkpoint.ts"

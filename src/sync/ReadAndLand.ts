@@ -18,9 +18,9 @@ import type { WriteSession } from "../land/WriteSession.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { addTotals, type RunState } from "./RunState.ts"
 
-/** Batches in memory: one that is landing and one that is read meanwhile. */
+/** One batch lands while the next one is read. */
 const batchesInMemory = 2
-/** However small its pages, a batch has no more than these. */
+/** The bound for small pages. */
 const batchPagesMax = 64
 /** Parents whose children are read and landed together. */
 const parentsPerLanding = 40
@@ -65,7 +65,7 @@ export const readAndLand = Effect.fnUntraced(function* (attempt: Attempt, plan: 
   let pagesMax = 1
   for (let complete = false; !complete;) {
     const pages = yield* Queue.takeBetween(queue, 1, pagesMax).pipe(
-      // The last page says so, and nothing is taken after it.
+      // The loop ends with the last page.
       Effect.catchTag("Done", () => Effect.die("a scan ended without a last page"))
     )
     const last = pages.at(-1)!

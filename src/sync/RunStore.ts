@@ -29,7 +29,7 @@ export const close = Effect.fnUntraced(function* (
   const blocked =
     outcome.massDeleteBlocked === null
       ? null
-      : `${outcome.massDeleteBlocked.gone} of ${outcome.massDeleteBlocked.live} rows were absent from a full scan and not believed deleted`
+      : `the mass-delete guard stopped the deletion of ${outcome.massDeleteBlocked.gone} of ${outcome.massDeleteBlocked.live} rows`
   const failedRequests = outcome.failure?.requests ?? 0
   const sql = yield* SqlClient.SqlClient
   // Written by hand: a sync does not load the query builder.
@@ -54,7 +54,7 @@ export const abandon = (runId: bigint, owner: RunOwner): Effect.Effect<void, nev
     (sql) => sql`
       update tributary.runs
          set status = 'abandoned', finished_at = tributary.now(), error_kind = 'Interrupted',
-             error = 'stopped: the process was told to end', remedy = 'nothing is lost: the next run goes on from here'
+             error = 'stopped: the process was asked to end', remedy = 'nothing is lost: the next run goes on from here'
        where ${isOwn(sql, runId, owner)} and status = 'running'`
   ).pipe(Effect.interruptible, Effect.timeoutOption(abandonTimeoutMs), Effect.ignore)
 
@@ -67,7 +67,7 @@ export const markAbandoned: Effect.Effect<number, SqlError, SqlClient.SqlClient>
   const ended = yield* sql.unsafe(
     `update tributary.runs r
         set status = 'abandoned', finished_at = tributary.now(), error_kind = $1,
-            error = 'it ended without a word: its process was killed, or lost the warehouse',
+            error = 'its process is gone: it was killed, or lost the warehouse',
             remedy = 'nothing is lost: the next run goes on from here'
       where r.status = 'running' and not ${LaneLock.isHeldSql("r")}
       returning 1`,

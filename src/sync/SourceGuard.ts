@@ -1,9 +1,8 @@
 /**
- * A check that a company still is the one that the warehouse's rows come from.
+ * The check that a company's rows come from its configured source.
  *
- * Promise: when the address that is configured or the number that the source answers differs from what the warehouse
- * holds, then `identify` fails, before anything is written. A person can accept the new source: from then on each
- * resource is read in full, what the source says wins, and what it lacks is deleted.
+ * Promise: when the configured address or the company number differs from the stored one, `identify` fails before anything
+ * is written. A person can accept the new source: then each resource is read in full, and the source wins.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -40,7 +39,7 @@ export const saveCompanyId = Effect.fnUntraced(function* (
              on conflict (company) do update set seen_at = tributary.now() where c.company_id = excluded.company_id`
 })
 
-/** Records that wait to be written to the earlier source name its records: they are held for a person. */
+/** Pending rows of the outbox name records of the earlier source: pushes pause until a person confirms. */
 const pauseOutbox = Effect.fnUntraced(function* (company: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update tributary.installation set pause_reason = ${`company ${company} has a new source, and its outbox was filled for the earlier one`}

@@ -1,10 +1,9 @@
 /**
- * One run: a resource of one company, from its checkpoint to the end of what is to be read.
+ * One run of a resource: acquire, read, land, close.
  *
- * Promise: take over, read, land, close. Reading goes ahead of landing by a bounded number of records; what was read
- * before a failure is landed; a fault of the database is retried from the checkpoint, never from memory; the run's row
- * in the ledger says how it ended, also when it was interrupted, unless the process is killed, and then the next run says
- * so. A run never fails: how it went is in its outcome, and what it could not be sure of is said there.
+ * Promise: what was read before a failure is landed. After a database error the run retries from the checkpoint, never
+ * from memory. `tributary.runs` has how the run ended, also when it was interrupted; when the process is killed, the next
+ * run closes it. A run never fails: its outcome has the failure and the remarks.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -27,9 +26,9 @@ import { type Attempt, readAndLand, readChildren } from "./ReadAndLand.ts"
 import * as RunStore from "./RunStore.ts"
 import { newState, outcomeOf, retryFromCheckpoint, type RunState } from "./RunState.ts"
 
-/** How an installation is read and how much it is believed; from its configuration. */
+/** The settings of scans and of the mass-delete guard, from the configuration. */
 export interface EngineSettings extends Scan.ScanSettings {
-  /** A full scan may delete at most this share of the rows (0 to 1) without being told to. */
+  /** A full scan deletes at most this share of the rows (0 to 1), unless deletions are accepted. */
   readonly deletionsShareMax: number
 }
 
@@ -42,30 +41,30 @@ export interface SyncResourceOptions {
   /** Read every record even where a cursor would do. */
   readonly full: boolean
   readonly acceptDeletions: boolean
-  /** The source was restored: what it says now wins over newer versions. Reads every record. */
+  /** The source was restored: its versions win over newer ones. Reads every record. */
   readonly acceptRestored?: boolean
   /** Rows that a newer catalogue has written are read again under this program's older one. */
   readonly acceptsOlderCatalogue?: boolean
-  /** Forgets the overlap that late rows asked for. */
+  /** Forgets the learned overlap. */
   readonly resetOverlap?: boolean
   /** Records landed in one transaction, about. */
   readonly batchRecordsMax: number
   readonly engine?: EngineSettings
-  /** Whose records are read again when a row changes here. */
+  /** Resources whose records are read again when a row changes here. */
   readonly children?: ReadonlyArray<{ readonly resource: string; readonly field: string }>
   /** Reads this range beside live syncing instead of following the source; RFC 3339 in UTC. */
   readonly backfill?: { readonly since: string | null; readonly until: string | null }
-  /** A process that was at it has given no sign of life for long: its lock does not hold this one up. */
+  /** The process that has the lock has sent no heartbeat for long: the server ends its session. */
   readonly evictHolder?: boolean
-  /** Whether it waits for a moment for a run that may just be ending; default true. */
+  /** Whether to wait a moment for a run that may just be ending; default true. */
   readonly waitForHolder?: boolean
 }
 
 export const batchRecordsMaxDefault = 2_500
 
-/** A page token that is refused, or pages that drift, send the scan back to its first page this often. */
+/** Restarts of a scan whose page token is refused or whose pages drift. */
 const restartsMax = 4
-/** More parents than this, and than a hundredth of the rows, are dearer than a full scan. */
+/** More parents than this, and than a hundredth of the rows, cost more than a full scan. */
 export const parentsMax = 50
 
 /** The lane of a run that reads the whole resource or a range of it. */
@@ -87,7 +86,7 @@ const planRun = Effect.fnUntraced(function* (options: SyncResourceOptions, lock:
     : plan
 })
 
-/** The cursor as an instant, to recognise late rows; null when it is none, or when something is wrong with the source. */
+/** How late rows are recognised; null without a cursor, and while a full scan is required. */
 const latenessOf = (plan: Scan.ScanPlan, checkpoint: Checkpoint): LateArrival | null => {
   const cursorMs = plan.cursor === null ? undefined : millisecondsOf(plan.cursor)
   return cursorMs === undefined || checkpoint.fullScanReason !== null
@@ -188,7 +187,7 @@ const attemptRun = Effect.fnUntraced(function* (options: SyncResourceOptions, st
   yield* runScan(attempt, plan)
 }, Effect.scoped)
 
-/** Syncs one resource of one company. Never fails: how it went is in the outcome. */
+/** Syncs one resource of one company. Never fails: the outcome has the failure. */
 export const syncResource = Effect.fn("syncResource")(function* (
   options: SyncResourceOptions
 ): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {

@@ -115,7 +115,7 @@ const compareByNumber = Effect.fnUntraced(function* (comparison: SecondCompariso
 
 /**
  * Compares rows that no page showed. A row that is deleted by now is no mismatch; the others are requested by number.
- * Only absence is believed of such an answer: what is there is compared from the bytes of its page.
+ * Only absence counts of such an answer: a record that exists is compared from the bytes of its page.
  */
 const compareUnlisted = Effect.fnUntraced(function* (comparison: SecondComparison) {
   const { sides, open } = comparison

@@ -141,7 +141,7 @@ const reportOf = Effect.fnUntraced(function* (
   } satisfies ResourceReport
 })
 
-/** Compares both sides twice, and repairs what differs where that is asked for. */
+/** Compares both sides twice, and repairs the mismatches on request. */
 const compareSides = Effect.fnUntraced(function* <R>(
   sides: Sides,
   options: VerifyOptions<R>

@@ -2,7 +2,7 @@
  * The warehouse as dbt sources: every table of current records and every view, with columns, types, what they mean, and
  * tests.
  *
- * Promise: nothing is said that the catalogue does not say, and a test that fails tells of something. What Tributary
+ * Promise: every text comes from the catalogue, and a failing test has a cause. What Tributary
  * itself promises (keys, meta columns) fails with an error; what only the source can keep (sets of values, references,
  * the keys that people use) with a warning, over records that exist, and a reference only for companies of which the
  * other table has rows. The tests are dbt's own four, so that no package is needed. Fresh is what was read lately, not
@@ -79,7 +79,7 @@ export const heading: ReadonlyArray<string> = [
   `  grant usage on schema ${controlDataset} to <role>; grant select on ${controlDataset}.freshness to <role>;`
 ]
 
-const basisTold: Readonly<Record<Basis, string>> = {
+const basisTexts: Readonly<Record<Basis, string>> = {
   documented: "Fields are the API's documents, field by field.",
   named: "The API's documents name it and say what it does; its fields follow from what refers to them.",
   inferred: "The API's documents do not describe it; it is here because another resource refers to it.",
@@ -187,10 +187,10 @@ const tableTests = (
 
 const currentOf = ({ resources, datasets, freshnessOf }: DbtOptions): DbtSource => {
   const tables = new Map(resources.map((resource) => [resource.path, tableOf(resource, datasets)]))
-  const taken = new Set<string>()
+  const used = new Set<string>()
   const named = (name: string): string => {
-    const given = nameFor(name, taken)
-    taken.add(given.toLowerCase())
+    const given = nameFor(name, used)
+    used.add(given.toLowerCase())
     return given
   }
   return {
@@ -203,7 +203,7 @@ const currentOf = ({ resources, datasets, freshnessOf }: DbtOptions): DbtSource 
       return {
         name: resource.path,
         ...(table.name === resource.path ? {} : { identifier: table.name }),
-        description: raw(`${resource.purpose}. ${basisTold[resource.basis]}`),
+        description: raw(`${resource.purpose}. ${basisTexts[resource.basis]}`),
         config: {
           freshness: {
             warn_after: { count: Math.max(1, Math.ceil(freshnessOf(resource.path) / 60_000)), period: "minute" }
@@ -262,5 +262,5 @@ const viewsOf = ({ resources, models, datasets }: DbtOptions): DbtSource => {
 }
 
 /** The sources of a warehouse: its current records, and its views when there are any. */
-export const sourcesOf = (wish: DbtOptions): ReadonlyArray<DbtSource> =>
-  [currentOf(wish), viewsOf(wish)].filter(({ tables }) => tables.length > 0)
+export const sourcesOf = (options: DbtOptions): ReadonlyArray<DbtSource> =>
+  [currentOf(options), viewsOf(options)].filter(({ tables }) => tables.length > 0)

@@ -1,4 +1,4 @@
-/** What completed full scans found out about a field (`tributary.field_findings`), in words. */
+/** Findings about fields (`tributary.field_findings`), in words. */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 
@@ -10,10 +10,10 @@ export interface FieldFinding {
   readonly runs: number
 }
 
-/** Of fewer full scans in a row a volatile field is not told. */
+/** A volatile field is reported after so many full scans in a row. */
 export const volatileRunsMin = 3
 
-/** The findings of all companies that a person has to see. */
+/** The reported findings of all companies. */
 export const read = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<FieldFinding & { readonly companyId: bigint; readonly resource: string }>`

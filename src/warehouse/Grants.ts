@@ -1,9 +1,9 @@
 /**
- * Who may do what in the warehouse, as statements for the owner to run.
+ * The rights of the three roles of a warehouse, as statements for the owner.
  *
  * Promise: three roles. The owner, who runs these, has the tables and alone changes their shape: migrations, `tributary
  * schema apply`. The loader syncs: it reads and writes rows in the current and history datasets and the control plane,
- * and can create nothing but temporary tables. The reader asks: it sees the current records, the history and the models,
+ * and can create nothing but temporary tables. The reader reads the current records, the history and the models,
  * in read-only transactions with a time limit, and of the control plane what is no secret. What the owner makes later is granted
  * the same way. A role that is made here may log in but has no password yet: `\password` in psql, or certificates, are
  * for the owner to choose. The owner needs the right to create roles. Statements can be run again; names reach them

@@ -30,18 +30,18 @@ export const literal = (text: string): string => {
 /** Columns that Postgres itself has in every table, and those of ours that do not begin with an underscore. */
 const reserved: ReadonlySet<string> = new Set(["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "custom_fields"])
 
-/** Digits of the hash that tells mapped names apart; more when that is not enough. */
+/** Digits of the hash behind a mapped name; more where names still clash. */
 const hashDigits = 8
 
 /**
  * The name in the database for a name of the API: its own where that is plain and free, else what is readable of it with
- * a hash behind. `taken` holds lower-case names. Throws on a name that is no text, which never passes decoding.
+ * a hash behind. `used` has lower-case names. Throws on a name that is no text, which never passes decoding.
  */
-export const nameFor = (apiName: string, taken: ReadonlySet<string>, lengthMax = bytesMax): string => {
+export const nameFor = (apiName: string, used: ReadonlySet<string>, lengthMax = bytesMax): string => {
   if (apiName.includes("\0") || !apiName.isWellFormed()) {
     throw new Error("a name with NUL or half a surrogate pair cannot be a name in the database")
   }
-  const isFree = (name: string) => !taken.has(name.toLowerCase()) && !reserved.has(name.toLowerCase())
+  const isFree = (name: string) => !used.has(name.toLowerCase()) && !reserved.has(name.toLowerCase())
   const isPlain = /^[A-Za-z][A-Za-z0-9_]*$/.test(apiName) && !apiName.toLowerCase().endsWith(supersededSuffix)
   // What begins with an underscore is ours, also in versions to come.
   if (isPlain && apiName.length <= lengthMax && isFree(apiName)) return apiName

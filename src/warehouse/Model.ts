@@ -1,5 +1,5 @@
 /**
- * A view for people, as data: its SQL with the names of tables left open, and its documentation.
+ * A model: a view for people as data, its SQL and its documentation.
  *
  * Promise: what people read of a view is what its file says. The file is SQL that begins with a comment: the question
  * that the view answers, what counts and what does not, the indexes that help it, and every column with its type and
@@ -22,7 +22,7 @@ export const modelsDatasetDefault = "erp_models"
 
 export interface ModelColumn {
   readonly name: string
-  /** As Postgres tells it, without length or scale: bigint, numeric, text. */
+  /** As Postgres prints it, without length or scale: bigint, numeric, text. */
   readonly type: string
   readonly comment: string
 }
@@ -56,7 +56,7 @@ const placeholder = /\{\{(\w+)\}\}/g
 const columnLine = /^ {2}(\w+) ([a-z]+): (.+)$/
 const indexPart = /^(\w+) \((\w+(?:, \w+)*)\)$/
 
-/** Types that a column may have, as files write them and as Postgres tells them. */
+/** The possible types of a column, as files write them and as Postgres prints them. */
 const longTypeNames: Readonly<Record<string, string>> = {
   bigint: "bigint",
   boolean: "boolean",
@@ -90,11 +90,11 @@ export const modelOf = (name: string, file: string): Model => {
   }
   const columns = comments.slice(columnsAt + 1).map((line): ModelColumn => {
     const [, column, type, comment] = columnLine.exec(line) ?? []
-    const told = type === undefined ? undefined : longTypeNames[type]
-    if (column === undefined || told === undefined || comment === undefined) {
+    const longName = type === undefined ? undefined : longTypeNames[type]
+    if (column === undefined || longName === undefined || comment === undefined) {
       throw refuse(`"${line.trim()}" is no column: name type: meaning`)
     }
-    return { name: column, type: told, comment }
+    return { name: column, type: longName, comment }
   })
   const sql = lines.slice(code).join("\n")
   const named = [...sql.matchAll(placeholder)].map((match) => match[1]!)

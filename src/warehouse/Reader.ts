@@ -108,7 +108,7 @@ export const loginOf: Effect.Effect<Login, DatabaseError, Database> = Effect.gen
     if (row.reader !== null && !row.ours) {
       return {
         _tag: "Refused",
-        message: `${user} is a superuser, and the role ${role} was made by somebody else`,
+        message: `${user} is a superuser, and the role ${role} was not made by tributary`,
         remedy: `give ${role} a password, and set DATABASE_READER_URL to log in as it`
       }
     }
@@ -165,8 +165,6 @@ export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.S
   yield* query(client, "begin to read", "begin transaction read only")
   return client
 })
-
-// ------------------------------------------------------------------------------------------------------ the dashboard
 
 /** How the dashboard reads. */
 export interface Pages {
@@ -263,8 +261,6 @@ const refusePower = Effect.fnUntraced(function* (client: pg.Client) {
     })
   }
 })
-
-// --------------------------------------------------------------------------------------------------- the role we make
 
 /** Two processes may make or grant the same at once; the loser looks again. XX000: a catalogue row was just updated. */
 const collided = (error: DatabaseError): boolean => ["42710", "23505", "XX000"].includes(error.code ?? "")
@@ -369,7 +365,7 @@ const identifierText = (name: string): string => {
 /** Any constant will do. */
 const grantLock = "7305881479"
 
-/** By its locks a session could hold up a sync. Nobody but the superuser uses them on the embedded server. */
+/** A session could block a sync by its locks. On the embedded server only the superuser needs them. */
 const closeAdvisoryLocks = `
       for lacking in
         select p.oid::regprocedure as signature from pg_proc p

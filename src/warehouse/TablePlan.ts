@@ -1,11 +1,10 @@
 /**
- * Bringing the warehouse's tables to what the catalogue says.
+ * The plan that brings the warehouse's tables up to the catalogue.
  *
- * Promise: changes are additive. A missing table, column or primary key is created and a comment is kept up to date; a column of
- * another type, which somebody must have changed, is reported and never touched. A column added to a table that holds
- * records makes the next run read all of them, so that it is filled; that is also how a dropped column heals.
- * Concurrent programs may apply the same plan: one does the work, the others wait for it. A change that waits for a
- * table gives up soon, so that the readers behind it do not wait with it.
+ * Promise: changes are additive. A missing table, column or primary key is created; comments are kept up to date. A column
+ * of another type is reported and never changed. After a column is added to a table with rows, the next run is a full
+ * scan, which fills it; so a dropped column is restored too. Of several processes one applies the plan, and the others
+ * wait. A change that waits for a table gives up soon, so that readers behind it do not wait long.
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -19,13 +18,13 @@ import { alteredSql } from "./Altered.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { type Column, type Datasets, type Table, statements } from "./Table.ts"
 
-/** The warehouse has something that the catalogue contradicts, or somebody uses it; nothing was changed. */
+/** A table contradicts the catalogue, or is in use; nothing was changed. */
 export class TableConflict extends Data.TaggedError("TableConflict")<{
   readonly table: string
   readonly detail: string
   /** What to do. */
   readonly remedy?: string
-  /** Whether the same may succeed later, without anybody repairing anything. */
+  /** Whether a later attempt may succeed without a repair. */
   readonly isRetryable?: boolean
 }> {
   override get message(): string {
@@ -54,7 +53,7 @@ interface Existing {
   readonly datasets: ReadonlySet<string>
 }
 
-/** What stands in the datasets now under the names of these tables, in one query. */
+/** The existing relations with the names of these tables, in one query. */
 const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: ReadonlyArray<Table>) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql<{
@@ -91,7 +90,7 @@ const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: Read
                   kind,
                   comment,
                   hasKey,
-                  columns: new Map((columns ?? []).map(([of, type, told]) => [of, { type, comment: told }]))
+                  columns: new Map((columns ?? []).map(([of, type, comment]) => [of, { type, comment }]))
                 }
               ] as const
             ]
@@ -100,7 +99,7 @@ const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: Read
   } satisfies Existing
 })
 
-/** Postgres tells types by longer names than one writes. */
+/** Names of types as Postgres prints them. */
 const longTypeNames: Readonly<Record<string, string>> = { timestamptz: "timestamp with time zone" }
 
 const plainType = (column: Column): string => {
@@ -109,9 +108,8 @@ const plainType = (column: Column): string => {
 }
 
 /**
- * A column that is added to a table with rows is empty although the source has values: the table is not the one that the
- * checkpoint's run filled (Identity.ts), so that the next run forgets a scan in progress and reads every record. Values
- * of a field that is just being inferred stand in the rows already.
+ * An added column is empty although the source has values, so that the next run forgets a scan in progress and reads every
+ * record. The values of a promoted field are in the rows already.
  */
 const requireFullScan = (table: Table, columns: ReadonlyArray<Column>): string => {
   const why = `new in the table: ${columns.map(({ name }) => name).join(", ")}`
@@ -203,13 +201,13 @@ const planTable = (
   return planned
 }
 
-/** Writes down the name that was given, once and for all. */
+/** Stores a SQL name for ever. */
 export const nameStatement = (scope: string, apiName: string, name: string): string =>
   `insert into tributary.sql_names (scope, api_name, sql_name) values (${literal(scope)}, ${literal(apiName)}, ${literal(name)}) ` +
   "on conflict do nothing"
 
 export interface PlanOptions {
-  /** Fields that are just being inferred: their values stand in `_extra` and are moved by whoever learns them. */
+  /** Promoted fields: ColumnPromotion.ts moves their values out of `_extra`. */
   readonly promoted?: ReadonlySet<Field>
 }
 
@@ -233,9 +231,9 @@ export const planFor = Effect.fnUntraced(function* (
   return planned
 })
 
-/** Any number that no other lock of the program uses. */
+/** No other lock has this number. */
 const planLock = 7_261_001
-/** What Postgres said, when it is about the warehouse and not about the way to it. */
+/** A conflict, where Postgres rejects the change itself; an error of the connection stays as it is. */
 const refused = (where: string, error: SqlError): SqlError | TableConflict => {
   const { code, message, isRetryable } = DatabaseError.from("change the tables")(error)
   if (code === undefined || !/^[0-9A-Z]{5}$/.test(code) || /^E[A-Z]/.test(code)) return error
@@ -250,10 +248,7 @@ const refused = (where: string, error: SqlError): SqlError | TableConflict => {
       })
 }
 
-/**
- * Runs a change of the tables in one transaction: one program at a time, never waiting long for a table that others
- * use, all or nothing.
- */
+/** Runs a change of the tables in one transaction: one process at a time, without a long wait for a table in use. */
 export const changing = <A, E, R>(
   where: string,
   body: Effect.Effect<A, E | SqlError, R>
@@ -270,7 +265,7 @@ export const changing = <A, E, R>(
     ).pipe(
       Effect.mapError((error) => {
         if (isSqlError(error)) return refused(where, error)
-        // The only one: somebody uses the tables, and is named.
+        // The tables are in use; the message names the session.
         return error instanceof DatabaseError
           ? new TableConflict({
               table: where,
@@ -286,7 +281,7 @@ export const changing = <A, E, R>(
 /** Statements sent to the server at once. */
 const statementsAtOnce = 200
 
-/** Runs statements that take no parameters, many at a time. */
+/** Runs statements without parameters, many at a time. */
 export const run = Effect.fnUntraced(function* (
   statements: ReadonlyArray<string>
 ): Effect.fn.Return<void, SqlError, SqlClient.SqlClient> {
@@ -297,7 +292,7 @@ export const run = Effect.fnUntraced(function* (
   }
 })
 
-/** Plans and applies in one transaction; answers what it did. */
+/** Plans and applies in one transaction; returns the statements. */
 export const apply = Effect.fn("TablePlan.apply")(function* (
   tables: ReadonlyArray<Table>,
   options: PlanOptions = {}
@@ -306,7 +301,7 @@ export const apply = Effect.fn("TablePlan.apply")(function* (
   return yield* changing(
     "the tables",
     Effect.gen(function* () {
-      // Another program may have done it while this one waited.
+      // Another process may have done it meanwhile.
       const planned = yield* planFor(tables, options)
       yield* run(planned)
       return planned

@@ -1,12 +1,11 @@
 /**
- * Bringing the views for people, and the indexes that help them, to what the connector's models say.
+ * The views of the connector's models, and the indexes that help them.
  *
- * Promise: a warehouse that is as it should be costs one query. Nothing of anybody else is touched: a view on which
- * something else rests is replaced in place or left as it is, never dropped with what hangs on it, and a relation that
- * is not one of ours is never replaced. What cannot be done is told with its reason and stops nothing: a model whose
- * tables are not there is skipped, one that cannot be changed is refused, and the sync goes on.
+ * Promise: an up-to-date warehouse costs one query. A view with dependents is replaced in place or left as it is, never
+ * dropped, and a foreign relation is never replaced. A model without its tables is skipped, one that cannot change is
+ * refused with its reason, and the sync goes on.
  *
- * Each view's comment ends with a digest of its definition; that is how the next run knows whether it is up to date.
+ * The comment of each view ends with a digest of its definition, by which the next run recognises it.
  */
 import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
@@ -19,7 +18,7 @@ import { identifier, literal } from "./Identifier.ts"
 import { indexesOf, rowsMin, statementsOf } from "./Indexes.ts"
 import { asOfName, type Model, type ModelDatasets, queryOf, viewName } from "./Model.ts"
 
-/** What has to be done for one view or index. */
+/** The statements for one view or index. */
 export interface Step {
   /** Name of the view or the index. */
   readonly name: string
@@ -27,13 +26,13 @@ export interface Step {
   readonly statements: ReadonlyArray<string>
 }
 
-/** A view that is not made because tables that it reads are not there. */
+/** A view whose tables do not all exist. */
 export interface Skipped {
   readonly name: string
   readonly missing: ReadonlyArray<string>
 }
 
-/** A view or index that could not be made or changed; the warehouse has what it had before. */
+/** A view or index that could not be made or changed, and stays as it was. */
 export interface Refused {
   readonly name: string
   readonly reason: string
@@ -53,7 +52,7 @@ export interface ViewReport {
   readonly refused: ReadonlyArray<Refused>
 }
 
-/** Something that stands in one of the datasets now. */
+/** An object of one of the datasets. */
 interface ExistingObject {
   readonly kind: "dataset" | "table" | "index" | "view" | "other" | "function"
   readonly name: string
@@ -62,13 +61,13 @@ interface ExistingObject {
   readonly columns: ReadonlyArray<string> | null
   /** Of a table: its rows by the statistics; -1 when there are none. */
   readonly rows: number
-  /** Of a view: to whom it was granted, quoted. */
+  /** Of a view: the quoted roles that may read it. */
   readonly grantees: ReadonlyArray<string> | null
-  /** Of a view: what rests on it. */
+  /** Of a view: the objects that depend on it. */
   readonly dependents: ReadonlyArray<string> | null
 }
 
-/** What stands in the datasets, in one query. */
+/** The objects of the datasets, in one query. */
 const introspect = Effect.fnUntraced(function* (datasets: ModelDatasets) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<ExistingObject>`
@@ -98,8 +97,6 @@ const introspect = Effect.fnUntraced(function* (datasets: ModelDatasets) {
     select 'dataset', n.nspname, null, -1, null, null, null from pg_namespace n where n.nspname = ${datasets.models}`
 })
 
-// ------------------------------------------------------------------------------------------------------------ the plan
-
 const digestMark = /\[tributary ([0-9a-f]{16})\]$/
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16)
@@ -109,7 +106,7 @@ const marked = (comment: string, digest: string): string => `${comment}\n[tribut
 const asOfComment =
   "What today is to the models: the session's current date, or the setting tributary.as_of where it is set (set tributary.as_of = '2026-03-31'). It moves the day, not the records."
 
-/** Today, unless somebody asks how something would look on another day. */
+/** The function that returns today, or the day of the setting tributary.as_of. */
 const asOfStep = (datasets: ModelDatasets): Step & { readonly digest: string } => {
   const body = "select coalesce(nullif(current_setting('tributary.as_of', true), '')::date, current_date)"
   const create = `create or replace function ${asOfName(datasets)}() returns date language sql stable parallel safe as ${literal(body)}`
@@ -128,7 +125,7 @@ const isPrefix = (short: ReadonlyArray<string>, long: ReadonlyArray<string>): bo
 const planView = (
   model: Model,
   datasets: ModelDatasets,
-  standing: ReadonlyMap<string, ExistingObject>
+  existing: ReadonlyMap<string, ExistingObject>
 ): Step | Refused | null => {
   const view = viewName(model, datasets)
   const query = queryOf(model, datasets)
@@ -137,7 +134,7 @@ const planView = (
     ({ name, comment }) => `comment on column ${view}.${identifier(name)} is ${literal(comment)}`
   )
   const digest = digestOf([query, model.comment, ...documented].join("\n"))
-  const found = standing.get(`view.${model.name}`) ?? standing.get(`other.${model.name}`)
+  const found = existing.get(`view.${model.name}`) ?? existing.get(`other.${model.name}`)
   const foundDigest = digestMark.exec(found?.comment ?? "")?.[1]
   const comments = [...documented, `comment on view ${view} is ${literal(marked(model.comment, digest))}`]
   if (found === undefined)
@@ -172,8 +169,8 @@ const planView = (
 }
 
 /**
- * What has to be done; no steps when everything is as it should be. Costs one query and changes nothing. `coming` names
- * tables that will be there by then.
+ * The plan, without steps when everything is up to date. It costs one query and changes nothing. `coming` names tables that
+ * will exist by then.
  */
 export const planFor = Effect.fnUntraced(function* (
   models: ReadonlyArray<Model>,
@@ -184,14 +181,14 @@ export const planFor = Effect.fnUntraced(function* (
   const skipped: Array<Skipped> = []
   const refused: Array<Refused> = []
   if (models.length === 0) return { steps, skipped, refused }
-  const standing = new Map((yield* introspect(datasets)).map((one) => [`${one.kind}.${one.name}`, one]))
+  const existing = new Map((yield* introspect(datasets)).map((one) => [`${one.kind}.${one.name}`, one]))
   const possible = models.filter(({ name, resources }) => {
-    const missing = resources.filter((path) => !standing.has(`table.${path}`) && !coming.has(path))
+    const missing = resources.filter((path) => !existing.has(`table.${path}`) && !coming.has(path))
     if (missing.length > 0) skipped.push({ name, missing })
     return missing.length === 0
   })
   if (possible.length > 0) {
-    if (!standing.has(`dataset.${datasets.models}`)) {
+    if (!existing.has(`dataset.${datasets.models}`)) {
       steps.push({
         name: datasets.models,
         kind: "view",
@@ -202,31 +199,29 @@ export const planFor = Effect.fnUntraced(function* (
       })
     }
     const asOf = asOfStep(datasets)
-    const found = digestMark.exec(standing.get("function.as_of")?.comment ?? "")?.[1]
+    const found = digestMark.exec(existing.get("function.as_of")?.comment ?? "")?.[1]
     if (found !== asOf.digest) steps.push(asOf)
   }
   for (const model of possible) {
-    const planned = planView(model, datasets, standing)
+    const planned = planView(model, datasets, existing)
     if (planned === null) continue
     if ("reason" in planned) refused.push(planned)
     else steps.push(planned)
   }
   for (const index of indexesOf(models)) {
-    const table = standing.get(`table.${index.resource}`)
-    if (table === undefined || table.rows < rowsMin || standing.has(`index.${index.name}`)) continue
+    const table = existing.get(`table.${index.resource}`)
+    if (table === undefined || table.rows < rowsMin || existing.has(`index.${index.name}`)) continue
     steps.push({ name: index.name, kind: "index", statements: statementsOf(index, datasets) })
   }
   return { steps, skipped, refused }
 })
 
-// ------------------------------------------------------------------------------------------------------------ applying
-
-/** Any number that no other lock of the program uses. */
+/** No other lock has this number. */
 const viewsLock = 7_261_002
 
-const busyRemedy = "somebody is using it: the next run tries again"
+const busyRemedy = "another session is using it: the next run tries again"
 
-/** SQLSTATEs that say something of the step, not of the connection (08), of a server that stops (57P), nor an errno. */
+/** SQLSTATEs of the step: not of the connection (08), nor of a server that stops (57P), nor an errno. */
 const saysOfStep = /^(?!08|57P|E)[0-9A-Z]{5}$/
 
 const remedyOf = (code: string): string => {
@@ -241,7 +236,7 @@ const remedyOf = (code: string): string => {
     case "2BP01":
       return "drop what rests on it, run npx tributary schema apply, and make it again"
     default:
-      return "see npx tributary schema plan for the statement; if nobody changed the tables by hand, please report it"
+      return "see npx tributary schema plan for the statement; unless the tables were changed by hand, please report it"
   }
 }
 
@@ -255,8 +250,8 @@ const runStep = (sql: SqlClient.SqlClient, step: Step) =>
     })
   )
 
-/** In a transaction of its own, in turns with other programs. */
-const inTurn = <A, E, R>(sql: SqlClient.SqlClient, work: Effect.Effect<A, E, R>) =>
+/** A transaction that excludes other processes. */
+const serialized = <A, E, R>(sql: SqlClient.SqlClient, work: Effect.Effect<A, E, R>) =>
   transaction(
     Effect.gen(function* () {
       yield* sql`select pg_advisory_xact_lock(${viewsLock})`
@@ -266,7 +261,7 @@ const inTurn = <A, E, R>(sql: SqlClient.SqlClient, work: Effect.Effect<A, E, R>)
 
 /**
  * Plans and applies: the views in one transaction, every index in its own, so that no view is locked while an index is
- * built. What is refused leaves its part as it was.
+ * built.
  */
 export const apply = Effect.fn("Views.apply")(function* (
   models: ReadonlyArray<Model>,
@@ -278,16 +273,16 @@ export const apply = Effect.fn("Views.apply")(function* (
   const done: Array<string> = []
   const failed: Array<Refused> = []
   const run = Effect.fnUntraced(function* (step: Step) {
-    // Whoever made one step wait would make the others wait as well.
+    // The session that blocks one step would block the others too.
     const busy = failed.find(({ remedy }) => remedy === busyRemedy)
     const refusal = busy === undefined ? yield* runStep(sql, step) : { ...busy, name: step.name }
     if (refusal === null) done.push(...step.statements)
     else failed.push(refusal)
   })
-  const { steps, skipped, refused } = yield* inTurn(
+  const { steps, skipped, refused } = yield* serialized(
     sql,
     Effect.gen(function* () {
-      // Another program may have done it while this one waited.
+      // Another process may have done it meanwhile.
       const plan = yield* planFor(models, datasets)
       yield* Effect.forEach(
         plan.steps.filter(({ kind }) => kind === "view"),
@@ -297,6 +292,6 @@ export const apply = Effect.fn("Views.apply")(function* (
       return plan
     })
   )
-  for (const step of steps.filter(({ kind }) => kind === "index")) yield* inTurn(sql, run(step))
+  for (const step of steps.filter(({ kind }) => kind === "index")) yield* serialized(sql, run(step))
   return { done, skipped, refused: [...refused, ...failed] }
 })

@@ -233,7 +233,7 @@ describe("two serve", () => {
           assert.deepInclude((yield* task)!, { owner: null, status: "interrupted" })
           assert.deepInclude((yield* runs)[0]!, {
             status: "abandoned",
-            error: "stopped: the process was told to end"
+            error: "stopped: the process was asked to end"
           })
 
           // Another one goes on at once: nothing has to run out.

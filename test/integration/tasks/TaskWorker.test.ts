@@ -277,7 +277,7 @@ describe("a scheduler", () => {
         assert.deepInclude(stopped!, { isRunning: false, status: "interrupted" })
         assert.deepInclude((yield* runsOf(one.companyId))[0]!, {
           status: "abandoned",
-          error: "stopped: the process was told to end"
+          error: "stopped: the process was asked to end"
         })
         yield* Effect.forkScoped(TaskWorker.runTasks(options([one])))
         yield* becomes(one.name, "things", "done")

@@ -2,7 +2,7 @@
 import { type CheckerOf } from "./Checker.ts"
 
 /** As the ledger tells of a run that was found without a process. */
-const vanished = "it ended without a word"
+const vanished = "its process is gone"
 
 export const fence: CheckerOf = ({ plan, losses }) => {
   // The locks of a process are on a session of their own: it may end while a run waits for the source and goes on later.

@@ -29,7 +29,7 @@ export const progress: CheckerOf = ({ losses }) => {
           if (run.pages === known || (run.kind !== "full" && run.kind !== "incremental") || run.lane !== "live")
             continue
           // A scan that came to its end and is not believed is begun again at its first page.
-          const isDoubted = mark.fullWanted?.includes("not believed deleted") === true
+          const isDoubted = mark.fullWanted?.includes("mass-delete guard") === true
           // A resumed scan that is believed leaves an earlier reason as it stood.
           const isNewlyDoubted = isDoubted && mark.fullWanted !== reasonBefore
           if (isNewlyDoubted && before !== undefined && mark.completedAt !== before) {
