@@ -204,11 +204,11 @@ describe("tributary serve", () => {
             yield* first.ready,
             JSON.stringify({ ready: true, listening: `https://127.0.0.1:${port}`, dashboard: null, link: null })
           )
-          // What was settled longer ago than it is kept goes by itself, and nothing else.
+          // Retention removes events that were resolved longer ago than they are kept, and no others.
           yield* until(
             "the removal of old events",
             world.query<{ readonly event_id: string }>("select event_id from tributary.inbox order by event_id"),
-            (rows) => rows.map(({ event_id }) => event_id).join() === "dead 29,dead 31,done 29,ignored 29"
+            (rows) => rows.map(({ event_id }) => event_id).join() === "dead_letter 29,dead_letter 31,done 29,skipped 29"
           )
           yield* run(["webhooks", "ensure"])
 
