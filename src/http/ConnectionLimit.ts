@@ -28,9 +28,9 @@ interface Connection {
   request: http.IncomingMessage | null
   response: http.ServerResponse | null
   isAnswered: boolean
-  /** Requests whose answer the peer has not taken. */
+  /** Requests whose answer the peer has not read. */
   unansweredCount: number
-  /** When the answer was first seen complete and not taken. */
+  /** When the answer was first seen complete and not read. */
   unreadSinceMs: number | null
 }
 

@@ -1,10 +1,9 @@
 /**
- * An HTTP server of this process: what every listener needs, whatever it answers.
+ * An HTTP server with limits on time and connections.
  *
- * Promise: a peer that sends slowly or not at all, or does not read what it is answered, is cut within bounded time,
- * whether it speaks TLS or not. There are never more connections than it can hold: where all places are taken, the idle
- * and the slow ones make room for the next (`ConnectionLimit.ts`). Certificates are followed as they are renewed. When it stops, it takes no more requests and finishes those
- * in hand first. What it cannot listen as is said in a sentence, with what to do.
+ * Promise: a peer that sends slowly or not at all, or does not read its answer, is cut within bounded time, with or
+ * without TLS. `ConnectionLimit.ts` bounds the connections. Renewed certificates are loaded. When it stops, it takes no
+ * more requests and finishes those in flight. A failure to listen says what to do.
  */
 import { readFileSync } from "node:fs"
 import * as http from "node:http"
@@ -19,9 +18,8 @@ import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as ConnectionLimit from "./ConnectionLimit.ts"
 
-/** Nobody can listen as the configuration wants it. */
+/** The server cannot listen at the configured address, or with the configured certificate. */
 export class ListenError extends Data.TaggedError("ListenError")<{
-  /** What the listener is for: `receive deliveries`. */
   readonly purpose: string
   readonly detail: string
 }> {
@@ -37,33 +35,33 @@ export interface Tls {
 }
 
 export interface ServerOptions {
-  /** What it is for, in a message: `receive deliveries`. */
+  /** Its purpose in a message: `receive deliveries`. */
   readonly purpose: string
   readonly host: string
   /** 0 picks a free one. */
   readonly port: number
-  /** Null for plain HTTP, behind something that ends TLS. */
+  /** Null for plain HTTP, behind a proxy that ends TLS. */
   readonly tls: Tls | null
-  /** Whoever asks before sending more than this is not told to go on. */
+  /** A peer that asks before it sends a larger body gets no `100 Continue`. */
   readonly bodyBytesMax: number
   /** How long a peer may take for a request, headers and body; default 10 s. */
   readonly requestMaxMs?: number | undefined
-  /** How long a connection may lie still while an answer is made or taken; default a minute. */
+  /** How long a connection may be silent during an answer; default a minute. */
   readonly silenceMaxMs?: number | undefined
   /**
-   * Whether a peer that ends its side behind its request is answered all the same (not over TLS, where nobody does that);
-   * otherwise it counts as gone. Default false.
+   * Whether a peer that ends its side after its request is still answered (not over TLS); otherwise it counts as gone.
+   * Default false.
    */
   readonly answersHalfOpen?: boolean | undefined
   /** Default 1,024. */
   readonly connectionsMax?: number | undefined
-  /** Connections of one address whose request has not come whole, or whose answer was not read, after a second; default 64. */
+  /** Slow connections of one address, as in `ConnectionLimitOptions.perAddressMax`; default 64. */
   readonly connectionsPerAddressMax?: number | undefined
-  /** A connection was cut for another one, although it had begun a request; or found no place. */
+  /** A connection with a request was cut for another one, or a new connection found no place. */
   readonly onCut?: (() => void) | undefined
-  /** How often the certificate's files are looked at; default a minute. */
+  /** How often the certificate's files are read; default a minute. */
   readonly certificateEveryMs?: number | undefined
-  /** Where half of an answer has been written already, so that no other one may follow. */
+  /** Whether a part of an answer is written, so that no other answer may follow. */
   readonly isAnswered?: ((socket: Socket) => boolean) | undefined
   /** Answers; never throws. */
   readonly handle: (request: http.IncomingMessage, response: http.ServerResponse) => void
@@ -71,20 +69,20 @@ export interface ServerOptions {
 
 export interface Server {
   readonly port: number
-  /** Where it listens; not the address that somebody outside uses. */
+  /** Where it listens; a sender outside may use another address. */
   readonly url: string
-  /** Whether it takes no more requests: connections are not kept then. */
+  /** Whether it takes no more requests. Connections are not kept then. */
   readonly isStopping: () => boolean
 }
 
 const requestMaxMsDefault = 10_000
 const silenceMaxMsDefault = 60_000
 const checkEveryMs = 1_000
-/** Longer than a load balancer keeps an idle connection, so that it is never this side that closes first. */
+/** Longer than a load balancer keeps an idle connection: this side never closes first. */
 const keepAliveMs = 65_000
 const connectionsMaxDefault = 1_024
 export const connectionsPerAddressMaxDefault = 64
-/** What is said to a peer that is cut must leave within this time. */
+/** The last answer to a peer that is cut must leave within this time. */
 const lastWordMaxMs = 1_000
 const stopMaxMs = 5_000
 const certificateEveryMsDefault = 60_000
@@ -122,7 +120,7 @@ export const listen = Effect.fnUntraced(function* (
   server.timeout = options.silenceMaxMs ?? silenceMaxMsDefault
   Object.assign(server, { httpAllowHalfOpen: options.answersHalfOpen === true })
   server.on("connection", limit.add)
-  // Whoever asks before sending is told before sending.
+  // A peer with `Expect: 100-continue` is answered before it sends its body.
   server.on("checkContinue", (request: http.IncomingMessage, response: http.ServerResponse) => {
     if (Number(request.headers["content-length"] ?? 0) <= bodyBytesMax) response.writeContinue()
     handle(request, response)
@@ -170,7 +168,7 @@ export const listen = Effect.fnUntraced(function* (
 const isAddress = (address: AddressInfo | string | null): address is AddressInfo =>
   typeof address === "object" && address !== null
 
-/** What a request is answered that is none; null where there is nobody to be answered, as before a handshake is done. */
+/** The answer to a malformed request; null where there is no peer to answer, as before the end of a handshake. */
 const statusOf = (code: string | undefined): string | null => {
   switch (code) {
     case "ERR_HTTP_REQUEST_TIMEOUT":
@@ -207,7 +205,7 @@ interface Pem {
   readonly key: string
 }
 
-/** Reads both files and proves that they fit each other. What is wrong never quotes what stands in them. */
+/** Reads both files and proves that they fit each other. An error never quotes their content. */
 const readPem = (purpose: string, tls: Tls): Effect.Effect<Pem, ListenError> =>
   Effect.try({
     try: () => {
@@ -222,7 +220,7 @@ const readPem = (purpose: string, tls: Tls): Effect.Effect<Pem, ListenError> =>
       })
   })
 
-/** Takes a renewed certificate over; a broken one is told once and the old one stays. */
+/** Loads renewed certificates. The old one stays in place of a broken one, which is logged once. */
 const follow = (
   server: https.Server,
   purpose: string,
@@ -232,18 +230,18 @@ const follow = (
 ): Effect.Effect<never> =>
   Effect.gen(function* () {
     let current = first
-    let told: string | null = null
+    let logged: string | null = null
     for (;;) {
       yield* Effect.sleep(everyMs)
       const read = yield* Effect.result(readPem(purpose, tls))
       if (Result.isFailure(read)) {
         const { detail } = read.failure
-        if (detail !== told)
+        if (detail !== logged)
           yield* Effect.logWarning(`The renewed certificate is not used, the old one stays: ${detail}`)
-        told = detail
+        logged = detail
         continue
       }
-      told = null
+      logged = null
       const pem = read.success
       if (pem.cert === current?.cert && pem.key === current.key) continue
       server.setSecureContext({ ...pem, minVersion: "TLSv1.2" })

@@ -72,7 +72,7 @@ export const reenable = Effect.fnUntraced(function* (company: string, subscripti
   const isProved = (eventId !== null || delivered) && (yield* hasEvent(company, eventId, since))
   if (!isProved) {
     return delivered
-      ? "a test delivery was acknowledged, and did not arrive here: its address leads to somebody else"
+      ? "a test delivery was acknowledged, and did not arrive here: its address leads to another receiver"
       : describeTest(tested.success)
   }
   const updated = yield* Effect.result(subscriptions.update(id, { enabled: true }))

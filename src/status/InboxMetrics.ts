@@ -1,8 +1,8 @@
 /**
- * What the warehouse knows of events and gaps, for `/metrics`.
+ * The metrics of events and delivery gaps.
  *
- * Promise: cheap whatever the inbox holds: only what waits, is dead, open or of the last minute is looked at, each by an
- * index.
+ * Promise: cheap, whatever the inbox holds. An index finds pending events, dead letters, events of the last minute and
+ * open gaps.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -58,7 +58,7 @@ const metricsOf = (rows: ReadonlyArray<Row>): ReadonlyArray<Metric> => {
   ]
 }
 
-/** Of these companies. */
+/** The metrics of these companies. */
 export const make = (
   companies: ReadonlyArray<string>
 ): Effect.Effect<Effect.Effect<ReadonlyArray<Metric>>, never, SqlClient.SqlClient> =>

@@ -1,4 +1,4 @@
-/** Events that were accepted and receivers that accept them, one by one, for people. */
+/** Single events of the inbox, for people. */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -16,15 +16,15 @@ export interface EventSummary {
   /** By the source's clock. */
   readonly occurredAt: Date | null
   readonly receivedAt: Date
-  /** When it is tried next; null unless it waits. */
+  /** The next attempt; null unless it is pending. */
   readonly dueAt: Date | null
-  /** From its being accepted to its being settled; null while it waits. */
+  /** From receipt to resolution; null while it is pending. */
   readonly settledMs: number | null
   readonly runId: bigint | null
   readonly reason: string | null
 }
 
-/** Of how many events, the newest, those of a company are sought. */
+/** How many of the newest events are searched for those of a company. */
 export const searchLimit = 2_000
 
 const columns = `company, event_id as "eventId", event_type as "eventType", resource, record_id as "recordId", state, attempts,
@@ -44,7 +44,7 @@ export const readNewestEvents = (
     )
   )
 
-/** The newest events of a company that were given up. */
+/** The newest dead letters of a company. */
 export const readDeadLetters = (
   company: string,
   atMost: number

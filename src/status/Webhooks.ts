@@ -1,8 +1,8 @@
 /**
- * How things stand with events, for people: subscriptions, inbox, gaps and receivers, as the warehouse knows them.
+ * The status of webhooks for people: subscriptions, inbox, delivery gaps and processes.
  *
- * Promise: nothing is asked of the source, so that it can be told while the source is down; every age is by the
- * warehouse's clock, and how long ago the source was asked is told with what it said.
+ * Promise: no request is sent to the source. Every age is by the warehouse's clock. The state of a subscription comes with
+ * the time since its last check.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -10,22 +10,22 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Cause } from "../reconcile/DeliveryGaps.ts"
 import type { SubscriptionState } from "../subscriptions/SubscriptionStore.ts"
 
-/** One that is gone is told of only where there is no other: then nothing is delivered. */
+/** A deleted subscription is shown only where there is no other: then nothing is delivered. */
 export interface SubscriptionStatus {
   readonly id: string
   readonly url: string
   readonly state: SubscriptionState
-  /** Also where the source has disabled it as well. */
+  /** Also true where the source has disabled it as well. */
   readonly paused: boolean
   readonly failCount: number | null
   /** By the source's clock. */
   readonly lastDeliveryAt: string | null
   readonly disabledAt: string | null
-  /** When the source was last asked. */
+  /** Time since the source was last asked. */
   readonly checkedMs: number
-  /** When its delivery log was last read; null when it never was. */
+  /** Time since its delivery log was last read; null when it never was. */
   readonly logReadMs: number | null
-  /** Why the last look at it or at its delivery log failed, and what to do; null while looks succeed. */
+  /** Why the last check of it or of its delivery log failed, and what to do; null after a success. */
   readonly problem: string | null
   readonly remedy: string | null
 }
@@ -37,7 +37,7 @@ export interface InboxStatus {
   readonly done: number
   readonly ignored: number
   readonly dead: number
-  /** Why the newest of the dead are dead. */
+  /** The errors of the newest dead letters. */
   readonly deadReasons: ReadonlyArray<string>
 }
 
@@ -49,7 +49,7 @@ export interface GapStatus {
   /** Null while it lasts. */
   readonly endedAt: string | null
   readonly foundMs: number
-  /** Why it is still open, where something was tried. */
+  /** Why the last attempt did not close it. */
   readonly reason: string | null
 }
 
@@ -67,9 +67,9 @@ export interface CompanyStatus {
   readonly gaps: ReadonlyArray<GapStatus>
   /** Gaps closed within 24 hours. */
   readonly closed: ReadonlyArray<ClosedGapStatus>
-  /** Receivers that said within the last minute that they can store its deliveries. */
+  /** Processes that are alive and receive its deliveries. */
   readonly receivers: number
-  /** When the last of them said so, alive or not; null when there never was one. */
+  /** Time since the last heartbeat, of a live process or not; null without one. */
   readonly receiverSeenMs: number | null
 }
 
@@ -77,7 +77,7 @@ const deadReasonsMax = 3
 
 const emptyInbox: InboxStatus = { waiting: 0, oldestMs: null, done: 0, ignored: 0, dead: 0, deadReasons: [] }
 
-/** The status of a company of which nothing is known. */
+/** The status of a company without webhook data. */
 export const emptyStatus = (company: string): CompanyStatus => ({
   company,
   subscriptions: [],
@@ -97,7 +97,7 @@ const without = <A>(row: Of<A>): Omit<Of<A>, "company"> => {
   return rest
 }
 
-/** The companies of which anything is known, by name. */
+/** The companies with any webhook data, by name. */
 export const read: Effect.Effect<ReadonlyArray<CompanyStatus>, SqlError, SqlClient.SqlClient> = Effect.gen(
   function* () {
     const sql = yield* SqlClient.SqlClient

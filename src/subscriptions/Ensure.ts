@@ -179,7 +179,7 @@ const warnStray = (company: string, { id, url }: Subscription, madeFor: string |
 const warnStrays = (company: string, strays: ReadonlyArray<Subscription>): ReadonlyArray<string> =>
   strays.filter(({ paused }) => !paused).map((one) => warnStray(company, one))
 
-/** Warnings for events that the source never sends, since the token may not read them (H-03). */
+/** Warnings for events that the source never sends, since the token may not read them. */
 const warnUndeliverable = ({ connector }: Subscriber, source: Subscriptions, events: ReadonlyArray<string>) =>
   connector.identify.pipe(
     Effect.map(({ scopes }) =>

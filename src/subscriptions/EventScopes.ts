@@ -1,4 +1,4 @@
-/** Events that a token may not read: the source does not deliver them (EVT-02, H-03). */
+/** Events that a token may not read: the source does not deliver them. */
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Subscriptions } from "../connector/Subscriptions.ts"
 

@@ -1,5 +1,5 @@
 /**
- * The delivery log event by event, newest first: the last attempt of each event says how it stands (H-17).
+ * The delivery log event by event, newest first: the last attempt of each event is its state.
  *
  * An event that was not delivered is either abandoned, which the source can filter for, or was attempted recently.
  */
@@ -10,7 +10,7 @@ import { findSubscription, takeSnapshot, webhooksOf } from "./ChangeSubscription
 import type { DesiredSubscription, SubscribeError, Subscriber } from "./SubscriptionError.ts"
 
 const logPagesMax = 200
-/** Three attempts, five minutes apart (DLV-08): after this an event is settled. */
+/** Three attempts, five minutes apart: after this no attempt follows. */
 const unsettledMs = 20 * 60_000
 
 export interface LogFilter {

@@ -35,7 +35,7 @@ type StoredSecret = NonNullable<StoredSecrets["next"]>
 
 /**
  * Sends a stored secret to the source and makes it the current one. The secrets before it stay accepted for some hours,
- * since the source signs with both for a while (H-08).
+ * since the source signs with both for a while.
  */
 const sendSecret = Effect.fnUntraced(function* (
   company: string,
@@ -47,7 +47,7 @@ const sendSecret = Effect.fnUntraced(function* (
   yield* (yield* SigningSecrets).promote(company, subscriptionId, id, source.secretOverlap)
 })
 
-/** Names the setting that helps where the source has no such field (H-07). */
+/** Names the setting that helps where the source has no such field. */
 const rotationProblem =
   (company: string) =>
   <E>(error: E): E | SubscriptionError =>

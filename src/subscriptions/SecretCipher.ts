@@ -2,7 +2,7 @@
  * Encryption of signing secrets in the database.
  *
  * Promise: the database alone reveals no secret. The key comes from the company's token: a subscription belongs to the
- * token that made it (H-04, H-05), so that a secret can be decrypted exactly as long as it is of use.
+ * token that made it, so that a secret can be decrypted exactly as long as it is of use.
  */
 import { createCipheriv, createDecipheriv, hkdfSync } from "node:crypto"
 import * as Redacted from "effect/Redacted"

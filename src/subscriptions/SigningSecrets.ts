@@ -29,7 +29,7 @@ export interface SigningSecretsShape {
   readonly keyring: SecretKeyring
   /** How many secrets of the company the configuration names. */
   readonly configured: (company: string) => number
-  /** A new secret, of the form that the source makes itself (H-09). */
+  /** A new secret, of the form that the source makes itself. */
   readonly draw: Effect.Effect<Redacted.Redacted>
   /** Encrypts and stores a secret, accepted here from then on. Answers its id for `promote` and `discard`. */
   readonly store: (

@@ -104,7 +104,7 @@ export const read = (
   )
 
 /**
- * SQL: a delivery or enabling resets the failure count (DLV-12, DLV-13). When it fell without a delivery, the
+ * SQL: a delivery or enabling resets the failure count. When it fell without a delivery, the
  * subscription was disabled and enabled again between two snapshots.
  */
 const failuresReset = `case when excluded.failure_count < s.failure_count

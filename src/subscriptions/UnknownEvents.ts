@@ -1,4 +1,4 @@
-/** Events that the source refuses as unknown: the request is sent again without them (H-01). */
+/** Events that the source refuses as unknown: the request is sent again without them. */
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { SourceError } from "../connector/SourceError.ts"

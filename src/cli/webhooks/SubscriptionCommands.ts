@@ -133,7 +133,7 @@ const testCommand = Command.make(
   Command.withExamples([{ command: "tributary webhooks test", description: ofServe }])
 )
 
-/** The allowed length of a secret (H-09). */
+/** The allowed length of a secret. */
 const [secretMin, secretMax] = [16, 255]
 
 /** The secret in a variable. */
