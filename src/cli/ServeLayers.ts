@@ -90,15 +90,15 @@ export const companies = Effect.fnUntraced(function* (settings: Configuration, n
 })
 
 /** What waiting may help against: a warehouse that is away. */
-const isPassing = (error: ConfigurationError | WarehouseError): boolean =>
+const isTransient = (error: ConfigurationError | WarehouseError): boolean =>
   error._tag === "DatabaseError" && error.isRetryable
 
 type Service = ServiceOptions<ConfigurationError | WarehouseError>
 
 /** What runs beside receiving and pushing. */
 export interface BackgroundServices {
-  readonly parts: NonNullable<Service["parts"]>
-  readonly figures: NonNullable<Service["figures"]>
+  readonly services: NonNullable<Service["services"]>
+  readonly metrics: NonNullable<Service["metrics"]>
 }
 
 /** All that `serve` does besides receiving and pushing; `dashboard` is null where no page is shown. */
@@ -119,7 +119,7 @@ export const backgroundServices = Effect.fnUntraced(function* (
       receivesAt: hookUrl(settings.webhooks.publicUrl, company.name)
     }))
   return {
-    parts: (companies) => [
+    services: (companies) => [
       {
         what: "syncing by schedule",
         run: TaskWorker.runTasks({ companies, scheduleOf, freshnessOf, concurrency, datasets, models })
@@ -135,7 +135,7 @@ export const backgroundServices = Effect.fnUntraced(function* (
       },
       ...(dashboard === null ? [] : [{ what: "the page", run: dashboard.connect(shown(companies)), isEarly: true }])
     ],
-    figures: (companies) =>
+    metrics: (companies) =>
       SyncMetrics.make({
         companies: shown(companies).map(({ name, fingerprint, connector }) => ({
           name,
@@ -175,17 +175,17 @@ export const service = Effect.fnUntraced(function* (
       .filter(({ name }) => names.length === 0 || names.includes(name))
       .map((company) => secretsOf(company)),
     companies: Effect.provideService(companies(settings, names), Source, source),
-    parts: (all) => [
+    services: (all) => [
       { what: "pushing what stands in the outbox", run: OutboxPoller.poll(all, settings.push) },
-      ...(more?.parts(all) ?? [])
+      ...(more?.services(all) ?? [])
     ],
-    figures: (all) =>
+    metrics: (all) =>
       Effect.gen(function* () {
         const pushed = yield* OutboxMetrics.make(all.map(({ name }) => name))
-        const figures = more === undefined ? Effect.succeed([]) : yield* more.figures(all)
+        const figures = more === undefined ? Effect.succeed([]) : yield* more.metrics(all)
         return Effect.map(Effect.all([pushed, figures]), (both) => both.flat())
       }),
     warehouse,
-    isPassing
+    isTransient
   }
 })

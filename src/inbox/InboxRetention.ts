@@ -7,7 +7,7 @@ export interface PurgeOptions {
   /** How long resolved events and closed gaps are kept. */
   readonly keepMs: number
   /** How many resolved events are kept at most; default 2,000,000. */
-  readonly settledMax?: number | undefined
+  readonly resolvedMax?: number | undefined
   /** How many dead letters are kept at most; default 100,000. */
   readonly deadMax?: number | undefined
 }
@@ -20,7 +20,7 @@ export interface PurgeResult {
   readonly processes: number
 }
 
-const settledMaxDefault = 2_000_000
+const resolvedMaxDefault = 2_000_000
 /** Dead letters are kept longer than the source keeps events that it gave up (30 days). */
 export const deadDays = 90
 const deadMaxDefault = 100_000
@@ -38,19 +38,19 @@ export const purge = Effect.fnUntraced(function* (
   const agedMs = (ms: number) => sql`tributary.now() - ${ms}::float8 * interval '1 millisecond'`
   const before = agedMs(options.keepMs)
 
-  const settled = sql`state in ('done', 'skipped')`
+  const isResolved = sql`state in ('done', 'skipped')`
   const isDead = sql`state = 'dead_letter'`
-  const remove = (which: typeof settled, limit: number) =>
+  const remove = (which: typeof isResolved, limit: number) =>
     sql`delete from tributary.inbox where id = any(array(
       select id from tributary.inbox where ${which} order by resolved_at limit ${limit} for update skip locked)) returning 1`
-  const aged = Effect.fnUntraced(function* (which: typeof settled, oldest: typeof before) {
+  const aged = Effect.fnUntraced(function* (which: typeof isResolved, oldest: typeof before) {
     for (let events = 0; ;) {
       const removed = yield* remove(sql`${which} and resolved_at < ${oldest}`, purgeBatch)
       events += removed.length
       if (removed.length < purgeBatch) return events
     }
   })
-  const beyond = Effect.fnUntraced(function* (which: typeof settled, most: number) {
+  const beyond = Effect.fnUntraced(function* (which: typeof isResolved, most: number) {
     const [counted] = yield* sql<{
       readonly count: bigint
     }>`select count(*) as count from tributary.inbox where ${which}`
@@ -62,7 +62,8 @@ export const purge = Effect.fnUntraced(function* (
       if (removed.length === 0) return events
     }
   })
-  const events = (yield* aged(settled, before)) + (yield* beyond(settled, options.settledMax ?? settledMaxDefault))
+  const events =
+    (yield* aged(isResolved, before)) + (yield* beyond(isResolved, options.resolvedMax ?? resolvedMaxDefault))
   const dead =
     (yield* aged(isDead, agedMs(Math.max(options.keepMs, deadDays * 86_400_000)))) +
     (yield* beyond(isDead, options.deadMax ?? deadMaxDefault))

@@ -47,7 +47,7 @@ export interface InboxWorker {
   readonly now: () => number
   readonly breaker: CircuitBreaker.CircuitBreaker
   readonly shares: FairShare.FairShare
-  readonly totals: { done: number; dead: number; ignored: number; putOff: number }
+  readonly totals: { done: number; dead: number; ignored: number; postponed: number }
   readonly resources: Map<string, ResourceState>
   /** Child resources whose parents have changed. */
   readonly childrenToRefetch: Set<string>
@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function* (
     now,
     breaker: yield* CircuitBreaker.make(company.name, company.connector),
     shares: FairShare.make(now),
-    totals: { done: 0, dead: 0, ignored: 0, putOff: 0 },
+    totals: { done: 0, dead: 0, ignored: 0, postponed: 0 },
     resources: new Map(),
     childrenToRefetch: new Set(),
     fullReads: new Set(),
@@ -119,7 +119,7 @@ export const pause = (worker: InboxWorker, path: string, ms: number): void => {
   stateOf(worker, path).pausedUntil = worker.now() + ms
 }
 
-const totalOf = { done: "done", dead_letter: "dead", skipped: "ignored", pending: "putOff" } as const
+const totalOf = { done: "done", dead_letter: "dead", skipped: "ignored", pending: "postponed" } as const
 
 /** The company's number at the source; null while the source does not answer. */
 export const identify = (worker: InboxWorker): Effect.Effect<bigint | null> =>

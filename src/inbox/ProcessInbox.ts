@@ -44,7 +44,7 @@ export interface WorkerStats {
   readonly dead: number
   readonly ignored: number
   /** How often an event was postponed: its record is not visible yet, or its read failed. */
-  readonly putOff: number
+  readonly postponed: number
   /** Why events are still due; null when none is. */
   readonly stopped: string | null
 }

@@ -76,7 +76,7 @@ export interface Ingest {
 
 export interface IngestOptions {
   readonly reader: DeliveryReader
-  readonly held: SecretKeyring
+  readonly keyring: SecretKeyring
   readonly inbox: Pick<InboxWriter, "put">
   readonly settings: {
     /** How old a delivery may be. */
@@ -132,7 +132,7 @@ interface IngestState {
 
 /** The secrets of a company, filled up to the largest number that any company has. */
 const secretsOf = ({ options }: IngestState, company: string) => {
-  const { held: keyring } = options
+  const { keyring } = options
   const secrets = keyring.of(company)
   const missing = Math.max(1, keyring.most()) - secrets.length
   return missing <= 0 ? secrets : [...secrets, ...Array.from({ length: missing }, () => dummy)]
@@ -185,7 +185,7 @@ const rejectForged = (state: IngestState, company: string): Answer => {
       `A delivery to "${company}" was answered 503: its signature fits no known secret, and newer secrets cannot be read now`
     )
   }
-  const isUnknown = state.options.held.of(company).length === 0
+  const isUnknown = state.options.keyring.of(company).length === 0
   const reason = isUnknown
     ? "no signing secret is known for a company of this name"
     : "its signature fits none of the secrets that are known"
@@ -270,7 +270,7 @@ const recheckForever = Effect.fnUntraced(function* (state: IngestState) {
     const pending = state.pendingRechecks
     state.pendingRechecks = []
     state.pendingRecheckBytes = 0
-    yield* Effect.timeoutOption(state.options.held.refresh, refreshMaxMs).pipe(
+    yield* Effect.timeoutOption(state.options.keyring.refresh, refreshMaxMs).pipe(
       Effect.onExit((exit) =>
         Effect.sync(() => {
           state.canRefresh = Exit.isSuccess(exit) && Option.getOrElse(exit.value, () => false)

@@ -34,7 +34,7 @@ export interface NewGap {
   readonly lasts: boolean
   readonly events: ReadonlyArray<string>
   /** Whether it may hide a removal, which only a full scan shows; default false. */
-  readonly needsFull?: boolean
+  readonly requiresFullScan?: boolean
   /** How long other runs have the time to close it before it is read for; default 0. */
   readonly dueInMs?: number
 }
@@ -70,13 +70,13 @@ export const insertGaps = (company: string, gaps: ReadonlyArray<NewGap>): Sql<nu
           `insert into tributary.delivery_gaps as g
              (company, subscription_id, resource, cause, detail, began_at, ended_at, events, requires_full_scan, next_attempt_at)
            select $1, "subscriptionId", resource, cause, detail, "beganAt",
-                  case when not lasts then tributary.now() end, events, coalesce("needsFull", false),
+                  case when not lasts then tributary.now() end, events, coalesce("requiresFullScan", false),
                   greatest(tributary.now() + coalesce("dueInMs", 0) * interval '1 millisecond',
                     case when cause = 'overflow' then (
                       select max(p.closed_at) + ${overflowPause} from tributary.delivery_gaps p
                        where p.company = $1 and p.resource = f.resource and p.cause = 'overflow') end)
              from jsonb_to_recordset($2::jsonb) as f("subscriptionId" text, resource text, cause text, detail text,
-               "beganAt" timestamptz, lasts boolean, events text[], "needsFull" boolean, "dueInMs" float8)
+               "beganAt" timestamptz, lasts boolean, events text[], "requiresFullScan" boolean, "dueInMs" float8)
            on conflict (company, resource, cause, coalesce(subscription_id, '')) where closed_at is null do update
               set ended_at = excluded.ended_at, detail = excluded.detail, events = g.events || excluded.events,
                   requires_full_scan = g.requires_full_scan or excluded.requires_full_scan,
@@ -132,14 +132,14 @@ export interface OpenGap {
   /** How long nothing is to be read for it; 0 is now. */
   readonly dueInMs: number
   /** Whether any of them needs a full scan, and whether one that is due does. */
-  readonly needsFull: boolean
+  readonly requiresFullScan: boolean
   readonly isFullDue: boolean
 }
 
 export const openGaps = (company: string): Sql<ReadonlyArray<OpenGap>> =>
   query<OpenGap>(
     `select resource, greatest(0, extract(epoch from min(next_attempt_at) - tributary.now()) * 1000)::float8 as "dueInMs",
-            bool_or(requires_full_scan) as "needsFull", bool_or(requires_full_scan and next_attempt_at <= tributary.now()) as "isFullDue"
+            bool_or(requires_full_scan) as "requiresFullScan", bool_or(requires_full_scan and next_attempt_at <= tributary.now()) as "isFullDue"
        from tributary.delivery_gaps
       where company = $1 and closed_at is null and ended_at is not null group by resource order by min(id)`,
     [company]

@@ -60,7 +60,7 @@ const gapsForAll = (
     ...gap,
     subscriptionId: row.id,
     resource,
-    needsFull: removing.has(resource)
+    requiresFullScan: removing.has(resource)
   }))
 
 /** Reads the delivery log of a subscription, and stores its gaps. Answers how many are new. */
@@ -100,7 +100,7 @@ const missedGaps = (
     readonly resource: string
     readonly cause: "abandoned" | "acknowledged_not_stored"
     readonly events: Array<string>
-    needsFull: boolean
+    requiresFullScan: boolean
   }
   const missed = new Map<string, Missed>()
   for (const { attempt } of attempts) {
@@ -109,12 +109,12 @@ const missedGaps = (
     if (resource === null || isStored(eventId) || !isSynced(resource)) continue
     const cause = delivered ? "acknowledged_not_stored" : "abandoned"
     const key = `${resource} ${cause}`
-    const one = missed.get(key) ?? { resource, cause, events: [], needsFull: false }
+    const one = missed.get(key) ?? { resource, cause, events: [], requiresFullScan: false }
     one.events.push(eventId)
-    one.needsFull ||= mayRemove(eventType)
+    one.requiresFullScan ||= mayRemove(eventType)
     missed.set(key, one)
   }
-  return [...missed.values()].map(({ resource, cause, events, needsFull }) => ({
+  return [...missed.values()].map(({ resource, cause, events, requiresFullScan }) => ({
     subscriptionId,
     resource,
     cause,
@@ -126,7 +126,7 @@ const missedGaps = (
     beganAt: null,
     lasts: false,
     events,
-    needsFull
+    requiresFullScan
   }))
 }
 

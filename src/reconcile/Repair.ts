@@ -86,8 +86,8 @@ export const repairGaps = Effect.fnUntraced(function* (company: Company, company
   if ((yield* DeliveryGaps.openGaps(name)).length === 0) return nothing
   const closed = [...(yield* DeliveryGaps.closeCovered(name, companyId, company.engine.overlapMs))]
   const repair: Repair = { company, companyId, mode, tables: yield* company.tables, closed, notes: [] }
-  const isOfMode = ({ resource, needsFull }: DeliveryGaps.OpenGap) => {
-    const isWhole = needsFull || repair.tables.get(resource)?.resource.modifiedSince === false
+  const isOfMode = ({ resource, requiresFullScan }: DeliveryGaps.OpenGap) => {
+    const isWhole = requiresFullScan || repair.tables.get(resource)?.resource.modifiedSince === false
     return mode === "all" || isWhole === (mode === "whole")
   }
   const due = (yield* DeliveryGaps.openGaps(name)).filter((one) => isOfMode(one) && one.dueInMs === 0)

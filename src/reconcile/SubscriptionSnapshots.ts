@@ -179,7 +179,7 @@ const evaluate = Effect.fnUntraced(function* (snapshot: Snapshot) {
     ...gap,
     lasts,
     events: [],
-    needsFull: snapshot.removing?.has(gap.resource) === true
+    requiresFullScan: snapshot.removing?.has(gap.resource) === true
   })
   const lasting = [...last.values()].map((gap) => complete(gap, true))
   const gaps = [...[...over.values()].map((gap) => complete(gap, false)), ...lasting]

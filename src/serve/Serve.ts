@@ -41,7 +41,7 @@ export interface BackgroundService {
   readonly what: string
   readonly run: Effect.Effect<unknown, unknown, Database | SqlClient.SqlClient>
   /** Whether it starts before the tables of the companies are there; default false. */
-  readonly isEarly?: boolean
+  readonly beforeTables?: boolean
 }
 
 export interface ServiceOptions<E> {
@@ -64,15 +64,15 @@ export interface ServiceOptions<E> {
   readonly companies: Effect.Effect<ReadonlyArray<Company>, E, Database | SqlClient.SqlClient | Scope.Scope>
   readonly warehouse: Layer.Layer<Database | SqlClient.SqlClient, E>
   /** More services. */
-  readonly parts?: (companies: ReadonlyArray<Company>) => ReadonlyArray<BackgroundService>
+  readonly services?: (companies: ReadonlyArray<Company>) => ReadonlyArray<BackgroundService>
   /** More metrics of these companies; cheap, and never failing. */
-  readonly figures?: (
+  readonly metrics?: (
     companies: ReadonlyArray<Company>
   ) => Effect.Effect<Effect.Effect<ReadonlyArray<Metrics.Metric>>, never, SqlClient.SqlClient>
   /** Metrics that do not need the warehouse. */
   readonly always?: Effect.Effect<ReadonlyArray<Metrics.Metric>>
   /** Whether the error of the warehouse or the companies may pass. */
-  readonly isPassing: (error: E) => boolean
+  readonly isTransient: (error: E) => boolean
 }
 
 export interface Service<E> {
@@ -95,7 +95,7 @@ export const hookUrl = (publicUrl: string | null, company: string): string | nul
 interface Receiving {
   readonly ingest: Ingest.Ingest
   readonly inbox: InboxWriter.InboxWriter
-  readonly figures: Effect.Effect<ReadonlyArray<Metrics.Metric>>
+  readonly metrics: Effect.Effect<ReadonlyArray<Metrics.Metric>>
 }
 
 const unavailable: Ingest.Answer = {
@@ -160,8 +160,8 @@ const listen = <E>(state: ServeState<E>) =>
     metrics: Effect.gen(function* () {
       const always = state.options.always === undefined ? [] : yield* state.options.always
       if (state.receiving === null) return Metrics.render([...always, inboxDown])
-      const { ingest, inbox, figures } = state.receiving
-      return Metrics.render([...always, ...Metrics.ofReceiving(ingest.stats(), inbox.stats()), ...(yield* figures)])
+      const { ingest, inbox, metrics } = state.receiving
+      return Metrics.render([...always, ...Metrics.ofReceiving(ingest.stats(), inbox.stats()), ...(yield* metrics)])
     })
   })
 
@@ -169,14 +169,14 @@ const listen = <E>(state: ServeState<E>) =>
 const runWithWarehouse = Effect.fnUntraced(function* <E extends { readonly message: string }>(
   state: ServeState<E>
 ): Effect.fn.Return<never, E> {
-  const { warehouse, isPassing } = state.options
+  const { warehouse, isTransient } = state.options
   for (let pauseMs = connectPauseMinMs; ; pauseMs = Math.min(2 * pauseMs, connectPauseMaxMs)) {
     const error = yield* Layer.build(Layer.fresh(warehouse)).pipe(
       Effect.flatMap((context) => Effect.provideContext(runServices(state), context)),
       Effect.scoped,
       Effect.flip
     )
-    if (!isPassing(error)) return yield* Effect.fail(error)
+    if (!isTransient(error)) return yield* Effect.fail(error)
     yield* Effect.logWarning(
       `${error.message}; deliveries are answered 503 until the warehouse is there; trying again in ${pauseMs / 1000} s`
     )
@@ -191,14 +191,14 @@ const runServices = Effect.fnUntraced(function* <E>(
   const { options } = state
   const keyring = yield* SigningSecrets.keyring(options.secrets)
   const inbox = yield* InboxWriter.make()
-  const ingest = yield* Ingest.make({ reader: options.reader, held: keyring, inbox, settings: options.window })
+  const ingest = yield* Ingest.make({ reader: options.reader, keyring, inbox, settings: options.window })
   const companies = yield* options.companies
   const inboxMetrics = yield* InboxMetrics.make(companies.map(({ name }) => name))
-  const moreMetrics = options.figures === undefined ? Effect.succeed([]) : yield* options.figures(companies)
-  const figures = Effect.map(Effect.all([inboxMetrics, moreMetrics]), (all) => all.flat())
+  const moreMetrics = options.metrics === undefined ? Effect.succeed([]) : yield* options.metrics(companies)
+  const metrics = Effect.map(Effect.all([inboxMetrics, moreMetrics]), (all) => all.flat())
   yield* Effect.acquireRelease(
     Effect.sync(() => {
-      state.receiving = { ingest, inbox, figures }
+      state.receiving = { ingest, inbox, metrics }
     }),
     () =>
       Effect.sync(() => {
@@ -215,28 +215,28 @@ const runServices = Effect.fnUntraced(function* <E>(
         yield* Deferred.succeed(tablesReady, undefined)
         yield* Effect.forever(Effect.delay(createTables(companies), tablesEveryMs))
       }),
-      isEarly: true
+      beforeTables: true
     },
     {
       what: "the signing secrets",
       run: Effect.forever(Effect.delay(keyring.refresh, secretsEveryMs)),
-      isEarly: true
+      beforeTables: true
     },
-    { what: "the heartbeat", run: sendHeartbeats(inbox, companies, markReady), isEarly: true },
+    { what: "the heartbeat", run: sendHeartbeats(inbox, companies, markReady), beforeTables: true },
     {
       what: "the removal of old events",
       run: Effect.forever(Effect.andThen(purge(options.keepMs), Effect.sleep(purgeEveryMs))),
-      isEarly: true
+      beforeTables: true
     },
-    { what: "the end of abandoned runs", run: RunStore.watchAbandoned, isEarly: true },
+    { what: "the end of abandoned runs", run: RunStore.watchAbandoned, beforeTables: true },
     ...inboxServices(state, inbox, companies),
     ...reconcileServices(options, companies),
-    ...(options.parts?.(companies) ?? [])
+    ...(options.services?.(companies) ?? [])
   ]
   yield* Effect.forEach(
     services,
-    ({ what, run, isEarly = false }) =>
-      Supervisor.runForever(what, isEarly ? run : Effect.andThen(Deferred.await(tablesReady), run)),
+    ({ what, run, beforeTables = false }) =>
+      Supervisor.runForever(what, beforeTables ? run : Effect.andThen(Deferred.await(tablesReady), run)),
     { concurrency: "unbounded", discard: true }
   )
   return yield* Effect.never
@@ -252,7 +252,7 @@ const inboxServices = <E>(
   const latches = workers.map(({ arrived }) => arrived)
   const lookEveryMs = Polling.everyMs(companies.length)
   return [
-    { what: "the notification of workers", run: ProcessInbox.fanOut(inbox.arrived, latches), isEarly: true },
+    { what: "the notification of workers", run: ProcessInbox.fanOut(inbox.arrived, latches), beforeTables: true },
     ...workers.map(({ company, arrived }) => ({
       what: `company ${company.name}: acting on events`,
       run: ProcessInbox.run({ company, reader, inbox: { arrived }, lookEveryMs })

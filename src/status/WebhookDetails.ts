@@ -19,7 +19,7 @@ export interface EventSummary {
   /** The next attempt; null unless it is pending. */
   readonly dueAt: Date | null
   /** From receipt to resolution; null while it is pending. */
-  readonly settledMs: number | null
+  readonly resolvedMs: number | null
   readonly runId: bigint | null
   readonly reason: string | null
 }

@@ -33,7 +33,7 @@ const program = Effect.gen(function* () {
       Effect.orDie
     ),
     warehouse: warehouse(settings.databaseUrl),
-    isPassing: () => true
+    isTransient: () => true
   })
   yield* Effect.raceFirst(service.ready, service.ended)
   process.stdout.write(`${JSON.stringify({ port: service.port })}\n`)

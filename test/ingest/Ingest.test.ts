@@ -34,7 +34,7 @@ const receiving = Effect.fnUntraced(function* (
       )
   }
   read()
-  const held: SecretKeyring = {
+  const keyring: SecretKeyring = {
     of: (company) => cached.get(company) ?? [],
     most: () => Math.max(...[...cached.values()].map(({ length }) => length)),
     refresh: Effect.sync(() => {
@@ -52,7 +52,7 @@ const receiving = Effect.fnUntraced(function* (
         return deliveryReader.verify(delivery, settings)
       }
     },
-    held,
+    keyring,
     inbox: {
       put: (event, done) => {
         events.push(event)
@@ -189,7 +189,7 @@ describe("receiver", () => {
       yield* TestClock.setTime(t * 1000)
       const receiver = yield* Ingest.make({
         reader: deliveryReader,
-        held: { of: () => [Redacted.make(secret)], most: () => 1, refresh: Effect.never },
+        keyring: { of: () => [Redacted.make(secret)], most: () => 1, refresh: Effect.never },
         inbox: { put: (_event, done) => done("stored") },
         settings: { toleranceMs: 300_000, aheadMs: 60_000 }
       })

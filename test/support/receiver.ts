@@ -40,7 +40,7 @@ const program = Effect.gen(function* () {
         )
   const receiver = yield* Receiver.make({
     reader: deliveryReader,
-    held: { of: () => secrets, most: () => 1, refresh: Effect.succeed(true) },
+    keyring: { of: () => secrets, most: () => 1, refresh: Effect.succeed(true) },
     inbox: inbox ?? nowhere,
     settings: { toleranceMs: 300_000, aheadMs: 60_000 }
   })

@@ -72,7 +72,7 @@ export const eventTable = (events: ReadonlyArray<EventSummary>, company: string 
           recordOf(event),
           html`${stateOf(event, now)} ${event.state === "dead_letter" ? replayLink(event) : ""}`,
           count(event.attempts),
-          event.settledMs === null ? "" : duration(Math.max(0, event.settledMs)),
+          event.resolvedMs === null ? "" : duration(Math.max(0, event.resolvedMs)),
           ago(event.occurredAt, now, "unknown")
         ])
       )

@@ -83,7 +83,7 @@ describe("a burst", () => {
         yield* storeAll(stored.map((record, number) => accepted(name, id, number, record)))
         yield* requests
         const { result: worked, seconds } = yield* timed(drain)
-        assert.deepStrictEqual(worked, { done: many, dead: 0, ignored: 0, putOff: 0, stopped: null })
+        assert.deepStrictEqual(worked, { done: many, dead: 0, ignored: 0, postponed: 0, stopped: null })
         assert.strictEqual(yield* equal(id, yield* truth("salesmen")), many + 1)
         const asked = (yield* requests).length
         assert.isAtLeast(asked, many / pageRecords)
@@ -101,7 +101,7 @@ describe("a burst", () => {
         yield* storeAll(Array.from({ length: many }, (_, number) => accepted(name, id, number, last!)))
         yield* requests
         const { result: worked, seconds } = yield* timed(drain)
-        assert.deepStrictEqual(worked, { done: many, dead: 0, ignored: 0, putOff: 0, stopped: null })
+        assert.deepStrictEqual(worked, { done: many, dead: 0, ignored: 0, postponed: 0, stopped: null })
         yield* equal(id, yield* truth("salesmen"))
         const asked = (yield* requests).length
         assert.isAtLeast(asked, 1)

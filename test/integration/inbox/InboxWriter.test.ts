@@ -223,7 +223,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
         const first = yield* InboxRetention.purge({ keepMs })
         assert.deepStrictEqual(first, { events: 12_000, dead: 3_000, gaps: 1, processes: 2 })
         assert.deepStrictEqual(yield* InboxRetention.purge({ keepMs }), { events: 0, dead: 0, gaps: 0, processes: 0 })
-        assert.deepInclude(yield* InboxRetention.purge({ keepMs, settledMax: 100 }), { events: 5_900, dead: 0 })
+        assert.deepInclude(yield* InboxRetention.purge({ keepMs, resolvedMax: 100 }), { events: 5_900, dead: 0 })
         // The oldest of the dead go first.
         assert.deepInclude(yield* InboxRetention.purge({ keepMs, deadMax: 2_500 }), { events: 0, dead: 3_500 })
         const [oldest] = yield* sql<{ readonly days: number }>`

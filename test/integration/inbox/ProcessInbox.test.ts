@@ -23,7 +23,7 @@ describe("the worker", () => {
         for (let at = 0; at < 5; at += 1) yield* accept("salesmen.updated", one(1, "forged"))
         yield* accept("salesmen.created", one(2, "forged"))
         const worked = yield* drain
-        assert.deepStrictEqual(worked, { done: 6, dead: 0, ignored: 0, putOff: 0, stopped: null })
+        assert.deepStrictEqual(worked, { done: 6, dead: 0, ignored: 0, postponed: 0, stopped: null })
         assert.deepStrictEqual((yield* requests).sort(), ["/salesmen/1", "/salesmen/2"])
         const found = yield* rows("salesmen")
         assert.deepStrictEqual(
@@ -211,7 +211,7 @@ describe("the worker", () => {
         yield* requests
         for (const record of stored) yield* accept("orderdeposits.created", record)
         const worked = yield* drain
-        assert.deepStrictEqual([worked.done, worked.putOff], [2, 0])
+        assert.deepStrictEqual([worked.done, worked.postponed], [2, 0])
         assert.lengthOf(yield* requests, 1)
         assert.deepStrictEqual(
           (yield* rows("orderdeposits")).map(({ name }) => name),
@@ -220,7 +220,7 @@ describe("the worker", () => {
         // One that the source does not show yet waits.
         yield* accept("orderdeposits.created", { id: 4 })
         assert.deepStrictEqual(
-          [(yield* drain).putOff, (yield* inbox)[2]!.reason],
+          [(yield* drain).postponed, (yield* inbox)[2]!.reason],
           [1, "the source does not show it yet"]
         )
       })
@@ -366,7 +366,7 @@ describe("the worker", () => {
         yield* put("salesmen", [one(1, "a"), one(2, "b")])
         yield* sync("salesmen")
         yield* accept("salesmen.created", one(7, "x"))
-        assert.strictEqual((yield* drain).putOff, 1)
+        assert.strictEqual((yield* drain).postponed, 1)
         const [early] = yield* inbox
         assert.deepStrictEqual([early!.state, early!.attempts], ["pending", 0])
         assert.isTrue(early!.wait_ms > 3_000 && early!.wait_ms <= 5_000)
@@ -483,7 +483,7 @@ describe("the worker", () => {
         const later = new Date(Date.parse(String(stored!["lastchangedate"])) + 2_000).toISOString()
         yield* accept("salesmen.updated", { ...one(1, "x"), lastchangedate: later })
         yield* accept("salesmen.updated", { ...one(1, "x"), lastchangedate: stored!["lastchangedate"] })
-        assert.deepStrictEqual([(yield* drain).putOff, (yield* rows("salesmen"))[0]!.name], [1, "old"])
+        assert.deepStrictEqual([(yield* drain).postponed, (yield* rows("salesmen"))[0]!.name], [1, "old"])
         const [early, met] = yield* inbox
         assert.deepStrictEqual([early!.state, early!.reason], ["pending", "the source still shows an older version"])
         assert.strictEqual(met!.state, "done")

@@ -20,7 +20,7 @@ describe("a delivery", () => {
         const store = yield* InboxWriter.make()
         const receiver = yield* Ingest.make({
           reader: deliveryReader,
-          held: { of: () => [Redacted.make(secret)], most: () => 1, refresh: Effect.succeed(true) },
+          keyring: { of: () => [Redacted.make(secret)], most: () => 1, refresh: Effect.succeed(true) },
           inbox: store,
           settings: { toleranceMs: Number.MAX_SAFE_INTEGER, aheadMs: Number.MAX_SAFE_INTEGER }
         })

@@ -52,7 +52,7 @@ const receiving = Effect.fnUntraced(function* (options: Partial<HttpServer.HttpS
   const inbox = yield* InboxWriter.make().pipe(Effect.provide(database))
   const receiver = yield* Ingest.make({
     reader: deliveryReader,
-    held: {
+    keyring: {
       of: (company) =>
         company === "acme" ? [Redacted.make(secret)] : company === "bolt" ? [Redacted.make(other)] : [],
       most: () => 1,

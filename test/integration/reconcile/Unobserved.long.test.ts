@@ -348,7 +348,7 @@ describe("healing what does not show", () => {
             beganAt: null,
             lasts: false,
             events: [],
-            needsFull: true
+            requiresFullScan: true
           }
         ])
         const reading = yield* Deferred.make<void>()

@@ -131,7 +131,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         find: "const [signature, ...others] = arrival.signatures\n",
         replace:
           "const [signature, ...others] = arrival.signatures\n" +
-          '  if (options.held.of(arrival.company).length === 0) return { _tag: "Genuine", sentAt: Math.floor(receivedAt / 1000) }\n'
+          '  if (options.keyring.of(arrival.company).length === 0) return { _tag: "Genuine", sentAt: Math.floor(receivedAt / 1000) }\n'
       }
     ],
     wish: { on: ["W8"], overrides: alone }

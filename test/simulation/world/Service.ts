@@ -66,11 +66,11 @@ const known = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life:
 export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, skew: () => number) {
   const { drawn, ports } = machine
   const { companies, secrets } = yield* known(machine, owner, life)
-  const { keyring: held } = secrets
+  const { keyring } = secrets
   const inbox = yield* InboxWriter.make()
   const receiver = yield* Ingest.make({
     reader: deliveryReader,
-    held,
+    keyring,
     inbox,
     settings: { toleranceMs: toleranceSeconds * 1000, aheadMs: aheadSeconds * 1000 }
   })
@@ -87,7 +87,7 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
   const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
   return yield* Effect.all(
     [
-      Supervisor.runForever("the signing secrets", Effect.forever(Effect.delay(held.refresh, secretsEveryMs))),
+      Supervisor.runForever("the signing secrets", Effect.forever(Effect.delay(keyring.refresh, secretsEveryMs))),
       Supervisor.runForever(
         "the sign of life",
         Effect.forever(
