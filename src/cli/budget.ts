@@ -1,21 +1,20 @@
-/** `tributary budget`: the request budget of each company, the answer that requested a pause, and how to end the pause. */
+/** The command `budget`: the rate budget of each company, its pause, and the end of the pause. */
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
-import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import { describePause } from "../budget/Pause.ts"
 import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
 import * as BudgetState from "../budget/BudgetState.ts"
 import { chooseCompanies } from "../configuration/Configuration.ts"
+import * as Sql from "../postgres/Sql.ts"
 import { company, config, configuration, json, reported } from "./Command.ts"
 import * as Output from "./Output.ts"
 import * as Warehouse from "./Warehouse.ts"
 
-/** Asks the warehouse about the budget of each company that the flags name. */
+/** Reads from the warehouse for each company that the flags name. */
 const eachCompany = <A>(
   flags: { readonly company: ReadonlyArray<string>; readonly config: Option.Option<string> },
-  ask: (fingerprint: string) => Effect.Effect<A, SqlError, SqlClient.SqlClient>
+  ask: (fingerprint: string) => Sql.Query<A>
 ) =>
   reported(
     Effect.gen(function* () {
@@ -30,9 +29,9 @@ const eachCompany = <A>(
     })
   )
 
-const lineOf = (name: string, standing: BudgetState.BudgetState | undefined, now: number): ReadonlyArray<string> => {
-  if (standing === undefined) return [`${name}: no request has been made yet`]
-  const { allowed, configured, heldBy, heldUntil, isProbing, refusals, used } = standing
+const lineOf = (name: string, state: BudgetState.BudgetState | undefined, now: number): ReadonlyArray<string> => {
+  if (state === undefined) return [`${name}: no request has been made yet`]
+  const { allowed, configured, heldBy, heldUntil, isProbing, refusals, used } = state
   const limit =
     configured === null
       ? "no limit"
@@ -57,11 +56,9 @@ const release = Command.make(
   { company, config, json },
   Effect.fn(function* (flags) {
     const released = yield* eachCompany(flags, (fingerprint) =>
-      Effect.flatMap(SqlClient.SqlClient, (sql) =>
-        Effect.map(
-          sql<{ readonly released: boolean }>`select tributary.release_budget(${fingerprint}) as released`,
-          ([row]) => row?.released === true
-        )
+      Effect.map(
+        Sql.rows<{ released: boolean }>("select tributary.release_budget($1) as released", [fingerprint]),
+        ([row]) => row?.released === true
       )
     )
     if (flags.json) {
@@ -86,24 +83,23 @@ export const command = Command.make(
   "budget",
   { company, config, json },
   Effect.fn(function* (flags) {
-    const standings = yield* eachCompany(flags, (fingerprint) =>
+    const budgets = yield* eachCompany(flags, (fingerprint) =>
       Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const [row] = yield* sql<{ readonly now: Date }>`select tributary.now() as now`
-        const [standing] = yield* BudgetState.readBudgets([fingerprint])
-        return { now: row!.now.getTime(), standing }
+        const [row] = yield* Sql.rows<{ now: Date }>("select tributary.now() as now")
+        const [state] = yield* BudgetState.readBudgets([fingerprint])
+        return { now: row!.now.getTime(), state }
       })
     )
     if (flags.json) {
-      const companies = standings.map(({ name, answer: { standing } }) => {
-        if (standing === undefined) return { company: name, budget: null }
-        const { fingerprint: _, ...budget } = standing
+      const companies = budgets.map(({ name, answer: { state } }) => {
+        if (state === undefined) return { company: name, budget: null }
+        const { fingerprint: _, ...budget } = state
         return { company: name, budget }
       })
       return yield* Output.print(Output.toJson({ companies }))
     }
-    for (const { name, answer } of standings) {
-      for (const line of lineOf(name, answer.standing, answer.now)) yield* Output.print(line)
+    for (const { name, answer } of budgets) {
+      for (const line of lineOf(name, answer.state, answer.now)) yield* Output.print(line)
     }
   })
 ).pipe(

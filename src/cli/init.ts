@@ -94,7 +94,7 @@ export const command = Command.make(
 ).pipe(
   Command.withDescription("Ask for the service, its token and the warehouse, try them, and write the configuration"),
   Command.withExamples([
-    { command: "tributary init", description: "Asks, step by step; the token is never shown" },
+    { command: "tributary init", description: "Step by step; the token is never shown" },
     {
       command: "tributary init --yes --url https://erp.example.com/!/api/v2 --company north --token-env NORTH_TOKEN",
       description: "For scripts: asks nothing; the token is taken from NORTH_TOKEN and kept in .env"

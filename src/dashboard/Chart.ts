@@ -1,38 +1,38 @@
 /**
- * How much of a request budget was in use, as a drawing.
+ * A chart of the use of a rate budget.
  *
- * Promise: computed here, so that it shows without a script; every colour comes from the style sheet by class; what it
- * says is said in words too, for whoever does not see it. Where nobody measured there is a gap, never a line drawn across.
+ * Promise: the server draws it, so that it needs no script. Each colour comes from the style sheet by class, and a
+ * description says the same in words. Times without samples are a gap in the line.
  */
 import { scaleLinear, scaleUtc } from "d3-scale"
-import { area, curveStepAfter, line } from "d3-shape"
+import { area, type CurveFactory, curveLinear, curveStepAfter, line } from "d3-shape"
 import type { Sample } from "../tasks/SampleBudget.ts"
 import { html, type Html } from "./Page.ts"
 
 export interface ChartOptions {
-  /** Of the whole drawing, unique on its page. */
+  /** Unique on its page. */
   readonly id: string
   readonly from: Date
   readonly to: Date
-  /** Further apart than this two measurements have a gap between them. */
+  /** Samples further apart than this have a gap between them. */
   readonly gapMs: number
 }
 
-// In units of the drawing, which is scaled to the width that there is.
+// In units of the drawing, which scales to the available width.
 const width = 720
 const height = 260
 const margin = { top: 34, right: 34, bottom: 44, left: 80 }
 const [left, right] = [margin.left, width - margin.right]
 const [top, bottom] = [margin.top, height - margin.bottom]
-/** An axis that ends at a handful of requests would make one request look like much. */
+/** The smallest end of the axis, so that one request does not look like many. */
 const topLeast = 10
 const ticksUp = 4
 const ticksAcross = 6
 
-/** A measurement, or the lack of one. */
+/** A sample, or a gap. */
 type Place = { readonly at: Date; readonly point: Sample | null }
 
-/** The measurements with a hole between those that are too far apart. */
+/** The samples, with a gap between those that are too far apart. */
 const withHoles = (points: ReadonlyArray<Sample>, gapMs: number): ReadonlyArray<Place> =>
   points.flatMap((point, index): ReadonlyArray<Place> => {
     const before = points[index - 1]
@@ -42,7 +42,7 @@ const withHoles = (points: ReadonlyArray<Sample>, gapMs: number): ReadonlyArray<
       : [place]
   })
 
-/** Times that belong together: from the first to the last of measurements in a row for which it held. */
+/** Periods of consecutive samples for which a condition is true. */
 const stretches = (
   points: ReadonlyArray<Sample>,
   gapMs: number,
@@ -62,7 +62,7 @@ const stretches = (
   return found
 }
 
-/** Where the count of refusals grew: how often the source refused since the measurement before. */
+/** The refusals since the sample before, for each sample that has some. */
 export const refusalsOf = (
   points: ReadonlyArray<Sample>
 ): ReadonlyArray<{ readonly at: Date; readonly refusals: number }> =>
@@ -76,7 +76,7 @@ export const refusalsOf = (
 /** Hours and minutes in UTC. */
 export const clock = (at: Date): string => at.toISOString().slice(11, 16)
 
-/** What the drawing shows, in words. */
+/** The description of the chart. */
 export const describe = (points: ReadonlyArray<Sample>, { from, to, gapMs }: ChartOptions): string => {
   const [first] = points
   if (first === undefined) return `Nothing was measured between ${clock(from)} and ${clock(to)} UTC.`
@@ -96,7 +96,6 @@ export const describe = (points: ReadonlyArray<Sample>, { from, to, gapMs }: Cha
 
 const rounded = (value: number): number => Math.round(value * 10) / 10
 
-/** The drawing. */
 export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions): Html => {
   const { id, from, to, gapMs } = options
   const most = points.reduce(
@@ -108,17 +107,17 @@ export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions
   const x = (at: Date) => rounded(across(at))
   const y = (value: number) => rounded(up(value))
   const places = withHoles(points, gapMs)
-  /** A place is left out, and so breaks the line, where the value is not known. */
+  /** An unknown value breaks the line. */
   const valueAt = (of: (point: Sample) => number | null) => (place: Place) =>
     place.point === null ? null : of(place.point)
-  const drawnLine = (of: (point: Sample) => number | null) => {
+  const drawnLine = (of: (point: Sample) => number | null, curve: CurveFactory) => {
     const value = valueAt(of)
     return (
       line<Place>()
         .defined((place) => value(place) !== null)
         .x(({ at }) => x(at))
         .y((place) => y(value(place) ?? 0))
-        .curve(curveStepAfter)([...places]) ?? ""
+        .curve(curve)([...places]) ?? ""
     )
   }
   const used = valueAt((point) => point.used)
@@ -128,11 +127,6 @@ export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions
       .x(({ at }) => x(at))
       .y0(bottom)
       .y1((place) => y(used(place) ?? 0))([...places]) ?? ""
-  const usedLine =
-    line<Place>()
-      .defined((place) => used(place) !== null)
-      .x(({ at }) => x(at))
-      .y((place) => y(used(place) ?? 0))([...places]) ?? ""
   const held = stretches(points, gapMs, (point) => point.held)
   return html`<svg class="chart" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="${id}-title ${id}-words">
     <title id="${id}-title">Requests a minute over the last hour</title>
@@ -178,9 +172,9 @@ export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions
         >`
     )}
     <path class="used-area" d="${usedArea}" />
-    <path class="used" d="${usedLine}" />
-    <path class="configured" d="${drawnLine((point) => point.configured)}" />
-    <path class="allowed" d="${drawnLine((point) => point.allowed)}" />
+    <path class="used" d="${drawnLine((point) => point.used, curveLinear)}" />
+    <path class="configured" d="${drawnLine((point) => point.configured, curveStepAfter)}" />
+    <path class="allowed" d="${drawnLine((point) => point.allowed, curveStepAfter)}" />
     ${refusalsOf(points).map(
       ({ at, refusals }) =>
         html`<path class="refused" d="M${x(at)} ${top + 12}l-7 -12h14z"

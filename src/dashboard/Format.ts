@@ -1,4 +1,4 @@
-/** How states, runs and figures are shown, wherever they are. */
+/** States, runs and numbers as HTML. */
 import { html, type Html } from "./Page.ts"
 import { ago, badge, count, duration, type Tone } from "./Components.ts"
 import type { Health, ResourceState, RunStatus, HealthState } from "../status/Resources.ts"
@@ -24,7 +24,7 @@ const standingWords: Readonly<Record<HealthState, readonly [Tone, string]>> = {
   fresh: ["good", "fresh"]
 }
 
-/** How it stands, in as many badges as it takes. */
+/** The health as badges. */
 export const healthBadges = ({ state, isLate, isPaused, isRunning }: Health): Html => {
   const [tone, word] = standingWords[state]
   return html`${badge(tone, word)}${isLate && state !== "late" ? html` ${badge("warn", "late")}` : ""}${
@@ -32,7 +32,7 @@ export const healthBadges = ({ state, isLate, isPaused, isRunning }: Health): Ht
   }${isRunning ? html` ${badge("busy", "running")}` : ""}`
 }
 
-/** How old it is against what was promised, in words. */
+/** The age, and the target. */
 export const freshness = ({ freshAt, health: { ageMs, targetMs, isBlocked } }: ResourceState, now: Date): Html => {
   const promised = targetMs === null || isBlocked ? null : duration(targetMs)
   const lateBy = targetMs !== null && ageMs !== null && ageMs > targetMs ? duration(ageMs - targetMs) : null
@@ -47,7 +47,7 @@ export const freshness = ({ freshAt, health: { ageMs, targetMs, isBlocked } }: R
   }`
 }
 
-/** When it runs next, or why not. */
+/** The next run, or why there is none. */
 export const nextRun = ({ task, health: { isRunning } }: ResourceState, now: Date): Html => {
   if (isRunning) return html`running now${task === null || task.askedAt === null ? "" : ", and requested once more"}`
   if (task === null) return html`<span class="none">no schedule</span>`
@@ -57,7 +57,7 @@ export const nextRun = ({ task, health: { isRunning } }: ResourceState, now: Dat
   return task.nextAt.getTime() <= now.getTime() ? html`due` : ago(task.nextAt, now)
 }
 
-/** Rows that there are, and how that is known. */
+/** The row count, marked where it is an estimate. */
 export const rows = ({ rows: counted }: ResourceState): Html =>
   counted === null
     ? html`<span class="none whole">not counted</span>`
@@ -69,7 +69,7 @@ export const lastRun = ({ lastRun: run }: ResourceState, now: Date): Html =>
     : html`<a href="${runAddress(run.id)}">${runBadge(run.status)}</a>
         <span class="detail">${ago(run.beganAt, now)}</span>`
 
-/** A cursor; an instant without its T, so that it can be broken into two lines. */
+/** A cursor; an instant without its T, so that it breaks into two lines. */
 export const cursor = (text: string | null): Html =>
   text === null
     ? html`<span class="none">none</span>`
@@ -77,7 +77,7 @@ export const cursor = (text: string | null): Html =>
         >${visible(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text) ? text.replace("T", " ").replace(/(\.\d+)?Z$/, "") : text)}</span
       >`
 
-/** A link that leads to a page that asks first; `about` is for who hears the link alone. */
+/** A link to the confirmation of an action; `about` names its target for screen readers. */
 export const actionLink = (
   what: string,
   query: Readonly<Record<string, string | null>>,
@@ -88,7 +88,7 @@ export const actionLink = (
     >${text}<span class="visually-hidden"> ${about}</span></a
   >`
 
-/** Terms and what they are. */
+/** A list of terms and values. */
 export const facts = (pairs: ReadonlyArray<readonly [term: string, fact: Html | string]>): Html =>
   html`<dl class="facts">
     ${pairs.map(
@@ -100,7 +100,7 @@ export const facts = (pairs: ReadonlyArray<readonly [term: string, fact: Html | 
     )}
   </dl>`
 
-/** What went wrong and what to do about it. */
+/** An error with its remedy. */
 export const problem = (error: string, remedy: string | null): Html =>
   html`<div class="problem">
     <p>${visible(error)}</p>
@@ -115,7 +115,7 @@ export const bytes = (value: number): string => {
   return index === 0 ? `${count(value)} bytes` : `${(value / 1000 ** index).toFixed(1)} ${units[index]}`
 }
 
-/** Why it fails or is late, as far as that is known; null where nothing is wrong. */
+/** The reason why it fails or is late; null where nothing is wrong. */
 export const problemOf = ({
   task,
   lastRun: run,

@@ -1,8 +1,7 @@
 /**
- * The frame around every page: the head, the menu, what was just done, the main part and the foot.
+ * The frame of every page: head, menu, notice, main part and foot.
  *
- * Promise: it reads and works without a script; with one, only the main part changes, and whatever somebody does there is
- * left as it is.
+ * Promise: the page works without a script. With one, only the main part changes, and the input of a person there stays.
  */
 import type { Assets } from "./Assets.ts"
 import { html, type Html, type Section } from "./Page.ts"
@@ -12,11 +11,10 @@ export interface Frame {
   readonly section: Section | null
   readonly body: Html
   readonly isLive: boolean
-  /** What was just done; shown once. */
+  /** The result of an action; shown once. */
   readonly notice: string | null
-  /** For the button that logs out; null where nobody logged in. */
+  /** The form token of the log-out; null without a session. */
   readonly logOutToken: string | null
-  /** Whether the menu is of use: not before somebody logged in. */
   readonly hasMenu: boolean
   readonly version: string
   readonly assets: Assets

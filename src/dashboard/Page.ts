@@ -1,8 +1,7 @@
 /**
- * What a page of the dashboard is: an Effect that answers HTML, from what the warehouse says at that moment.
+ * A page of the dashboard: an Effect that reads the warehouse and answers HTML.
  *
- * Every value that is shown goes through `html` of hono, which escapes it. Nothing here is trusted: the path, the query and
- * the form come from outside and are decoded by each page.
+ * `html` of hono escapes every value. Path, query and form are untrusted, and each page decodes its own.
  */
 import type { html } from "hono/html"
 import * as Data from "effect/Data"
@@ -20,45 +19,44 @@ export type { ShownCompany } from "../status/Resources.ts"
 
 export type Html = ReturnType<typeof html>
 
-/** Whether forms are shown: their hidden field, which proves that they are ours, or why there are none. */
+/** The token of forms, or the reason why none are shown. */
 export type FormAccess =
   | { readonly _tag: "Acting"; readonly formToken: string }
   | { readonly _tag: "Reading"; readonly reason: string }
 
-/** What somebody asked for. */
 export interface PageRequest {
   /** Parameters of the path, decoded. */
   readonly path: Readonly<Record<string, string>>
   readonly query: URLSearchParams
-  /** Fields of a form; empty for GET. Proven to come from a page of ours. */
+  /** Fields of a form, whose token was checked; empty for GET. */
   readonly form: URLSearchParams
   /** By the warehouse's clock. */
   readonly now: Date
   readonly companies: ReadonlyArray<ShownCompany>
   readonly datasets: Datasets
   readonly formAccess: FormAccess
-  /** Who asks, for what is written down: `the page`. */
+  /** The requester that the warehouse stores: `the page`. */
   readonly by: string
-  /** Begins something that may take longer than a request; it goes on until it is done or the service stops. */
+  /** Starts work that may outlive the request; it ends with the service at the latest. */
   readonly background: (effect: Effect.Effect<unknown, never, Database | SqlClient.SqlClient>) => Effect.Effect<void>
 }
 
 export type PageStatus = 200 | 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503
 
-/** A whole page; its main part is asked for again every two seconds and morphed into place. */
+/** A page, whose main part the browser refreshes every two seconds. */
 export interface Page {
   readonly _tag: "Page"
   readonly title: string
   readonly body: Html
   /** Default 200. */
   readonly status?: PageStatus
-  /** The menu's entry that is current. */
+  /** The current entry of the menu. */
   readonly section: Section | null
-  /** False for forms, which must not change under the hands of who fills them. Default true. */
+  /** False for forms, which must not change while a person fills them in. Default true. */
   readonly isLive?: boolean
 }
 
-/** After something was done: where to go on, and what to say there once. */
+/** The page after an action, with a notice that it shows once. */
 export interface Redirect {
   readonly _tag: "Redirect"
   readonly to: string
@@ -69,7 +67,7 @@ export type Section = "overview" | "runs" | "budget" | "webhooks" | "outbox" | "
 
 export type Answer = Page | Redirect
 
-/** There is no such thing, or what came makes no sense: a page with this sentence and status. */
+/** A page with this sentence and status: the thing does not exist, or the request is invalid. */
 export class PageError extends Data.TaggedError("PageError")<{
   readonly status: 400 | 404 | 409
   readonly message: string
@@ -77,7 +75,7 @@ export class PageError extends Data.TaggedError("PageError")<{
 
 export interface Route {
   readonly method: "GET" | "POST"
-  /** As hono writes it: `/runs/:id`. */
+  /** A pattern of hono: `/runs/:id`. */
   readonly path: string
   /**
    * Whether a page asks the source, which is written down in the warehouse as every request is. Any other page is one

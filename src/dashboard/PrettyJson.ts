@@ -1,12 +1,8 @@
-/**
- * JSON as people read it.
- *
- * Promise: digits stand as they were sent; what is no JSON is told to be none.
- */
+/** JSON on indented lines, with every digit as it was sent. */
 import { isList, isObject, type Json, NotJson, NumberToken, parse, print } from "../json/Json.ts"
 import { visible } from "./Escape.ts"
 
-/** Deeper than this a value stays on one line. */
+/** A value below this depth stays on one line. */
 const depthMax = 8
 
 const written = (value: Json, indent: string): string => {
@@ -35,13 +31,13 @@ const parsed = (text: string): Json | undefined => {
   }
 }
 
-/** Laid out on lines; null when the text is no JSON. */
+/** Indented lines; null when the text is not JSON. */
 export const pretty = (text: string): string | null => {
   const value = parsed(text)
   return value === undefined ? null : written(value, "")
 }
 
-/** The value of a member, as it was sent; null when there is none. */
+/** The value of a member as it was sent; null without one. */
 export const memberOf = (text: string, name: string): string | null => {
   const value = parsed(text)
   const member = isObject(value) ? value.get(name) : undefined

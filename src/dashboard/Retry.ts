@@ -1,9 +1,8 @@
 /**
- * A record in quarantine once more.
+ * The retry of a record in quarantine.
  *
- * Promise: exactly this record is read from the source and landed by the rules of every landing, so that it leaves
- * quarantine only by having been landed, or by being gone; where it cannot be read alone, a full scan says so. What came
- * of it is told in a sentence.
+ * Promise: the record is read from the source and landed by the usual rules. It leaves quarantine only when it was landed
+ * or is gone. Where it cannot be read alone, a full scan is requested. The answer is a sentence.
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -18,11 +17,11 @@ import type { PageRequest, ShownCompany } from "./Page.ts"
 import * as Quarantine from "../status/Quarantine.ts"
 import { truncated, visible } from "./Escape.ts"
 
-/** Somebody else reads records of the resource: they take turns, and each is waited for some seconds. */
-const turnsWaitedFor = 3
+/** Attempts while another run reads records of the resource; each waits for some seconds. */
+const attemptsMax = 3
 const reasonMax = 200
 
-/** The configured company that the source knows by this number; it is asked where nobody did before. */
+/** The configured company with this company id. The source is asked for the ids that are not stored. */
 const companyOf = Effect.fnUntraced(function* (
   companies: ReadonlyArray<ShownCompany>,
   companyId: bigint
@@ -37,12 +36,12 @@ const companyOf = Effect.fnUntraced(function* (
   return null
 })
 
-const isTaken = ({ failure }: Outcome): boolean => failure?.kind === "AlreadyRunning"
+const isBusy = ({ failure }: Outcome): boolean => failure?.kind === "AlreadyRunning"
 
-/** What came of reading it: by what stands in quarantine afterwards, whoever read it. */
-const told = Effect.fnUntraced(function* (entry: Quarantine.ListedEntry, recordId: string, outcome: Outcome) {
+/** The result, by the quarantine after the read. */
+const describeResult = Effect.fnUntraced(function* (entry: Quarantine.ListedEntry, recordId: string, outcome: Outcome) {
   const { failure, totals } = outcome
-  if (isTaken(outcome)) {
+  if (isBusy(outcome)) {
     return "It could not be read, since another run was reading records of this resource. Try again in a moment."
   }
   if (failure !== null) {
@@ -59,7 +58,7 @@ const told = Effect.fnUntraced(function* (entry: Quarantine.ListedEntry, recordI
   return `It was read again and is still refused: ${field}${truncated(open.reason, reasonMax)}.${elsewhere}`
 })
 
-/** Reads it again, or has its resource synced where single records cannot be asked for. Answers what came of it. */
+/** Reads the record again, or requests a full scan where it cannot be read alone. */
 export const retry = Effect.fn("Retry.retry")(function* (
   { companies, by }: Pick<PageRequest, "companies" | "by">,
   entry: Quarantine.ListedEntry
@@ -97,6 +96,6 @@ export const retry = Effect.fn("Retry.retry")(function* (
     ids: [recordId],
     authority: "newer",
     children: childrenOf(tables, entry.resource)
-  }).pipe(Effect.repeat({ until: (one) => !isTaken(one), times: turnsWaitedFor - 1 }))
-  return yield* told(entry, recordId, outcome)
+  }).pipe(Effect.repeat({ until: (one) => !isBusy(one), times: attemptsMax - 1 }))
+  return yield* describeResult(entry, recordId, outcome)
 }, withPagePriority)

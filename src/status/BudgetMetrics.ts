@@ -4,7 +4,6 @@ import * as Sql from "../postgres/Sql.ts"
 import { counter, gauge, type Metric } from "./CachedMetrics.ts"
 
 export interface BudgetOwner {
-  /** As the configuration calls it. */
   readonly name: string
   /** Names its budget (src/budget/PostgresPermitStore.ts). */
   readonly fingerprint: string
@@ -55,12 +54,12 @@ const metricsOf = (companies: ReadonlyArray<BudgetOwner>, rows: ReadonlyArray<Bu
     ),
     gauge(
       "tributary_budget_held_seconds",
-      "How long nobody sends still, because an answer asked to wait.",
+      "How long requests are still paused by a Retry-After.",
       each(({ held }) => held)
     ),
     gauge(
       "tributary_budget_held_by",
-      "1 while nobody sends, with who asked for it: source (the error body of the API) or intermediary, and the status.",
+      "1 during a pause, with its origin (source: the error body of the API; else intermediary) and the status.",
       companies.flatMap(({ name, fingerprint }) =>
         rows
           .filter((one) => one.fingerprint === fingerprint && one.held > 0 && one.origin !== null)

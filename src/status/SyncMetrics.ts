@@ -54,7 +54,7 @@ const selectTasks = `
 const ofTasks = (rows: ReadonlyArray<TaskRow>) => [
   gauge(
     "tributary_tasks",
-    "Tasks of the schedule by state: running, paused, due (and nobody runs it yet) or waiting for its time.",
+    "Tasks of the schedule by state: running, paused, due (no process runs it yet) or waiting for its time.",
     rows.flatMap(({ company, states }) =>
       taskStates.map((state) => ({ labels: { company, state }, value: states[state] ?? 0 }))
     )

@@ -251,8 +251,8 @@ export const runRetention = Effect.fnUntraced(function* (
 ): Effect.fn.Return<never, SqlError, SqlClient.SqlClient> {
   for (let round = 0; ; round += 1) {
     const { samples: _, ...removed } = yield* pass(settings)
-    const told = { ...removed, versions: round % historyEvery === 0 ? yield* passHistory(history) : 0 }
-    const words = Object.entries(told).flatMap(([what, count]) => (count === 0 ? [] : [`${count} ${what}`]))
+    const deleted = { ...removed, versions: round % historyEvery === 0 ? yield* passHistory(history) : 0 }
+    const words = Object.entries(deleted).flatMap(([what, count]) => (count === 0 ? [] : [`${count} ${what}`]))
     if (words.length > 0) yield* Effect.logInfo(`removed what was old: ${words.join(", ")}`)
     yield* Effect.sleep(everyMs)
   }

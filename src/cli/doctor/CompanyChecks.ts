@@ -43,7 +43,7 @@ export const token = Effect.fnUntraced(function* (
   }
   const identity = asked.success
   const { companyId, user } = identity
-  const told = `accepted, company ${companyId}${user === null ? "" : `, user ${Output.shown(user)}`}`
+  const text = `accepted, company ${companyId}${user === null ? "" : `, user ${Output.shown(user)}`}`
   const finding =
     company.companyId !== null && company.companyId !== companyId
       ? failed(
@@ -51,7 +51,7 @@ export const token = Effect.fnUntraced(function* (
           `it belongs to company ${companyId}, and company_id is ${company.companyId}`,
           "correct company_id, or use the token of the other company"
         )
-      : ok(told)
+      : ok(text)
   return { findings: [finding], identity }
 })
 

@@ -14,8 +14,8 @@ export const node: Effect.Effect<ReadonlyArray<Finding>> = Effect.sync(() => {
   const { ok, failed } = about("node")
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
   const isOld = major < nodeMin[0] || (major === nodeMin[0] && minor < nodeMin[1])
-  const told = `Node ${process.versions.node} on ${process.platform}-${process.arch}`
-  return [isOld ? failed("configuration", told, `install Node ${nodeMin.join(".")} or later`) : ok(told)]
+  const text = `Node ${process.versions.node} on ${process.platform}-${process.arch}`
+  return [isOld ? failed("configuration", text, `install Node ${nodeMin.join(".")} or later`) : ok(text)]
 })
 
 /** Cron expressions are meant in a time zone, whose rules come with Node. */
@@ -71,13 +71,13 @@ export const space = Effect.fnUntraced(function* (check: string, folder: string,
   const found = yield* Effect.option(Effect.tryPromise(() => statfs(existing(folder))))
   if (found._tag === "None") return skipped(`how much is free at ${folder} cannot be asked`)
   const free = found.value.bavail * found.value.bsize
-  const told = `${size(free)} free for ${whose} (${folder})`
+  const text = `${size(free)} free for ${whose} (${folder})`
   const remedy = "make room there, or move it to another disk; a full disk stops Postgres"
   return free < freeMinBytes
-    ? failed("configuration", told, remedy)
+    ? failed("configuration", text, remedy)
     : free < freeLowBytes
-      ? warning(told, remedy)
-      : ok(told)
+      ? warning(text, remedy)
+      : ok(text)
 })
 
 /** Where the embedded Postgres and other local files live. */

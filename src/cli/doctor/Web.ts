@@ -90,7 +90,7 @@ const certificateOf = (response: http.IncomingMessage): Certificate | null => {
   return { validTo: Date.parse(validTo), issuer: Array.isArray(name) ? (name[0] ?? "unknown") : (name ?? "unknown") }
 }
 
-/** Asks once; the body is not read. */
+/** One request; the body is not read. */
 export const reach = Effect.fn("Web.reach")(function* (address: string): Effect.fn.Return<Reachable, Unreachable> {
   const url = new URL(address)
   const clock = yield* Clock.Clock
@@ -107,14 +107,14 @@ export const reach = Effect.fn("Web.reach")(function* (address: string): Effect.
       { agent: false, headers: { accept: "*/*", "user-agent": "tributary" } },
       (response) => {
         const endedAt = clock.currentTimeMillisUnsafe()
-        const told = Date.parse(response.headers.date ?? "")
+        const date = Date.parse(response.headers.date ?? "")
         const tookMs = endedAt - beganAt
         resume(
           Effect.succeed({
             status: response.statusCode ?? 0,
             location: response.headers.location ?? null,
             // The header is cut to the second: half of one is added.
-            aheadMs: Number.isNaN(told) ? null : told + 500 - (beganAt + endedAt) / 2,
+            aheadMs: Number.isNaN(date) ? null : date + 500 - (beganAt + endedAt) / 2,
             uncertainMs: 500 + tookMs / 2,
             tookMs,
             certificate: certificateOf(response)

@@ -1,8 +1,8 @@
 /**
- * The address of a service as people paste it, made into the one that is configured.
+ * The address of a service, corrected from a pasted form.
  *
- * Promise: what is obvious is put right and told, anything else is a sentence that says what is expected. An address never
- * becomes less safe: http is not made of https, and plain http to another machine is refused.
+ * Promise: an obvious mistake is corrected and reported; any other is a sentence that says what is expected. An address
+ * never becomes less safe: https does not become http, and plain http to another machine is refused.
  */
 
 /** Up to the API's own path. */
@@ -10,7 +10,7 @@ export const apiPath = "/!/api/v2"
 
 export interface Address {
   readonly url: string
-  /** What was put right, a sentence each. */
+  /** The corrections, a sentence each. */
   readonly changes: ReadonlyArray<string>
 }
 
@@ -34,7 +34,7 @@ export const read = (given: string): Address | string => {
     return "the address carries credentials: leave them out, the token is asked for apart"
   if (url.protocol !== "https:" && url.protocol !== "http:") return `this is no https address; ${expected}`
   if (url.protocol === "http:" && !isLoopback(url.hostname)) {
-    return `over plain http anybody on the way to ${url.host} could read the token: use https`
+    return `over plain http any machine on the way to ${url.host} could read the token: use https`
   }
   if (url.search !== "" || url.hash !== "") changes.push("what follows ? or # was left out")
   const path = url.pathname.replaceAll("%21", "!").replace(/\/+$/, "")
@@ -45,7 +45,7 @@ export const read = (given: string): Address | string => {
     if (path.length > end) changes.push(`${path.slice(end)} was left out: the address ends in ${apiPath}`)
     return { url: `${url.origin}${path.slice(0, below)}${apiPath}`, changes }
   }
-  // What stands before the API's path (a reverse proxy's folder) cannot be told from a page of the service.
+  // A folder of a reverse proxy before the API's path looks like a page of the service.
   if (path !== "" && !apiPath.startsWith(path.toLowerCase())) return `this ends in ${path}; ${expected}`
   changes.push(`${apiPath} was put behind it`)
   return { url: `${url.origin}${apiPath}`, changes }

@@ -1,8 +1,8 @@
 /**
- * What `tributary init` writes, as text: the configuration, and what `.env` becomes.
+ * The texts that `tributary init` writes: the configuration and `.env`.
  *
- * Promise: the configuration holds no secret; of an `.env` nothing is lost but the value of a variable that is set anew,
- * and whatever is written is read back as the same value.
+ * Promise: the configuration holds no secret. Only replaced values of `.env` are lost. A written value is read back as
+ * the same value.
  */
 import { parse as parseDotEnv } from "dotenv"
 
@@ -27,11 +27,11 @@ export interface ConfigurationValues {
 
 export const schemaName = "tributary.schema.json"
 
-/** A value as YAML takes it: plain where that is safe, else quoted as JSON is. */
+/** A value in YAML: plain where that is safe, else quoted as in JSON. */
 const scalar = (value: string): string =>
   /^[A-Za-z_][\w/.-]*$/.test(value) && !isWord(value) ? value : JSON.stringify(value)
 
-/** Words that YAML, of whatever version, does not take for text. */
+/** Words that a version of YAML does not read as text. */
 const isWord = (value: string): boolean => /^(?:true|false|null|yes|no|on|off|y|n)$/i.test(value)
 
 const webAddress = (value: string): string => (/^https?:\/\/[\w!/.:[\]-]+$/.test(value) ? value : JSON.stringify(value))
@@ -45,7 +45,7 @@ const companyLines = ({ name, url, tokenVariable, resources }: CompanyText): Rea
     : ["    resources:", ...resources.map((resource) => `      - ${scalar(resource)}`)])
 ]
 
-/** The configuration with a word about each setting. */
+/** The configuration with a comment at each setting. */
 export const configurationText = (chosen: ConfigurationValues): string =>
   [
     `# yaml-language-server: $schema=./${schemaName}`,
@@ -98,7 +98,7 @@ export const configurationText = (chosen: ConfigurationValues): string =>
 
 // ----------------------------------------------------------------------------------------------------------------- .env
 
-/** How dotenv reads it back; undefined for a text that no quotes can hold. */
+/** The form that dotenv reads back; undefined for a text that no quotes can hold. */
 const quoted = (value: string): string | undefined => {
   const forms = [
     ...(/^[\w!%+,./:=?@~^&*()[\]{}|;<>-]+$/.test(value) ? [value] : []),
@@ -116,8 +116,8 @@ const quoted = (value: string): string | undefined => {
 const nameOf = (line: string): string | undefined => /^\s*(?:export\s+)?([\w.-]+)\s*[=:]/.exec(line)?.[1]
 
 /**
- * The file with these variables: what has the value already stays as it is, what has another one is replaced in its place,
- * and the rest is appended. Answers the name of a variable whose value cannot be written.
+ * The file with these variables. An equal value stays, another one is replaced in its place, a new one is appended. Answers
+ * the name of a variable whose value cannot be written.
  */
 export const mergedEnvironment = (
   before: string,
@@ -138,7 +138,7 @@ export const mergedEnvironment = (
   if (added.length > 0 && lines.length > 0 && lines.at(-1)?.trim() !== "") lines.push("")
   const text = [...lines, ...added, ""].join("\n")
   const read = parseDotEnv(text)
-  // A value over several lines, or something of a form that is not known here, was not understood.
+  // A value over several lines or in an unknown form was not understood.
   for (const [name, value] of variables) if (read[name] !== value) return { unwritable: name }
   for (const name of Object.keys(present))
     if (!variables.has(name) && read[name] !== present[name]) return { unwritable: name }
@@ -147,7 +147,7 @@ export const mergedEnvironment = (
   }
 }
 
-/** Whether a `.gitignore` keeps `.env` out of the repository; its last word on it counts. */
+/** Whether a `.gitignore` keeps `.env` out of the repository; its last matching line counts. */
 export const ignoresEnvironment = (gitignore: string): boolean =>
   gitignore
     .split(/\r?\n/)

@@ -1,8 +1,8 @@
 /**
  * The files of `tributary init`.
  *
- * Promise: nobody ever reads half of one; what holds secrets is its owner's alone; a configuration that is replaced is
- * kept, and so is a schema that is not ours.
+ * Promise: each file appears whole. Only its owner can read a file with secrets. A replaced configuration is kept, and a
+ * foreign schema is not replaced.
  */
 import {
   chmodSync,
@@ -24,7 +24,7 @@ import * as Files from "./Files.ts"
 
 export const environmentFile = ".env"
 
-/** In one step, so that nobody reads half a file. */
+/** Replaces a file by a rename, so that it is never half written. */
 const replaceFile = (path: string, text: string, mode: number) => {
   const target = existsSync(path) ? realpathSync(path) : path
   const draft = `${target}.${process.pid}.tmp`

@@ -1,4 +1,4 @@
-/** `/budget`: how many requests each token may make, what is used of it, and who waits. */
+/** `/budget`: the rate budget of each token, its use, and the work that waits. */
 import * as Effect from "effect/Effect"
 import { describePause } from "../../budget/Pause.ts"
 import { type BudgetState, readBudgets } from "../../budget/BudgetState.ts"
@@ -10,7 +10,7 @@ import { facts } from "../Format.ts"
 import { plural, visible } from "../Escape.ts"
 
 const hourMs = 60 * 60_000
-/** Measurements are 15 s apart; one may be missing. */
+/** Samples are 15 s apart; one may be missing. */
 const gapMs = 40_000
 
 /** A token's budget and the companies that share it. */
@@ -20,53 +20,53 @@ interface Shared {
   readonly limit: number | null
 }
 
-const waiting = (standing: BudgetState): string => {
+const waiting = (budget: BudgetState): string => {
   const who = [
-    ...(standing.urgentWaits ? ["what somebody waits for (urgent)"] : []),
-    ...(standing.liveWaits ? ["following the source (live)"] : []),
-    ...(standing.backfillWaits ? ["backfills"] : [])
+    ...(budget.urgentWaits ? ["a person (urgent)"] : []),
+    ...(budget.liveWaits ? ["following the source (live)"] : []),
+    ...(budget.backfillWaits ? ["backfills"] : [])
   ]
-  return who.length === 0 ? "nobody" : who.join(", ")
+  return who.length === 0 ? "nothing" : who.join(", ")
 }
 
-/** How it is, first of all. */
-const state = (standing: BudgetState, now: Date): Html => {
-  const { heldUntil, allowed, configured } = standing
-  if (heldUntil !== null) return badge("warn", `held for ${duration(heldUntil.getTime() - now.getTime())}`)
-  if (standing.isProbing) return badge("warn", "probing with one request")
+/** The state as a badge. */
+const state = (budget: BudgetState, now: Date): Html => {
+  const { heldUntil, allowed, configured } = budget
+  if (heldUntil !== null) return badge("warn", `paused for ${duration(heldUntil.getTime() - now.getTime())}`)
+  if (budget.isProbing) return badge("warn", "probing with one request")
   if (allowed !== null && configured !== null && allowed < configured) return badge("warn", "slowed after a 429")
-  if (standing.urgentWaits || standing.liveWaits) return badge("busy", "in full use")
+  if (budget.urgentWaits || budget.liveWaits) return badge("busy", "in full use")
   return badge("good", "free")
 }
 
-const standingFacts = (standing: BudgetState, now: Date): Html => {
-  const { allowed, configured, heldUntil, lastRefusalAt } = standing
+const stateFacts = (budget: BudgetState, now: Date): Html => {
+  const { allowed, configured, heldUntil, lastRefusalAt } = budget
   const isSlowed = allowed !== null && configured !== null && allowed < configured
   return facts([
-    ["State", state(standing, now)],
+    ["State", state(budget, now)],
     [
       "Used now",
-      html`${count(standing.used)}${allowed === null ? "" : ` of ${count(allowed)}`} requests a
+      html`${count(budget.used)}${allowed === null ? "" : ` of ${count(allowed)}`} requests a
       minute${isSlowed ? `, ${count(configured)} configured` : ""}`
     ],
     [
-      "Held",
+      "Pause",
       heldUntil === null
         ? "no"
         : html`until ${ago(heldUntil, now)}, ${clock(heldUntil)} UTC:
-            ${standing.heldBy === null ? "the source asked to wait" : visible(describePause(standing.heldBy))}. To end
-            it: <code>tributary budget release</code>`
+            ${budget.heldBy === null ? "the source asked to wait" : visible(describePause(budget.heldBy))}. To end it:
+            <code>tributary budget release</code>`
     ],
     [
       "Refused (429)",
-      html`${plural(standing.refusals, "time")}${lastRefusalAt === null ? "" : html`, last ${ago(lastRefusalAt, now)}`}`
+      html`${plural(budget.refusals, "time")}${lastRefusalAt === null ? "" : html`, last ${ago(lastRefusalAt, now)}`}`
     ],
-    ["Waiting", waiting(standing)],
-    ["Last asked for", ago(standing.askedAt, now)]
+    ["Waiting", waiting(budget)],
+    ["Last request", ago(budget.askedAt, now)]
   ])
 }
 
-/** The measurements minute by minute, newest first. */
+/** The samples by minute, newest first. */
 const minutes = (points: ReadonlyArray<SampleBudget.Sample>): ReadonlyArray<ReadonlyArray<string>> => {
   const refused = new Map(refusalsOf(points).map(({ at, refusals }) => [at, refusals]))
   const allowedOf = (own: ReadonlyArray<SampleBudget.Sample>) =>
@@ -102,8 +102,7 @@ const measured = (points: ReadonlyArray<SampleBudget.Sample>, index: number, now
             </p>`
           : html`${budgetChart(points, options)}
               <figcaption>
-                Requests of the minute before each time, over the last hour, in UTC. Where there is no line nobody
-                measured. ${legend}
+                Requests of the minute before each time, over the last hour, in UTC. A gap has no samples. ${legend}
               </figcaption>`
       }
     </figure>
@@ -114,7 +113,7 @@ const measured = (points: ReadonlyArray<SampleBudget.Sample>, index: number, now
             <summary>The same as a table</summary>
             ${table(
               "Minute by minute, newest first",
-              "Minute (UTC), #Used at most, #Allowed at least, Held, #Refused (429)",
+              "Minute (UTC), #Used at most, #Allowed at least, Paused, #Refused (429)",
               minutes(points)
             )}
           </details>`
@@ -124,7 +123,7 @@ const measured = (points: ReadonlyArray<SampleBudget.Sample>, index: number, now
 const section = (
   shared: Shared,
   index: number,
-  standing: BudgetState | undefined,
+  budget: BudgetState | undefined,
   points: ReadonlyArray<SampleBudget.Sample>,
   now: Date
 ) => {
@@ -136,18 +135,18 @@ const section = (
     ${
       shared.limit === null
         ? html`<p>
-            No limit is configured (<code>requests_per_minute</code>), so that nothing is counted; only a wait that the
-            source asks for is kept.
+            No limit is configured (<code>requests_per_minute</code>), so that nothing is counted; only pauses that the
+            source requests are kept.
           </p>`
         : ""
     }
     ${
-      standing === undefined
+      budget === undefined
         ? html`<p>No request has been made yet.</p>`
         : html`${
-            shared.limit === null && standing.configured === null
-              ? standingFacts({ ...standing, allowed: null }, now)
-              : standingFacts(standing, now)
+            shared.limit === null && budget.configured === null
+              ? stateFacts({ ...budget, allowed: null }, now)
+              : stateFacts(budget, now)
           }
           ${shared.limit === null && points.length === 0 ? "" : measured(points, index, now)}`
     }
@@ -166,13 +165,13 @@ export const routes: ReadonlyArray<Route> = [
           limit: own.flatMap(({ requestsPerMinute }) => requestsPerMinute ?? [])[0] ?? null
         })
       )
-      const standings = yield* readBudgets(shared.map(({ fingerprint }) => fingerprint))
+      const budgets = yield* readBudgets(shared.map(({ fingerprint }) => fingerprint))
       const sections = yield* Effect.forEach(shared, (one, index) =>
         Effect.map(SampleBudget.read(one.fingerprint, hourMs), (samples) =>
           section(
             one,
             index,
-            standings.find(({ fingerprint }) => fingerprint === one.fingerprint),
+            budgets.find(({ fingerprint }) => fingerprint === one.fingerprint),
             samples,
             now
           )

@@ -281,12 +281,12 @@ const stillReading = "It is still being read, and goes on by itself; this page s
 
 const doRetry = Effect.fn("page.do.retry")(function* (request: PageRequest) {
   const entry = yield* entryOf(ofForm(request, "id"))
-  const told = yield* Deferred.make<string, Effect.Error<ReturnType<typeof retry>>>()
+  const result = yield* Deferred.make<string, Effect.Error<ReturnType<typeof retry>>>()
   // The record is read to the end, even if the browser leaves.
   yield* request.background(
-    Effect.onExit(retry(request, entry), (exit) => Deferred.done(told, exit)).pipe(Effect.ignore)
+    Effect.onExit(retry(request, entry), (exit) => Deferred.done(result, exit)).pipe(Effect.ignore)
   )
-  const sentence = yield* Effect.timeoutOption(Deferred.await(told), sourceTimeout)
+  const sentence = yield* Effect.timeoutOption(Deferred.await(result), sourceTimeout)
   return redirect(
     entryAddress(entry.id),
     Option.getOrElse(sentence, () => stillReading)

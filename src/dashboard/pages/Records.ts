@@ -58,13 +58,13 @@ const form = ({ company, resource, id }: Asked, { resources, companies }: Choice
 
 // --------------------------------------------------------------------------------------------------------- the history
 
-const runTold = (run: RunSummary): Html =>
+const runLink = (run: RunSummary): Html =>
   html`<a href="${runAddress(run.id)}">run ${run.id}</a> (${run.kind}${run.lane === "live" ? "" : `, ${run.lane}`},
     ${run.status})`
 
 const brought = ({ run, runId, origin, source }: Version): Html => html`
   ${origin}${
-    run !== null ? html`, ${runTold(run)}` : runId === null ? "" : html`, run ${runId}, which is no longer stored`
+    run !== null ? html`, ${runLink(run)}` : runId === null ? "" : html`, run ${runId}, which is no longer stored`
   }
   ${source === null ? "" : html`<span class="detail"><code>${visible(source)}</code></span>`}
 `
@@ -103,10 +103,10 @@ const states: Readonly<Record<Explanation["state"], readonly [Tone, string]>> = 
   unknown: ["warn", "never landed"]
 }
 
-const scanTold = ({ fullScan, state }: Explanation, now: Date): Html =>
+const lastScan = ({ fullScan, state }: Explanation, now: Date): Html =>
   fullScan === null
     ? html`none was completed yet`
-    : html`${runTold(fullScan)}, ended
+    : html`${runLink(fullScan)}, ended
       ${ago(instant(fullScan.endedAt), now)}${
         state === "unknown"
           ? ""
@@ -115,7 +115,7 @@ const scanTold = ({ fullScan, state }: Explanation, now: Date): Html =>
             : "; it ended before this version came"
       }`
 
-const asks = (rereads: Explanation["rereads"], now: Date): Html =>
+const refetches = (rereads: Explanation["rereads"], now: Date): Html =>
   html`${rereads.map(
     ({ field, value, askedAt }) =>
       html`<span class="line"
@@ -156,8 +156,8 @@ const history = (one: Explanation, company: string, index: number, now: Date): H
     `${visible(resource)} ${id} in company ${visible(company)}`,
     html`${facts([
         ["State", html`${badge(tone, text)}${versions.length === 0 ? "" : `, ${plural(versions.length, "version")}`}`],
-        ["Last full scan", scanTold(one, now)],
-        ["Refetch requests", rereads.length === 0 ? "no" : asks(rereads, now)],
+        ["Last full scan", lastScan(one, now)],
+        ["Refetch requests", rereads.length === 0 ? "no" : refetches(rereads, now)],
         ["Resource", html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`]
       ])}
       <h3>Quarantine</h3>
