@@ -13,7 +13,7 @@ import type { TableConflict } from "../warehouse/TablePlan.ts"
 import { damageRemedy, DatabaseError } from "../postgres/DatabaseError.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
-import type { ReferenceFailed } from "./Source.ts"
+import type { ReferenceFailed } from "../connector/Demo.ts"
 import { describe, type WarehouseError } from "./Warehouse.ts"
 
 export const json = Flag.Boolean("json").pipe(

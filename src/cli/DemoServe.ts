@@ -20,7 +20,8 @@ import * as Subscriptions from "../subscriptions/Subscriptions.ts"
 import { failed } from "./DemoWebhook.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as ServeLayers from "./ServeLayers.ts"
-import { type Demo, type Reference, type ReferenceFailed, Source } from "./Source.ts"
+import type { Demo, Reference, ReferenceFailed } from "../connector/Demo.ts"
+import { Source } from "./Source.ts"
 import { Version } from "./Version.ts"
 
 export interface LivingDemo {

@@ -22,7 +22,8 @@ import * as Serve from "../serve/Serve.ts"
 import * as Subscriptions from "../subscriptions/Subscriptions.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as ServeLayers from "./ServeLayers.ts"
-import { type Demo, type Fired, type Reference, type ReferenceFailed, Source } from "./Source.ts"
+import type { Demo, Fired, Reference, ReferenceFailed } from "../connector/Demo.ts"
+import { Source } from "./Source.ts"
 
 /** What a webhook brought over. */
 export interface TransferResult {

@@ -2,7 +2,6 @@
  * The source that the commands work with, without knowing which it is: `main.ts` supplies it.
  */
 import * as Context from "effect/Context"
-import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
@@ -10,74 +9,9 @@ import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import type { ConnectorShape } from "../connector/Connector.ts"
+import type { Demo, Reference, ReferenceFailed, ReferenceOptions } from "../connector/Demo.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
-import type { SourceError } from "../connector/SourceError.ts"
 import type { Model } from "../warehouse/Model.ts"
-import type * as Redacted from "effect/Redacted"
-
-export interface ReferenceOptions {
-  readonly port: number
-  readonly controlPort: number
-  readonly data: "empty" | "demo" | "scale"
-  readonly rows: number | undefined
-  readonly seed: number | undefined
-}
-
-/** A running reference server. */
-export interface Reference {
-  readonly baseUrl: string
-  readonly controlUrl: string
-}
-
-/** The reference server could not be started, or its control plane did not answer as it should. */
-export class ReferenceFailed extends Data.TaggedError("ReferenceFailed")<{ readonly message: string }> {}
-
-/** A company of the demo: what it is called and a token of the reference server. */
-export interface DemoCompany {
-  readonly name: string
-  readonly companyId: bigint
-  readonly token: Redacted.Redacted
-}
-
-/** A change of one value that fires an event. */
-export interface Fired {
-  /** What happened, for people. */
-  readonly description: string
-  readonly resource: string
-  readonly id: string
-  /** The field that changed. */
-  readonly field: string
-}
-
-/** How an attempt to deliver an event went. */
-export interface Delivered {
-  readonly eventId: string
-  readonly eventType: string
-  /** What the receiver answered; null when it did not. */
-  readonly status: number | null
-}
-
-/** The story that the demo tells of this source. */
-export interface Demo {
-  /** Issues a token for each company of the demo data. */
-  readonly companies: (reference: Reference) => Effect.Effect<ReadonlyArray<DemoCompany>, ReferenceFailed>
-  /** Changes something through the API, as a person at the screen would; answers what it did, a line each. */
-  readonly change: (connector: ConnectorShape) => Effect.Effect<ReadonlyArray<string>, SourceError | ReferenceFailed>
-  /** Has the reference server deliver to receivers on this machine that this certificate proves. */
-  readonly trust: (reference: Reference, certificate: string) => Effect.Effect<void, ReferenceFailed>
-  /** Changes a record through the API, so that one of the events of the default subscription fires. */
-  readonly fire: (connector: ConnectorShape) => Effect.Effect<Fired, SourceError | ReferenceFailed>
-  /** Delivers what has fired, now. */
-  readonly deliver: (reference: Reference) => Effect.Effect<ReadonlyArray<Delivered>, ReferenceFailed>
-  /** Every record of a resource as the server holds it, a JSON text each, in the order of ids. */
-  readonly state: (
-    reference: Reference,
-    companyId: bigint,
-    resource: string
-  ) => Effect.Effect<ReadonlyArray<string>, ReferenceFailed>
-  /** Questions that people ask an ERP, in SQL over the default datasets. */
-  readonly queries: ReadonlyArray<{ readonly title: string; readonly sql: string }>
-}
 
 export class Source extends Context.Service<
   Source,

@@ -1,11 +1,11 @@
 /**
- * From the bytes of a page straight to the text that the landing writes, without an object or a string in between.
+ * Decoding of a page's bytes straight to the text of COPY, without an object or a string in between.
  *
- * Promise: what comes out is what the close reading of `Decode.ts` makes of the same records, or nothing comes out and the
- * page is read there. Records of one resource look alike: the bytes between two values (names, commas, white space) are
- * learnt from one record that was read closely, and a record is taken here only when it has exactly these bytes and every
- * value in a plain form. Any other record is read closely, alone. A byte that was neither learnt nor checked is parsed
- * by `JSON.parse`, so that nothing is taken that is no JSON.
+ * Promise: the result is that of `Decode.ts`, or the page is decoded there. The bytes between the values (names, commas,
+ * white space) come from one record that `Decode.ts` read. A record with exactly these bytes and plain values is decoded
+ * here; every other record is decoded there, alone. `JSON.parse` checks all other bytes of the page.
+ * One function is long on purpose: position and buffers are its local variables, and the speed of a first load depends on
+ * it. Do not split it without a paired measurement (`npm run bench`).
  */
 import { isUtf8 } from "node:buffer"
 import type { Field } from "../../../src/catalogue/Field.ts"
