@@ -1,9 +1,9 @@
 /**
- * What a connector must do, so that the pipeline can read and write any source.
+ * The contract of a connector: how the engine reads and writes a source. `README.md` explains how to write one.
  *
- * Promise: a connector answers records as exact text in the catalogue's field order, one page at a time, and never
- * loses one: a record that does not fit its fields is answered as a {@link Rejected} with its bytes and the reason.
- * It retries what may be retried within its bounds, and tells everything else as a {@link SourceError}.
+ * Promise: a connector returns records as exact text in the catalogue's field order, one page at a time, and loses none. A
+ * record that does not fit its fields is a {@link Rejected} with its bytes and the reason. A failure is retried within
+ * bounds where that is safe; every other failure is a {@link SourceError}.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -16,24 +16,24 @@ import type { WriteResult } from "./WriteResult.ts"
 
 export type { Rejected, SourceRecord } from "./SourceRecord.ts"
 
-/** Who a token is. */
+/** The company and the rights of a token. */
 export interface Identity {
   readonly companyId: bigint
   readonly user: string | null
-  /** Scopes in `area:access` form; null when the source does not tell. */
+  /** Scopes in `area:access` form; null when the source does not report them. */
   readonly scopes: ReadonlyArray<string> | null
-  /** Licensed modules; null when the source does not tell. */
+  /** Licensed modules; null when the source does not report them. */
   readonly features: ReadonlyArray<string> | null
 }
 
-/** Which page of which scan. */
+/** A page of a scan. */
 export interface PageRequest {
   readonly resource: Resource
   /** The cursor, byte for byte; null reads every record. */
   readonly since: string | null
-  /** The mark of the page as the page before gave it; null is the first page. */
+  /** {@link Page.next} of the page before; null is the first page. */
   readonly token: string | null
-  /** Only the records whose field has this value exactly: the children of a parent. Null is no filter. */
+  /** Only the records whose field has exactly this value; null is no filter. */
   readonly where?: Where | null
 }
 
@@ -47,26 +47,26 @@ export interface Where {
 export interface Page {
   readonly records: ReadonlyArray<SourceRecord>
   readonly rejected: ReadonlyArray<Rejected>
-  /** The mark of the next page, opaque text; null when this is the last one. */
+  /** The token of the next page, opaque text; null on the last page. */
   readonly next: string | null
   /** The incremental position that a completed scan may store, byte for byte; null when the page carries none. */
   readonly syncedThrough: string | null
   /**
-   * When the read began (the attempt that was answered), in milliseconds on the program's monotonic clock: nobody's
-   * wall clock decides which of two reads is the later one.
+   * When the answered attempt began, in milliseconds on the program's monotonic clock. No wall clock decides which of two
+   * reads is the later one.
    */
   readonly beganAt: number
-  /** The source's own time when it answered, RFC 3339 in UTC; null when it does not tell. */
+  /** The source's own time when it answered, RFC 3339 in UTC; null when it does not report it. */
   readonly answeredAt?: string | null
-  /** What brought the records, for people: the request and its id. */
+  /** The request and its id, for people. */
   readonly source: string
-  /** Size of the answer. */
+  /** Size of the response. */
   readonly bytes: number
-  /** Requests that it took, retries included; at least 1. */
+  /** Requests with retries, at least 1. */
   readonly attempts: number
 }
 
-/** A page as it was sent, for comparing without trusting what reads records. */
+/** A page as it was sent, for a comparison that does not rely on the decoding of records. */
 export interface RawPage {
   /** JSON text of each record, byte for byte. */
   readonly records: ReadonlyArray<string>
@@ -74,7 +74,7 @@ export interface RawPage {
   readonly attempts: number
 }
 
-/** One record read by its number, under the same rules as a page. */
+/** One record that was read by its key, under the same rules as a page. */
 export interface FetchedRecord {
   readonly record: SourceRecord | null
   readonly rejected: Rejected | null
@@ -85,11 +85,11 @@ export interface FetchedRecord {
   readonly source: string
 }
 
-/** A write of one or many records. The key makes it safe to send the same bytes again. */
+/** A write of one or many records. The idempotency key makes it safe to send the same bytes again. */
 export interface WriteRequest {
   readonly resource: Resource
   readonly operation: "create" | "batch" | "update" | "cancel"
-  /** The record's number, for update and cancel. */
+  /** The record's key, for update and cancel. */
   readonly id: string | null
   /** JSON text; null for cancel. */
   readonly body: string | null
@@ -97,8 +97,8 @@ export interface WriteRequest {
   /** From {@link FetchedRecord.version}, for update. */
   readonly ifMatch: string | null
   /**
-   * Asked before each attempt: a source that has forgotten the key takes the same bytes for news, and whoever was taken
-   * over has no say any more. Absent: always.
+   * Evaluated before each attempt; false cancels the write. A source that has forgotten the key would write again, and a
+   * process that lost its fence may not send. Default: true.
    */
   readonly mayBeSent?: Effect.Effect<boolean>
 }
@@ -109,8 +109,8 @@ export interface WriteAnswer {
   /** The body, as text. */
   readonly body: string
   /**
-   * What became of each record: one item for every index that the answer names, in its order; of a batch not
-   * necessarily one for each record sent. A write of one record has exactly one, with index 0.
+   * The result of each record: one item for every index that the answer names, in its order. The answer to a batch may
+   * leave records out. A write of one record has exactly one item, with index 0.
    */
   readonly items: ReadonlyArray<WriteResult>
   /** Whether the source gave the answer of an earlier request with the same key. */
@@ -119,14 +119,14 @@ export interface WriteAnswer {
 }
 
 /**
- * Told that a request of the fiber has gone to the source (true), and that it has ended or waits for a permit or a pause
- * before it is sent again (false): for whoever wants to know how long the source takes.
+ * An observer of the fiber's requests: true when one is in flight, false when it has ended or waits for a permit or a
+ * pause. It measures the time that the source takes.
  */
 export const RequestInFlight = Context.Reference<(isOnItsWay: boolean) => void>("tributary/connector/RequestInFlight", {
   defaultValue: () => () => {}
 })
 
-/** Counts of what the connector did since it was made. */
+/** Counts since the connector was made. */
 export interface ConnectorUsage {
   readonly requests: number
   readonly retries: number
@@ -134,11 +134,11 @@ export interface ConnectorUsage {
   readonly bytes: number
 }
 
-/** What tells one source from another, and how it is read. */
+/** The identity of a source. */
 export interface SourceDescription {
   /** Scheme, host, port and path, normalised; carries no credential. */
   readonly address: string
-  /** Settings that shape what a record holds, by name: a change of one makes every record be read again. */
+  /** Settings that shape records, by name. After a change of one, every record is read again. */
   readonly settings: Readonly<Record<string, string>>
 }
 
@@ -146,17 +146,17 @@ export interface SourceDescription {
 export interface ConnectorShape {
   readonly catalogue: Catalogue
   /**
-   * By whom the source knows idempotency keys: for a connector that tells another one, the keys of this one are news.
-   * Says nothing of a secret. Absent where a key is known whoever sends it.
+   * The scope in which the source recognises idempotency keys, such as a fingerprint of the token; it reveals no secret.
+   * Absent where the source recognises a key from every sender.
    */
   readonly keyScope?: string
-  /** Which source it is; absent where there is only one. */
+  /** Absent where there is only one source. */
   readonly source?: SourceDescription
   readonly identify: Effect.Effect<Identity, SourceError>
   readonly page: (request: PageRequest) => Effect.Effect<Page, SourceError>
-  /** The same page as its bytes say it: no field is looked at. */
+  /** The same page as bytes; no field is decoded. */
   readonly rawPage: (request: PageRequest) => Effect.Effect<RawPage, SourceError>
-  /** A record by its number; `record` is null when the source has none in this company. */
+  /** A record by its key; `record` is null when the company has no such record. */
   readonly get: (resource: Resource, id: string) => Effect.Effect<FetchedRecord, SourceError>
   readonly write: (request: WriteRequest) => Effect.Effect<WriteAnswer, SourceError>
   /** Absent where the source has no webhooks. */

@@ -1,22 +1,22 @@
 /**
- * A webhook delivery, and what is thought of it before anything else is.
+ * A webhook delivery, its verification, and the event that it carries.
  *
- * Promise: only a delivery that is {@link Verdict} `Genuine` may change anything, and the verdict is about its raw bytes.
- * What an {@link Event} says is a hint of what to read; nothing of it is ever loaded.
+ * Promise: only a delivery whose {@link Verification} is `Genuine` changes anything; the raw bytes are verified. An
+ * {@link Event} says which record to read; no value of it is landed.
  */
 import type * as Redacted from "effect/Redacted"
 
 /** One delivery as it arrived. */
 export interface Delivery {
-  /** The signature header, as it came; undefined when there was none. */
+  /** The signature header; undefined when it is absent. */
   readonly signature: string | undefined
-  /** The body's bytes, before anybody read them. */
+  /** The raw bytes of the body. */
   readonly body: Uint8Array
   /** When it arrived, in milliseconds since 1970 by the receiver's clock. */
   readonly receivedAt: number
 }
 
-export type Verdict =
+export type Verification =
   /** Signed with one of the secrets, and recently. `sentAt` is in seconds since 1970. */
   | { readonly _tag: "Genuine"; readonly sentAt: number }
   /** The header does not have its form. */
@@ -29,24 +29,24 @@ export type Verdict =
 export interface VerifySettings {
   /** Every secret that may be in use; two while one is being rotated. */
   readonly secrets: ReadonlyArray<Redacted.Redacted>
-  /** How old a delivery may be; the documents say five minutes. */
+  /** The highest age of a delivery. */
   readonly toleranceSeconds: number
   /** How far the sender's clock may be ahead. */
   readonly aheadSeconds: number
 }
 
-/** What an event says of itself. */
+/** An event as its body describes it. */
 export interface Event {
   /** Stable across attempts. */
   readonly id: string
   readonly type: string
-  /** What the type is about: the path of a resource, whether the catalogue knows it or not; null when it is about none. */
+  /** The path of the resource that the type is about, in the catalogue or not; null for none. */
   readonly resource: string | null
-  /** The record's number, where the type is known to carry the record; null asks for the whole resource. */
+  /** The record's key where the body carries the record; null requests the whole resource. */
   readonly recordId: string | null
-  /** The record's own time of change as the event shows it, byte for byte; null when it shows none, or one that a removal leaves. */
+  /** The record's time of change, byte for byte; null when the event has none, or may be about a removal, which keeps it. */
   readonly stamp: string | null
-  /** The company that the source says it is of; null when it does not say. */
+  /** Null when the event names no company. */
   readonly companyId: bigint | null
   /** When it fired by the source's clock, RFC 3339 in UTC; null when that cannot be read. */
   readonly occurredAt: string | null
@@ -60,13 +60,13 @@ export interface InvalidEvent {
   readonly detail: string
 }
 
-/** How a source's deliveries are checked and read. */
+/** Verification and decoding of a source's deliveries. */
 export interface DeliveryReader {
   /** The name of the header that holds the signature, in lower case. */
   readonly signatureHeader: string
-  /** The names that are subscribed to when nobody says otherwise. */
+  /** The events of a subscription where the configuration names none. */
   readonly eventsDefault: ReadonlyArray<string>
-  readonly verify: (delivery: Delivery, settings: VerifySettings) => Verdict
+  readonly verify: (delivery: Delivery, settings: VerifySettings) => Verification
   /** Reads the body of a genuine delivery. Never throws. */
   readonly read: (body: Uint8Array) => Event | InvalidEvent
 }

@@ -1,9 +1,9 @@
 /**
- * A record that comes with its columns written out already.
+ * A record whose columns are encoded as text for COPY.
  *
- * Promise: the text of a {@link EncodedRecord} and its columns say the same; whoever only reads columns need not know that
- * there is a text. The text is what COPY of Postgres takes: values in the order of the fields with a tab between them,
- * `\N` for an empty one, and backslash, tab, newline and carriage return escaped by a backslash.
+ * Promise: the text and the columns are equal, so that a reader of columns need not know the text. The text has the values
+ * in the order of the fields with tabs between them, `\N` for an empty one, and a backslash before backslash, tab, newline
+ * and carriage return.
  */
 import type { SourceRecord } from "./Connector.ts"
 
@@ -22,7 +22,7 @@ export class EncodedRecord implements SourceRecord {
   readonly partial = false
   readonly customFields: string | null
   readonly extra: string | null
-  /** UTF-8 of many records; this one's columns stand from `from` to `to`, without a tab behind the last. */
+  /** UTF-8 of many records; the columns of this one are from `from` to `to`, without a tab after the last. */
   readonly bytes: Buffer
   readonly from: number
   readonly to: number
@@ -43,7 +43,7 @@ export class EncodedRecord implements SourceRecord {
     this.extra = extra
   }
 
-  /** Read from the text each time: few ask. */
+  /** Decoded at each call, which is rare. */
   get columns(): ReadonlyArray<string | null> {
     return this.bytes.toString("utf8", this.from, this.to).split("\t").map(valueOf)
   }

@@ -1,8 +1,8 @@
 /**
- * Cursors as instants: for comparing, and for beginning a little before one.
+ * Comparison and shift of cursors that are instants.
  *
- * Promise: no digit is lost or made up. What is stored stays the source's own text; what is moved back keeps its form, and
- * a cursor that is no instant is never touched.
+ * Promise: no digit is lost or invented. A shifted cursor keeps the form of the source's text. A cursor that is no instant
+ * stays as it is.
  */
 
 interface Instant {
@@ -17,7 +17,7 @@ const parse = (cursor: string): Instant | undefined => {
   return match === null ? undefined : { seconds: match[1]!, fraction: match[2] ?? "" }
 }
 
-/** Whether there is such a day: `Date` takes 30 February for 2 March, and Postgres refuses it. */
+/** Whether the day exists: `Date` takes 30 February for 2 March, and Postgres refuses it. */
 const isDay = (day: string): boolean => {
   const at = new Date(`${day}T00:00:00Z`)
   return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(day)
@@ -53,7 +53,7 @@ export const millisecondsOf = (cursor: string): number | undefined => {
   return Number.isNaN(milliseconds) ? undefined : milliseconds
 }
 
-/** Whether a position of the source can be compared with the stamps of its records. */
+/** Whether a cursor can be compared with the times of change of records. */
 export const isInstant = (position: string | null): position is string =>
   position !== null && millisecondsOf(position) !== undefined
 

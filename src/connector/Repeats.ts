@@ -1,12 +1,12 @@
 /**
- * A bound on pages without new records. A source that goes on with fresh page tokens, and has no records or repeats
- * them, never ends: so many such pages in a row are the end.
+ * A limit for pages without new records. A source may return fresh page tokens for ever, with no records or repeated
+ * ones. A scan ends after this many such pages in a row.
  */
 import { createHash } from "node:crypto"
 
 export const emptyPagesMax = 200
 
-/** Tells whether a page, given by what identifies its records, has some and not exactly those of an earlier page. */
+/** Whether a page, given by the keys of its records, has records that are not exactly those of an earlier page. */
 export const makeNews = () => {
   const met = new Set<string>()
   return (page: ReadonlyArray<string | null>): boolean => {

@@ -51,10 +51,10 @@ export class RateLimited extends Data.TaggedClass("RateLimited")<{ readonly retr
   readonly remedy = "lower budget.requests_per_minute, or find the other program that uses this token"
 }
 
-/** Not sent: an answer before it asked everybody on the token to wait, for longer than is waited for here. */
+/** Not sent: an earlier answer paused the token for longer than a request waits. */
 export class SourcePaused extends Data.TaggedClass("SourcePaused")<{
   readonly retryAfterMs: number
-  /** Which answer asked for it; null where nothing is known of it. */
+  /** The answer that caused the pause; null when it is unknown. */
   readonly detail: string | null
 }> {
   readonly isRetryable = true
@@ -75,14 +75,14 @@ export class ServerFault extends Data.TaggedClass("ServerFault")<{
     "report the request id to the operator of the service; the next run continues where this one stopped"
 }
 
-/** The answer was no answer of this API: HTML, half a JSON, another shape. */
+/** The body is none of this API: HTML, cut JSON, another shape. */
 export class Malformed extends Data.TaggedClass("Malformed")<{ readonly detail: string }> {
   readonly isRetryable = true
   readonly stops = "request"
   readonly remedy = "check that the base address ends in the API's own path and that no proxy answers in its place"
 }
 
-/** The same idempotency key is still being worked on: wait, then send the same bytes with the same key. */
+/** The first request with this idempotency key is in progress: the same bytes may be sent again later. */
 export class InProgress extends Data.TaggedClass("InProgress")<{ readonly retryAfterMs: number | null }> {
   readonly isRetryable = true
   readonly stops = "request"
@@ -108,7 +108,7 @@ export class Unauthorized extends Data.TaggedClass("Unauthorized")<{
   }
 }
 
-/** 403: the token is known and may not do this. */
+/** 403: the token is valid and lacks a right. */
 export class Forbidden extends Data.TaggedClass("Forbidden")<{
   /** `user`: no request of the token passes. `other`: only this one does not. */
   readonly kind: "scope" | "module" | "recordLimit" | "user" | "other"
@@ -147,7 +147,7 @@ export class NotFound extends Data.TaggedClass("NotFound")<{ readonly detail: st
   readonly remedy = "check the resource's name and the base address"
 }
 
-/** The source read the request and refused it; sending it again changes nothing. */
+/** The source refused the request; the same request is refused again. */
 export class Refused extends Data.TaggedClass("Refused")<{
   readonly kind: RefusalKind
   readonly status: number
@@ -155,7 +155,7 @@ export class Refused extends Data.TaggedClass("Refused")<{
   readonly field: string | null
   readonly detail: string
   readonly problems: ReadonlyArray<Problem>
-  /** The record as it stands, when the source sent it along (a stale precondition). */
+  /** The current record where the source sent it, after a stale precondition. */
   readonly current: unknown
 }> {
   readonly isRetryable = false
@@ -170,7 +170,7 @@ export class PageTokenRefused extends Data.TaggedClass("PageTokenRefused")<{ rea
   readonly remedy = "the scan begins again by itself"
 }
 
-/** Records moved from page to page while the pages were read, so that some may have been passed by. */
+/** Records moved between pages during the scan, so that it may have missed some. */
 export class PageDrift extends Data.TaggedClass("PageDrift")<{ readonly detail: string }> {
   readonly isRetryable = false
   readonly stops = "resource"
@@ -178,7 +178,7 @@ export class PageDrift extends Data.TaggedClass("PageDrift")<{ readonly detail: 
     "the scan begins again by itself; if that keeps failing, sync when fewer people work, or use larger pages"
 }
 
-/** 501: declared, and not built in this installation. */
+/** 501: this installation does not implement the request. */
 export class NotImplemented extends Data.TaggedClass("NotImplemented")<{ readonly detail: string }> {
   readonly status = 501
   readonly code = "not_implemented"
@@ -187,7 +187,7 @@ export class NotImplemented extends Data.TaggedClass("NotImplemented")<{ readonl
   readonly remedy = "this installation does not offer it: leave it out of the configuration"
 }
 
-/** The answer was larger than allowed. */
+/** The answer exceeded the size limit. */
 export class TooLarge extends Data.TaggedClass("TooLarge")<{ readonly bytesMax: number }> {
   readonly isRetryable = false
   readonly stops = "resource"
@@ -210,14 +210,14 @@ export class PagingBroken extends Data.TaggedClass("PagingBroken")<{ readonly de
   readonly remedy = "set paging.mode in the configuration to how this installation pages"
 }
 
-/** It was not sent, or not sent again, since it may not be sent any more; an earlier attempt may have been worked on. */
+/** The write was cancelled before an attempt; an earlier attempt may have taken effect. */
 export class SendCancelled extends Data.TaggedClass("SendCancelled")<{ readonly attempts: number }> {
   readonly isRetryable = false
   readonly stops = "request"
   readonly remedy = "what became of it is looked up"
 }
 
-/** The source is not the one that the warehouse's rows come from; nothing was written. */
+/** The warehouse's rows come from another source; nothing was written. */
 export class SourceChanged extends Data.TaggedClass("SourceChanged")<{ readonly detail: string }> {
   readonly isRetryable = false
   readonly stops = "company"
@@ -246,7 +246,7 @@ export type SourceReason =
   | SendCancelled
   | SourceChanged
 
-/** What was asked when the source failed; never carries a token. */
+/** The failed request; it carries no token. */
 export interface RequestSummary {
   readonly method: string
   /** Path and query below the base address. */
@@ -307,7 +307,7 @@ export class SourceError extends Data.TaggedError("SourceError")<{
   readonly request: RequestSummary
 }> {
   override get message(): string {
-    // The source was not asked anything wrong.
+    // The request itself is right.
     if (this.reason._tag === "SourceChanged") return describe(this.reason)
     const { method, path, requestId } = this.request
     const id = requestId === null ? "" : ` [request ${requestId}]`

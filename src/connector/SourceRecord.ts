@@ -1,13 +1,13 @@
-/** One record as a connector reads it. */
+/** A record as a connector returns it. */
 
 /**
  * One record, every value as exact text: integers and decimals as plain numerals, booleans `true` or `false`, dates
  * `YYYY-MM-DD`, instants RFC 3339, lists as JSON.
  */
 export interface SourceRecord {
-  /** The record's number as text. */
+  /** The record's key as text. */
   readonly id: string
-  /** In the order of `resource.fields`; null is empty, undefined is a field that the record did not carry. */
+  /** In the order of `resource.fields`; null is empty, undefined is a field that the record does not have. */
   readonly columns: ReadonlyArray<string | null | undefined>
   /** True when any of `columns` is undefined. */
   readonly partial: boolean
@@ -19,7 +19,7 @@ export interface SourceRecord {
 
 /** A record that does not fit the catalogue, kept as it was sent. */
 export interface Rejected {
-  /** The record's number where it could be read. */
+  /** The record's key where it is readable. */
   readonly id: string | null
   /** The field that does not fit; null when it is the record as a whole. */
   readonly field: string | null

@@ -1,8 +1,7 @@
 /**
- * What a connector must do with a source's webhook subscriptions.
+ * The contract of webhook subscriptions, their delivery log and their limits.
  *
- * Promise: a secret is `Redacted` from the moment it is read; a write that was answered or not may be repeated with the
- * same arguments: nothing is created twice by a retry within one call.
+ * Promise: a secret is `Redacted` from the moment it is read. A retry within one call creates nothing twice.
  */
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
@@ -16,19 +15,19 @@ export interface Subscription {
   readonly description: string | null
   /** Events that fire meanwhile are dropped. */
   readonly paused: boolean
-  /** Consecutive failed deliveries; null when the source does not tell. */
+  /** Consecutive failed deliveries; null when the source does not report them. */
   readonly failCount: number | null
   /** RFC 3339 in UTC as sent; null when there was none. */
   readonly lastDeliveryAt: string | null
-  /** When the source gave delivering up, as sent; null when it did not. */
+  /** When the source disabled it, as sent; null when it did not. */
   readonly disabledAt: string | null
   readonly cancelled: boolean
 }
 
-/** A subscription that was just made. */
-export interface Created {
+/** A new subscription with its secret. */
+export interface CreatedSubscription {
   readonly subscription: Subscription
-  /** Shown this once. */
+  /** The source shows it once. */
   readonly secret: Redacted.Redacted
 }
 
@@ -37,21 +36,21 @@ export interface SubscriptionChange {
   readonly events?: ReadonlyArray<string>
   readonly description?: string
   readonly paused?: boolean
-  /** True revives a disabled subscription. */
+  /** Enables a disabled subscription again. */
   readonly enabled?: true
   /** Begins a rotation: the source signs with both for a while. */
   readonly secret?: Redacted.Redacted
 }
 
-/** How a test delivery went. */
+/** The result of a test delivery. */
 export interface TestResult {
   readonly eventId: string | null
-  /** Null when no answer arrived, or the source does not tell. */
+  /** Null when no answer arrived, or the source does not report it. */
   readonly responseCode: number | null
   readonly responseBody: string | null
   readonly durationMs: number | null
   readonly delivered: boolean
-  /** The source says that no answer arrived; where it is false, a status that is missing is not known. */
+  /** Whether the source reports that no answer arrived; if false, a missing status is unknown. */
   readonly isSilent: boolean
   /** The answer as it was sent, for people. */
   readonly raw: string
@@ -59,7 +58,7 @@ export interface TestResult {
 
 const rawMax = 500
 
-/** What became of a test delivery, for people: in the source's own words where it names no status. */
+/** A test delivery for people; the answer of the source where it names no status. */
 export const describeAnswer = ({ responseCode, isSilent, raw }: TestResult): string =>
   responseCode !== null
     ? `the receiver answered ${responseCode}`
@@ -71,7 +70,7 @@ export const describeAnswer = ({ responseCode, isSilent, raw }: TestResult): str
 export interface Attempt {
   readonly eventId: string
   readonly eventType: string
-  /** The resource that the type is about; null when it is about none. */
+  /** The resource that the type is about; null for none. */
   readonly resource: string | null
   readonly attempts: number
   readonly delivered: boolean
@@ -90,7 +89,7 @@ export interface LogRequest {
   readonly delivered?: boolean
   readonly abandoned?: boolean
   readonly eventType?: string
-  /** The mark of the page as the page before gave it; null is the first page. */
+  /** {@link LogPage.next} of the page before; null is the first page. */
   readonly token: string | null
 }
 
@@ -111,21 +110,21 @@ export interface Subscriptions {
   readonly attemptDelayMax: Duration.Duration
   /** How long the source signs with the earlier secret too, after a rotation. */
   readonly secretOverlap: Duration.Duration
-  /** Whether an event of the type may tell of a record that is removed without trace: only reading every record shows it. */
+  /** Whether an event of the type may be about a removal that only a full scan shows. */
   readonly mayRemove: (eventType: string) => boolean
-  /** Those of the token that are not cancelled. */
+  /** The subscriptions of the token that are not cancelled. */
   readonly list: Effect.Effect<ReadonlyArray<Subscription>, SourceError>
-  /** Null when the token has none of that number. */
+  /** Null when the token has no such subscription. */
   readonly get: (id: string) => Effect.Effect<Subscription | null, SourceError>
   readonly create: (given: {
     readonly url: string
     readonly events: ReadonlyArray<string>
     readonly description: string
-  }) => Effect.Effect<Created, SourceError>
+  }) => Effect.Effect<CreatedSubscription, SourceError>
   readonly update: (id: string, change: SubscriptionChange) => Effect.Effect<Subscription, SourceError>
   /** Final. Where the source offers no cancelling, the subscription is paused. */
   readonly cancel: (id: string) => Effect.Effect<Subscription, SourceError>
-  /** Has the source deliver a test event now, and waits for how that went. */
+  /** Requests a test delivery and waits for its result. */
   readonly test: (id: string) => Effect.Effect<TestResult, SourceError>
   readonly deliveries: (request: LogRequest) => Effect.Effect<LogPage, SourceError>
 }

@@ -12,14 +12,14 @@ export interface WriteSucceeded {
   readonly _tag: "WriteSucceeded"
   /** Place of the record in what was sent, from 0. */
   readonly index: number
-  /** The record's number; null when the answer does not tell. */
+  /** The record's number; null when the answer does not name it. */
   readonly id: string | null
-  /** The record as it stands now; null when the answer does not carry the whole of it, or it does not fit the catalogue. */
+  /** The written record; null when the answer does not show all of it, or it does not fit the catalogue. */
   readonly record: SourceRecord | null
   readonly rejected: Rejected | null
 }
 
-/** The source refused this record; sending it again as it is changes nothing, unless `isRetryable`. */
+/** The source refused this record. The same record is refused again, unless `isRetryable`. */
 export interface WriteRejected {
   readonly _tag: "WriteRejected"
   readonly kind: RefusalKind
@@ -33,7 +33,7 @@ export interface WriteRejected {
   readonly isRetryable: boolean
 }
 
-/** The answer does not say what became of the record. */
+/** The answer does not say whether the record was written. */
 export interface WriteUncertain {
   readonly _tag: "WriteUncertain"
   readonly index: number

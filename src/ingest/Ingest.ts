@@ -13,7 +13,7 @@ import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import { type DeliveryReader, isEvent, type Verdict } from "../connector/Delivery.ts"
+import { type DeliveryReader, isEvent, type Verification } from "../connector/Delivery.ts"
 import type { SecretKeyring } from "../subscriptions/SecretKeyring.ts"
 import type { InboxWriter, Outcome as InsertOutcome } from "../inbox/InboxWriter.ts"
 import * as ThrottledWarnings from "../log/ThrottledWarnings.ts"
@@ -143,7 +143,7 @@ const verify = (
   arrival: IncomingDelivery,
   secrets: ReadonlyArray<Redacted.Redacted>,
   receivedAt: number
-): Verdict => {
+): Verification => {
   const [signature, ...others] = arrival.signatures
   if (others.length > 0) return { _tag: "Malformed", detail: "there is more than one signature header" }
   const { reader, settings } = options
@@ -230,7 +230,7 @@ const store = (state: IngestState, { company, body }: IncomingDelivery, sentAt: 
   )
 }
 
-const answerVerified = (state: IngestState, arrival: IncomingDelivery, verified: Verdict, done: Done) => {
+const answerVerified = (state: IngestState, arrival: IncomingDelivery, verified: Verification, done: Done) => {
   switch (verified._tag) {
     case "Genuine":
       return store(state, arrival, verified.sentAt, done)

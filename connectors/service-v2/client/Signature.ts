@@ -9,7 +9,7 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import * as Redacted from "effect/Redacted"
-import type { Delivery, Verdict, VerifySettings } from "../../../src/connector/Delivery.ts"
+import type { Delivery, Verification, VerifySettings } from "../../../src/connector/Delivery.ts"
 
 /** Five minutes (overview, Signature); the sender's clock may be a minute ahead (H-10). */
 export const settingsDefault = { toleranceSeconds: 300, aheadSeconds: 60 } as const
@@ -40,7 +40,7 @@ const read = (header: string): { readonly t: string; readonly signatures: Readon
 }
 
 /** Judges a delivery. */
-export const verify = (delivery: Delivery, settings: VerifySettings): Verdict => {
+export const verify = (delivery: Delivery, settings: VerifySettings): Verification => {
   if (delivery.signature === undefined) return { _tag: "Malformed", detail: "there is no signature" }
   const header = read(delivery.signature)
   if (typeof header === "string") return { _tag: "Malformed", detail: `the signature ${header}` }

@@ -14,7 +14,7 @@ import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import { limits } from "../catalogue/limits.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import type {
-  Created,
+  CreatedSubscription,
   LogPage,
   Subscription,
   SubscriptionChange,
@@ -237,11 +237,11 @@ const create = (
   }).pipe(
     Effect.flatMap(({ subscription, secret }) =>
       subscription === null
-        ? Effect.map(findCreated(context, { url, events, description }), (one): Created => ({
+        ? Effect.map(findCreated(context, { url, events, description }), (one): CreatedSubscription => ({
             subscription: one,
             secret
           }))
-        : Effect.succeed<Created>({ subscription, secret })
+        : Effect.succeed<CreatedSubscription>({ subscription, secret })
     )
   )
 
