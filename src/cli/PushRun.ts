@@ -15,7 +15,7 @@ import * as TablePlan from "../warehouse/TablePlan.ts"
 import { childrenOf, tableOf } from "../warehouse/Table.ts"
 import { type Failure, failureOf } from "../sync/Outcome.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
-import type { ExistingRow } from "../outbox/Enqueue.ts"
+import type { OpenDuplicates } from "../outbox/Enqueue.ts"
 import type { Operation, Rows } from "../outbox/Push.ts"
 import * as OutboxWorker from "../outbox/OutboxWorker.ts"
 import * as Outbox from "../status/Outbox.ts"
@@ -100,7 +100,7 @@ export const identityOf = (company: SyncCompany) =>
   company.connector.identify.pipe(Effect.catch((error) => failWith(failureOf(error))))
 
 /** Only an input can have records that an earlier push has. */
-export const noExisting: ExistingRow = { sending: 0, refused: 0, different: 0, pushes: [] }
+export const noDuplicates: OpenDuplicates = { sending: 0, refused: 0, different: 0, pushes: [] }
 
 interface PushContext extends Pick<PushText.PushResult, "rows" | "known" | "knownOpen"> {
   readonly settings: Configuration

@@ -5,7 +5,7 @@
  * as it is written. Control characters of foreign text are escaped.
  */
 import type { DryRunReport } from "../outbox/DryRun.ts"
-import type { EnqueueResult, ExistingRow } from "../outbox/Enqueue.ts"
+import type { EnqueueResult, OpenDuplicates } from "../outbox/Enqueue.ts"
 import type { Counts, Operation, Problem, RejectedRow, Rows } from "../outbox/Push.ts"
 import type { DifferingRow, OpenRequest, OutboxState, PushStatus, RejectedBy, Status } from "../status/Outbox.ts"
 import type { Failure } from "../sync/Outcome.ts"
@@ -111,7 +111,7 @@ export interface PushResult {
   /** Records that an earlier push has, with the same values. */
   readonly known: number
   /** Those of them that are not simply done. */
-  readonly knownOpen: ExistingRow
+  readonly knownOpen: OpenDuplicates
   readonly calls: { readonly sent: number; readonly batches: number }
   readonly durationMs: number
   /** Records that this run resolved. */
@@ -136,7 +136,7 @@ export const summaryLine = (result: PushResult): string => {
 }
 
 /** The state of records that an earlier push has. */
-const existingLines = ({ sending, refused, different, pushes }: ExistingRow): ReadonlyArray<string> => {
+const duplicateLines = ({ sending, refused, different, pushes }: OpenDuplicates): ReadonlyArray<string> => {
   const text = list([
     counted(refused, "refused"),
     counted(different, "with other values at the source"),
@@ -169,7 +169,7 @@ export const remarkLines = ({ counts, different, knownOpen, refused, rows }: Pus
           ...more(counts.different, different.length),
           "  what to do: nothing if the source is right; else change them with tributary push --update"
         ]),
-    ...existingLines(knownOpen)
+    ...duplicateLines(knownOpen)
   ]
 }
 

@@ -16,9 +16,9 @@ import { type Input, openInput } from "../outbox/input/Input.ts"
 import type { InputError, InputRecord } from "../outbox/input/InputRecord.ts"
 import * as QueryInput from "../outbox/input/QueryInput.ts"
 import { dryRun, type DryRunReport } from "../outbox/DryRun.ts"
-import { enqueue, EnqueueRejected } from "../outbox/Enqueue.ts"
+import { enqueue } from "../outbox/Enqueue.ts"
 import type { Operation, Problem } from "../outbox/Push.ts"
-import type { InputOptions } from "../outbox/ValidateInput.ts"
+import { EnqueueRejected, type InputOptions } from "../outbox/ValidateInput.ts"
 import { config, configuration, json, reported } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -156,7 +156,7 @@ export const command = Command.make(
               (onProblem) => enqueue({ ...target, source: input.source, records, onProblem }),
               flags.json
             ).pipe(Effect.onInterrupt(() => Output.note("tributary: stopped; nothing was stored or sent")))
-            const { given, known, knownOpen = PushRun.noExisting, pushId, resumed } = enqueued
+            const { given, known, knownOpen = PushRun.noDuplicates, pushId, resumed } = enqueued
             if (!flags.json) yield* Output.note(PushText.enqueuedLine(enqueued, `${resource.path} of ${name}`))
             const rows = { push: pushId }
             const context = { settings, company, identity, resource, rows, known, knownOpen, json: flags.json }

@@ -170,7 +170,7 @@ export const retry = Command.make(
               Effect.fail(PushRun.usage(`${message}: npx tributary push retry ${by}`))
             )
           }
-          const knownOpen = PushRun.noExisting
+          const knownOpen = PushRun.noDuplicates
           return yield* PushRun.runPush({
             settings,
             company,

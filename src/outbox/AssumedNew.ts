@@ -1,5 +1,5 @@
 /**
- * Creates of which it must be found out whether the source has their record.
+ * Creates whose records the source is assumed not to have.
  *
  * Promise: a create is assumed new for the time of a session, by a scan that began after it was remembered here, or for
  * ten minutes after a lookup. A create whose externalid the warehouse or its quarantine may hold is not assumed new.

@@ -1,5 +1,5 @@
 /**
- * What a push writes in one transaction.
+ * The writes of a push in one transaction.
  *
  * Promise: the resolutions of rows, the records that the source answered and the end of the request are committed
  * together, or not at all.

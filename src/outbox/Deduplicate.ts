@@ -1,5 +1,5 @@
 /**
- * Deduplication of creates: whether the source has their records already.
+ * Deduplication of creates with the records of the source.
  *
  * Promise: no record is created for the first time unless the source was seen not to have its externalid (F-04, G-08).
  * A few creates are looked up one by one. Many are compared with a scan that began after they were inserted, and every

@@ -20,10 +20,9 @@ import {
   operationName,
   runQuery
 } from "./InputTable.ts"
+import { isOpen } from "./OutboxStore.ts"
 import type { Problem } from "./Push.ts"
 import { emptyInput, type EnqueueRejected, type InputOptions, rejectedFor, validateInput } from "./ValidateInput.ts"
-
-export { EnqueueRejected } from "./ValidateInput.ts"
 
 export interface EnqueueOptions<E, R> extends InputOptions<E, R> {
   /** Where the records came from, for people. */
@@ -34,18 +33,18 @@ export interface EnqueueResult {
   readonly pushId: bigint
   /** Records of the input. */
   readonly given: number
-  /** Records that belong to this push now; some of them may be done already when it was resumed. */
-  readonly taken: number
-  /** Records that were given before with the same values, and belong to an earlier push or to none. */
+  /** Rows of the push; some of them may be done already when it was resumed. */
+  readonly enqueued: number
+  /** Duplicates: an earlier push, or a row without one, has the record with the same values. */
   readonly known: number
-  /** The duplicates of which a person should hear; absent when all of them are done as given. */
-  readonly knownOpen?: ExistingRow
+  /** Absent when all duplicates are done as given. */
+  readonly knownOpen?: OpenDuplicates
   /** Whether the same input was given before and is not finished. */
   readonly resumed: boolean
 }
 
-/** Duplicates of which a person should hear. */
-export interface ExistingRow {
+/** Counts of duplicates that are not done as given: a person should know of them. */
+export interface OpenDuplicates {
   /** In a request whose outcome is not known yet. */
   readonly sending: number
   readonly refused: number
@@ -66,7 +65,7 @@ interface EnqueueContext {
   readonly onProblem: (problem: Problem) => Effect.Effect<void>
 }
 
-/** Attempts to join existing rows while other processes change them. */
+/** Attempts to join existing rows, which another process may have locked in another order. */
 const attemptsMax = 5
 
 /** One process enqueues records of a resource at a time: the next one finds the rows of the first. */
@@ -83,18 +82,18 @@ const insertPushSql = `
 const insertRowsSql = `
   insert into tributary.outbox (company, resource, operation, externalid, record_id, record, push_id, line, validated)
   select $1, $2, $3, g.externalid, g.record_id, g.record::json, $4, g.line, true
-  from push_given g order by g.line
+  from push_input g order by g.line
   on conflict (company, resource, externalid) where operation = 'create' and externalid is not null do nothing`
 
 /** Whatever the planner expects of the outbox, each row is found by its key from either side. */
-const indexSql = "create index on push_given (externalid)"
+const indexSql = "create index on push_input (externalid)"
 
 /** Existing rows of other pushes or of none. */
 const isExisting = `
   o.company = $1 and o.resource = $2 and o.operation = 'create' and o.externalid = g.externalid
     and o.push_id is distinct from $3::bigint`
 
-const existing = `push_given g join tributary.outbox o on ${isExisting}`
+const existing = `push_input g join tributary.outbox o on ${isExisting}`
 
 /** Locks existing rows in the order in which other processes lock them, and returns their pushes. */
 const lockExistingSql = `
@@ -103,7 +102,7 @@ const lockExistingSql = `
 
 const joinSameSql = `
   update tributary.outbox o set push_id = $3, line = g.line
-  from push_given g where ${isExisting} and o.state = 'pending' and o.record::text = g.record`
+  from push_input g where ${isExisting} and o.state = 'pending' and o.record::text = g.record`
 
 /** A row with other values of which nothing was sent: the values that were given last count. */
 const replaceOtherSql = `
@@ -112,7 +111,7 @@ const replaceOtherSql = `
     absence_confirmed_at = null, request_id = null, request_index = null, attempts = 0, conflict_retries = 0,
     expected_values = null, code = null, field = null, reason = null, problems = null, differences = null,
     resolved_at = null
-  from push_given g where ${isExisting} and o.state in ('pending', 'rejected') and o.record::text <> g.record`
+  from push_input g where ${isExisting} and o.state in ('pending', 'rejected') and o.record::text <> g.record`
 
 const pushedWithOtherValuesSql = `
   select g.line, o.push_id from ${existing}
@@ -125,11 +124,15 @@ const openDuplicatesSql = `
     coalesce(array_agg(distinct o.push_id::text) filter (where o.push_id is not null), '{}') as pushes
   from ${existing} where o.state in ('in_flight', 'rejected') or o.differences is not null`
 
+const countRowsSql = "select count(*) as rows from tributary.outbox where push_id = $1"
+
+const saveDuplicatesSql = "update tributary.pushes set duplicates = $2 where id = $1"
+
 /** Finishes earlier pushes that have no open row any more. */
 const finishEmptiedSql = `
   update tributary.pushes set finished_at = tributary.now()
   where id = any($1::bigint[]) and finished_at is null
-    and not exists (select from tributary.outbox o where o.push_id = pushes.id and o.state in ('pending', 'in_flight'))`
+    and not exists (select from tributary.outbox o where o.push_id = pushes.id and ${isOpen("o")})`
 
 /** Moves existing open rows to this push; rejects the input when a row was sent with other values. */
 const joinExisting = Effect.fnUntraced(function* (
@@ -153,12 +156,12 @@ const joinExisting = Effect.fnUntraced(function* (
   if (earlier.length > 0) yield* runQuery(client, finishEmptiedSql, [earlier.map((row) => row.push_id)])
 })
 
-/** The duplicates of a push of which a person should hear; null when there are none. */
+/** {@link OpenDuplicates} of a push; null when there are none. */
 const findOpenDuplicates = Effect.fnUntraced(function* (
   { client, company, resource }: EnqueueContext,
   pushId: bigint
-): Effect.fn.Return<ExistingRow | null, DatabaseError> {
-  const [row] = yield* runQuery<Omit<ExistingRow, "pushes"> & { pushes: ReadonlyArray<string> }>(
+): Effect.fn.Return<OpenDuplicates | null, DatabaseError> {
+  const [row] = yield* runQuery<Omit<OpenDuplicates, "pushes"> & { pushes: ReadonlyArray<string> }>(
     client,
     openDuplicatesSql,
     [company, resource, pushId]
@@ -185,16 +188,12 @@ const insertRows = Effect.fnUntraced(function* (
     const { affected } = yield* execute(client, operationName, insertRowsSql, values)
     if (affected < given) yield* joinExisting(context, pushId)
   }
-  const [count] = yield* runQuery<{ rows: bigint }>(
-    client,
-    "select count(*) as rows from tributary.outbox where push_id = $1",
-    [pushId]
-  )
-  const taken = Number(count!.rows)
-  const known = given - taken
-  yield* runQuery(client, "update tributary.pushes set duplicates = $2 where id = $1", [pushId, known])
+  const [count] = yield* runQuery<{ rows: bigint }>(client, countRowsSql, [pushId])
+  const enqueued = Number(count!.rows)
+  const known = given - enqueued
+  yield* runQuery(client, saveDuplicatesSql, [pushId, known])
   const knownOpen = known === 0 ? null : yield* findOpenDuplicates(context, pushId)
-  return { pushId, given, taken, known, resumed, ...(knownOpen === null ? {} : { knownOpen }) }
+  return { pushId, given, enqueued, known, resumed, ...(knownOpen === null ? {} : { knownOpen }) }
 })
 
 const isDeadlock = (error: EnqueueRejected | DatabaseError): boolean =>
@@ -206,11 +205,10 @@ const enqueueTable = Effect.fnUntraced(function* (
 ): Effect.fn.Return<EnqueueResult, EnqueueRejected | DatabaseError> {
   const { client, company, operation, resource, table } = context
   if (operation === "create") yield* runQuery(client, indexSql)
-  yield* runQuery(client, "analyze push_given")
+  yield* runQuery(client, "analyze push_input")
   yield* runQuery(client, "begin")
   yield* runQuery(client, lockSql, [company, resource])
   const digest = table.hash.digest("hex")
-  // Another process may lock the same rows in another order: this one gives way, and tries again.
   const result = yield* runQuery(client, "savepoint joining").pipe(
     Effect.andThen(insertRows(context, digest)),
     Effect.tapError((error) => (isDeadlock(error) ? runQuery(client, "rollback to savepoint joining") : Effect.void)),

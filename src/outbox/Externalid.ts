@@ -1,4 +1,4 @@
-/** Externalids: which of them a source keeps as they are, and which of them it may take for the same. */
+/** Externalids: their folded form, and the spellings that a source may alter. */
 
 import type { Resource } from "../catalogue/Resource.ts"
 import { identifier } from "../warehouse/Identifier.ts"

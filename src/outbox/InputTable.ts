@@ -15,11 +15,11 @@ import { externalKeyOf, foldExternalidSql } from "./Externalid.ts"
 import type { Problem } from "./Push.ts"
 import { duplicateProblem, spellingProblem, type ValidInput } from "./ValidateInput.ts"
 
-export const operationName = "enqueue what is to be pushed"
+export const operationName = "enqueue the input of a push"
 
 export interface InputTable {
   readonly client: pg.Client
-  /** Of the records and of what is done to them: the same input is known by it. */
+  /** The hash of the records and of the operation, by which the same input is found. */
   readonly hash: Hash
   records: number
   /** Rows that are not copied yet. */
@@ -43,7 +43,7 @@ export const openInputTable = (
   Effect.as(
     runQuery(
       client,
-      "create temporary table push_given (line bigint not null, externalid text, record_id text, record text not null)"
+      "create temporary table push_input (line bigint not null, externalid text, record_id text, record text not null)"
     ),
     { client, hash: createHash("sha256").update(JSON.stringify(identity)), records: 0, buffer: "" }
   )
@@ -53,7 +53,7 @@ export const flush = (table: InputTable): Effect.Effect<void, DatabaseError> =>
     const { buffer, client } = table
     table.buffer = ""
     if (buffer === "") return Effect.void
-    return Effect.asVoid(copyIn(client, "copy push_given (line, externalid, record_id, record) from stdin", [buffer]))
+    return Effect.asVoid(copyIn(client, "copy push_input (line, externalid, record_id, record) from stdin", [buffer]))
   })
 
 export const addRecords = (
@@ -73,13 +73,14 @@ export const addRecords = (
 const duplicatesSql = `
   select line, externalid, first, other
   from (select line, externalid, min(line) over same as first, first_value(externalid) over (same order by line) as other
-          from push_given window same as (partition by ${foldExternalidSql("externalid")})) g
+          from push_input window same as (partition by ${foldExternalidSql("externalid")})) g
   where line <> first order by line`
 
-/** Open rows with another spelling of an externalid of the input. */
+/** Open and rejected rows with another spelling of an externalid of the input. */
 const otherSpellingsSql = `
   select g.line, g.externalid, o.externalid as other
-  from push_given g join tributary.outbox o on ${foldExternalidSql("o.externalid")} = ${foldExternalidSql("g.externalid")} and o.externalid <> g.externalid
+  from push_input g join tributary.outbox o
+    on ${foldExternalidSql("o.externalid")} = ${foldExternalidSql("g.externalid")} and o.externalid <> g.externalid
   where o.company = $1 and o.resource = $2 and o.operation = 'create' and o.state in ('pending', 'in_flight', 'rejected')
   order by g.line`
 

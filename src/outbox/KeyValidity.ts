@@ -1,5 +1,5 @@
 /**
- * Whether a request may be sent with its idempotency key.
+ * The validity of idempotency keys: their age, their scope and the fence.
  *
  * Promise: a key is sent only while the source surely remembers it, and only by the process that has the fence.
  */

@@ -3,10 +3,11 @@ import * as Effect from "effect/Effect"
 import type { QueryResultRow } from "pg"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { OutboxScope, RunSql } from "./OutboxRow.ts"
+import { isOpen } from "./OutboxStore.ts"
 import type { Counts, Outcome } from "./Push.ts"
 import type { RowUpdate } from "./RowResolution.ts"
 
-/** The counts by the states of rows. */
+/** The names of the counts of rows that are not done, by state. */
 const names = { pending: "waiting", in_flight: "sending", rejected: "refused" } as const
 
 interface CountsRow extends QueryResultRow {
@@ -44,7 +45,7 @@ const countsOf = (rows: ReadonlyArray<CountsRow>): Counts =>
 const countsQuery = ({ company, resource, push }: OutboxScope): readonly [string, ReadonlyArray<unknown>] =>
   push === null
     ? [
-        `${countsSql} where o.company = $1 and o.resource = $2 and o.state in ('pending', 'in_flight') and o.push_id is null group by 1`,
+        `${countsSql} where o.company = $1 and o.resource = $2 and ${isOpen("o")} and o.push_id is null group by 1`,
         [company, resource]
       ]
     : [`${countsSql} where o.push_id = $1 group by 1`, [push]]

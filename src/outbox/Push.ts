@@ -1,18 +1,18 @@
 /**
- * The types of a push that the outbox, the files for people and the screen share.
+ * The types of a push: operations, outcomes, counts and rejected rows.
  *
  * Promise: an operation, an outcome and a problem have the same names everywhere.
  */
 
-/** What a push does to a record of the source. */
+/** The effect of a row on a record of the source. */
 export type Operation = "create" | "update" | "cancel"
 
-/** What became of a record: an `adopted` one existed already, an `unchanged` one had the values already. */
+/** How a row was done: an `adopted` record existed already, an `unchanged` one had the values already. */
 export type Outcome = "created" | "adopted" | "updated" | "cancelled" | "unchanged"
 
 export const outcomes: ReadonlyArray<Outcome> = ["created", "adopted", "updated", "cancelled", "unchanged"]
 
-/** Why a record cannot be pushed. */
+/** A reason why a record cannot be pushed. */
 export interface Problem {
   /** The line of the input, from 1; null when the problem has none. */
   readonly line: number | null

@@ -109,7 +109,7 @@ export interface PushSession extends PushOptions {
   readonly state: PushState
   /** The token's scope of idempotency keys. */
   readonly keyScope: string | null
-  /** Held by one transaction at a time. */
+  /** The permit of the running transaction. */
   readonly transactionLock: Semaphore.Semaphore
   /** A permit for each request in flight. */
   readonly sendPermits: Semaphore.Semaphore

@@ -1,5 +1,5 @@
 /**
- * The requests that write, as they are stored before they are sent.
+ * The store of push requests.
  *
  * Promise: a request has its key and its exact bytes, and its rows are marked, in a transaction that is committed before
  * the request is sent for the first time. A key stands for these bytes only. A request that is not `open` is never sent

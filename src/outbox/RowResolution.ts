@@ -1,7 +1,7 @@
 /**
- * What becomes of rows of the outbox.
+ * Resolutions of rows of the outbox.
  *
- * Promise: a row leaves `waiting` and `sending` by a {@link RowResolution} only. A resolution changes no row that has
+ * Promise: a row leaves `pending` and `in_flight` by a {@link RowResolution} only. A resolution changes no row that has
  * left the state in which it was resolved.
  */
 import * as Effect from "effect/Effect"

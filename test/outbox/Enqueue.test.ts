@@ -10,7 +10,7 @@ import * as Stream from "effect/Stream"
 import { type InputOptions, openInput } from "../../src/outbox/input/Input.ts"
 import { type InputRecord, InputError } from "../../src/outbox/input/InputRecord.ts"
 import { dryRun } from "../../src/outbox/DryRun.ts"
-import { EnqueueRejected } from "../../src/outbox/Enqueue.ts"
+import { EnqueueRejected } from "../../src/outbox/ValidateInput.ts"
 import type { Operation, Problem } from "../../src/outbox/Push.ts"
 import { bytesOf, ndJsonStream, resourceOf } from "./support.ts"
 

@@ -41,8 +41,8 @@ const outcomesOf = (one: Outbox.InsertedSummary): string =>
 const insertedTable = (rows: ReadonlyArray<Outbox.InsertedSummary>, now: Date): Html =>
   rows.length === 0
     ? html`<p>
-        No row that was inserted by SQL waits or was refused, and none was resolved within a day. A row in into
-        <code>tributary.outbox</code> has it written by tributary serve.
+        No row that was inserted by SQL waits or was refused, and none was resolved within a day. tributary serve writes
+        the rows that are inserted into <code>tributary.outbox</code>.
       </p>`
     : table(
         "Rows that were inserted by SQL, by company and resource",
@@ -166,7 +166,7 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
   return page({
     title: `Push ${id}`,
     section: "outbox",
-    // What is finished does not change, and counting all of it again and again would cost for nothing.
+    // A finished push does not change.
     isLive: isOpen,
     body: html`<p><a href="${back}">Outbox</a></p>
       <h1>Push ${id}: ${push.operation} ${visible(push.resource)} of ${visible(push.company)}</h1>

@@ -11,7 +11,8 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { InputError } from "../../../src/outbox/input/InputRecord.ts"
-import { EnqueueRejected, enqueue } from "../../../src/outbox/Enqueue.ts"
+import { enqueue } from "../../../src/outbox/Enqueue.ts"
+import { EnqueueRejected } from "../../../src/outbox/ValidateInput.ts"
 import type { Operation, Problem } from "../../../src/outbox/Push.ts"
 import * as QueryInput from "../../../src/outbox/input/QueryInput.ts"
 import { ndJsonStream, resourceOf } from "../../outbox/support.ts"
@@ -92,7 +93,7 @@ describe("the intake", () => {
         const taken = yield* give([person("B", "tab\tand\nline\\"), person("A")])
         assert.deepStrictEqual(
           { ...taken, pushId: null },
-          { pushId: null, given: 2, taken: 2, known: 0, resumed: false }
+          { pushId: null, given: 2, enqueued: 2, known: 0, resumed: false }
         )
         const row = { record_id: null, push_id: taken.pushId, state: "pending", outcome: null, validated: true }
         assert.deepStrictEqual(yield* rows, [
@@ -136,13 +137,13 @@ describe("the intake", () => {
         const first = yield* give(records)
         yield* set("A", "done")
         const again = yield* give(records)
-        assert.deepStrictEqual(again, { pushId: first.pushId, given: 3, taken: 3, known: 0, resumed: true })
+        assert.deepStrictEqual(again, { pushId: first.pushId, given: 3, enqueued: 3, known: 0, resumed: true })
         assert.lengthOf(yield* pushes, 1)
         // The same in another order is another thing, with nothing new in it but what waits.
         const other = yield* give([person("C"), person("A")])
         assert.deepStrictEqual(
           { ...other, pushId: null },
-          { pushId: null, given: 2, taken: 1, known: 1, resumed: false }
+          { pushId: null, given: 2, enqueued: 1, known: 1, resumed: false }
         )
         assert.deepStrictEqual(
           (yield* rows).map((row) => [row["externalid"], row["push_id"], row["line"], row["state"]]),
@@ -157,7 +158,7 @@ describe("the intake", () => {
         const fresh = yield* give(records)
         assert.deepStrictEqual(
           { ...fresh, pushId: null },
-          { pushId: null, given: 3, taken: 0, known: 3, resumed: false }
+          { pushId: null, given: 3, enqueued: 0, known: 3, resumed: false }
         )
         assert.notStrictEqual(fresh.pushId, first.pushId)
       })
@@ -190,7 +191,7 @@ describe("the intake", () => {
         assert.deepStrictEqual(second, {
           pushId: second.pushId,
           given: 4,
-          taken: 2,
+          enqueued: 2,
           known: 2,
           knownOpen: { sending: 0, refused: 1, different: 0, pushes: [first.pushId] },
           resumed: false
@@ -234,7 +235,7 @@ describe("the intake", () => {
         assert.deepStrictEqual(second, {
           pushId: second.pushId,
           given: 4,
-          taken: 1,
+          enqueued: 1,
           known: 3,
           knownOpen: { sending: 1, refused: 0, different: 1, pushes: [first.pushId] },
           resumed: false
@@ -249,7 +250,7 @@ describe("the intake", () => {
         yield* sql`insert into tributary.outbox (company, resource, record)
                    values (${company}, 'salesmen', '{"externalid": "A", "name": "A"}')`
         const taken = yield* give([person("A"), person("B")])
-        assert.strictEqual(taken.taken, 2)
+        assert.strictEqual(taken.enqueued, 2)
         assert.deepStrictEqual(
           (yield* rows).map((row) => [row["push_id"], row["record"], row["validated"]]),
           ["A", "B"].map((name) => [taken.pushId, `{"name":"${name}","externalid":"${name}"}`, true])
@@ -277,9 +278,9 @@ describe("the intake", () => {
         )
         // Which record it is belongs to what was given.
         const others = yield* give([{ id: 5, name: "A" }, ...changes.slice(1)], "update")
-        assert.deepStrictEqual([others.resumed, others.taken], [false, 3])
+        assert.deepStrictEqual([others.resumed, others.enqueued], [false, 3])
         yield* sql`update tributary.pushes set finished_at = now() where company = ${company}`
-        assert.deepStrictEqual((yield* give(changes, "update")).taken, 3)
+        assert.deepStrictEqual((yield* give(changes, "update")).enqueued, 3)
         yield* give([{ id: 4 }, { externalid: "B" }], "cancel")
         assert.lengthOf(yield* rows, 11)
       })
@@ -342,7 +343,7 @@ describe("the intake", () => {
         assert.strictEqual(waiting, 1)
         yield* lock("A")
         yield* query(client, "commit", "commit")
-        assert.strictEqual((yield* Fiber.join(run)).taken, 2)
+        assert.strictEqual((yield* Fiber.join(run)).enqueued, 2)
         assert.deepStrictEqual(
           (yield* rows).map((row) => row["record"]),
           ['{"name":"1","externalid":"A"}', '{"name":"2","externalid":"B"}']
