@@ -112,7 +112,7 @@ describe("tributary schema", () => {
           assert.strictEqual(mistaken.code, 2)
           assert.include(
             mistaken.stderr,
-            '"items.x_nope" is no unknown field that a record was seen to carry; there are: '
+            '"items.x_nope" is no unknown field of any record; there are: '
           )
           const one = yield* run("schema", "apply", "--field", "items.x_rate", "--type", "text", "--json")
           assert.strictEqual(one.code, 0, one.stderr)
