@@ -110,10 +110,7 @@ describe("tributary schema", () => {
 
           const mistaken = yield* run("schema", "apply", "--field", "items.x_nope")
           assert.strictEqual(mistaken.code, 2)
-          assert.include(
-            mistaken.stderr,
-            '"items.x_nope" is no unknown field of any record; there are: '
-          )
+          assert.include(mistaken.stderr, '"items.x_nope" is no unknown field of any record; there are: ')
           const one = yield* run("schema", "apply", "--field", "items.x_rate", "--type", "text", "--json")
           assert.strictEqual(one.code, 0, one.stderr)
           assert.deepStrictEqual(json(one.stdout).adopted, [
