@@ -134,6 +134,18 @@ export const regressions: ReadonlyArray<Regression> = [
     cause: "a cached answer of another page size was older than a removal that had been landed",
     later: ["S4m", "S8p", "N9", "G1", "K3"]
   },
+  {
+    kind: "syncs",
+    seed: 99100199,
+    cause: "a first load that the mass-delete guard had stopped counted as loaded, and no sync followed",
+    later: ["S4m", "S8p", "S16", "N9", "D5", "D6", "S14", "T2"]
+  },
+  {
+    kind: "syncs",
+    seed: 99100244,
+    cause: "a scan that was answered with an earlier list was expected to show the whole resource",
+    later: ["S16", "N9", "T1", "G1", "T2"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" },

@@ -30,8 +30,11 @@ export const settled: CheckerOf = ({ source, canonical, overBound, excused, loss
           .join(", ")} of ${versions.map(({ seq, op }) => `${seq} ${op}`).join(", ")}`
   }
   /** Everything that could be listed at a time; what only a full scan shows is left out where nobody needs one. */
-  const judgeAll = (subject: Subject, at: number): string | null => {
+  const judgeAll = (subject: Subject, stored: number): string | null => {
     const { company, resource } = subject
+    // A scan that was answered with an earlier list shows the resource as it was then; its cursor is as old.
+    const stale = source.staleLists.filter((one) => one.company === company && one.resource === resource.path)
+    const at = Math.min(stored, ...stale.flatMap(({ at, of }) => (at >= stored ? [of] : [])))
     const versions = source.history(company, resource.path).filter((version) => version.at <= at)
     for (const id of new Set(versions.map((version) => version.id))) {
       const key = keyOf(company, resource.path, id)

@@ -111,7 +111,7 @@ export class Network {
   /** Empty answers that were given by mistake: the same process is not given a second one. */
   private readonly emptied = new Set<string>()
   /** Answers to lists as they were given, by company and path. */
-  private readonly given = new Map<string, Sent>()
+  private readonly given = new Map<string, { readonly sent: Sent; readonly at: number }>()
   /** The page size of the latest answer to each list. */
   private readonly limits = new Map<string, string>()
   /** Rows that the warehouse holds alive, by company and resource, as last seen. */
@@ -320,15 +320,16 @@ export class Network {
       for (const one of this.given.keys()) if (one.startsWith(`${company} /${list}?`)) this.given.delete(one)
     }
     const before = this.given.get(key)
-    this.given.set(key, sent)
+    this.given.set(key, { sent, at: kernel.now })
     const isStale = rates.replicaRate + rates.cacheRate > 0 && before !== undefined
     // Only lists with a position: without one, a removal or a smaller page moves a record to another address, and an
     // earlier answer of the first address would then show it older than it was landed.
     const isTold = resource.modifiedSince
     if (isStale && chance.chance(isFirst ? rates.cacheRate : rates.replicaRate) && isTold) {
-      const isOther = decoder.decode(before.body) !== decoder.decode(sent.body)
+      const isOther = decoder.decode(before.sent.body) !== decoder.decode(sent.body)
       tell(`${isFirst ? "N9 an answer" : "S16 a page"} of before${isOther ? ", and it was another" : ""}`)
-      return before
+      this.source.staleLists.push({ company, resource: resource.path, at: kernel.now, of: before.at })
+      return before.sent
     }
     const mine = `${owner.name} ${key}`
     if (this.emptied.has(mine)) {

@@ -49,6 +49,14 @@ export class Source {
   /** Records that a read by their number shows for a while as they were before the last change, by `keyOf`. */
   readonly earlier = new Map<string, { readonly until: number; readonly text: string }>()
 
+  /** Lists that were answered with an earlier answer: when, and from when that answer is. */
+  readonly staleLists: Array<{
+    readonly company: number
+    readonly resource: string
+    readonly at: number
+    readonly of: number
+  }> = []
+
   /** `network` is the way to receivers; without one, nothing fires. */
   constructor(kernel: Kernel, seed: number, network: Network | null = null) {
     this.network = network

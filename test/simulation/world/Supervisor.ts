@@ -195,7 +195,9 @@ export class Supervisor {
       if (drawn.on.has("G1") && period !== this.periodOf(place)) this.fired("G1 a configuration changed during a run")
       const isDone =
         report?.companies.every(
-          ({ failure: ofAll, outcomes }) => ofAll === null && outcomes.every(({ failure }) => failure === null)
+          ({ failure: ofAll, outcomes }) =>
+            ofAll === null &&
+            outcomes.every(({ failure, massDeleteBlocked }) => failure === null && massDeleteBlocked === null)
         ) === true
       // A sync that began before a table was lost says nothing of it.
       if (isDone && loadsLost === this.loadsLost) this.isLoaded = true
