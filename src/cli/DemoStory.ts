@@ -223,5 +223,5 @@ export const tellStory = Effect.fn("demo.tellStory")(function* <E, R>(
     Effect.map(runQuery(sql), (result) => ({ title, sql, result }))
   )
   yield* print({ records, webhook: brought, resources, queries })
-  if (page !== null) yield* serve(world, page, port, certificate, json)
+  if (page !== null) return yield* serve(world, page, port, certificate, json)
 })

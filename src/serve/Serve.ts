@@ -213,7 +213,7 @@ const runServices = Effect.fnUntraced(function* <E>(
       run: Effect.gen(function* () {
         yield* createTables(companies)
         yield* Deferred.succeed(tablesReady, undefined)
-        yield* Effect.forever(Effect.delay(createTables(companies), tablesEveryMs))
+        return yield* Effect.forever(Effect.delay(createTables(companies), tablesEveryMs))
       }),
       beforeTables: true
     },
