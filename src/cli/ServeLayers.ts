@@ -1,7 +1,6 @@
 /**
- * What `serve` runs, as the configuration wants it: what receives events and what pushes rows of the outbox, for it and for
- * whoever shows that at work; and {@link backgroundServices} for `serve` alone what syncs by schedule, counts, removes what is old
- * and shows pages.
+ * The services of `serve`, as the configuration states them. The receiver and the outbox poller also run in the demo;
+ * {@link backgroundServices} are those of `serve` alone: task worker, row counts, retention and dashboard.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

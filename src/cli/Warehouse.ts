@@ -22,8 +22,8 @@ export type WarehouseLocation = Pick<Configuration, "databaseUrl" | "home"> &
 export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.MigrationError
 
 /**
- * Connects, starting the embedded Postgres when no other is named, and migrates. Whoever connects to a source within it
- * shares the token's budget with every process on the same warehouse.
+ * Connects and migrates. Without `DATABASE_URL`, it starts the embedded Postgres. Connectors made within this layer
+ * share the rate budget of their token with every process on the same warehouse.
  */
 export const layer = (
   configuration: WarehouseLocation

@@ -191,7 +191,7 @@ export const skipUnsynced = (
   inboxQuery<{ id: bigint }>(
     "skip events of",
     `update tributary.inbox set state = 'skipped', resolved_at = tributary.now(),
-            resolution = case when resource is null then 'it asks for no record'
+            resolution = case when resource is null then 'it names no record'
                           else 'the resource is not synced for this company' end
       where company = $1 and state = 'pending'
         and (resource is null or resource not in (select jsonb_array_elements_text($2::text::jsonb)))

@@ -89,7 +89,7 @@ export const addConfigured = (
       : []),
     ...(one.ignoreFields ?? [])
       .filter((field) => neverIgnored.has(field))
-      .map((field) => `resources.${one.path}.ignore_fields: ${field} cannot be ignored, since versions are told by it`)
+      .map((field) => `resources.${one.path}.ignore_fields: ${field} cannot be ignored, since it identifies versions`)
   ])
   if (problems.length > 0) return Effect.fail(new ResourceConflict({ problems }))
   const made = (one: ConfiguredResource) => ({

@@ -1,8 +1,8 @@
 /**
  * What an answer means when it is none that was hoped for.
  *
- * Promise: the reason is told by the API's own `error.code`, then by the status, never by a message. A 401, 403 or 404
- * without this API's error body is somebody else's (a proxy, a wrong address) and never taken for the API's word.
+ * Promise: the reason is given by the API's own `error.code`, then by the status, never by a message. A 401, 403 or 404
+ * without this API's error body comes from elsewhere (a proxy, a wrong address) and never counts as the API's answer.
  * Nothing that is answered here carries the token, even when the source sent it back.
  */
 import * as DateTime from "effect/DateTime"
@@ -250,7 +250,7 @@ export const failure = (answer: Answer, asking: RequestContext): Failed => {
 
 const scopeOf = (headers: Headers.Headers): string | null => authenticateParameter(headers["www-authenticate"], "scope")
 
-/** An answer without this API's error body, told by its status. */
+/** An answer without this API's error body, classified by its status. */
 const foreign = (
   { status, headers, bytes }: Answer,
   wait: number | null,
@@ -268,7 +268,7 @@ const foreign = (
   if (status >= 500 || againStatuses.has(status)) {
     return [new SourceError.ServerFault({ status, code: null, retryAfterMs: wait })]
   }
-  // Whoever said it, the same bytes are too many the next time as well: a smaller request may pass.
+  // From any sender: the same bytes are too many the next time as well. A smaller request may pass.
   if (status === 413) {
     const detail = "the request is larger than is taken on the way to the source"
     return [

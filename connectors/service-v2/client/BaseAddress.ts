@@ -48,7 +48,7 @@ export const parse = (baseUrl: string, allowHttp: boolean): BaseAddress | Client
   if (url.protocol !== "https:" && url.protocol !== "http:") return wrong("is no https address", example)
   if (url.protocol === "http:" && !allowHttp && !isLoopback(url.hostname)) {
     return wrong(
-      `is plain http, over which ${url.host} would be sent the token readable by anybody on the way`,
+      `is plain http, over which the token would travel to ${url.host} in clear text`,
       "use https, or set allow_http if you accept that"
     )
   }

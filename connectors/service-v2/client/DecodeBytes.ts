@@ -72,7 +72,7 @@ const quotesOf = ({ inferred }: Field): number =>
 const integerDigitsMax = 15
 /** What may stand before the list of an answer. */
 const headLengthMax = 64 * 1024
-/** Of the records that do not look as learnt, every so manieth is learnt anew. */
+/** One of so many records of another form becomes the new form. */
 const learnEvery = 8
 
 /** How the records of a resource look. */
@@ -248,7 +248,7 @@ export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Arr
 
   /**
    * Takes the record that begins at `from` and writes its columns to `out` from `begin` on. Answers the place behind the
-   * record; -1 when it does not look as learnt, -2 when a value is not plain.
+   * record; -1 when it has another form, -2 when a value is not plain.
    */
   const take = (bytes: Buffer, from: number, like: Look, out: Buffer, begin: number): number => {
     const { glue, glueAt, forms: valueForms, wholes, scales, quotes, places: valuePlaces, idValue } = like
@@ -356,7 +356,7 @@ export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Arr
         const digits = at - first
         const scale = scales[value]!
         if (digits === 0 || digits > wholes[value]!) return -2
-        // A superfluous zero, and minus zero, are told otherwise.
+        // A superfluous zero, and minus zero, have another canonical text.
         if (bytes[first] === zero && (digits > 1 || isNegative)) return -2
         if (byte === point) {
           out[to++] = byte

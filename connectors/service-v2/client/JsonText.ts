@@ -14,7 +14,7 @@ const closeBracket = 93
 const openBrace = 123
 const closeBrace = 125
 
-/** What a value is, told by its first character. */
+/** The kind of a value, by its first character. */
 export type Kind = "string" | "number" | "boolean" | "null" | "object" | "array"
 
 export const kindAt = (text: string, at: number): Kind => {

@@ -5,7 +5,7 @@
  * that says nothing, and a page that comes again are errors, never ends.
  *
  * Pages that are counted off move when a record before them goes: the first record of the next page slides into the
- * page that was read already, and nobody reads it. So each counted page is joined to the one before by the last record
+ * page that was read already, and is not read. So each counted page is joined to the one before by the last record
  * read, the edge: what stands behind the edge in one answer is what was not read yet, as long as the source keeps the
  * order of records that do not change. Offsets are asked with an overlap of one record, so that the answer shows the
  * edge itself. Page numbers overlap when the limit varies: page 3 of 249 records holds the last two of page 2 of 250.

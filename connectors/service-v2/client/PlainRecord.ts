@@ -31,7 +31,7 @@ const isPlainDecimal = (text: string, wholeMax: number, scale: number): boolean 
   while (at < length && isDigit(text.charCodeAt(at))) at++
   const digits = at - from
   if (digits === 0 || digits > wholeMax) return false
-  // A superfluous zero, and minus zero, are told otherwise.
+  // A superfluous zero, and minus zero, have another canonical text.
   if (text.charCodeAt(from) === 48 && (digits > 1 || negative)) return false
   if (at === length) return true
   if (text.charCodeAt(at) !== 46) return false

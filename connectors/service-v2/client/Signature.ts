@@ -48,7 +48,7 @@ export const verify = (delivery: Delivery, settings: VerifySettings): Verificati
   let genuine = false
   for (const secret of settings.secrets) {
     const key = Redacted.value(secret)
-    // Anybody could sign with it.
+    // An empty key is known to everyone.
     if (key === "") continue
     const expected = createHmac("sha256", key).update(`${t}.`).update(delivery.body).digest()
     for (const signature of signatures) {

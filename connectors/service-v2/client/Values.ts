@@ -34,7 +34,7 @@ const int64Min = -(2n ** 63n)
 const int64Max = 2n ** 63n - 1n
 /** Digits of the longest int64, sign included; a longer text is not worth turning into a number. */
 const integerLengthMax = 20
-/** Nesting of a value kept as JSON; deeper ones exhaust the stack of whoever reads them. */
+/** Nesting of a value kept as JSON; deeper ones exhaust the stack of their reader. */
 const nestingMax = 200
 /** A number kept as JSON: the database's decimals reach neither further nor finer. */
 const exponentMax = 1000
@@ -336,7 +336,7 @@ const readInferred = (type: InferredType, raw: string): Read => {
   if (reason !== null) return new InvalidValue(reason)
   const text = inferredText(type, raw)
   if (text !== undefined) return text
-  // A number or a flag reads well as text; that it was none is told beside it.
+  // A number or a flag is readable as text; its type is reported beside it.
   const kind = kindAt(raw, 0)
   const isReadable = kind === "boolean" || (kind === "number" && isInferredDecimal(raw))
   return new Beyond(type === "text" && isReadable ? raw : null)

@@ -152,7 +152,7 @@ const placeOf = (text: string, item: JsonObject, from: number, to: number, resou
     const range = rangeOf(text, from, name)
     return range === null ? null : { value, ...range, beside }
   }
-  // Where the record has such a field itself, nobody knows whose the value is.
+  // Where the record has such a field itself, the origin of the value is unknown.
   if (itemMembers.some((name) => resource.field.has(name))) return null
   const hasValues = Object.keys(item).some((name) => name !== "id" && resource.field.has(name))
   return hasValues ? { value: item, from, to, beside: new Set([...beside, ...itemMembers]) } : null

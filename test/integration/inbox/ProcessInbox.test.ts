@@ -355,7 +355,7 @@ describe("the worker", () => {
         assert.lengthOf(yield* rows("salesmen"), 2)
         const events = yield* inbox
         assert.deepStrictEqual(states(events), ["done", "done", "skipped", "skipped", "skipped"])
-        assert.strictEqual(events[2]!.reason, "it asks for no record")
+        assert.strictEqual(events[2]!.reason, "it names no record")
         assert.strictEqual(events[4]!.reason, "the resource is not synced for this company")
       })
     )
