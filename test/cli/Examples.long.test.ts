@@ -63,7 +63,7 @@ const prepared: Readonly<Record<string, Prepared>> = {
     answers: [
       /Address of the service/,
       /Use the token/,
-      /What is the company called/,
+      /Name of the company/,
       /Another company/,
       /Where is the warehouse/,
       /Which resources/,
@@ -213,10 +213,10 @@ const prepared: Readonly<Record<string, Prepared>> = {
   },
   "tributary webhooks deliveries": { says: /delivered/ },
   "tributary webhooks deliveries --abandoned --limit 100": { says: /no such delivery/ },
-  "tributary webhooks replay": { says: /0 events wait/ },
+  "tributary webhooks replay": { says: /0 events are pending again/ },
   "tributary webhooks replay --ignored --resource NAME": {
     as: "tributary webhooks replay --ignored --resource customers",
-    says: /0 events wait/
+    says: /0 events are pending again/
   },
   "tributary webhooks replay --event evt_1 --json": {
     as: (stage) =>
