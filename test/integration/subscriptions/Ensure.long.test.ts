@@ -29,7 +29,7 @@ describe("tributary webhooks", () => {
           assert.include(tested.stdout, "delivered, the receiver answered 200 after ")
           assert.include(tested.stdout, String.raw`seen \x1b[2J\u{202e}\nxxx`)
           assert.notMatch(tested.stdout, /x{500}/)
-          assert.match(listed.stdout, new RegExp(`${subscription.id} +active +yes +held`))
+          assert.match(listed.stdout, new RegExp(`${subscription.id} +active +yes +stored`))
           yield* assertSilent
         })
       ),
