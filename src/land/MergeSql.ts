@@ -130,8 +130,8 @@ export interface SoftDeleteSql {
   readonly keepConcurrent: string
   /** Takes rows out of those that seem gone whose own stamp is later than what the scan shows: a page was answered by a
    * cache, or by a replica that is behind. It applies only to a scan that is behind the cursor of its checkpoint: a source
-   * whose position follows its newest record would otherwise keep a removed row for ever. Stamps in the future count for
-   * nothing. Null without stamps. Parameters: company, position of the scan, cursor of the checkpoint or null. */
+   * whose position follows its newest record would otherwise keep a removed row for ever. Stamps later than both the
+   * warehouse's clock and the cursor count for nothing. Null without stamps. Parameters: company, position of the scan, cursor of the checkpoint or null. */
   readonly keepUnreached: string | null
   /** Finds live rows among ids that nothing has seen since. Parameters: company, ids, began. */
   readonly findMissingAmong: string
@@ -263,7 +263,7 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
     keepUnreached:
       column !== undefined && authority === "newer"
         ? `delete from ${goneRows} g using ${table.current} t where t."_company_id" = $1 and t."id" = g.id ` +
-          `and t.${column} > $2::timestamptz and t.${column} <= tributary.now() ` +
+          `and t.${column} > $2::timestamptz and t.${column} <= greatest(tributary.now(), $3::timestamptz) ` +
           `and ($3::timestamptz is null or $2::timestamptz < $3::timestamptz)`
         : null,
     findMissingAmong:

@@ -122,8 +122,11 @@ export const failureOf = (error: SourceError | SourceClockRegressed | LandingErr
         { isConfiguration: true }
       )
     case "TableReplaced":
-    case "WarehouseClockStepped":
       return failure("run again: the next run reads every record")
+    case "WarehouseClockStepped":
+      return failure(
+        "run again: the next run goes on from the cursor, or reads every record where the clock was set back"
+      )
     case "TableChanged":
       return failure("run again: the next run knows them")
     case "FenceLost":

@@ -521,6 +521,16 @@ describe("an answer that says less than a subscription", () => {
     })
   )
 
+  it.effect("does not confirm a new secret when it shows no subscription", () =>
+    Effect.gen(function* () {
+      for (const body of [null, {}, { data: {} }]) {
+        const { connector } = yield* ScriptedHttp.make([answers(200, body)], { retry: { attemptsMax: 1 } })
+        const change = connector.subscriptions!.update("1", { secret: Redacted.make(canary) })
+        assert.strictEqual((yield* failureOf(change)).reason._tag, "Malformed")
+      }
+    })
+  )
+
   it.effect("and that somebody else gave is asked for again, under the same key", () =>
     Effect.gen(function* () {
       const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false }

@@ -146,6 +146,18 @@ export const regressions: ReadonlyArray<Regression> = [
     cause: "a scan that was answered with an earlier list was expected to show the whole resource",
     later: ["S16", "N9", "T1", "G1", "T2"]
   },
+  {
+    kind: "syncs",
+    seed: 261463340,
+    cause: "after the warehouse's clock was set back, an earlier list deleted a record whose stamp was in its future",
+    later: ["S18", "N9", "K3"]
+  },
+  {
+    kind: "syncs",
+    seed: 261463411,
+    cause: "a rotation counted as done though an intermediary had answered it, and the source never had the secret",
+    later: ["S4m", "S8p", "S16", "S18", "D6", "S14", "G2", "K3"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" },

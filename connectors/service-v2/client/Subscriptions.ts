@@ -251,13 +251,18 @@ const gone = (id: string, method: Call["method"]) =>
     request: { method, path: pathOf(id), requestId: null }
   })
 
-/** A success that does not show the subscription is one all the same, and it is read again. */
-const patch = (context: SubscriptionsContext, id: string, body: JsonObject) =>
+/**
+ * Changes a subscription. A success that does not show the subscription counts, and it is read again. A new secret is
+ * never shown, so that reading again proves nothing: a body that does not show the subscription may come from an
+ * intermediary, and is a failure.
+ */
+const patch = (context: SubscriptionsContext, id: string, body: JsonObject, { isSecret = false } = {}) =>
   write(context, { method: "PATCH", path: pathOf(id) }, body, (answer, asking) => {
     const problem = problemOf(context, answer, asking)
     if (problem !== null) return problem
     const after = readSubscription(id)(answer)
-    return after instanceof Failed ? null : after
+    if (!(after instanceof Failed)) return after
+    return isSecret && answer.bytes.length > 0 ? after : null
   }).pipe(
     Effect.flatMap((one) => (one === null ? get(context, id) : Effect.succeed(one))),
     Effect.flatMap((one) => (one === null ? gone(id, "PATCH") : Effect.succeed(one)))
@@ -267,7 +272,7 @@ const update = (context: SubscriptionsContext, id: string, { secret, ...change }
   Effect.suspend(() => {
     if (secret === undefined) return patch(context, id, change)
     context.secrets.remember(secret)
-    return patch(context, id, { ...change, [context.rotateField]: Redacted.value(secret) })
+    return patch(context, id, { ...change, [context.rotateField]: Redacted.value(secret) }, { isSecret: true })
   })
 
 /** The answer to a DELETE is not documented: any success is one (H-13). Null when the source has no DELETE. */
