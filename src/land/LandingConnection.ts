@@ -15,6 +15,7 @@ import { execute } from "../postgres/Connection.ts"
 import type { Urgency } from "../postgres/ConnectionPool.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type * as Statement from "../postgres/Statement.ts"
 import type { Lane } from "./Checkpoint.ts"
 
 export interface LandingConnection {
@@ -28,6 +29,14 @@ export interface LandingConnection {
     text: string,
     values?: ReadonlyArray<unknown>
   ) => Effect.Effect<{ readonly rows: ReadonlyArray<Row>; readonly affected: number }, DatabaseError>
+  /** Runs a named statement, as {@link LandingConnection.run}. */
+  readonly runStatement: <P extends ReadonlyArray<Statement.Type>, C extends Statement.Columns>(
+    statement: Statement.Statement<P, C>,
+    values: Statement.Values<P>
+  ) => Effect.Effect<
+    { readonly rows: ReadonlyArray<Statement.RowOf<Statement.Statement<P, C>>>; readonly affected: number },
+    DatabaseError
+  >
   /** Remembers how a transaction ended: after an unknown end nothing more can be written. */
   readonly transactionEnded: (exit: Exit.Exit<unknown, unknown>) => Effect.Effect<void>
 }
@@ -79,11 +88,13 @@ export const make = Effect.fnUntraced(function* (options: {
           )
     )
   const client = Effect.map(Connected, (lent) => lent!)
+  const run = <Row extends QueryResultRow>(operation: string, text: string, values?: ReadonlyArray<unknown>) =>
+    connected(Effect.flatMap(client, (lent) => execute<Row>(lent, `${operation} ${options.resource}`, text, values)))
   return {
     client,
     connected,
-    run: <Row extends QueryResultRow>(operation: string, text: string, values?: ReadonlyArray<unknown>) =>
-      connected(Effect.flatMap(client, (lent) => execute<Row>(lent, `${operation} ${options.resource}`, text, values))),
+    run,
+    runStatement: ({ name, text }, values) => run(name, text, values),
     transactionEnded: (exit) =>
       Effect.sync(() => {
         if (Exit.isFailure(exit)) broken ??= unknownEnd(exit.cause)

@@ -8,6 +8,7 @@
 import * as Effect from "effect/Effect"
 import type { TaskKind, TaskStatus } from "./TaskQueue.ts"
 import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 
 /** The time after which a lease expires that its process does not renew. */
 export const leaseMs = 10_000
@@ -50,20 +51,25 @@ const isFree = (alias: string, now: string) =>
 const isDue = (alias: string, now: string) =>
   `(${alias}.requested_at is not null or ${alias}.lease_owner is not null or (${alias}.paused_at is null and ${alias}.next_run_at <= ${now}))`
 
+export const pollStatement = Statement.make({
+  name: "poll for due tasks",
+  params: ["text[]"],
+  columns: { nowMs: "float8", due: "text[]?", requested: "text[]?" },
+  text: `with clock as materialized (select tributary.now() as now)
+         select ${Sql.epochMs("(select now from clock)")} as "nowMs", array_agg(distinct s.company) as due,
+                array_agg(distinct s.company) filter (where s.requested_at is not null) as requested
+           from tributary.tasks s
+          where s.company = any($1) and ${isFree("s", "(select now from clock)")}
+            and ${isDue("s", "(select now from clock)")}`
+})
+
 /** Polls for tasks of these companies that are due. */
 export const pollDue = (companies: ReadonlyArray<string>): Sql.Query<PollResult> =>
-  Effect.map(
-    Sql.rows<{ nowMs: number; due: ReadonlyArray<string> | null; requested: ReadonlyArray<string> | null }>(
-      `with clock as materialized (select tributary.now() as now)
-       select ${Sql.epochMs("(select now from clock)")} as "nowMs", array_agg(distinct s.company) as due,
-              array_agg(distinct s.company) filter (where s.requested_at is not null) as requested
-         from tributary.tasks s
-        where s.company = any($1::text[]) and ${isFree("s", "(select now from clock)")}
-          and ${isDue("s", "(select now from clock)")}`,
-      [companies]
-    ),
-    ([row]) => ({ nowMs: row!.nowMs, due: row!.due ?? [], requested: row!.requested ?? [] })
-  )
+  Effect.map(Statement.run(pollStatement, [companies]), ([row]) => ({
+    nowMs: row!.nowMs,
+    due: row!.due ?? [],
+    requested: row!.requested ?? []
+  }))
 
 /** A resource that this process can run. */
 export interface Runnable {

@@ -1,0 +1,100 @@
+/**
+ * Named SQL statements with the types of their parameters and columns.
+ *
+ * A statement is exported: `test/integration/postgres/Statements.test.ts` prepares each one against the migrated database
+ * and compares the names, types and nullability that it declares.
+ */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { DatabaseError } from "./DatabaseError.ts"
+
+/** The values of the types of Postgres, as both drivers answer them. */
+interface Types {
+  readonly bool: boolean
+  readonly int2: number
+  readonly int4: number
+  readonly float8: number
+  readonly int8: bigint
+  readonly numeric: string
+  readonly text: string
+  readonly name: string
+  readonly date: string
+  readonly timestamptz: Date
+  readonly bytea: Uint8Array
+  readonly json: unknown
+  readonly jsonb: unknown
+  readonly void: unknown
+  readonly "bool[]": ReadonlyArray<boolean>
+  readonly "int4[]": ReadonlyArray<number>
+  readonly "float8[]": ReadonlyArray<number>
+  readonly "int8[]": ReadonlyArray<bigint>
+  readonly "text[]": ReadonlyArray<string>
+  readonly "timestamptz[]": ReadonlyArray<Date>
+}
+/** What a parameter takes where it is more than what a column answers. */
+interface Inputs {
+  readonly int8: bigint | number | string
+  readonly numeric: string | number
+  readonly timestamptz: Date | string
+  readonly json: string
+  readonly jsonb: string
+  readonly "int8[]": ReadonlyArray<bigint | number | string>
+  readonly "timestamptz[]": ReadonlyArray<Date | string>
+}
+
+type TypeName = keyof Types
+declare const narrowed: unique symbol
+/** A type of Postgres; `?` says that it may be null. */
+export type Type = TypeName | `${TypeName}?`
+/** A type of Postgres whose values have a narrower type in this program. */
+export type As<A> = Type & { readonly [narrowed]: A }
+/** Narrows the values of a column, without the null: `as<"open" | "closed">("text")`. */
+export const as = <A>(type: Type): As<A> => type as As<A>
+
+type OrNull<T, A> = T extends `${string}?` ? A | null : A
+type NameOf<T> = T extends `${infer Name extends TypeName}?` ? Name : T extends TypeName ? T : never
+type Value<T> = T extends { readonly [narrowed]: infer A } ? A : OrNull<T, Types[NameOf<T>]>
+type Input<T> = OrNull<T, NameOf<T> extends keyof Inputs ? Inputs[NameOf<T>] : Types[NameOf<T>]>
+
+export type Columns = Readonly<Record<string, Type>>
+export type RowOf<S> = S extends Statement<infer _, infer C> ? { readonly [Name in keyof C]: Value<C[Name]> } : never
+export type Values<P extends ReadonlyArray<Type>> = { readonly [Index in keyof P]: Input<P[Index]> }
+
+export interface Statement<P extends ReadonlyArray<Type>, C extends Columns> {
+  /** What it does, as a verb phrase: it names the operation in errors. */
+  readonly name: string
+  readonly params: P
+  readonly columns: C
+  readonly text: string
+}
+
+/** Declares a statement. `columns` stays out where it answers no rows. */
+export const make = <
+  const P extends ReadonlyArray<Type> = [],
+  const C extends Columns = Readonly<Record<string, never>>
+>(statement: {
+  readonly name: string
+  readonly params?: P
+  readonly columns?: C
+  readonly text: string
+}): Statement<P, C> => ({ params: [] as unknown as P, columns: {} as C, ...statement })
+
+export const isStatement = (value: unknown): value is Statement<ReadonlyArray<Type>, Columns> =>
+  typeof value === "object" && value !== null && "text" in value && "params" in value && "columns" in value
+
+type Arguments<P extends ReadonlyArray<Type>> = P extends readonly [] ? [] : [values: Values<P>]
+
+/** The rows of a statement. */
+export const run = <P extends ReadonlyArray<Type>, C extends Columns>(
+  { text }: Statement<P, C>,
+  ...[values]: Arguments<P>
+): Effect.Effect<ReadonlyArray<RowOf<Statement<P, C>>>, SqlError, SqlClient.SqlClient> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<RowOf<Statement<P, C>>>(text, values ?? []))
+
+/** As {@link run}; its error names the statement. */
+export const runNamed = <P extends ReadonlyArray<Type>, C extends Columns>(
+  statement: Statement<P, C>,
+  ...values: Arguments<P>
+): Effect.Effect<ReadonlyArray<RowOf<Statement<P, C>>>, DatabaseError, SqlClient.SqlClient> =>
+  Effect.mapError(run(statement, ...values), DatabaseError.from(statement.name))

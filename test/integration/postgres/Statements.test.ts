@@ -1,0 +1,142 @@
+/** Each named statement is prepared against the migrated database and answers the types that it declares. */
+import { globSync, readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type pg from "pg"
+import { Database } from "../../../src/postgres/Database.ts"
+import * as Statement from "../../../src/postgres/Statement.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
+
+const root = fileURLToPath(new URL("../../..", import.meta.url))
+
+interface Declared {
+  readonly file: string
+  readonly statement: Statement.Statement<ReadonlyArray<Statement.Type>, Statement.Columns>
+}
+
+/** The exported statements of all modules, and how many statements each of the files declares. */
+const declared = async (): Promise<ReadonlyArray<Declared>> => {
+  const found: Array<Declared> = []
+  for (const file of globSync("src/**/*.ts", { cwd: root })) {
+    const count = readFileSync(`${root}/${file}`, "utf8").match(/\bStatement\.make\(/g)?.length ?? 0
+    if (count === 0) continue
+    const values = Object.values((await import(`${root}/${file}`)) as Record<string, unknown>).flatMap((value) =>
+      typeof value === "object" && value !== null && !Statement.isStatement(value)
+        ? [value, ...Object.values(value)]
+        : [value]
+    )
+    const own = values.filter(Statement.isStatement)
+    assert.strictEqual(own.length, count, `${file} declares statements that it does not export`)
+    found.push(...own.map((statement) => ({ file, statement })))
+  }
+  return found
+}
+
+interface Field {
+  readonly name: string
+  readonly dataTypeID: number
+  readonly tableID: number
+  readonly columnID: number
+}
+
+interface Described {
+  readonly params: ReadonlyArray<number>
+  readonly fields: ReadonlyArray<Field>
+}
+
+/** The messages of the protocol that `pg` has and its types do not. */
+interface Wire {
+  readonly parse: (query: { readonly text: string; readonly name: string }) => void
+  readonly describe: (of: { readonly type: "S"; readonly name: string }) => void
+  readonly sync: () => void
+  readonly once: (event: string, listener: (message: never) => void) => void
+  readonly removeAllListeners: (event: string) => void
+}
+
+/** Prepares a statement without running it. */
+const describeStatement = (client: pg.Client, text: string): Promise<Described> =>
+  new Promise((resolve, reject) => {
+    let params: ReadonlyArray<number> = []
+    let fields: ReadonlyArray<Field> = []
+    let failure: Error | null = null
+    const wire = (client as unknown as { readonly connection: Wire }).connection
+    wire.once("parameterDescription", (message: { readonly dataTypeIDs: ReadonlyArray<number> }) => {
+      params = message.dataTypeIDs
+    })
+    const query = {
+      submit: () => {
+        wire.parse({ text, name: "" })
+        wire.describe({ type: "S", name: "" })
+        wire.sync()
+      },
+      handleRowDescription: (message: { readonly fields: ReadonlyArray<Field> }) => {
+        fields = message.fields
+      },
+      handleError: (error: Error) => {
+        failure = error
+      },
+      handleReadyForQuery: () => {
+        wire.removeAllListeners("parameterDescription")
+        if (failure === null) resolve({ params, fields })
+        else reject(failure)
+      }
+    }
+    client.query(query as unknown as pg.Submittable)
+  })
+
+describe("a named statement", () => {
+  it.effect("has the parameters and columns that it declares", () =>
+    Effect.gen(function* () {
+      const client = yield* (yield* Database).connect
+      const rows = <Row extends pg.QueryResultRow>(text: string) =>
+        Effect.map(
+          Effect.promise(() => client.query<Row>(text)),
+          (result) => result.rows
+        )
+      const types = new Map(
+        (yield* rows<{ oid: number; name: string }>("select oid::int4 as oid, typname as name from pg_type")).map(
+          ({ oid, name }) => [oid, name.startsWith("_") ? `${name.slice(1)}[]` : name]
+        )
+      )
+      const nullable = new Set(
+        (yield* rows<{ key: string }>(
+          `select attrelid || '.' || attnum as key from pg_attribute a
+             join pg_class c on c.oid = a.attrelid and c.relkind in ('r', 'p') where attnum > 0 and not attnotnull`
+        )).map(({ key }) => key)
+      )
+      const statements = yield* Effect.promise(declared)
+      const names = statements.map(({ statement }) => statement.name)
+      assert.deepStrictEqual(
+        names.filter((name, index) => names.indexOf(name) !== index),
+        [],
+        "a name stands for one statement"
+      )
+      const problems: Array<string> = []
+      for (const { file, statement } of statements) {
+        const tell = (problem: string) => problems.push(`${file}: ${statement.name}: ${problem}`)
+        const described = yield* Effect.promise(() =>
+          describeStatement(client, statement.text).catch((error: unknown) => {
+            tell(String(error))
+            return null
+          })
+        )
+        if (described === null) continue
+        const params = described.params.map((oid) => types.get(oid))
+        const wanted = statement.params.map((type) => type.replace("?", ""))
+        if (params.join() !== wanted.join()) tell(`takes ${params.join()}, and declares ${wanted.join()}`)
+        const columns = described.fields.map(({ name, dataTypeID }) => `${name}: ${types.get(dataTypeID)}`)
+        const expected = Object.entries(statement.columns).map(([name, type]) => `${name}: ${type.replace("?", "")}`)
+        if (columns.join() !== expected.join()) {
+          tell(`answers ${columns.join(", ")}, and declares ${expected.join(", ")}`)
+          continue
+        }
+        for (const { name, tableID, columnID } of described.fields) {
+          if (nullable.has(`${tableID}.${columnID}`) && !statement.columns[name]!.endsWith("?"))
+            tell(`${name} may be null`)
+        }
+      }
+      assert.deepStrictEqual(problems, [])
+    }).pipe(Effect.scoped, Effect.provide(layerWarehouse))
+  )
+})
