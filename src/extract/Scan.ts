@@ -243,9 +243,8 @@ const secondAnswer = (first: Page, second: Page): Page => ({
 })
 
 /**
- * Reads every record whose field has a value: the children of one parent. An empty list counts at once, because many
- * parents have no children; it deletes nothing. After a wrong empty list, changed children stay as they are until the next
- * full scan.
+ * Reads every record whose field has a value: the children of one parent. An empty last page is read a second time, and
+ * that answer counts: a parent that is read here has changed, perhaps by its first child.
  */
 export const children = Effect.fnUntraced(function* (
   connector: ConnectorShape,
@@ -255,7 +254,9 @@ export const children = Effect.fnUntraced(function* (
   const pages: Array<Page> = []
   const checkProgress = makeProgressCheck(`/${resource.path}?${where.field}=${where.value}`)
   for (let token: string | null = null; ;) {
-    const page: Page = yield* connector.page({ resource, since: null, token, where })
+    const ask = connector.page({ resource, since: null, token, where })
+    const first: Page = yield* ask
+    const page = isEmpty(first) && first.next === null ? secondAnswer(first, yield* ask) : first
     pages.push(page)
     yield* checkProgress(page, token, pages.length)
     if (page.next === null) return pages

@@ -158,6 +158,18 @@ export const regressions: ReadonlyArray<Regression> = [
     cause: "a rotation counted as done though an intermediary had answered it, and the source never had the secret",
     later: ["S4m", "S8p", "S16", "S18", "D6", "S14", "G2", "K3"]
   },
+  {
+    kind: "syncs",
+    seed: 164695056,
+    cause: "reads of a backfill and a sync overlapped, and two versions showed the same second",
+    later: ["S18", "T1", "G1", "G2"]
+  },
+  {
+    kind: "syncs",
+    seed: 164695181,
+    cause: "an empty list of a parent's children, given by mistake, counted at once",
+    later: ["S4m", "N9", "D5", "G1"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" },

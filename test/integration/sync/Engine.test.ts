@@ -478,11 +478,15 @@ describe("the engine", () => {
           record(parts, { id: String(number), billid: String(billid), rank: String(rank) })
         let all = [part(1, 1, 1), part(2, 2, 1), part(3, 2, 1)]
         let changed = [bill(1, "a", 1), bill(2, "b", 1)]
+        let isEmptyOnce = false
+        const partsOf = (billId: string | undefined) => {
+          const shown = isEmptyOnce ? [] : all.filter(({ columns }) => columns[1] === (billId ?? columns[1]))
+          isEmptyOnce = false
+          return page(null, ...shown)
+        }
         const source = scripted(companyId, ({ resource: { path }, where }) => ({
           next: null,
-          ...(path === "bills"
-            ? page(at(9), ...changed)
-            : page(null, ...all.filter((one) => one.columns[1] === (where?.value ?? one.columns[1]))))
+          ...(path === "bills" ? page(at(9), ...changed) : partsOf(where?.value))
         }))
         const options: SyncOptions = {
           companies: [{ name: "one", connector: source.connector, resources: [parts, bills] }],
@@ -513,9 +517,17 @@ describe("the engine", () => {
           ["children", 0, 0],
           ["incremental", 1, 0]
         ])
+        // The first child of a parent, of which the source first shows nothing.
+        all = [...all, part(5, 3, 5)]
+        changed = [bill(3, "c", 8)]
+        isEmptyOnce = true
+        assert.deepStrictEqual(yield* kinds, [
+          ["children", 2, 1],
+          ["incremental", 1, 1]
+        ])
         // A full scan finds the change that no parent announced.
         yield* sync({ ...options, full: true })
-        assert.deepStrictEqual(yield* names(companyId, "parts", "rank"), ["7", "8", "1", "1"])
+        assert.deepStrictEqual(yield* names(companyId, "parts", "rank"), ["7", "8", "1", "1", "5"])
       })
     )
 

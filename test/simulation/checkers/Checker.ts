@@ -239,5 +239,17 @@ export interface Setting {
 
 export type CheckerOf = (setting: Setting) => Checker
 
+/** Microseconds since 1970 of a time as the warehouse tells it. */
+export const microsOf = (text: string): number => {
+  const fraction = /\.(\d+)/.exec(text)?.[1] ?? ""
+  const seconds = Date.parse(
+    text
+      .replace(/\.\d+/, "")
+      .replace(" ", "T")
+      .replace(/([+-]\d\d)$/, "$1:00")
+  )
+  return seconds * 1000 + Number(fraction.padEnd(6, "0").slice(0, 6))
+}
+
 /** How an id is named across resources. */
 export const keyOf = (company: number, resource: string, id: string): string => `${company}/${resource}/${id}`

@@ -1,18 +1,6 @@
 /** I2: a row never goes back to an earlier version. */
 import { type Canonical, isSameRow } from "./Canonical.ts"
-import { type CheckerOf, keyOf } from "./Checker.ts"
-
-/** Microseconds since 1970 of a time as the warehouse tells it. */
-const microsOf = (text: string): number => {
-  const fraction = /\.(\d+)/.exec(text)?.[1] ?? ""
-  const seconds = Date.parse(
-    text
-      .replace(/\.\d+/, "")
-      .replace(" ", "T")
-      .replace(/([+-]\d\d)$/, "$1:00")
-  )
-  return seconds * 1000 + Number(fraction.padEnd(6, "0").slice(0, 6))
-}
+import { type CheckerOf, keyOf, microsOf } from "./Checker.ts"
 
 export const forward: CheckerOf = ({ source, canonical, losses }) => {
   const reached = new Map<string, { seq: number; version: number; value: Canonical; deleted: boolean }>()

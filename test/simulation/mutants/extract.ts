@@ -163,6 +163,11 @@ export const extract: ReadonlyArray<Mutant> = [
         file: scan,
         find: "const read = (yield* isUnlikely(first, token)) ? secondAnswer(first, yield* ask) : first",
         replace: "const read = first"
+      },
+      {
+        file: scan,
+        find: "const page = isEmpty(first) && first.next === null ? secondAnswer(first, yield* ask) : first",
+        replace: "const page = first"
       }
     ],
     wish: { on: ["S4m"], overrides: { hooks: "off" } }
