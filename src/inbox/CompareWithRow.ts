@@ -1,10 +1,9 @@
 /** A comparison of pending events with the rows of their records. */
-import { roleColumn } from "../warehouse/Table.ts"
 import * as Effect from "effect/Effect"
-import type * as SqlClient from "effect/sql/SqlClient"
-import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import type { Table } from "../warehouse/Table.ts"
-import { inboxQuery } from "./InboxQuery.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Sql from "../postgres/Sql.ts"
+import type { Named } from "../postgres/Statement.ts"
+import { roleColumn, type Table } from "../warehouse/Table.ts"
 import type { PendingEvent } from "./InboxStore.ts"
 import { unitSecondsOf } from "./ModifiedAt.ts"
 
@@ -28,31 +27,24 @@ export interface RowState {
  * or it has the event's stamp, and a completed scan began after the event was due.
  * A read in the future was made before the warehouse's clock was set back, and answers nothing.
  */
-export const compareWithRow = Effect.fnUntraced(function* (
+export const compareWithRow = (
   table: Table,
   companyId: bigint,
   events: ReadonlyArray<PendingEvent>
-): Effect.fn.Return<ReadonlyMap<bigint, RowState>, DatabaseError, SqlClient.SqlClient> {
-  if (events.length === 0) return new Map()
+): Named<ReadonlyMap<bigint, RowState>> => {
+  if (events.length === 0) return Effect.succeed(new Map())
   const column = roleColumn(table, "modifiedAt")
   const stamp = column === undefined ? "null::timestamptz" : `t.${column.sql}`
-  const rows = yield* inboxQuery<{
-    id: bigint
-    live: boolean
-    observed_ms_ago: number | null
-    newer: boolean
-    current: boolean
-    read_since: boolean
-    covered: boolean
-  }>(
-    "compare",
-    `select e.id, t."id" is not null and t."_deleted_at" is null as live,
-            (extract(epoch from tributary.now() - t."_observed_at") * 1000)::float8 as observed_ms_ago,
+  const compared = Sql.rows<
+    Omit<RowState, "skipReason"> & { readonly id: bigint; readonly newer: boolean; readonly readSince: boolean }
+  >(
+    `select e.id, t."id" is not null and t."_deleted_at" is null as "isLive",
+            (extract(epoch from tributary.now() - t."_observed_at") * 1000)::float8 as "observedMsAgo",
             coalesce(${stamp} >= e.stamp + e.unit * interval '1 second', false) as newer,
-            coalesce(${stamp} >= e.stamp, true) as current,
-            coalesce(t."_observed_at" > i.next_attempt_at and t."_observed_at" <= tributary.now(), false) as read_since,
+            coalesce(${stamp} >= e.stamp, true) as "isCurrent",
+            coalesce(t."_observed_at" > i.next_attempt_at and t."_observed_at" <= tributary.now(), false) as "readSince",
             coalesce(greatest(c.cursor_read_at, c.full_scan_at) > i.next_attempt_at
-                     and greatest(c.cursor_read_at, c.full_scan_at) <= tributary.now(), false) as covered
+                     and greatest(c.cursor_read_at, c.full_scan_at) <= tributary.now(), false) as "isCovered"
        from jsonb_to_recordset($2::text::jsonb) as e(id bigint, record bigint, stamp timestamptz, unit float8)
        join tributary.inbox i on i.id = e.id
        left join lateral (
@@ -72,22 +64,26 @@ export const compareWithRow = Effect.fnUntraced(function* (
       ),
       table.resource.path
     ]
-  )
+  ).pipe(Effect.mapError(DatabaseError.from("compare events with their rows")))
   const stamped = new Set(events.filter((event) => event.stamp !== null).map(({ id }) => id))
-  return new Map(
-    rows.map((row) => {
-      const isCurrent = row.live && row.current
-      const skipReason = !row.live
-        ? null
-        : row.newer
-          ? "the warehouse holds a newer version"
-          : isCurrent && row.read_since
-            ? "the record was read after the event had come"
-            : isCurrent && row.covered && stamped.has(row.id)
-              ? "a scan that began after the event had come has read what changed"
-              : null
-      const { live: isLive, observed_ms_ago: observedMsAgo, covered: isCovered } = row
-      return [row.id, { isLive, observedMsAgo, isCurrent, skipReason, isCovered }]
-    })
+  return Effect.map(
+    compared,
+    (rows) =>
+      new Map(
+        rows.map(({ id, newer, readSince, ...row }) => {
+          const { isLive, isCovered } = row
+          const isCurrent = isLive && row.isCurrent
+          const skipReason = !isLive
+            ? null
+            : newer
+              ? "the warehouse holds a newer version"
+              : isCurrent && readSince
+                ? "the record was read after the event had come"
+                : isCurrent && isCovered && stamped.has(id)
+                  ? "a scan that began after the event had come has read what changed"
+                  : null
+          return [id, { ...row, isCurrent, skipReason }]
+        })
+      )
   )
-})
+}

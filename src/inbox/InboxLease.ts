@@ -4,9 +4,7 @@
  * A lease keeps two processes from the same events. It is a courtesy: no guarantee depends on it.
  */
 import * as Effect from "effect/Effect"
-import type * as SqlClient from "effect/sql/SqlClient"
-import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import { inboxQuery } from "./InboxQuery.ts"
+import * as Statement from "../postgres/Statement.ts"
 
 /** A lease that its process does not renew ends after this. */
 const leaseMs = 10_000
@@ -18,32 +16,30 @@ export interface Lease {
   readonly tookOver: boolean
 }
 
-/** Acquires or renews the lease, unless another process has it. */
-export const acquire = (
-  company: string,
-  resource: string,
-  owner: string
-): Effect.Effect<Lease, DatabaseError, SqlClient.SqlClient> =>
-  inboxQuery<{ took_over: boolean }>(
-    "acquire a lease of",
-    `with previous as (select owner from tributary.inbox_leases where company = $1 and resource = $2)
-     insert into tributary.inbox_leases as c (company, resource, owner, expires_at)
-     values ($1, $2, $3, tributary.now() + $4::float8 * interval '1 millisecond')
-     on conflict (company, resource) do update set owner = excluded.owner, expires_at = excluded.expires_at
-       where c.owner = excluded.owner or c.expires_at <= tributary.now()
-     returning coalesce((select owner from previous) <> c.owner, false) as took_over`,
-    [company, resource, owner, leaseMs]
-  ).pipe(Effect.map(([row]) => ({ isOurs: row !== undefined, tookOver: row?.took_over ?? false })))
+export const acquireStatement = Statement.make({
+  name: "acquire a lease of the inbox",
+  params: ["text", "text", "text", "float8"],
+  columns: { tookOver: "bool" },
+  text: `with previous as (select owner from tributary.inbox_leases where company = $1 and resource = $2)
+         insert into tributary.inbox_leases as c (company, resource, owner, expires_at)
+         values ($1, $2, $3, tributary.now() + $4::float8 * interval '1 millisecond')
+         on conflict (company, resource) do update set owner = excluded.owner, expires_at = excluded.expires_at
+           where c.owner = excluded.owner or c.expires_at <= tributary.now()
+         returning coalesce((select owner from previous) <> c.owner, false) as "tookOver"`
+})
 
-export const release = (
-  company: string,
-  resource: string,
-  owner: string
-): Effect.Effect<void, DatabaseError, SqlClient.SqlClient> =>
-  Effect.asVoid(
-    inboxQuery(
-      "release a lease of",
-      "delete from tributary.inbox_leases where company = $1 and resource = $2 and owner = $3",
-      [company, resource, owner]
-    )
-  )
+/** Acquires or renews the lease, unless another process has it. */
+export const acquire = (company: string, resource: string, owner: string): Statement.Named<Lease> =>
+  Effect.map(Statement.runNamed(acquireStatement, [company, resource, owner, leaseMs]), ([row]) => ({
+    isOurs: row !== undefined,
+    tookOver: row?.tookOver ?? false
+  }))
+
+export const releaseStatement = Statement.make({
+  name: "release a lease of the inbox",
+  params: ["text", "text", "text"],
+  text: "delete from tributary.inbox_leases where company = $1 and resource = $2 and owner = $3"
+})
+
+export const release = (company: string, resource: string, owner: string): Statement.Named<void> =>
+  Effect.asVoid(Statement.runNamed(releaseStatement, [company, resource, owner]))

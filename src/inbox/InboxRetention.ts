@@ -1,7 +1,8 @@
 /** Retention of the inbox: removes old events, closed delivery gaps and former processes. */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import * as Statement from "../postgres/Statement.ts"
 
 export interface PurgeOptions {
   /** How long resolved events and closed gaps are kept. */
@@ -26,58 +27,80 @@ export const deadDays = 90
 const deadMaxDefault = 100_000
 const purgeBatch = 5_000
 
+const isResolved = "state in ('done', 'skipped')"
+const isDead = "state = 'dead_letter'"
+/** SQL: so many milliseconds ago. */
+const ago = (ms: string) => `tributary.now() - ${ms}::float8 * interval '1 millisecond'`
+const countEvents = (which: string) => `select count(*) as count from tributary.inbox where ${which}`
+/** SQL: removes the $1 oldest events; where $2 is not null, only those resolved more than $2 ms ago. */
+const removeEvents = (which: string) =>
+  `delete from tributary.inbox where id = any(array(
+     select id from tributary.inbox where ${which} and resolved_at < coalesce(${ago("$2")}, 'infinity')
+      order by resolved_at limit $1 for update skip locked)) returning id`
+
+const removal = { params: ["int8", "float8?"], columns: { id: "int8" } } as const
+export const resolvedEvents = {
+  count: Statement.make({
+    name: "count resolved events",
+    columns: { count: "int8" },
+    text: countEvents(isResolved)
+  }),
+  remove: Statement.make({ name: "remove resolved events", ...removal, text: removeEvents(isResolved) })
+}
+export const deadLetters: typeof resolvedEvents = {
+  count: Statement.make({ name: "count dead letters", columns: { count: "int8" }, text: countEvents(isDead) }),
+  remove: Statement.make({ name: "remove dead letters", ...removal, text: removeEvents(isDead) })
+}
+
+/** Removes events that are older than `keepMs`, and the oldest beyond `most`. Answers how many. */
+const purgeEvents = Effect.fnUntraced(function* (statements: typeof resolvedEvents, keepMs: number, most: number) {
+  let removed = 0
+  for (let last = purgeBatch; last === purgeBatch; removed += last) {
+    last = (yield* Statement.run(statements.remove, [purgeBatch, keepMs])).length
+  }
+  const [counted] = yield* Statement.run(statements.count)
+  let excess = Number(counted!.count) - most
+  for (let last = 1; excess > 0 && last > 0; excess -= last) {
+    last = (yield* Statement.run(statements.remove, [Math.min(excess, purgeBatch), null])).length
+    removed += last
+  }
+  return removed
+})
+
+export const removeGapsStatement = Statement.make({
+  name: "remove closed delivery gaps",
+  params: ["float8"],
+  columns: { id: "int8" },
+  // The source's log shows an abandoned event for 30 days. Its gap must be known until then.
+  text: `delete from tributary.delivery_gaps
+          where closed_at < ${ago("$1")} and (events = '{}' or closed_at < tributary.now() - interval '31 days') returning id`
+})
+
+export const removeProcessesStatement = Statement.make({
+  name: "remove former processes",
+  params: ["float8"],
+  columns: { process_id: "text" },
+  text: `delete from tributary.processes old
+          where greatest(stopped_at, heartbeat_at) < ${ago("$1")}
+            and exists (select from tributary.processes later
+                         where later.companies @> old.companies and later.started_at > old.started_at
+                           and greatest(later.stopped_at, later.heartbeat_at) > greatest(old.stopped_at, old.heartbeat_at))
+         returning process_id`
+})
+
 /**
  * Removes old rows, the oldest first. Pending events and open gaps always stay, and so does the last process of each set
  * of companies. A dead letter stays for {@link deadDays}, unless there are too many. A removed event that is delivered
  * again is processed again, which does no harm.
  */
-export const purge = Effect.fnUntraced(function* (
-  options: PurgeOptions
-): Effect.fn.Return<PurgeResult, SqlError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
-  const agedMs = (ms: number) => sql`tributary.now() - ${ms}::float8 * interval '1 millisecond'`
-  const before = agedMs(options.keepMs)
-
-  const isResolved = sql`state in ('done', 'skipped')`
-  const isDead = sql`state = 'dead_letter'`
-  const remove = (which: typeof isResolved, limit: number) =>
-    sql`delete from tributary.inbox where id = any(array(
-      select id from tributary.inbox where ${which} order by resolved_at limit ${limit} for update skip locked)) returning 1`
-  const aged = Effect.fnUntraced(function* (which: typeof isResolved, oldest: typeof before) {
-    for (let events = 0; ;) {
-      const removed = yield* remove(sql`${which} and resolved_at < ${oldest}`, purgeBatch)
-      events += removed.length
-      if (removed.length < purgeBatch) return events
-    }
-  })
-  const beyond = Effect.fnUntraced(function* (which: typeof isResolved, most: number) {
-    const [counted] = yield* sql<{
-      readonly count: bigint
-    }>`select count(*) as count from tributary.inbox where ${which}`
-    const excess = Number(counted?.count ?? 0n) - most
-    for (let events = 0; ;) {
-      const limit = Math.min(excess - events, purgeBatch)
-      const removed = limit <= 0 ? [] : yield* remove(which, limit)
-      events += removed.length
-      if (removed.length === 0) return events
-    }
-  })
-  const events =
-    (yield* aged(isResolved, before)) + (yield* beyond(isResolved, options.resolvedMax ?? resolvedMaxDefault))
-  const dead =
-    (yield* aged(isDead, agedMs(Math.max(options.keepMs, deadDays * 86_400_000)))) +
-    (yield* beyond(isDead, options.deadMax ?? deadMaxDefault))
-
-  // The source's log shows an abandoned event for 30 days. Its gap must be known until then.
-  const gaps = yield* sql`
-    delete from tributary.delivery_gaps
-     where closed_at < ${before} and (events = '{}' or closed_at < tributary.now() - interval '31 days') returning 1`
-  const processes = yield* sql`
-    delete from tributary.processes old
-     where greatest(stopped_at, heartbeat_at) < ${before}
-       and exists (select from tributary.processes later
-                    where later.companies @> old.companies and later.started_at > old.started_at
-                      and greatest(later.stopped_at, later.heartbeat_at) > greatest(old.stopped_at, old.heartbeat_at))
-    returning 1`
+export const purge = Effect.fnUntraced(function* ({
+  keepMs,
+  resolvedMax = resolvedMaxDefault,
+  deadMax = deadMaxDefault
+}: PurgeOptions): Effect.fn.Return<PurgeResult, SqlError, SqlClient.SqlClient> {
+  const events = yield* purgeEvents(resolvedEvents, keepMs, resolvedMax)
+  const dead = yield* purgeEvents(deadLetters, Math.max(keepMs, deadDays * 86_400_000), deadMax)
+  const gaps = yield* Statement.run(removeGapsStatement, [keepMs])
+  const processes = yield* Statement.run(removeProcessesStatement, [keepMs])
   return { events, dead, gaps: gaps.length, processes: processes.length }
 })

@@ -5,10 +5,8 @@
  * An event that is not due yet may be resolved as done. No failed attempt is counted before it is due.
  */
 import * as Effect from "effect/Effect"
-import type * as SqlClient from "effect/sql/SqlClient"
-import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { sanitizeText } from "../postgres/Text.ts"
-import { inboxQuery } from "./InboxQuery.ts"
 import { exactStamp } from "./ModifiedAt.ts"
 
 /** An event that is not resolved yet. */
@@ -58,100 +56,103 @@ const maxBigint = 9_223_372_036_854_775_807n
 /** Whether the text is a possible record number. */
 export const isNumber = (id: string): boolean => /^(0|[1-9]\d{0,18})$/.test(id) && BigInt(id) <= maxBigint
 
+export const dueResourcesStatement = Statement.make({
+  name: "find resources with due events",
+  params: ["text", "text"],
+  columns: { resource: "text?", isClaimed: "bool" },
+  // The recursion jumps from resource to resource in the index. Its cost does not grow with the events.
+  text: `with recursive oldest as (
+           (select resource, next_attempt_at from tributary.inbox
+             where company = $1 and state = 'pending' and resource is not null order by resource, next_attempt_at limit 1)
+           union all
+           select n.resource, n.next_attempt_at from oldest o cross join lateral (
+             select resource, next_attempt_at from tributary.inbox
+              where company = $1 and state = 'pending' and resource > o.resource order by resource, next_attempt_at limit 1) n
+         ), first as (
+           select resource, next_attempt_at from oldest union all
+           (select resource, next_attempt_at from tributary.inbox
+             where company = $1 and state = 'pending' and resource is null order by next_attempt_at limit 1)
+         )
+         select w.resource, exists (
+             select 1 from tributary.inbox_leases c
+              where c.company = $1 and c.resource = w.resource and c.owner <> $2 and c.expires_at > tributary.now()) as "isClaimed"
+           from first w where w.next_attempt_at <= tributary.now() order by w.next_attempt_at`
+})
+
 /** Resources with due events, the longest due first; null stands for events about no resource. */
-export const dueResources = (
-  company: string,
-  owner: string
-): Effect.Effect<
-  ReadonlyArray<{ readonly resource: string | null; readonly isClaimed: boolean }>,
-  DatabaseError,
-  SqlClient.SqlClient
-> =>
-  inboxQuery<{ resource: string | null; claimed: boolean }>(
-    "look into",
-    // The recursion jumps from resource to resource in the index. Its cost does not grow with the events.
-    `with recursive oldest as (
-       (select resource, next_attempt_at from tributary.inbox
-         where company = $1 and state = 'pending' and resource is not null order by resource, next_attempt_at limit 1)
-       union all
-       select n.resource, n.next_attempt_at from oldest o cross join lateral (
-         select resource, next_attempt_at from tributary.inbox
-          where company = $1 and state = 'pending' and resource > o.resource order by resource, next_attempt_at limit 1) n
-     ), first as (
-       select resource, next_attempt_at from oldest union all
-       (select resource, next_attempt_at from tributary.inbox
-         where company = $1 and state = 'pending' and resource is null order by next_attempt_at limit 1)
-     )
-     select w.resource, exists (
-         select 1 from tributary.inbox_leases c
-          where c.company = $1 and c.resource = w.resource and c.owner <> $2 and c.expires_at > tributary.now()) as claimed
-       from first w where w.next_attempt_at <= tributary.now() order by w.next_attempt_at`,
-    [company, owner]
-  ).pipe(Effect.map((rows) => rows.map(({ resource, claimed }) => ({ resource, isClaimed: claimed }))))
+export const dueResources = (company: string, owner: string) =>
+  Statement.runNamed(dueResourcesStatement, [company, owner])
+
+export const fetchDueStatement = Statement.make({
+  name: "fetch due events",
+  params: ["text", "text", "text", "int8"],
+  columns: { id: "int8", recordId: "text?", stamp: "text?", attempts: "int4", body: "bytea", ageMs: "float8" },
+  text: `with due as materialized (
+           select id, record_id from tributary.inbox
+            where company = $1 and resource = $2 and state = 'pending' and next_attempt_at <= (select tributary.now())
+              and (record_id is null or record_id <> all ((select string_to_array($3::text, ','))::text[]))
+            order by next_attempt_at, id limit $4
+         ), postponed as (
+           select p.id from (select distinct record_id from due) d cross join lateral (
+             select id from tributary.inbox
+              where company = $1 and resource = $2 and state = 'pending' and last_error is not null
+                and record_id = d.record_id and next_attempt_at > (select tributary.now()) limit ${postponedMax}) p
+            limit $4
+         ), sized as (
+           select i.id, i.record_id, i.record_modified_at as stamp, i.attempts, i.body, i.received_at,
+                  sum(octet_length(i.body)) over (order by picked.rank, i.id) - octet_length(i.body) as bytes_before
+             from tributary.inbox i
+             join (select id, 1 as rank from due union all select id, 2 from postponed) picked using (id)
+         )
+         select id, record_id as "recordId", stamp, attempts, body,
+                (extract(epoch from tributary.now() - received_at) * 1000)::float8 as "ageMs"
+           from sized where bytes_before < ${fetchedBytesMax} order by id`
+})
 
 /**
  * Fetches the events of a resource that have been due for longest, in the order of their arrival. Postponed events of
  * the same records come with them. Records in flight are left out. One event comes, however large its body is.
  */
-export const fetchDue = Effect.fnUntraced(function* (request: {
+export const fetchDue = (request: {
   readonly company: string
   readonly resource: string
   /** Records that are being fetched. */
   readonly inFlight: Iterable<string>
   readonly countMax: number
-}): Effect.fn.Return<ReadonlyArray<ClaimedEvent>, DatabaseError, SqlClient.SqlClient> {
-  const rows = yield* inboxQuery<{
-    id: bigint
-    record_id: string | null
-    stamp: string | null
-    attempts: number
-    age_ms: number
-    body: Uint8Array
-  }>(
-    "fetch from",
-    `with due as materialized (
-       select id, record_id from tributary.inbox
-        where company = $1 and resource = $2 and state = 'pending' and next_attempt_at <= (select tributary.now())
-          and (record_id is null or record_id <> all ((select string_to_array($3::text, ','))::text[]))
-        order by next_attempt_at, id limit $4
-     ), postponed as (
-       select p.id from (select distinct record_id from due) d cross join lateral (
-         select id from tributary.inbox
-          where company = $1 and resource = $2 and state = 'pending' and last_error is not null
-            and record_id = d.record_id and next_attempt_at > (select tributary.now()) limit ${postponedMax}) p
-        limit $4
-     ), sized as (
-       select i.id, i.record_id, i.record_modified_at as stamp, i.attempts, i.body, i.received_at,
-              sum(octet_length(i.body)) over (order by picked.rank, i.id) - octet_length(i.body) as bytes_before
-         from tributary.inbox i
-         join (select id, 1 as rank from due union all select id, 2 from postponed) picked using (id)
-     )
-     select id, record_id, stamp, attempts, body,
-            (extract(epoch from tributary.now() - received_at) * 1000)::float8 as age_ms
-       from sized where bytes_before < ${fetchedBytesMax} order by id`,
-    [request.company, request.resource, [...request.inFlight].join(","), request.countMax]
+}): Statement.Named<ReadonlyArray<ClaimedEvent>> =>
+  Effect.map(
+    Statement.runNamed(fetchDueStatement, [
+      request.company,
+      request.resource,
+      [...request.inFlight].join(","),
+      request.countMax
+    ]),
+    (rows) =>
+      rows.map((row) => ({
+        ...row,
+        recordId: row.recordId !== null && isNumber(row.recordId) ? row.recordId : null,
+        stamp: exactStamp(row.stamp)
+      }))
   )
-  return rows.map((row) => ({
-    id: row.id,
-    recordId: row.record_id !== null && isNumber(row.record_id) ? row.record_id : null,
-    stamp: exactStamp(row.stamp),
-    attempts: row.attempts,
-    ageMs: row.age_ms,
-    body: row.body
-  }))
+
+export const resolveStatement = Statement.make({
+  name: "resolve events of",
+  params: ["text", "int8?"],
+  text: `update tributary.inbox i set
+           state = v.state, run_id = coalesce($2::bigint, i.run_id),
+           attempts = i.attempts + case when v.attempt then 1 else 0 end,
+           next_attempt_at = case when v.state = 'pending' then tributary.now() + v.pause_ms * interval '1 millisecond' else i.next_attempt_at end,
+           resolved_at = case when v.state = 'pending' then null else tributary.now() end,
+           resolution = case when v.state in ('done', 'skipped') then left(v.reason, ${reasonLengthMax}) end,
+           last_error = case when v.state in ('pending', 'dead_letter') then left(v.reason, ${reasonLengthMax}) end
+         from jsonb_to_recordset($1::text::jsonb) as v(id bigint, state text, reason text, attempt boolean, pause_ms float8)
+         where i.id = v.id and i.state = 'pending' and (v.state = 'done' or i.next_attempt_at <= tributary.now())`
 })
 
-const resolveSql = `update tributary.inbox i set
-   state = v.state, run_id = coalesce($2::bigint, i.run_id),
-   attempts = i.attempts + case when v.attempt then 1 else 0 end,
-   next_attempt_at = case when v.state = 'pending' then tributary.now() + v.pause_ms * interval '1 millisecond' else i.next_attempt_at end,
-   resolved_at = case when v.state = 'pending' then null else tributary.now() end,
-   resolution = case when v.state in ('done', 'skipped') then left(v.reason, ${reasonLengthMax}) end,
-   last_error = case when v.state in ('pending', 'dead_letter') then left(v.reason, ${reasonLengthMax}) end
- from jsonb_to_recordset($1::text::jsonb) as v(id bigint, state text, reason text, attempt boolean, pause_ms float8)
- where i.id = v.id and i.state = 'pending' and (v.state = 'done' or i.next_attempt_at <= tributary.now())`
-
-const resolveValues = (resolutions: ReadonlyArray<Resolution>, runId: bigint | null) => [
+const resolveValues = (
+  resolutions: ReadonlyArray<Resolution>,
+  runId: bigint | null
+): Statement.Values<typeof resolveStatement.params> => [
   JSON.stringify(
     resolutions.map(({ id, state, reason, isAttempt = false, pauseMs = 0 }) => ({
       id: String(id),
@@ -165,13 +166,10 @@ const resolveValues = (resolutions: ReadonlyArray<Resolution>, runId: bigint | n
 ]
 
 /** Resolves events. */
-export const resolve = (
-  resolutions: ReadonlyArray<Resolution>,
-  runId: bigint | null = null
-): Effect.Effect<void, DatabaseError, SqlClient.SqlClient> =>
+export const resolve = (resolutions: ReadonlyArray<Resolution>, runId: bigint | null = null): Statement.Named<void> =>
   resolutions.length === 0
     ? Effect.void
-    : Effect.asVoid(inboxQuery("resolve events of", resolveSql, resolveValues(resolutions, runId)))
+    : Effect.asVoid(Statement.runNamed(resolveStatement, resolveValues(resolutions, runId)))
 
 /** Resolves events within the transaction that `run` belongs to. */
 export const resolveIn = <A, E>(
@@ -181,23 +179,23 @@ export const resolveIn = <A, E>(
 ): Effect.Effect<void, E> =>
   resolutions.length === 0
     ? Effect.void
-    : Effect.asVoid(run("resolve the events of", resolveSql, resolveValues(resolutions, runId)))
+    : Effect.asVoid(run(resolveStatement.name, resolveStatement.text, resolveValues(resolutions, runId)))
+
+export const skipStatement = Statement.make({
+  name: "skip events of resources that are not synced",
+  params: ["text", "text"],
+  columns: { id: "int8" },
+  text: `update tributary.inbox set state = 'skipped', resolved_at = tributary.now(),
+                resolution = case when resource is null then 'it names no record'
+                              else 'the resource is not synced for this company' end
+          where company = $1 and state = 'pending'
+            and (resource is null or resource not in (select jsonb_array_elements_text($2::text::jsonb)))
+          returning id`
+})
 
 /** Marks events about no resource, or about one that is not among `paths`, as skipped. Answers how many. */
-export const skipUnsynced = (
-  company: string,
-  paths: Iterable<string>
-): Effect.Effect<number, DatabaseError, SqlClient.SqlClient> =>
-  inboxQuery<{ id: bigint }>(
-    "skip events of",
-    `update tributary.inbox set state = 'skipped', resolved_at = tributary.now(),
-            resolution = case when resource is null then 'it names no record'
-                          else 'the resource is not synced for this company' end
-      where company = $1 and state = 'pending'
-        and (resource is null or resource not in (select jsonb_array_elements_text($2::text::jsonb)))
-      returning id`,
-    [company, JSON.stringify([...paths])]
-  ).pipe(Effect.map((rows) => rows.length))
+export const skipUnsynced = (company: string, paths: Iterable<string>): Statement.Named<number> =>
+  Effect.map(Statement.runNamed(skipStatement, [company, JSON.stringify([...paths])]), ({ length }) => length)
 
 export interface ReplayFilter {
   readonly state: "dead_letter" | "skipped" | "done"
@@ -208,24 +206,27 @@ export interface ReplayFilter {
   readonly since?: string
 }
 
+export const replayStatement = Statement.make({
+  name: "replay events",
+  params: ["text", "text", "text?", "text?", "text?"],
+  columns: { id: "int8" },
+  text: `update tributary.inbox set state = 'pending', attempts = 0, record_modified_at = null, next_attempt_at = tributary.now(),
+                resolved_at = null, run_id = null, resolution = null, last_error = null
+          where company = $1 and state = $2
+            and ($3::text is null or event_id in (select jsonb_array_elements_text($3::text::jsonb)))
+            and ($4::text is null or resource = $4) and ($5::text is null or received_at >= $5::text::timestamptz)
+          returning id`
+})
+
 /** Makes resolved events pending again. Their records are read, whatever the warehouse holds. Answers how many. */
-export const replay = (
-  company: string,
-  filter: ReplayFilter
-): Effect.Effect<number, DatabaseError, SqlClient.SqlClient> =>
-  inboxQuery<{ id: bigint }>(
-    "replay from",
-    `update tributary.inbox set state = 'pending', attempts = 0, record_modified_at = null, next_attempt_at = tributary.now(),
-            resolved_at = null, run_id = null, resolution = null, last_error = null
-      where company = $1 and state = $2
-        and ($3::text is null or event_id in (select jsonb_array_elements_text($3::text::jsonb)))
-        and ($4::text is null or resource = $4) and ($5::text is null or received_at >= $5::text::timestamptz)
-      returning id`,
-    [
+export const replay = (company: string, { state, eventIds, resource, since }: ReplayFilter): Statement.Named<number> =>
+  Effect.map(
+    Statement.runNamed(replayStatement, [
       company,
-      filter.state,
-      filter.eventIds === undefined ? null : JSON.stringify(filter.eventIds),
-      filter.resource ?? null,
-      filter.since ?? null
-    ]
-  ).pipe(Effect.map((rows) => rows.length))
+      state,
+      eventIds === undefined ? null : JSON.stringify(eventIds),
+      resource ?? null,
+      since ?? null
+    ]),
+    ({ length }) => length
+  )

@@ -20,8 +20,7 @@ import {
   insertEvents,
   isAboutValues,
   isTimeout,
-  keyOfEvent,
-  keyOfRow,
+  keyOf,
   type NewEvent,
   timedOut
 } from "./InsertEvents.ts"
@@ -178,9 +177,9 @@ const resolveBatch = (state: WriterState, batch: ReadonlyArray<PendingInsert>, r
   // An event whose first statement committed without an answer counts as known, but no worker knows of it yet.
   if (rows.length > 0 || batch.some(({ attempts }) => attempts > 0)) state.arrived.openUnsafe()
   const isAllNew = rows.length === batch.length
-  const newKeys = new Set(isAllNew ? [] : rows.map(keyOfRow))
+  const newKeys = new Set(isAllNew ? [] : rows.map(keyOf))
   for (const insert of batch) {
-    const isNew = isAllNew || insert.event === null || newKeys.delete(keyOfEvent(insert.event))
+    const isNew = isAllNew || insert.event === null || newKeys.delete(keyOf(insert.event))
     resolve(state, insert, isNew ? "stored" : "known")
   }
 }

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type pg from "pg"
 import * as BinaryArray from "../postgres/BinaryArray.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 
 /** An event of a genuine delivery. */
 export interface NewEvent {
@@ -21,31 +22,32 @@ export interface NewEvent {
   readonly body: Uint8Array
 }
 
-/** The key of an event that was inserted. */
-export interface InsertedRow {
-  readonly company: string
-  readonly event_id: string
-}
-
-export const keyOfRow = ({ company, event_id }: InsertedRow): string => `${company}\n${event_id}`
-export const keyOfEvent = ({ company, eventId }: NewEvent): string => `${company}\n${eventId}`
+export const keyOf = ({ company, eventId }: InsertedRow): string => `${company}\n${eventId}`
 
 /**
  * A commit that is answered is on disk, also where the operator has turned `synchronous_commit` off. Stronger settings
  * stay. The setting is a part of the statement, so that it holds in every session.
  */
-const insertText = `with durable as materialized (
-    select case when current_setting('synchronous_commit') = 'off'
-                then set_config('synchronous_commit', 'on', true) end as setting)
-  insert into tributary.inbox
-  (company, event_id, event_type, resource, record_id, record_modified_at, occurred_at, sent_at, body)
-  select company, event_id, event_type, resource, record_id, stamp, occurred_at::timestamptz,
-         to_timestamp(sent_at::float8), body
-    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[])
-      as given (company, event_id, event_type, resource, record_id, stamp, occurred_at, sent_at, body)
-   where (select count(*) from durable) = 1
-  on conflict (company, event_id) do nothing
-  returning company, event_id`
+export const insertStatement = Statement.make({
+  name: "store events",
+  params: ["text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "bytea[]"],
+  columns: { company: "text", eventId: "text" },
+  text: `with durable as materialized (
+           select case when current_setting('synchronous_commit') = 'off'
+                       then set_config('synchronous_commit', 'on', true) end as setting)
+         insert into tributary.inbox
+           (company, event_id, event_type, resource, record_id, record_modified_at, occurred_at, sent_at, body)
+         select company, event_id, event_type, resource, record_id, stamp, occurred_at::timestamptz,
+                to_timestamp(sent_at::float8), body
+           from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[])
+             as given (company, event_id, event_type, resource, record_id, stamp, occurred_at, sent_at, body)
+          where (select count(*) from durable) = 1
+         on conflict (company, event_id) do nothing
+         returning company, event_id as "eventId"`
+})
+
+/** The key of an event that was inserted. */
+export type InsertedRow = Statement.RowOf<typeof insertStatement>
 
 /** Inserts events, and answers those that are new. */
 export const insertEvents = (
@@ -54,7 +56,7 @@ export const insertEvents = (
 ): Effect.Effect<ReadonlyArray<InsertedRow>, DatabaseError> =>
   Effect.tryPromise({
     try: async () => {
-      const { rows } = await client.query<InsertedRow>({ name: "inbox", text: insertText }, [
+      const { rows } = await client.query<InsertedRow>({ name: "inbox", text: insertStatement.text }, [
         BinaryArray.texts(events, (event) => event.company),
         BinaryArray.texts(events, (event) => event.eventId),
         BinaryArray.texts(events, (event) => event.eventType),
@@ -67,7 +69,7 @@ export const insertEvents = (
       ])
       return rows
     },
-    catch: DatabaseError.from("store events")
+    catch: DatabaseError.from(insertStatement.name)
   })
 
 /** Whether the values of an event cause the error: the statement may succeed without them. */
@@ -78,7 +80,7 @@ const timedOutCode = "ETIMEDOUT"
 
 export const timedOut = (afterMs: number) =>
   new DatabaseError({
-    operation: "store events",
+    operation: insertStatement.name,
     code: timedOutCode,
     message: `the warehouse did not answer within ${afterMs / 1000} s`,
     isRetryable: false

@@ -1,19 +1,26 @@
 /** Refetch requests: children of changed parents that are to be read again. */
 import * as Effect from "effect/Effect"
-import type * as SqlClient from "effect/sql/SqlClient"
-import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { requestSql } from "../land/Refetch.ts"
-import { inboxQuery } from "./InboxQuery.ts"
+import * as Statement from "../postgres/Statement.ts"
+
+export const resourcesStatement = Statement.make({
+  name: "list the resources with refetch requests",
+  params: ["int8"],
+  columns: { resource: "text" },
+  text: "select distinct resource from tributary.refetch_requests where company_id = $1"
+})
 
 /** Resources of the company with pending refetch requests. */
-export const resourcesToRefetch = (
-  companyId: bigint
-): Effect.Effect<ReadonlyArray<string>, DatabaseError, SqlClient.SqlClient> =>
-  inboxQuery<{ resource: string }>(
-    "read the refetch requests beside",
-    "select distinct resource from tributary.refetch_requests where company_id = $1",
-    [companyId]
-  ).pipe(Effect.map((rows) => rows.map(({ resource }) => resource)))
+export const resourcesToRefetch = (companyId: bigint): Statement.Named<ReadonlyArray<string>> =>
+  Effect.map(Statement.runNamed(resourcesStatement, [companyId]), (rows) => rows.map(({ resource }) => resource))
+
+export const requestStatement = Statement.make({
+  name: "request children of changed parents",
+  params: ["int8", "text", "text", "text"],
+  text: requestSql(
+    `select $1::bigint, $2::text, $3::text, value, tributary.now() from jsonb_array_elements_text($4::text::jsonb) as requested(value)`
+  )
+})
 
 /** Requests the records whose field has one of these values, as a change of their parents does. */
 export const requestRefetch = (
@@ -21,25 +28,23 @@ export const requestRefetch = (
   resource: string,
   field: string,
   values: Iterable<string>
-): Effect.Effect<void, DatabaseError, SqlClient.SqlClient> =>
-  Effect.asVoid(
-    inboxQuery(
-      "request children beside",
-      requestSql(
-        `select $1::bigint, $2::text, $3::text, value, tributary.now() from jsonb_array_elements_text($4::text::jsonb) as requested(value)`
-      ),
-      [companyId, resource, field, JSON.stringify([...values])]
-    )
-  )
+): Statement.Named<void> =>
+  Effect.asVoid(Statement.runNamed(requestStatement, [companyId, resource, field, JSON.stringify([...values])]))
+
+export const pendingStatement = Statement.make({
+  name: "read the refetch requests of a field",
+  params: ["int8", "text", "text"],
+  columns: { value: "text" },
+  text: "select value from tributary.refetch_requests where company_id = $1 and resource = $2 and field = $3"
+})
 
 /** The values whose requests are not fulfilled yet. */
 export const pendingRefetches = (
   companyId: bigint,
   resource: string,
   field: string
-): Effect.Effect<ReadonlySet<string>, DatabaseError, SqlClient.SqlClient> =>
-  inboxQuery<{ value: string }>(
-    "read the refetch requests beside",
-    "select value from tributary.refetch_requests where company_id = $1 and resource = $2 and field = $3",
-    [companyId, resource, field]
-  ).pipe(Effect.map((rows) => new Set(rows.map(({ value }) => value))))
+): Statement.Named<ReadonlySet<string>> =>
+  Effect.map(
+    Statement.runNamed(pendingStatement, [companyId, resource, field]),
+    (rows) => new Set(rows.map(({ value }) => value))
+  )

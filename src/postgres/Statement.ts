@@ -30,6 +30,7 @@ interface Types {
   readonly "float8[]": ReadonlyArray<number>
   readonly "int8[]": ReadonlyArray<bigint>
   readonly "text[]": ReadonlyArray<string>
+  readonly "bytea[]": ReadonlyArray<Uint8Array>
   readonly "timestamptz[]": ReadonlyArray<Date>
 }
 /** What a parameter takes where it is more than what a column answers. */
@@ -92,9 +93,12 @@ export const run = <P extends ReadonlyArray<Type>, C extends Columns>(
 ): Effect.Effect<ReadonlyArray<RowOf<Statement<P, C>>>, SqlError, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<RowOf<Statement<P, C>>>(text, values ?? []))
 
+/** What answers the rows of a named statement. */
+export type Named<A> = Effect.Effect<A, DatabaseError, SqlClient.SqlClient>
+
 /** As {@link run}; its error names the statement. */
 export const runNamed = <P extends ReadonlyArray<Type>, C extends Columns>(
   statement: Statement<P, C>,
   ...values: Arguments<P>
-): Effect.Effect<ReadonlyArray<RowOf<Statement<P, C>>>, DatabaseError, SqlClient.SqlClient> =>
+): Named<ReadonlyArray<RowOf<Statement<P, C>>>> =>
   Effect.mapError(run(statement, ...values), DatabaseError.from(statement.name))

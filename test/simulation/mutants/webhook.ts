@@ -78,7 +78,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "duplicates-refused",
     origin: "dedupe",
     story: "the unique index keeps doubles out",
-    changes: [{ file: insert, find: "\n  on conflict (company, event_id) do nothing", replace: "" }],
+    changes: [{ file: insert, find: "\n         on conflict (company, event_id) do nothing", replace: "" }],
     wish: { on: ["W2"], overrides: alone }
   },
   {
@@ -292,8 +292,8 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: retention,
-        find: "${which} and resolved_at < ${oldest}",
-        replace: "coalesce(resolved_at, received_at) < ${oldest}"
+        find: "${which} and resolved_at < ",
+        replace: "coalesce(resolved_at, received_at) < "
       }
     ],
     wish: { on: ["R8", "W5"], overrides: alone }
@@ -305,8 +305,8 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: queue,
-        find: " and c.owner <> $2 and c.expires_at > tributary.now()) as claimed",
-        replace: " and c.owner <> $2) as claimed"
+        find: ' and c.owner <> $2 and c.expires_at > tributary.now()) as "isClaimed"',
+        replace: ' and c.owner <> $2) as "isClaimed"'
       },
       {
         file: lease,
