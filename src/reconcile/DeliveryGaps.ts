@@ -9,7 +9,9 @@
  * that may hide a removal is closed by a full scan only.
  */
 import * as Effect from "effect/Effect"
-import { backoff, execute, query, serialized, type Sql } from "./GapQuery.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { transaction } from "../postgres/Transaction.ts"
 
 export type Cause =
   | "abandoned"
@@ -39,12 +41,20 @@ export interface NewGap {
   readonly dueInMs?: number
 }
 
-/** A gap that a run closed. */
-export interface ClosedGap {
-  readonly resource: string
-  readonly cause: Cause
-  readonly closedBy: string
-}
+export const lockStatement = Statement.make({
+  name: "lock the delivery gaps of a company",
+  params: ["text"],
+  columns: { pg_advisory_xact_lock: "void" },
+  text: "select pg_advisory_xact_lock(hashtextextended('tributary:delivery_gaps:' || $1, 0))"
+})
+
+/** One transaction. Changes of the gaps of one company run one after another. */
+export const serialized = <A, E, R>(company: string, change: Effect.Effect<A, E, R>) =>
+  transaction(Effect.andThen(Statement.run(lockStatement, [company]), change))
+
+/** SQL: the pause after so many failed attempts. It doubles with each, up to an hour. */
+export const backoff = (firstMinutes: number, attempts: string): string =>
+  `make_interval(mins => least(60, ${firstMinutes} * power(2, least(${attempts}, 10))::int))`
 
 // ------------------------------------------------------------------------------------------------- opening and ending
 
@@ -54,65 +64,71 @@ const turned = "((g.ended_at is null) <> (excluded.ended_at is null))"
 /** A resource that was read for an overflow is not read for the next one before this has passed. */
 const overflowPause = "interval '1 hour'"
 
-/**
- * Stores gaps. An open gap of the same resource, cause and subscription grows and keeps its attempts: a gap that always
- * grows must not lead to reads all the time. Answers how many are new.
- */
-export const open = (company: string, gaps: ReadonlyArray<NewGap>): Sql<number> =>
-  gaps.length === 0 ? Effect.succeed(0) : serialized(company, insertGaps(company, gaps))
+export const insertStatement = Statement.make({
+  name: "store delivery gaps",
+  params: ["text", "jsonb"],
+  columns: { isOpened: "bool" },
+  text: `insert into tributary.delivery_gaps as g
+           (company, subscription_id, resource, cause, detail, began_at, ended_at, events, requires_full_scan, next_attempt_at)
+         select $1, "subscriptionId", resource, cause, detail, "beganAt",
+                case when not lasts then tributary.now() end, events, coalesce("requiresFullScan", false),
+                greatest(tributary.now() + coalesce("dueInMs", 0) * interval '1 millisecond',
+                  case when cause = 'overflow' then (
+                    select max(p.closed_at) + ${overflowPause} from tributary.delivery_gaps p
+                     where p.company = $1 and p.resource = f.resource and p.cause = 'overflow') end)
+           from jsonb_to_recordset($2::jsonb) as f("subscriptionId" text, resource text, cause text, detail text,
+             "beganAt" timestamptz, lasts boolean, events text[], "requiresFullScan" boolean, "dueInMs" float8)
+         on conflict (company, resource, cause, coalesce(subscription_id, '')) where closed_at is null do update
+            set ended_at = excluded.ended_at, detail = excluded.detail, events = g.events || excluded.events,
+                requires_full_scan = g.requires_full_scan or excluded.requires_full_scan,
+                attempts = case when ${turned} then 0 else g.attempts end,
+                next_attempt_at = case when ${turned} then excluded.next_attempt_at else g.next_attempt_at end,
+                last_error = case when not ${turned} then g.last_error end
+          where g.ended_at is distinct from excluded.ended_at or excluded.requires_full_scan and not g.requires_full_scan
+         returning xmax = 0 as "isOpened"`
+})
 
-/** {@link open}, in the caller's serialized transaction. */
-export const insertGaps = (company: string, gaps: ReadonlyArray<NewGap>): Sql<number> =>
+/**
+ * Stores gaps, in the caller's serialized transaction. An open gap of the same resource, cause and subscription grows and
+ * keeps its attempts: a gap that always grows must not lead to reads all the time. Answers how many are new.
+ */
+export const insertGaps = (company: string, gaps: ReadonlyArray<NewGap>): Sql.Query<number> =>
   gaps.length === 0
     ? Effect.succeed(0)
     : Effect.map(
-        query<{ opened: boolean }>(
-          `insert into tributary.delivery_gaps as g
-             (company, subscription_id, resource, cause, detail, began_at, ended_at, events, requires_full_scan, next_attempt_at)
-           select $1, "subscriptionId", resource, cause, detail, "beganAt",
-                  case when not lasts then tributary.now() end, events, coalesce("requiresFullScan", false),
-                  greatest(tributary.now() + coalesce("dueInMs", 0) * interval '1 millisecond',
-                    case when cause = 'overflow' then (
-                      select max(p.closed_at) + ${overflowPause} from tributary.delivery_gaps p
-                       where p.company = $1 and p.resource = f.resource and p.cause = 'overflow') end)
-             from jsonb_to_recordset($2::jsonb) as f("subscriptionId" text, resource text, cause text, detail text,
-               "beganAt" timestamptz, lasts boolean, events text[], "requiresFullScan" boolean, "dueInMs" float8)
-           on conflict (company, resource, cause, coalesce(subscription_id, '')) where closed_at is null do update
-              set ended_at = excluded.ended_at, detail = excluded.detail, events = g.events || excluded.events,
-                  requires_full_scan = g.requires_full_scan or excluded.requires_full_scan,
-                  attempts = case when ${turned} then 0 else g.attempts end,
-                  next_attempt_at = case when ${turned} then excluded.next_attempt_at else g.next_attempt_at end,
-                  last_error = case when not ${turned} then g.last_error end
-            where g.ended_at is distinct from excluded.ended_at or excluded.requires_full_scan and not g.requires_full_scan
-           returning xmax = 0 as opened`,
-          [company, JSON.stringify(gaps)]
-        ),
-        (rows) => rows.filter(({ opened }) => opened).length
+        Statement.run(insertStatement, [company, JSON.stringify(gaps)]),
+        (rows) => rows.filter(({ isOpened }) => isOpened).length
       )
+
+/** {@link insertGaps} in a transaction of its own. */
+export const open = (company: string, gaps: ReadonlyArray<NewGap>): Sql.Query<number> =>
+  gaps.length === 0 ? Effect.succeed(0) : serialized(company, insertGaps(company, gaps))
 
 const endGaps = `update tributary.delivery_gaps g
     set ended_at = tributary.now(), attempts = 0, next_attempt_at = tributary.now(), last_error = null
   where g.company = $1 and g.closed_at is null and g.ended_at is null`
 
+export const endOthersStatement = Statement.make({
+  name: "end the other delivery gaps of a company",
+  params: ["text", "jsonb", "jsonb"],
+  text: `${endGaps}
+            and not (g.cause = 'unobserved' and g.subscription_id in (select jsonb_array_elements_text($3::jsonb)))
+            and not exists (
+              select 1 from jsonb_to_recordset($2::jsonb) as f("subscriptionId" text, resource text, cause text)
+               where f.resource = g.resource and f.cause = g.cause
+                 and f."subscriptionId" is not distinct from g.subscription_id)`
+})
+
 /** Ends lasting gaps that are not among these. A check of one of these subscriptions that fails goes on failing. */
-export const endOthers = (
-  company: string,
-  lasting: ReadonlyArray<NewGap>,
-  subscriptions: ReadonlyArray<string>
-): Sql<void> =>
-  execute(
-    `${endGaps}
-        and not (g.cause = 'unobserved' and g.subscription_id in (select jsonb_array_elements_text($3::jsonb)))
-        and not exists (
-          select 1 from jsonb_to_recordset($2::jsonb) as f("subscriptionId" text, resource text, cause text)
-           where f.resource = g.resource and f.cause = g.cause
-             and f."subscriptionId" is not distinct from g.subscription_id)`,
-    [company, JSON.stringify(lasting), JSON.stringify(subscriptions)]
-  )
+export const endOthers = (company: string, lasting: ReadonlyArray<NewGap>, subscriptions: ReadonlyArray<string>) =>
+  Statement.run(endOthersStatement, [company, JSON.stringify(lasting), JSON.stringify(subscriptions)])
 
 /** Ends the gaps of a subscription that could not be checked. */
-export const endUnobserved = (company: string, subscriptionId: string): Sql<void> =>
-  execute(`${endGaps} and g.subscription_id = $2 and g.cause = 'unobserved'`, [company, subscriptionId])
+export const endUnobserved = Statement.make({
+  name: "end the unobserved gaps of a subscription",
+  params: ["text", "text"],
+  text: `${endGaps} and g.subscription_id = $2 and g.cause = 'unobserved'`
+})
 
 // ------------------------------------------------------------------------------------------------- closing
 
@@ -126,24 +142,23 @@ const endedGaps = "company = $1 and resource = $2 and closed_at is null and ende
 const visibleAt = (overlap: string) =>
   `(g.ended_at + case when g.cause = 'abandoned' then 0 else ${overlap}::float8 end * interval '1 millisecond')`
 
-/** A resource with gaps that have ended and are not closed. */
-export interface OpenGap {
-  readonly resource: string
-  /** How long nothing is to be read for it; 0 is now. */
-  readonly dueInMs: number
-  /** Whether any of them needs a full scan, and whether one that is due does. */
-  readonly requiresFullScan: boolean
-  readonly isFullDue: boolean
-}
+export const openGapsStatement = Statement.make({
+  name: "list the open gaps of a company",
+  params: ["text"],
+  columns: { resource: "text", dueInMs: "float8", requiresFullScan: "bool", isFullDue: "bool" },
+  text: `select resource, greatest(0, extract(epoch from min(next_attempt_at) - tributary.now()) * 1000)::float8 as "dueInMs",
+                bool_or(requires_full_scan) as "requiresFullScan", bool_or(requires_full_scan and next_attempt_at <= tributary.now()) as "isFullDue"
+           from tributary.delivery_gaps
+          where company = $1 and closed_at is null and ended_at is not null group by resource order by min(id)`
+})
 
-export const openGaps = (company: string): Sql<ReadonlyArray<OpenGap>> =>
-  query<OpenGap>(
-    `select resource, greatest(0, extract(epoch from min(next_attempt_at) - tributary.now()) * 1000)::float8 as "dueInMs",
-            bool_or(requires_full_scan) as "requiresFullScan", bool_or(requires_full_scan and next_attempt_at <= tributary.now()) as "isFullDue"
-       from tributary.delivery_gaps
-      where company = $1 and closed_at is null and ended_at is not null group by resource order by min(id)`,
-    [company]
-  )
+/**
+ * A resource with gaps that have ended and are not closed. Nothing is to be read for it for `dueInMs`; 0 is now. Any of its
+ * gaps, and any that is due, may need a full scan.
+ */
+export type OpenGap = Statement.RowOf<typeof openGapsStatement>
+
+export const openGaps = (company: string) => Statement.run(openGapsStatement, [company])
 
 /** SQL: whether a full scan soft-deleted missing rows. It does not beside a quarantined record without a number. */
 const showsAbsence = `not exists (
@@ -151,53 +166,71 @@ const showsAbsence = `not exists (
                       where q.company_id = $2 and q.resource = g.resource and q.resolved_at is null
                         and q.record_id is null)`
 
+export const closeCoveredStatement = Statement.make({
+  name: "close the delivery gaps that runs cover",
+  params: ["text", "int8", "float8"],
+  columns: { resource: "text", cause: Statement.as<Cause>("text"), closedBy: Statement.as<string>("text?") },
+  text: `with proven as (
+           select g.id, r.id as run
+             from tributary.delivery_gaps g
+             cross join lateral (
+               select id from tributary.runs
+                where company_id = $2 and resource = g.resource and lane = 'live'
+                  and (kind = 'full' and (not g.requires_full_scan or ${showsAbsence}) or kind = 'incremental' and not g.requires_full_scan)
+                  and status in ('done', 'quarantined') and error_kind is distinct from 'MassDeleteBlocked'
+                  and not resumed and stale_records = 0 and started_at <= tributary.now() and started_at >= ${visibleAt("$3")}
+                order by id limit 1) r
+            where g.company = $1 and g.closed_at is null and g.ended_at is not null
+         )
+         update tributary.delivery_gaps g set closed_at = tributary.now(), closed_by = 'run ' || proven.run, last_error = null
+           from proven
+          where proven.id = g.id
+         returning g.resource, g.cause, g.closed_by as "closedBy"`
+})
+
+/** A gap that a run closed. */
+export type ClosedGap = Statement.RowOf<typeof closeCoveredStatement>
+
 /**
  * Closes every gap that a run covers. The run began when all that the gap may hide was visible. A resumed scan does not
  * count: it shows the source as it was before. A run that met older versions than the warehouse holds does not count: the
  * replica was stale. For a removal, the full scan was not stopped by the mass-delete guard.
  */
-export const closeCovered = (company: string, companyId: bigint, overlapMs: number): Sql<ReadonlyArray<ClosedGap>> =>
-  serialized(
-    company,
-    query<ClosedGap>(
-      `with proven as (
-       select g.id, r.id as run
-         from tributary.delivery_gaps g
-         cross join lateral (
-           select id from tributary.runs
-            where company_id = $2 and resource = g.resource and lane = 'live'
-              and (kind = 'full' and (not g.requires_full_scan or ${showsAbsence}) or kind = 'incremental' and not g.requires_full_scan)
-              and status in ('done', 'quarantined') and error_kind is distinct from 'MassDeleteBlocked'
-              and not resumed and stale_records = 0 and started_at <= tributary.now() and started_at >= ${visibleAt("$3")}
-            order by id limit 1) r
-        where g.company = $1 and g.closed_at is null and g.ended_at is not null
-     )
-     update tributary.delivery_gaps g set closed_at = tributary.now(), closed_by = 'run ' || proven.run, last_error = null
-       from proven
-      where proven.id = g.id
-     returning g.resource, g.cause, g.closed_by as "closedBy"`,
-      [company, companyId, overlapMs]
-    )
-  )
+export const closeCovered = (company: string, companyId: bigint, overlapMs: number) =>
+  serialized(company, Statement.run(closeCoveredStatement, [company, companyId, overlapMs]))
 
-/** Postpones the gaps of a resource that was just read, where something may not have been visible yet. */
-export const markRead = (company: string, resource: string, runId: bigint | null, overlapMs: number): Sql<void> =>
-  execute(
-    `update tributary.delivery_gaps g
-        set attempts = 0, last_attempt_at = tributary.now(), next_attempt_at = ${visibleAt("$3")},
-            last_error = 'run ' || $4::text || ' has read it; it is read once more when the source must show all of it'
-      where ${endedGaps} and ${visibleAt("$3")} > tributary.now()`,
-    [company, resource, overlapMs, runId]
-  )
+/** Postpones the gaps of a resource that run $4 just read, where something may not have been visible yet. */
+export const markRead = Statement.make({
+  name: "postpone the gaps of a resource that was read",
+  params: ["text", "text", "float8", "int8?"],
+  text: `update tributary.delivery_gaps g
+            set attempts = 0, last_attempt_at = tributary.now(), next_attempt_at = ${visibleAt("$3")},
+                last_error = 'run ' || $4::bigint || ' has read it; it is read once more when the source must show all of it'
+          where ${endedGaps} and ${visibleAt("$3")} > tributary.now()`
+})
 
-/** Postpones the gaps of a resource; `onlyFull`: those that need a full scan. */
-export const postpone = (company: string, resource: string, waitMs: number, onlyFull: boolean): Sql<void> =>
-  execute(
-    `update tributary.delivery_gaps
-        set next_attempt_at = greatest(next_attempt_at, tributary.now() + $3::float8 * interval '1 millisecond')
-      where ${endedGaps} and (requires_full_scan or not $4::boolean)`,
-    [company, resource, waitMs, onlyFull]
-  )
+/** Postpones the gaps of a resource by $3 ms; where $4 is true, only those that need a full scan. */
+export const postpone = Statement.make({
+  name: "postpone the gaps of a resource",
+  params: ["text", "text", "float8", "bool"],
+  text: `update tributary.delivery_gaps
+            set next_attempt_at = greatest(next_attempt_at, tributary.now() + $3::float8 * interval '1 millisecond')
+          where ${endedGaps} and (requires_full_scan or not $4::boolean)`
+})
+
+export const fullScanDelayStatement = Statement.make({
+  name: "read the delay of the next full scan",
+  params: ["int8", "text", "float8", "float8?"],
+  columns: { waitMs: "float8" },
+  text: `select greatest(0, extract(epoch from started_at - tributary.now()) * 1000
+                  + greatest(extract(epoch from finished_at - started_at) * 1000,
+                             coalesce(requests * 60000 / $4::float8, 0)) / $3::float8)::float8 as "waitMs"
+           from tributary.runs
+          where company_id = $1 and resource = $2 and lane = 'live' and kind = 'full' and finished_at is not null
+            -- The duration of an abandoned run is unknown.
+            and status <> 'abandoned'
+          order by id desc limit 1`
+})
 
 /** How long no full scan is to begin, so that all of them take at most this share of time and request budget. */
 export const fullScanDelay = (
@@ -205,61 +238,53 @@ export const fullScanDelay = (
   resource: string,
   share: number,
   requestsPerMinute: number | null
-): Sql<number> =>
+): Sql.Query<number> =>
   Effect.map(
-    query<{ waitMs: number }>(
-      `select greatest(0, extract(epoch from started_at - tributary.now()) * 1000
-                + greatest(extract(epoch from finished_at - started_at) * 1000,
-                           coalesce(requests * 60000 / $4::float8, 0)) / $3::float8)::float8 as "waitMs"
-         from tributary.runs
-        where company_id = $1 and resource = $2 and lane = 'live' and kind = 'full' and finished_at is not null
-          -- The duration of an abandoned run is unknown.
-          and status <> 'abandoned'
-        order by id desc limit 1`,
-      [companyId, resource, share, requestsPerMinute]
-    ),
-    (rows) => rows[0]?.waitMs ?? 0
+    Statement.run(fullScanDelayStatement, [companyId, resource, share, requestsPerMinute]),
+    ([row]) => row?.waitMs ?? 0
   )
 
 /** Closes the ended gaps of a resource that is not synced any more. */
-export const closeUnsynced = (company: string, resource: string): Sql<void> =>
-  execute(
-    `update tributary.delivery_gaps set closed_at = tributary.now(), closed_by = 'the resource is not synced any more', last_error = null
-      where ${endedGaps}`,
-    [company, resource]
-  )
+export const closeUnsynced = Statement.make({
+  name: "close the gaps of a resource that is not synced",
+  params: ["text", "text"],
+  text: `update tributary.delivery_gaps set closed_at = tributary.now(), closed_by = 'the resource is not synced any more', last_error = null
+          where ${endedGaps}`
+})
+
+export const repairFailureStatement = Statement.make({
+  name: "store why gaps stay open",
+  params: ["text", "text", "text"],
+  columns: { id: "int8" },
+  text: `update tributary.delivery_gaps
+            set last_error = $3, attempts = attempts + 1, last_attempt_at = tributary.now(), next_attempt_at = tributary.now() + ${backoff(1, "attempts")}
+          where ${endedGaps} and next_attempt_at <= tributary.now()
+         returning id`
+})
 
 /** Stores why the due gaps of a resource stay open. Answers whether any does. */
-export const recordRepairFailure = (company: string, resource: string, reason: string): Sql<boolean> =>
-  Effect.map(
-    query<object>(
-      `update tributary.delivery_gaps
-          set last_error = $3, attempts = attempts + 1, last_attempt_at = tributary.now(), next_attempt_at = tributary.now() + ${backoff(1, "attempts")}
-        where ${endedGaps} and next_attempt_at <= tributary.now()
-       returning id`,
-      [company, resource, reason]
-    ),
-    (rows) => rows.length > 0
-  )
+export const recordRepairFailure = (company: string, resource: string, reason: string): Sql.Query<boolean> =>
+  Effect.map(Statement.run(repairFailureStatement, [company, resource, reason]), ({ length }) => length > 0)
+
+export const isLoadedStatement = Statement.make({
+  name: "find out whether a resource was read to its end",
+  params: ["int8", "text"],
+  columns: { resource: "text" },
+  text: `select resource from tributary.checkpoints
+          where company_id = $1 and resource = $2 and lane = 'live' and (cursor_read_at is not null or full_scan_at is not null)`
+})
 
 /** Whether the resource was ever read to its end. */
-export const isLoaded = (companyId: bigint, resource: string): Sql<boolean> =>
-  Effect.map(
-    query<object>(
-      `select 1 from tributary.checkpoints
-        where company_id = $1 and resource = $2 and lane = 'live' and (cursor_read_at is not null or full_scan_at is not null)`,
-      [companyId, resource]
-    ),
-    (rows) => rows.length > 0
-  )
+export const isLoaded = (companyId: bigint, resource: string): Sql.Query<boolean> =>
+  Effect.map(Statement.run(isLoadedStatement, [companyId, resource]), ({ length }) => length > 0)
+
+export const countStatement = Statement.make({
+  name: "count the open gaps of a company",
+  params: ["text"],
+  columns: { open: "int4", lasting: "int4" },
+  text: `select count(*)::int as open, (count(*) filter (where ended_at is null))::int as lasting
+           from tributary.delivery_gaps where company = $1 and closed_at is null`
+})
 
 /** How many gaps are open, and how many of them last. */
-export const countOpen = (company: string): Sql<{ readonly open: number; readonly lasting: number }> =>
-  Effect.map(
-    query<{ open: number; lasting: number }>(
-      `select count(*)::int as open, (count(*) filter (where ended_at is null))::int as lasting
-         from tributary.delivery_gaps where company = $1 and closed_at is null`,
-      [company]
-    ),
-    (rows) => rows[0]!
-  )
+export const countOpen = (company: string) => Effect.map(Statement.run(countStatement, [company]), ([row]) => row!)

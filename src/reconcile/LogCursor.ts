@@ -1,7 +1,8 @@
 /** The position in the delivery log of a subscription, and what the warehouse knows of the log's events. */
 import * as Effect from "effect/Effect"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
-import { execute, query, serialized, type Sql } from "./GapQuery.ts"
 
 /** How far the delivery log of a subscription was read. */
 export interface LogCursor {
@@ -17,39 +18,40 @@ export interface LogCursor {
   readonly waitsMs: number | null
 }
 
-export const read = (company: string, subscriptionId: string): Sql<LogCursor | null> =>
-  Effect.map(
-    query<LogCursor>(
-      `select log_cursor_at as "to", log_cursor_event as event, log_read_at::text as at,
-              (extract(epoch from tributary.now() - log_head_pending_since) * 1000)::float8 as "waitsMs",
-              (extract(epoch from tributary.now() - coalesce(log_read_at, first_seen_at)) * 1000)::float8 as "ageMs"
-         from tributary.subscriptions where company = $1 and subscription_id = $2`,
-      [company, subscriptionId]
-    ),
-    (rows) => rows[0] ?? null
-  )
+export const readStatement = Statement.make({
+  name: "read the position in a delivery log",
+  params: ["text", "text"],
+  columns: { to: "text?", event: "text?", at: "text?", waitsMs: "float8?", ageMs: "float8" },
+  text: `select log_cursor_at as "to", log_cursor_event as event, log_read_at::text as at,
+                (extract(epoch from tributary.now() - log_head_pending_since) * 1000)::float8 as "waitsMs",
+                (extract(epoch from tributary.now() - coalesce(log_read_at, first_seen_at)) * 1000)::float8 as "ageMs"
+           from tributary.subscriptions where company = $1 and subscription_id = $2`
+})
 
-/** What the warehouse knows of an event of the log. */
-export interface EventStatus {
-  /** Whether it is in the inbox. */
-  readonly isStored: boolean
-  /** Whether a gap names it. */
-  readonly isInGap: boolean
-}
+export const read = (company: string, subscriptionId: string): Sql.Query<LogCursor | null> =>
+  Effect.map(Statement.run(readStatement, [company, subscriptionId]), ([row]) => row ?? null)
 
-export const eventStatus = (company: string, events: ReadonlyArray<string>): Sql<ReadonlyMap<string, EventStatus>> =>
+export const eventStatusStatement = Statement.make({
+  name: "look up the events of a delivery log",
+  params: ["text", "jsonb"],
+  columns: { id: "text", isStored: "bool", isInGap: "bool" },
+  text: `select requested.id, i.event_id is not null as "isStored", gap.id is not null as "isInGap"
+           from jsonb_array_elements_text($2::jsonb) as requested(id)
+           left join tributary.inbox i on i.company = $1 and i.event_id = requested.id
+           left join (select distinct unnest(events) as id from tributary.delivery_gaps where company = $1) gap
+             on gap.id = requested.id`
+})
+
+/** By event whether it is in the inbox, and whether a gap names it. */
+export const eventStatus = (
+  company: string,
+  events: ReadonlyArray<string>
+): Sql.Query<ReadonlyMap<string, Statement.RowOf<typeof eventStatusStatement>>> =>
   events.length === 0
     ? Effect.succeed(new Map())
     : Effect.map(
-        query<EventStatus & { id: string }>(
-          `select requested.id, i.event_id is not null as "isStored", gap.id is not null as "isInGap"
-             from jsonb_array_elements_text($2::jsonb) as requested(id)
-             left join tributary.inbox i on i.company = $1 and i.event_id = requested.id
-             left join (select distinct unnest(events) as id from tributary.delivery_gaps where company = $1) gap
-               on gap.id = requested.id`,
-          [company, JSON.stringify(events)]
-        ),
-        (rows) => new Map(rows.map(({ id, ...status }) => [id, status]))
+        Statement.run(eventStatusStatement, [company, JSON.stringify(events)]),
+        (rows) => new Map(rows.map((row) => [row.id, row]))
       )
 
 /** The newest entry of a delivery log. */
@@ -59,6 +61,18 @@ export interface LogHead {
   /** Whether its event has attempts to come. */
   readonly isWaiting: boolean
 }
+
+export const advanceStatement = Statement.make({
+  name: "advance the position in a delivery log",
+  params: ["text", "text", "text?", "text?", "timestamptz", "bool"],
+  text: `update tributary.subscriptions
+            set log_head_pending_since = case when not $6::boolean then null
+                                    when (log_cursor_at, log_cursor_event) = ($3, $4) then coalesce(log_head_pending_since, $5::timestamptz)
+                                    else $5::timestamptz end,
+                log_cursor_at = coalesce($3, log_cursor_at), log_cursor_event = coalesce($4, log_cursor_event),
+                log_read_at = $5::timestamptz, last_error = null, remedy = null
+          where company = $1 and subscription_id = $2 and (log_read_at is null or log_read_at <= $5::timestamptz)`
+})
 
 /**
  * Stores the gaps that the log showed, with the new cursor. Answers how many gaps are new. A database that is restored
@@ -70,22 +84,14 @@ export const advance = (
   newest: LogHead | null,
   at: string,
   gaps: ReadonlyArray<DeliveryGaps.NewGap>
-): Sql<number> =>
-  serialized(
+): Sql.Query<number> =>
+  DeliveryGaps.serialized(
     company,
     Effect.gen(function* () {
       const opened = yield* DeliveryGaps.insertGaps(company, gaps)
-      yield* DeliveryGaps.endUnobserved(company, subscriptionId)
-      yield* execute(
-        `update tributary.subscriptions
-            set log_head_pending_since = case when not $6::boolean then null
-                                    when (log_cursor_at, log_cursor_event) = ($3, $4) then coalesce(log_head_pending_since, $5::timestamptz)
-                                    else $5::timestamptz end,
-                log_cursor_at = coalesce($3, log_cursor_at), log_cursor_event = coalesce($4, log_cursor_event),
-                log_read_at = $5::timestamptz, last_error = null, remedy = null
-          where company = $1 and subscription_id = $2 and (log_read_at is null or log_read_at <= $5::timestamptz)`,
-        [company, subscriptionId, newest?.at ?? null, newest?.event ?? null, at, newest?.isWaiting ?? false]
-      )
+      yield* Statement.run(DeliveryGaps.endUnobserved, [company, subscriptionId])
+      const { at: to = null, event = null, isWaiting = false } = newest ?? {}
+      yield* Statement.run(advanceStatement, [company, subscriptionId, to, event, at, isWaiting])
       return opened
     })
   )

@@ -6,51 +6,58 @@
  */
 import * as Effect from "effect/Effect"
 import { describeAnswer, type Subscriptions, type TestResult } from "../connector/Subscriptions.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
-import { backoff, execute, query, type Sql } from "./GapQuery.ts"
+import { backoff } from "./DeliveryGaps.ts"
 
 /** Characters of a receiver's answer that are shown. */
 const shownMax = 200
 
-/** Whether the next attempt is due. */
-export const isDue = (company: string, subscriptionId: string): Sql<boolean> =>
-  Effect.map(
-    query<{ due: boolean }>(
-      `select s.reenable_next_attempt_at is null or s.reenable_next_attempt_at <= tributary.now() or exists (
-                select 1 from tributary.processes p
-                 where $1 = any(p.companies) and p.stopped_at is null and p.started_at > s.reenable_last_attempt_at) as due
-         from tributary.subscriptions s where s.company = $1 and s.subscription_id = $2`,
-      [company, subscriptionId]
-    ),
-    (rows) => rows[0]?.due === true
-  )
+export const isDueStatement = Statement.make({
+  name: "find out whether a subscription is to be enabled",
+  params: ["text", "text"],
+  columns: { isDue: "bool" },
+  text: `select s.reenable_next_attempt_at is null or s.reenable_next_attempt_at <= tributary.now() or exists (
+                  select 1 from tributary.processes p
+                   where $1 = any(p.companies) and p.stopped_at is null and p.started_at > s.reenable_last_attempt_at) as "isDue"
+           from tributary.subscriptions s where s.company = $1 and s.subscription_id = $2`
+})
 
-export const recordFailure = (company: string, subscriptionId: string, reason: string): Sql<void> =>
-  execute(
-    `with tried as (
-       update tributary.subscriptions
-          set reenable_attempts = reenable_attempts + 1, reenable_last_attempt_at = tributary.now(),
-              reenable_next_attempt_at = tributary.now() + ${backoff(5, "reenable_attempts")}
-        where company = $1 and subscription_id = $2
-       returning reenable_attempts, reenable_last_attempt_at, reenable_next_attempt_at)
-     update tributary.delivery_gaps
-        set last_error = $3, attempts = tried.reenable_attempts, last_attempt_at = tried.reenable_last_attempt_at,
-            next_attempt_at = tried.reenable_next_attempt_at
-       from tried
-      where company = $1 and subscription_id = $2 and cause = 'disabled' and closed_at is null and ended_at is null`,
-    [company, subscriptionId, reason]
-  )
+/** Whether the next attempt is due. */
+export const isDue = (company: string, subscriptionId: string): Sql.Query<boolean> =>
+  Effect.map(Statement.run(isDueStatement, [company, subscriptionId]), ([row]) => row?.isDue === true)
+
+export const failureStatement = Statement.make({
+  name: "store why a subscription stays disabled",
+  params: ["text", "text", "text"],
+  text: `with tried as (
+           update tributary.subscriptions
+              set reenable_attempts = reenable_attempts + 1, reenable_last_attempt_at = tributary.now(),
+                  reenable_next_attempt_at = tributary.now() + ${backoff(5, "reenable_attempts")}
+            where company = $1 and subscription_id = $2
+           returning reenable_attempts, reenable_last_attempt_at, reenable_next_attempt_at)
+         update tributary.delivery_gaps
+            set last_error = $3, attempts = tried.reenable_attempts, last_attempt_at = tried.reenable_last_attempt_at,
+                next_attempt_at = tried.reenable_next_attempt_at
+           from tried
+          where company = $1 and subscription_id = $2 and cause = 'disabled' and closed_at is null and ended_at is null`
+})
+
+export const recordFailure = (company: string, subscriptionId: string, reason: string) =>
+  Statement.run(failureStatement, [company, subscriptionId, reason])
+
+export const hasEventStatement = Statement.make({
+  name: "find the event of a test delivery",
+  params: ["text", "text?", "timestamptz"],
+  columns: { event_id: "text" },
+  text: `select event_id from tributary.inbox
+          where company = $1 and (event_id = $2 or ($2::text is null and received_at >= $3::timestamptz)) limit 1`
+})
 
 /** Whether the event is in the inbox; where its id is unknown, any event since then. */
-const hasEvent = (company: string, eventId: string | null, since: string): Sql<boolean> =>
-  Effect.map(
-    query<object>(
-      `select 1 from tributary.inbox
-        where company = $1 and (event_id = $2 or ($2::text is null and received_at >= $3::timestamptz)) limit 1`,
-      [company, eventId, since]
-    ),
-    (rows) => rows.length > 0
-  )
+const hasEvent = (company: string, eventId: string | null, since: string): Sql.Query<boolean> =>
+  Effect.map(Statement.run(hasEventStatement, [company, eventId, since]), ({ length }) => length > 0)
 
 const describeTest = (result: TestResult): string => {
   const { responseCode, responseBody, isSilent } = result

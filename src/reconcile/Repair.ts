@@ -4,6 +4,7 @@ import { Priority } from "../budget/Budget.ts"
 import { isComplete, refresh } from "../inbox/Refresh.ts"
 import { Database } from "../postgres/Database.ts"
 import type { Company } from "../sync/Company.ts"
+import * as Statement from "../postgres/Statement.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
 
 export interface Repairs {
@@ -45,7 +46,7 @@ const readAgain = Effect.fnUntraced(function* (repair: Repair, { resource, isFul
   const { overlapMs } = company.engine
   const table = tables.get(resource)
   if (table === undefined) {
-    yield* DeliveryGaps.closeUnsynced(name, resource)
+    yield* Statement.run(DeliveryGaps.closeUnsynced, [name, resource])
     return []
   }
   if (!(yield* DeliveryGaps.isLoaded(companyId, resource))) {
@@ -59,7 +60,7 @@ const readAgain = Effect.fnUntraced(function* (repair: Repair, { resource, isFul
     const waitMs = yield* DeliveryGaps.fullScanDelay(companyId, resource, fullScanShare, requestsPerMinute)
     if (waitMs > 0) {
       // A cursor scan need not wait.
-      yield* DeliveryGaps.postpone(name, resource, waitMs, modifiedSince)
+      yield* Statement.run(DeliveryGaps.postpone, [name, resource, waitMs, modifiedSince])
       if ((yield* openGapOf(name, resource))?.dueInMs !== 0) return []
       isEverything = false
     }
@@ -69,7 +70,7 @@ const readAgain = Effect.fnUntraced(function* (repair: Repair, { resource, isFul
   const outcome = yield* isEverything || !modifiedSince
     ? Effect.provideService(read, Priority, { class: "live", dueAt: Number.POSITIVE_INFINITY })
     : read
-  if (isComplete(outcome)) yield* DeliveryGaps.markRead(name, resource, outcome.runId, overlapMs)
+  if (isComplete(outcome)) yield* Statement.run(DeliveryGaps.markRead, [name, resource, overlapMs, outcome.runId])
   closed.push(...(yield* DeliveryGaps.closeCovered(name, companyId, overlapMs)))
   const reason =
     outcome.failure === null

@@ -6,10 +6,11 @@
  */
 import * as Effect from "effect/Effect"
 import type { Subscription } from "../connector/Subscriptions.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import * as HookUrl from "../subscriptions/HookUrl.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
-import { execute, query, serialized, type Sql } from "./GapQuery.ts"
 import { resourcesOf } from "./WantedEvents.ts"
 
 type Row = SubscriptionStore.SubscriptionRow
@@ -41,17 +42,25 @@ export interface SnapshotResult {
   readonly opened: number
 }
 
+/** `isEvaluated` says whether its gaps were ever evaluated, `isUpToDate` whether they were after its last snapshot. */
+export const previousStatement = Statement.make({
+  name: "read the subscriptions before a snapshot",
+  params: ["text"],
+  columns: {
+    id: "text",
+    state: Statement.as<SubscriptionStore.SubscriptionState>("text"),
+    events: "text[]",
+    unsound: Statement.as<SubscriptionStore.UnhealthyReason | null>("text?"),
+    isEvaluated: "bool",
+    isUpToDate: "bool"
+  },
+  text: `select subscription_id as id, state, events, unhealthy_reason as unsound, gaps_evaluated_at is not null as "isEvaluated",
+                gaps_evaluated_at is not distinct from checked_at as "isUpToDate"
+           from tributary.subscriptions where company = $1 order by subscription_id for update`
+})
+
 /** A row before the snapshot. */
-interface PreviousRow {
-  readonly id: string
-  readonly state: SubscriptionStore.SubscriptionState
-  readonly events: ReadonlyArray<string>
-  readonly unsound: SubscriptionStore.UnhealthyReason | null
-  /** Whether its gaps were ever evaluated. */
-  readonly isEvaluated: boolean
-  /** Whether they were evaluated after its last snapshot. */
-  readonly isUpToDate: boolean
-}
+type PreviousRow = Statement.RowOf<typeof previousStatement>
 
 /** The rows after a snapshot. */
 interface Current {
@@ -150,22 +159,15 @@ const endedGaps = (
   return { gaps, repaired }
 }
 
-/** The subscription is active again and does not deliver everything. Lasting gaps tell what is missing. */
-const markMissing = (company: string, subscriptionId: string): Sql<void> =>
-  execute(
-    `update tributary.subscriptions set unhealthy_reason = 'missing'
-      where company = $1 and subscription_id = $2 and state = 'active'`,
-    [company, subscriptionId]
-  )
+export const evaluatedStatement = Statement.make({
+  name: "mark the gaps of a company as evaluated",
+  params: ["text"],
+  text: "update tributary.subscriptions set gaps_evaluated_at = checked_at where company = $1 and gaps_evaluated_at is distinct from checked_at"
+})
 
 const evaluate = Effect.fnUntraced(function* (snapshot: Snapshot) {
   const { company, at } = snapshot
-  const previous = yield* query<PreviousRow>(
-    `select subscription_id as id, state, events, unhealthy_reason as unsound, gaps_evaluated_at is not null as "isEvaluated",
-            gaps_evaluated_at is not distinct from checked_at as "isUpToDate"
-       from tributary.subscriptions where company = $1 order by subscription_id for update`,
-    [company]
-  )
+  const previous = yield* Statement.run(previousStatement, [company])
   const rows = yield* SubscriptionStore.saveSnapshot(company, snapshot.subscriptions, snapshot.url, snapshot.events, at)
   // Without a configured address, earlier snapshots may have stored the subscriptions of other receivers.
   const ever = rows.filter((row) => snapshot.url !== null || HookUrl.isOurs(company, null, row.url))
@@ -191,15 +193,12 @@ const evaluate = Effect.fnUntraced(function* (snapshot: Snapshot) {
   )
   for (const row of ended.repaired) {
     if (SubscriptionStore.isHealthy(row)) yield* SubscriptionStore.markHealthy(company, row.id, at)
-    else yield* markMissing(company, row.id)
+    else yield* Statement.run(SubscriptionStore.markMissing, [company, row.id])
   }
-  yield* execute(
-    "update tributary.subscriptions set gaps_evaluated_at = checked_at where company = $1 and gaps_evaluated_at is distinct from checked_at",
-    [company]
-  )
+  yield* Statement.run(evaluatedStatement, [company])
   return { ours, isWanted: snapshot.url !== null || ever.length > 0, opened } satisfies SnapshotResult
 })
 
 /** Stores a snapshot with the gaps that it shows. */
-export const saveSnapshot = (snapshot: Snapshot): Sql<SnapshotResult> =>
-  serialized(snapshot.company, evaluate(snapshot))
+export const saveSnapshot = (snapshot: Snapshot): Sql.Query<SnapshotResult> =>
+  DeliveryGaps.serialized(snapshot.company, evaluate(snapshot))

@@ -7,13 +7,15 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, SubscriptionChange, Subscriptions } from "../connector/Subscriptions.ts"
 import { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import * as HookUrl from "./HookUrl.ts"
+import * as SecretRows from "./SecretRows.ts"
 import {
   type ChangeNeeds,
   type DesiredSubscription,
@@ -106,10 +108,7 @@ export const findSubscription = Effect.fnUntraced(function* (
   const [first, ...more] = candidates
   if (first === undefined) return yield* subscriptionNotFound(name, id, wanted.url)
   if (more.length === 0) return first
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ id: string }>`
-    select subscription_id as id from tributary.webhook_secrets
-     where company = ${name} and state in ('current', 'next')`
+  const rows = yield* Statement.run(SecretRows.inUse, [name])
   const withSecret = candidates.filter((one) => rows.some((row) => row.id === one.id))
   if (withSecret.length === 1) return withSecret[0]!
   return yield* new SubscriptionError({

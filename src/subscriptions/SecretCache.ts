@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as Statement from "../postgres/Statement.ts"
 import { decrypt } from "./SecretCipher.ts"
 import type { SecretKeyring } from "./SecretKeyring.ts"
 import * as SecretRows from "./SecretRows.ts"
@@ -43,6 +44,13 @@ export interface SecretCache {
   isLastReadComplete: boolean
   waiting: number
 }
+
+/** Runs statements on the connections of the cache. */
+export const provide = ({ sql }: SecretCache) => Effect.provideService(SqlClient.SqlClient, sql)
+
+/** The accepted secrets of these companies; those in use first, then the newest. */
+export const read = (cache: SecretCache, companies: Iterable<string>) =>
+  Statement.run(SecretRows.select, [JSON.stringify([...companies])]).pipe(provide(cache))
 
 const monotonicMs = ({ clock }: SecretCache) => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
@@ -88,7 +96,7 @@ const readRows = (cache: SecretCache): Effect.Effect<void> =>
     cache.readsStarted += 1
     cache.lastReadStartedMs = monotonicMs(cache)
     cache.isLastReadComplete = false
-    const rows = yield* SecretRows.select(cache.sql, [...cache.companies.keys()])
+    const rows = yield* read(cache, cache.companies.keys())
     for (const row of rows) yield* decryptRow(cache, row)
     const present = new Set(rows.map(({ id }) => id))
     cache.decrypted = new Map([...cache.decrypted].filter(([id]) => present.has(id)))

@@ -13,6 +13,8 @@ import * as Redacted from "effect/Redacted"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import * as SecretCache from "./SecretCache.ts"
 import { encrypt, randomLength } from "./SecretCipher.ts"
 import type { SecretKeyring } from "./SecretKeyring.ts"
@@ -44,9 +46,9 @@ export interface SigningSecretsShape {
     subscriptionId: string,
     id: string,
     overlap: Duration.Duration
-  ) => Effect.Effect<void, SqlError>
+  ) => Effect.Effect<unknown, SqlError>
   /** The source refused this secret for good. */
-  readonly discard: (company: string, id: string) => Effect.Effect<void, SqlError>
+  readonly discard: (company: string, id: string) => Effect.Effect<unknown, SqlError>
   /**
    * The token has no subscriptions except these. The secrets of others are accepted a little longer, and those of another
    * token for a month.
@@ -55,9 +57,9 @@ export interface SigningSecretsShape {
     company: string,
     listed: ReadonlyArray<string>,
     overlap: Duration.Duration
-  ) => Effect.Effect<void, SqlError>
+  ) => Effect.Effect<unknown, SqlError>
   /** Deletes the secrets of a subscription. */
-  readonly forget: (company: string, subscriptionId: string) => Effect.Effect<void, SqlError>
+  readonly forget: (company: string, subscriptionId: string) => Effect.Effect<unknown, SqlError>
   /** The current and next secrets by subscription. */
   readonly stored: (company: string) => Effect.Effect<ReadonlyMap<string, StoredSecrets>, SqlError>
 }
@@ -72,15 +74,16 @@ const retire = Effect.fnUntraced(function* (
   listed: ReadonlyArray<string>,
   overlap: Duration.Duration
 ): Effect.fn.Return<void, SqlError> {
-  const unlisted = (yield* SecretRows.select(cache.sql, [company])).filter(
+  const unlisted = (yield* SecretCache.read(cache, [company])).filter(
     ({ state, subscription }) => state !== "previous" && subscription !== null && !listed.includes(subscription)
   )
   if (unlisted.length === 0) return
   const own = yield* Effect.filter(unlisted, (row) =>
     Effect.map(SecretCache.decryptRow(cache, row), (secret) => secret !== null)
   )
-  const idsOf = (rows: ReadonlyArray<SecretRows.SecretRow>) => rows.map(({ id }) => id)
-  yield* SecretRows.expire(cache.sql, company, idsOf(unlisted), idsOf(own), overlap)
+  const idsOf = (rows: typeof own) => JSON.stringify(rows.map(({ id }) => id))
+  const values = [company, idsOf(unlisted), idsOf(own), SecretRows.acceptedHoursOf(overlap)] as const
+  yield* Statement.run(SecretRows.expire, values).pipe(SecretCache.provide(cache))
   yield* SecretCache.reload(cache)
 })
 
@@ -89,7 +92,7 @@ const stored = Effect.fnUntraced(function* (
   company: string
 ): Effect.fn.Return<ReadonlyMap<string, StoredSecrets>, SqlError> {
   const bySubscription = new Map<string, StoredSecrets>()
-  for (const row of yield* SecretRows.select(cache.sql, [company])) {
+  for (const row of yield* SecretCache.read(cache, [company])) {
     if (row.state === "previous" || row.subscription === null) continue
     const secret = yield* SecretCache.decryptRow(cache, row)
     const before = bySubscription.get(row.subscription) ?? { holding: "unreadable", next: null }
@@ -108,9 +111,8 @@ export const make = Effect.fn("SigningSecrets.make")(function* (
 ): Effect.fn.Return<SigningSecretsShape, never, SqlClient.SqlClient | SecureRandom.SecureRandom> {
   const random = yield* SecureRandom.SecureRandom
   const cache = yield* SecretCache.make(companies)
-  const { sql } = cache
-  const thenReload = (statement: Effect.Effect<unknown, SqlError>): Effect.Effect<void, SqlError> =>
-    Effect.andThen(statement, SecretCache.reload(cache))
+  const thenReload = <A>(statement: Sql.Query<A>): Effect.Effect<A, SqlError> =>
+    Effect.tap(statement.pipe(SecretCache.provide(cache)), SecretCache.reload(cache))
   yield* SecretCache.reload(cache)
   return {
     keyring: SecretCache.keyringOf(cache),
@@ -121,21 +123,15 @@ export const make = Effect.fn("SigningSecrets.make")(function* (
     store: Effect.fnUntraced(function* (company, subscriptionId, secret, state) {
       const { token } = yield* SecretCache.companyOf(cache, company)
       const sealed = encrypt(company, token, secret, yield* random.randomBytes(randomLength))
-      const id = yield* SecretRows.insert(sql, company, subscriptionId, sealed, state)
-      yield* SecretCache.reload(cache)
-      return id
+      const values = [company, subscriptionId, Buffer.from(sealed).toString("base64"), state] as const
+      const [row] = yield* thenReload(Statement.run(SecretRows.insert, values))
+      return row!.id
     }),
     promote: (company, subscriptionId, id, overlap) =>
-      thenReload(SecretRows.promote(sql, company, subscriptionId, id, overlap)),
-    discard: (company, id) =>
-      thenReload(
-        sql`delete from tributary.webhook_secrets where company = ${company} and id = ${id}::bigint and state = 'next'`
-      ),
+      thenReload(Statement.run(SecretRows.promote, [company, subscriptionId, id, SecretRows.acceptedHoursOf(overlap)])),
+    discard: (company, id) => thenReload(Statement.run(SecretRows.discard, [company, id])),
     retire: (company, listed, overlap) => retire(cache, company, listed, overlap),
-    forget: (company, subscriptionId) =>
-      thenReload(
-        sql`delete from tributary.webhook_secrets where company = ${company} and subscription_id = ${subscriptionId}`
-      ),
+    forget: (company, subscriptionId) => thenReload(Statement.run(SecretRows.forget, [company, subscriptionId])),
     stored: (company) => stored(cache, company)
   }
 })

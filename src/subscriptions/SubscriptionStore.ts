@@ -7,10 +7,12 @@
  * transaction that stores the delivery gap.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { sanitizeText } from "../postgres/Text.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import * as HookUrl from "./HookUrl.ts"
@@ -20,51 +22,77 @@ export type SubscriptionState = "active" | "paused" | "disabled" | "deleted"
 /** Why events may have been dropped: the causes of a delivery gap that the subscription itself shows. */
 export type UnhealthyReason = "paused" | "disabled" | "missing"
 
-/** A row after a snapshot. Times are RFC 3339 to the microsecond by the warehouse's clock. */
-export interface SubscriptionRow {
-  readonly id: string
-  readonly url: string
-  readonly events: ReadonlyArray<string>
-  readonly state: SubscriptionState
-  /** Also true where the source has disabled it as well. */
-  readonly paused: boolean
-  readonly failCount: bigint | null
-  readonly lastDeliveryAt: string | null
-  readonly disabledAt: string | null
-  readonly firstSeenAt: string
-  readonly checkedAt: string
-  /** The subscription dropped no event that fired before this; null when it was never healthy. */
-  readonly soundAt: string | null
-  /** The first reason since then; null while it is healthy. Stays until {@link markHealthy}. */
-  readonly unsound: UnhealthyReason | null
-  /** Wanted events that it does not deliver, except those that the source does not know. */
-  readonly lacks: ReadonlyArray<string>
-  /** Why the last read of it or of its delivery log failed, and what to do; null after a success. */
-  readonly problem: string | null
-  readonly remedy: string | null
-}
-
 export const stateOf = ({ cancelled, disabledAt, paused }: Subscription): SubscriptionState =>
   cancelled ? "deleted" : disabledAt !== null ? "disabled" : paused ? "paused" : "active"
 
 const instant = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
-const columns = `subscription_id as id, url, events, state, paused, last_error as problem, remedy, failure_count as "failCount",
-  ${instant("last_delivery_at")} as "lastDeliveryAt", ${instant("disabled_at")} as "disabledAt",
-  ${instant("first_seen_at")} as "firstSeenAt", ${instant("checked_at")} as "checkedAt",
-  ${instant("healthy_at")} as "soundAt", unhealthy_reason as unsound`
-
-/** Whether it delivers all wanted events now. */
-export const isHealthy = ({ state, lacks }: SubscriptionRow): boolean => state === "active" && lacks.length === 0
-
 /** SQL: the wanted events ($2) that a row does not deliver. */
 const missingEvents = (events: string, unknown: string) =>
   `array(select w from jsonb_array_elements_text($2::jsonb) w where w <> all(${events}) and w <> all(${unknown}))`
 
+/** A row after a snapshot. Times are RFC 3339 to the microsecond by the warehouse's clock. */
+export type SubscriptionRow = Statement.RowOf<typeof readStatement>
+
+export const readStatement = Statement.make({
+  name: "read the subscriptions of a company",
+  params: ["text", "jsonb"],
+  columns: {
+    id: "text",
+    url: "text",
+    events: "text[]",
+    state: Statement.as<SubscriptionState>("text"),
+    /** Also true where the source has disabled it as well. */
+    paused: "bool",
+    /** Why the last read of it or of its delivery log failed, and what to do; null after a success. */
+    problem: "text?",
+    remedy: "text?",
+    failCount: "int8?",
+    lastDeliveryAt: "text?",
+    disabledAt: "text?",
+    firstSeenAt: "text",
+    checkedAt: "text",
+    /** The subscription dropped no event that fired before this; null when it was never healthy. */
+    soundAt: "text?",
+    /** The first reason since then; null while it is healthy. Stays until {@link markHealthy}. */
+    unsound: Statement.as<UnhealthyReason | null>("text?"),
+    /** Wanted events that it does not deliver, except those that the source does not know. */
+    lacks: "text[]"
+  },
+  text: `select subscription_id as id, url, events, state, paused, last_error as problem, remedy, failure_count as "failCount",
+                ${instant("last_delivery_at")} as "lastDeliveryAt", ${instant("disabled_at")} as "disabledAt",
+                ${instant("first_seen_at")} as "firstSeenAt", ${instant("checked_at")} as "checkedAt",
+                ${instant("healthy_at")} as "soundAt", unhealthy_reason as unsound,
+                ${missingEvents("events", "unknown_events")} as lacks
+           from tributary.subscriptions where company = $1 order by first_seen_at, subscription_id`
+})
+
+/** The rows of a company, including those that are gone, in the order of their first snapshot. */
+export const read = (company: string, wantedEvents: ReadonlyArray<string>) =>
+  Statement.run(readStatement, [company, JSON.stringify(wantedEvents)])
+
+/** Whether it delivers all wanted events now. */
+export const isHealthy = ({ state, lacks }: SubscriptionRow): boolean => state === "active" && lacks.length === 0
+
+export const nowStatement = Statement.make({
+  name: "read the time of the warehouse",
+  columns: { at: "text" },
+  text: `select ${instant("tributary.now()")} as at`
+})
+
 /** The warehouse's time. The caller reads it before the source: a snapshot is not younger than this. */
-export const now: Effect.Effect<string, SqlError, SqlClient.SqlClient> = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  Effect.map(sql.unsafe<{ at: string }>(`select ${instant("tributary.now()")} as at`), (rows) => rows[0]!.at)
-)
+export const now: Sql.Query<string> = Effect.map(Statement.run(nowStatement), ([row]) => row!.at)
+
+export const knownStatement = Statement.make({
+  name: "list the known subscriptions of a company",
+  params: ["text"],
+  columns: { id: "text" },
+  text: `select subscription_id as id from tributary.subscriptions where company = $1 and state <> 'deleted'
+         union
+         select subscription_id from tributary.webhook_secrets
+          where company = $1 and state in ('current', 'next') and subscription_id is not null
+          order by 1`
+})
 
 /**
  * The source's whole list. A subscription that is stored, or whose secret is in use, and that is not listed is requested
@@ -75,13 +103,7 @@ export const listed = Effect.fn("SubscriptionStore.listed")(function* (
   source: Subscriptions
 ): Effect.fn.Return<ReadonlyArray<Subscription>, SourceError | SqlError, SqlClient.SqlClient> {
   const shown = yield* source.list
-  const sql = yield* SqlClient.SqlClient
-  const known = yield* sql<{ id: string }>`
-    select subscription_id as id from tributary.subscriptions where company = ${company} and state <> 'deleted'
-    union
-    select subscription_id from tributary.webhook_secrets
-     where company = ${company} and state in ('current', 'next') and subscription_id is not null
-     order by 1`
+  const known = yield* Statement.run(knownStatement, [company])
   const isShown = new Set(shown.map(({ id }) => id))
   const found = yield* Effect.forEach(
     known.filter(({ id }) => !isShown.has(id)),
@@ -90,25 +112,57 @@ export const listed = Effect.fn("SubscriptionStore.listed")(function* (
   return [...shown, ...found.flatMap((one) => (one === null || one.cancelled ? [] : [one]))]
 })
 
-/** The rows of a company, including those that are gone, in the order of their first snapshot. */
-export const read = (
-  company: string,
-  wantedEvents: ReadonlyArray<string>
-): Effect.Effect<ReadonlyArray<SubscriptionRow>, SqlError, SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql.unsafe<SubscriptionRow>(
-      `select ${columns}, ${missingEvents("events", "unknown_events")} as lacks
-         from tributary.subscriptions where company = $1 order by first_seen_at, subscription_id`,
-      [company, JSON.stringify(wantedEvents)]
-    )
-  )
-
 /**
  * SQL: a delivery or enabling resets the failure count. When it fell without a delivery, the
  * subscription was disabled and enabled again between two snapshots.
  */
 const failuresReset = `case when excluded.failure_count < s.failure_count
               and excluded.last_delivery_at is not distinct from s.last_delivery_at then 'disabled' end`
+
+export const lockStatement = Statement.make({
+  name: "lock the subscriptions of a company",
+  params: ["text"],
+  columns: { subscription_id: "text" },
+  // Every process locks a company's rows in the same order.
+  text: "select subscription_id from tributary.subscriptions where company = $1 order by subscription_id for update"
+})
+
+export const snapshotStatement = Statement.make({
+  name: "store a snapshot of the subscriptions",
+  params: ["text", "jsonb", "jsonb", "timestamptz", "jsonb?"],
+  text: `with listed as (
+           select r.*, case when $5::jsonb is null then coalesce(before.unknown_events, '{}')
+                            else array(select jsonb_array_elements_text($5::jsonb)) end as unknown_events
+             from jsonb_to_recordset($3::jsonb) as r(id text, url text, events text[], description text, state text,
+                    paused boolean, "failCount" bigint, last timestamptz, disabled timestamptz)
+             left join tributary.subscriptions before on before.company = $1 and before.subscription_id = r.id
+         ), seen as (
+           select l.*, case when state in ('paused', 'disabled') then state
+                            when state = 'deleted' or ${missingEvents("l.events", "l.unknown_events")} <> '{}' then 'missing' end as unhealthy_reason
+             from listed l
+         ), gone as (
+           update tributary.subscriptions s
+              set state = 'deleted', unhealthy_reason = coalesce(s.unhealthy_reason, 'missing'), checked_at = $4::timestamptz
+            where s.company = $1 and s.state <> 'deleted' and s.checked_at <= $4::timestamptz
+              and not exists (select 1 from seen where seen.id = s.subscription_id)
+         )
+         insert into tributary.subscriptions as s
+           (company, subscription_id, url, events, description, state, paused, failure_count, last_delivery_at, disabled_at,
+            checked_at, healthy_at, unhealthy_reason, unknown_events)
+         select $1, id, url, events, description, state, paused, "failCount", last, disabled, $4::timestamptz,
+                case when unhealthy_reason is null then $4::timestamptz end, unhealthy_reason, unknown_events
+           from seen
+         on conflict (company, subscription_id) do update
+            set url = excluded.url, events = excluded.events, description = excluded.description, state = excluded.state,
+                paused = excluded.paused, failure_count = excluded.failure_count, last_delivery_at = excluded.last_delivery_at,
+                disabled_at = excluded.disabled_at, checked_at = excluded.checked_at, unknown_events = excluded.unknown_events,
+                reenable_attempts = case when excluded.state = 'disabled' then s.reenable_attempts else 0 end,
+                reenable_next_attempt_at = case when excluded.state = 'disabled' then s.reenable_next_attempt_at end,
+                unhealthy_reason = coalesce(s.unhealthy_reason, excluded.unhealthy_reason, ${failuresReset}),
+                healthy_at = case when coalesce(s.unhealthy_reason, excluded.unhealthy_reason, ${failuresReset}) is null then excluded.healthy_at
+                                else s.healthy_at end
+          where s.checked_at <= excluded.checked_at`
+})
 
 /** A time of the source in RFC 3339; null where it is not a time. */
 const timeOf = (text: string | null): string | null => {
@@ -131,60 +185,20 @@ export const saveSnapshot = Effect.fn("SubscriptionStore.saveSnapshot")(function
   at: string,
   refused: ReadonlyArray<string> | null = null
 ): Effect.fn.Return<ReadonlyArray<SubscriptionRow>, SqlError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
   const rows = subscriptions
     .filter(({ url }) => HookUrl.isOurs(company, wantedUrl, url))
-    .map((one) => ({
-      id: one.id,
-      url: one.url,
-      events: one.events,
-      description: one.description,
-      state: stateOf(one),
-      paused: one.paused,
-      failure_count: one.failCount,
-      last: timeOf(one.lastDeliveryAt),
-      disabled: timeOf(one.disabledAt)
-    }))
-  const write = sql.unsafe(
-    `with listed as (
-       select r.*, case when $5::jsonb is null then coalesce(before.unknown_events, '{}')
-                        else array(select jsonb_array_elements_text($5::jsonb)) end as unknown_events
-         from jsonb_to_recordset($3::jsonb) as r(id text, url text, events text[], description text, state text,
-                paused boolean, failure_count bigint, last timestamptz, disabled timestamptz)
-         left join tributary.subscriptions before on before.company = $1 and before.subscription_id = r.id
-     ), seen as (
-       select l.*, case when state in ('paused', 'disabled') then state
-                        when state = 'deleted' or ${missingEvents("l.events", "l.unknown_events")} <> '{}' then 'missing' end as unhealthy_reason
-         from listed l
-     ), gone as (
-       update tributary.subscriptions s
-          set state = 'deleted', unhealthy_reason = coalesce(s.unhealthy_reason, 'missing'), checked_at = $4::timestamptz
-        where s.company = $1 and s.state <> 'deleted' and s.checked_at <= $4::timestamptz
-          and not exists (select 1 from seen where seen.id = s.subscription_id)
-     )
-     insert into tributary.subscriptions as s
-       (company, subscription_id, url, events, description, state, paused, failure_count, last_delivery_at, disabled_at,
-        checked_at, healthy_at, unhealthy_reason, unknown_events)
-     select $1, id, url, events, description, state, paused, failure_count, last, disabled, $4::timestamptz,
-            case when unhealthy_reason is null then $4::timestamptz end, unhealthy_reason, unknown_events
-       from seen
-     on conflict (company, subscription_id) do update
-        set url = excluded.url, events = excluded.events, description = excluded.description, state = excluded.state,
-            paused = excluded.paused, failure_count = excluded.failure_count, last_delivery_at = excluded.last_delivery_at,
-            disabled_at = excluded.disabled_at, checked_at = excluded.checked_at, unknown_events = excluded.unknown_events,
-            reenable_attempts = case when excluded.state = 'disabled' then s.reenable_attempts else 0 end,
-            reenable_next_attempt_at = case when excluded.state = 'disabled' then s.reenable_next_attempt_at end,
-            unhealthy_reason = coalesce(s.unhealthy_reason, excluded.unhealthy_reason, ${failuresReset}),
-            healthy_at = case when coalesce(s.unhealthy_reason, excluded.unhealthy_reason, ${failuresReset}) is null then excluded.healthy_at
-                            else s.healthy_at end
-      where s.checked_at <= excluded.checked_at`,
-    [company, JSON.stringify(wantedEvents), JSON.stringify(rows), at, refused === null ? null : JSON.stringify(refused)]
-  )
-  // Every process locks a company's rows in the same order.
-  const lock = sql`
-    select 1 from tributary.subscriptions where company = ${company} order by subscription_id for update`
-  yield* transaction(Effect.andThen(lock, write))
+    .map((one) => ({ ...one, state: stateOf(one), last: timeOf(one.lastDeliveryAt), disabled: timeOf(one.disabledAt) }))
+  const events = JSON.stringify(wantedEvents)
+  const unknown = refused === null ? null : JSON.stringify(refused)
+  const write = Statement.run(snapshotStatement, [company, events, JSON.stringify(rows), at, unknown])
+  yield* transaction(Effect.andThen(Statement.run(lockStatement, [company]), write))
   return yield* read(company, wantedEvents)
+})
+
+export const failureStatement = Statement.make({
+  name: "store why a subscription could not be read",
+  params: ["text", "text", "text", "text"],
+  text: "update tributary.subscriptions set last_error = $3, remedy = $4 where company = $1 and subscription_id = $2"
 })
 
 /** Stores why a read of the subscription failed, until one succeeds. */
@@ -192,27 +206,26 @@ export const recordFailure = (
   company: string,
   subscriptionId: string,
   { message, remedy }: Pick<SourceError, "message" | "remedy">
-): Effect.Effect<void, SqlError, SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.asVoid(
-      sql`update tributary.subscriptions
-             set last_error = ${sanitizeText(message)}, remedy = ${remedy}
-           where company = ${company} and subscription_id = ${subscriptionId}`
-    )
-  )
+) => Statement.run(failureStatement, [company, subscriptionId, sanitizeText(message), remedy])
+
+export const healthyStatement = Statement.make({
+  name: "mark a subscription as healthy",
+  params: ["text", "text", "timestamptz"],
+  text: `update tributary.subscriptions set unhealthy_reason = null, healthy_at = $3
+          where company = $1 and subscription_id = $2 and state = 'active'`
+})
 
 /**
  * Marks a subscription as healthy from `at`, the time of the snapshot that showed it. The caller's transaction stores the
  * delivery gap before that.
  */
-export const markHealthy = (
-  company: string,
-  subscriptionId: string,
-  at: string
-): Effect.Effect<void, SqlError, SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.asVoid(
-      sql`update tributary.subscriptions set unhealthy_reason = null, healthy_at = ${at}::timestamptz
-           where company = ${company} and subscription_id = ${subscriptionId} and state = 'active'`
-    )
-  )
+export const markHealthy = (company: string, subscriptionId: string, at: string) =>
+  Statement.run(healthyStatement, [company, subscriptionId, at])
+
+/** Marks a subscription that is active again and does not deliver everything. Lasting gaps tell what is missing. */
+export const markMissing = Statement.make({
+  name: "mark a subscription as missing events",
+  params: ["text", "text"],
+  text: `update tributary.subscriptions set unhealthy_reason = 'missing'
+          where company = $1 and subscription_id = $2 and state = 'active'`
+})
