@@ -1,7 +1,8 @@
 /** `/webhooks`: whether events come in, what became of them, and what may have been missed, as the warehouse knows it. */
 import * as Effect from "effect/Effect"
 import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
-import { readDeadLetters, type EventSummary, readNewestEvents } from "../../status/WebhookDetails.ts"
+import * as Statement from "../../postgres/Statement.ts"
+import * as WebhookDetails from "../../status/WebhookDetails.ts"
 import * as Webhooks from "../../status/Webhooks.ts"
 import { companyNamed, ofQuery } from "../Params.ts"
 import { html, type Html, page, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
@@ -30,7 +31,7 @@ const companySection = (
   index: number,
   status: Webhooks.CompanyStatus,
   subscriptions: ReadonlyArray<SubscriptionStore.SubscriptionRow>,
-  deadLetters: ReadonlyArray<EventSummary>,
+  deadLetters: ReadonlyArray<WebhookDetails.EventSummary>,
   now: Date
 ): Html => {
   const { name } = company
@@ -84,11 +85,12 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
     Effect.gen(function* () {
       const status = statuses.find((one) => one.company === company.name) ?? Webhooks.emptyStatus(company.name)
       const subscriptions = yield* SubscriptionStore.read(company.name, company.events)
-      const deadLetters = status.inbox.dead === 0 ? [] : yield* readDeadLetters(company.name, deadShown)
+      const deadLetters =
+        status.inbox.dead === 0 ? [] : yield* Statement.run(WebhookDetails.deadLetters, [company.name, deadShown])
       return companySection(company, index, status, subscriptions, deadLetters, now)
     })
   )
-  const events = yield* readNewestEvents(only, eventsShown)
+  const events = yield* Statement.run(WebhookDetails.newestEvents, [only, eventsShown])
   return page({
     title: "Webhooks",
     section: "webhooks",
