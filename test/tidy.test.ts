@@ -81,7 +81,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/postgres",
     "src/warehouse"
   ],
-  "src/verify": ["src/catalogue", "src/connector", "src/json", "src/warehouse"],
+  "src/verify": ["src/catalogue", "src/connector", "src/json", "src/postgres", "src/warehouse"],
   "src/subscriptions": ["src/catalogue", "src/connector", "src/postgres", "src/sync"],
   "src/inbox": ["src/budget", "src/connector", "src/land", "src/log", "src/postgres", "src/sync", "src/warehouse"],
   "src/ingest": ["src/connector", "src/http", "src/inbox", "src/log", "src/subscriptions"],

@@ -13,6 +13,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { Client, type Connection, type CustomTypesConfig, type QueryResult, type QueryResultRow, types } from "pg"
 import { DatabaseError } from "./DatabaseError.ts"
+import * as Statement from "./Statement.ts"
 
 /** Where a database is and who we are there. */
 export interface Endpoint {
@@ -154,38 +155,34 @@ const sessionSettings = {
   tcp_keepalives_count: "3"
 }
 
-interface SessionRow extends QueryResultRow {
-  readonly pid: number
-}
+export const sessionStatement = Statement.make({
+  name: "set the session up",
+  params: ["text"],
+  columns: { pid: "int4", set_config: "text", count: "int8" },
+  text: `select pg_backend_pid() as pid, set_config('TimeZone', 'UTC', false), (
+           select count(set_config(name, wished.value, false))
+             from jsonb_each_text($1::text::jsonb) as wished(name, value) join pg_settings using (name))`
+})
 
 /** Sets the session up; answers the process of the server that did. */
 const session = (client: Client): Effect.Effect<number, DatabaseError> =>
-  Effect.map(
-    Effect.tryPromise({
-      try: () =>
-        client
-          .query<SessionRow>(
-            `select pg_backend_pid() as pid, set_config('TimeZone', 'UTC', false), (
-             select count(set_config(name, wished.value, false))
-               from jsonb_each_text($1::text::jsonb) as wished(name, value) join pg_settings using (name))`,
-            [JSON.stringify(sessionSettings)]
-          )
-          // A server on Windows knows settings that it refuses.
-          .catch(async () => {
-            await client.query("set time zone 'UTC'")
-            return client.query<SessionRow>("select pg_backend_pid() as pid")
-          }),
-      catch: DatabaseError.from("connect")
-    }),
-    ({ rows }) => rows[0]!.pid
+  Effect.map(queryNamed(client, sessionStatement, [JSON.stringify(sessionSettings)]), ([row]) => row!.pid).pipe(
+    // A server on Windows knows settings that it refuses.
+    Effect.catch(() => Effect.andThen(query(client, "connect", "set time zone 'UTC'"), backendOf(client)))
   )
 
 /** The process that the server named when the connection began; a pooler names itself. */
 const namedProcess = (client: Client): number | null =>
   (client as unknown as { readonly processID: number | null }).processID
 
+export const backendStatement = Statement.make({
+  name: "look at the process of the session",
+  columns: { pid: "int4" },
+  text: "select pg_backend_pid() as pid"
+})
+
 const backendOf = (client: Client): Effect.Effect<number, DatabaseError> =>
-  Effect.map(query<SessionRow>(client, "connect", "select pg_backend_pid() as pid"), ([row]) => row!.pid)
+  Effect.map(queryNamed(client, backendStatement), ([row]) => row!.pid)
 
 /** A pooler with idle sessions hands them out in turn; so many are looked at. */
 const poolerLooksMax = 12
@@ -225,18 +222,16 @@ const transactionPooler = (server: Server) =>
   })
 
 /** What {@link refuseSession} looks at. */
-export const sessionAttributesSql =
-  "select pg_is_in_recovery() as standby, current_setting('transaction_read_only') = 'on' as readonly"
-
-export interface SessionAttributes {
-  readonly standby: boolean
-  readonly readonly: boolean
-}
+export const sessionAttributesStatement = Statement.make({
+  name: "read the attributes of the session",
+  columns: { standby: "bool", readonly: "bool" },
+  text: "select pg_is_in_recovery() as standby, current_setting('transaction_read_only') = 'on' as readonly"
+})
 
 /** Fails where the session is not what `target_session_attrs` requests. A failover may end that, so a retry can help. */
 export const refuseSession = (
   { endpoint }: Server,
-  session: SessionAttributes | undefined
+  session: Statement.RowOf<typeof sessionAttributesStatement> | undefined
 ): Effect.Effect<void, DatabaseError> => {
   const wanted = endpoint.sessionAttributes
   const isWrong = session?.standby === true || (wanted === "read-write" && session?.readonly === true)
@@ -257,9 +252,7 @@ export const refuseSession = (
 const lookAtSession = (server: Server, client: Client) =>
   server.endpoint.sessionAttributes === undefined
     ? Effect.void
-    : Effect.flatMap(query<SessionAttributes & QueryResultRow>(client, "connect", sessionAttributesSql), ([row]) =>
-        refuseSession(server, row)
-      )
+    : Effect.flatMap(queryNamed(client, sessionAttributesStatement), ([row]) => refuseSession(server, row))
 
 /** A connection of one's own, for as long as the scope. */
 export const connect = (server: Server): Effect.Effect<Client, DatabaseError, Scope.Scope> =>
@@ -300,6 +293,14 @@ export const query = <Row extends QueryResultRow>(
   values?: ReadonlyArray<unknown>
 ): Effect.Effect<ReadonlyArray<Row>, DatabaseError> =>
   Effect.map(execute<Row>(client, operation, text, values), ({ rows }) => rows)
+
+/** The rows of a named statement on a dedicated connection. */
+export const queryNamed = <P extends ReadonlyArray<Statement.Type>, C extends Statement.Columns>(
+  client: Client,
+  { name, text }: Statement.Statement<P, C>,
+  ...[values]: Statement.Arguments<P>
+): Effect.Effect<ReadonlyArray<Statement.RowOf<Statement.Statement<P, C>>>, DatabaseError> =>
+  query(client, name, text, values)
 
 /** Says which server, why, and what to do about it. Takes the error of `pg` or of the `SqlClient`. */
 export const connectError =

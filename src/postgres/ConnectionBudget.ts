@@ -6,8 +6,9 @@
  */
 import type pg from "pg"
 import * as Effect from "effect/Effect"
-import { query } from "./Connection.ts"
+import { queryNamed } from "./Connection.ts"
 import type { DatabaseError } from "./DatabaseError.ts"
+import * as Statement from "./Statement.ts"
 
 export interface ConnectionBudget {
   /** What the server has for this user in this database, for all programs together. */
@@ -44,20 +45,18 @@ export const budgetOf = (allowed: number, setting: number | null): ConnectionBud
   return { allowed, connections: fixed + ordinary + pages + landings, ordinary, pages, landings }
 }
 
-interface LimitsRow {
-  readonly server: number
-  readonly role: number
-  readonly database: number
-}
-
-const limitsSql = `select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+export const limitsStatement = Statement.make({
+  name: "read the limits of connections",
+  columns: { server: "int4", role: "int4", database: "int4" },
+  text: `select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
          - coalesce(current_setting('reserved_connections', true), '0')::int as server,
        (select rolconnlimit from pg_roles where rolname = current_user) as role,
        (select datconnlimit from pg_database where datname = current_database()) as database`
+})
 
 /** Reads the limits of the server. */
 export const read = (client: pg.Client, setting: number | null): Effect.Effect<ConnectionBudget, DatabaseError> =>
-  Effect.map(query<LimitsRow>(client, "read the limits of connections", limitsSql), ([row]) => {
+  Effect.map(queryNamed(client, limitsStatement), ([row]) => {
     // -1 is no limit.
     const limits = [row!.server, row!.role, row!.database].filter((limit) => limit >= 0)
     return budgetOf(Math.min(...limits), setting)

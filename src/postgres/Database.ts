@@ -11,18 +11,17 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import type * as SqlClient from "effect/sql/SqlClient"
+import * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
 import {
   type Server,
-  type SessionAttributes,
   addressOf,
   applicationName,
   clearTextGuard,
   connect,
   connectError,
   refuseSession,
-  sessionAttributesSql
+  sessionAttributesStatement
 } from "./Connection.ts"
 import * as ConnectionBudget from "./ConnectionBudget.ts"
 import * as ConnectionPool from "./ConnectionPool.ts"
@@ -30,6 +29,7 @@ import type { DatabaseError } from "./DatabaseError.ts"
 import { parseUrl } from "./DatabaseUrl.ts"
 import { EmbeddedPostgres, type EmbeddedPostgresError, type EmbeddedPostgresOptions } from "./EmbeddedPostgres.ts"
 import * as SessionLocks from "./SessionLocks.ts"
+import * as Statement from "./Statement.ts"
 
 export type { Endpoint } from "./Connection.ts"
 export { DatabaseError } from "./DatabaseError.ts"
@@ -131,7 +131,10 @@ export const poolLayer = (
       keepAlive: "30 seconds"
     }).pipe(
       Effect.flatMap((sql) =>
-        Effect.map(sql.unsafe<SessionAttributes>(sessionAttributesSql), ([session]) => ({ sql, session }))
+        Effect.map(
+          Effect.provideService(Statement.run(sessionAttributesStatement), SqlClient.SqlClient, sql),
+          ([session]) => ({ sql, session })
+        )
       ),
       Effect.mapError(connectError(server)),
       Effect.flatMap(({ sql, session }) => Effect.as(refuseSession(server, session), sql))

@@ -14,9 +14,10 @@ import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import type * as SqlClient from "effect/sql/SqlClient"
+import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { DatabaseError } from "./DatabaseError.ts"
+import * as Statement from "./Statement.ts"
 
 /** How long a change may wait for others in one attempt, and everybody behind it. */
 const waitMsMax = 2_000
@@ -30,22 +31,37 @@ export interface LockTimeout {
   readonly pause?: Duration.Input | undefined
 }
 
-/** A session that blocks a change. */
-interface Blocker {
-  readonly pid: number
-  readonly application: string | null
-  readonly user: string | null
-  /** How long its transaction is open. */
-  readonly seconds: number | null
-  readonly query: string | null
-}
+export const boundStatement = Statement.make({
+  name: "bound the wait for locks",
+  columns: { set_config: "text", pid: "int4" },
+  text: `select set_config('lock_timeout', '${waitMsMax}ms', true), pg_backend_pid() as pid`
+})
 
-const blockersOf = (pid: number): string =>
-  `select b.pid, nullif(a.application_name, '') as application, a.usename::text as user,
-          extract(epoch from clock_timestamp() - a.xact_start)::int as seconds,
-          left(regexp_replace(a.query, '\\s+', ' ', 'g'), ${queryLengthMax}) as query
-     from (select distinct unnest(pg_blocking_pids(${pid})) as pid) b left join pg_stat_activity a using (pid)
-    order by a.xact_start nulls last limit 3`
+/** The sessions that block a change; `seconds` says how long the transaction is open. */
+export const blockersStatement = Statement.make({
+  name: "look for the sessions that block a change",
+  params: ["int4"],
+  columns: { pid: "int4", application: "text?", user: "text?", seconds: "int4?", query: "text?" },
+  text: `select b.pid, nullif(a.application_name, '') as application, a.usename::text as user,
+                extract(epoch from clock_timestamp() - a.xact_start)::int as seconds,
+                left(regexp_replace(a.query, '\\s+', ' ', 'g'), ${queryLengthMax}) as query
+           from (select distinct unnest(pg_blocking_pids($1)) as pid) b left join pg_stat_activity a using (pid)
+          order by a.xact_start nulls last limit 3`
+})
+type Blocker = Statement.RowOf<typeof blockersStatement>
+
+export const cancelStatement = Statement.make({
+  name: "cancel a change that waits",
+  params: ["int4"],
+  columns: { pg_cancel_backend: "bool" },
+  text: "select pg_cancel_backend($1) where cardinality(pg_blocking_pids($1)) > 0"
+})
+
+/** Runs a statement on one connection. */
+type Run<E, R> = <P extends ReadonlyArray<Statement.Type>, C extends Statement.Columns>(
+  statement: Statement.Statement<P, C>,
+  ...values: Statement.Arguments<P>
+) => Effect.Effect<ReadonlyArray<Statement.RowOf<Statement.Statement<P, C>>>, E, R>
 
 const durationOf = (seconds: number): string => {
   if (seconds < 120) return `${seconds} s`
@@ -87,16 +103,14 @@ const timedOut = (operation: string, blockers: ReadonlyArray<Blocker>): Database
  */
 export const bounded = Effect.fnUntraced(function* <A, E, R, E1, R1>(
   operation: string,
-  own: (text: string) => Effect.Effect<ReadonlyArray<object>, E1, R>,
-  other: (text: string) => Effect.Effect<ReadonlyArray<object>, unknown, R1>,
+  own: Run<E1, R1>,
+  other: Run<unknown, R1>,
   body: Effect.Effect<A, E, R>
 ): Effect.fn.Return<A, E | E1 | DatabaseError, R | R1> {
   const clock = yield* Clock.Clock
   const nowMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
-  const [session] = (yield* own(
-    `select set_config('lock_timeout', '${waitMsMax}ms', true), pg_backend_pid() as pid`
-  )) as ReadonlyArray<{ readonly pid: number }>
-  const pid = Number(session?.pid)
+  const [session] = yield* own(boundStatement)
+  const { pid } = session!
   let blockers: ReadonlyArray<Blocker> = []
   let isCancelled = false
   const look = Effect.gen(function* () {
@@ -104,7 +118,7 @@ export const bounded = Effect.fnUntraced(function* <A, E, R, E1, R1>(
     let lookedMs = nowMs()
     while (!isCancelled) {
       yield* Effect.sleep(lookEveryMs)
-      const found = (yield* other(blockersOf(pid))) as ReadonlyArray<Blocker>
+      const found = yield* other(blockersStatement, [pid])
       const atMs = nowMs()
       if (found.length > 0) {
         blockers = found
@@ -113,7 +127,7 @@ export const bounded = Effect.fnUntraced(function* <A, E, R, E1, R1>(
       lookedMs = atMs
       if (waitedMs < waitMsMax) continue
       isCancelled = true
-      yield* other(`select pg_cancel_backend(${pid}) where cardinality(pg_blocking_pids(${pid})) > 0`)
+      yield* other(cancelStatement, [pid])
     }
   })
   return yield* Effect.raceFirst(body, Effect.andThen(Effect.ignore(look), Effect.never)).pipe(
@@ -126,17 +140,18 @@ export const bounded = Effect.fnUntraced(function* <A, E, R, E1, R1>(
 /** {@link bounded}, within a transaction of the pool: the second connection is another one of it. */
 export const inPool = <A, E, R>(
   operation: string,
-  sql: SqlClient.SqlClient,
   body: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | SqlError | DatabaseError, R> =>
-  bounded(
-    operation,
-    (text) => sql.unsafe<object>(text),
-    (text) =>
-      Effect.updateContext(sql.unsafe<object>(text), (context: Context.Context<never>) =>
-        Context.omit(sql.transactionService)(context)
-      ),
-    body
+): Effect.Effect<A, E | SqlError | DatabaseError, R | SqlClient.SqlClient> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    bounded(
+      operation,
+      Statement.run,
+      (statement, ...values) =>
+        Effect.updateContext(Statement.run(statement, ...values), (context: Context.Context<SqlClient.SqlClient>) =>
+          Context.omit(sql.transactionService)(context)
+        ),
+      body
+    )
   )
 
 const isPassing = (error: unknown): boolean =>

@@ -14,11 +14,12 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Predicate from "effect/Predicate"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
-import { query } from "./Connection.ts"
+import { query, queryNamed } from "./Connection.ts"
 import { Database, DatabaseError } from "./Database.ts"
 import * as LockWait from "./LockWait.ts"
+import * as Statement from "./Statement.ts"
 
 export class MigrationError extends Data.TaggedError("MigrationError")<{
   readonly file: string | undefined
@@ -36,12 +37,18 @@ export interface Migration {
   readonly checksum: string
 }
 
-/** One row of `tributary.migrations`. */
-export interface AppliedMigration {
-  readonly id: number
-  readonly name: string
-  readonly checksum: string
-}
+export const appliedStatement = Statement.make({
+  name: "read the applied migrations",
+  columns: { id: "int4", name: "text", checksum: "text" },
+  text: "select id, name, checksum from tributary.migrations order by id"
+})
+export type AppliedMigration = Statement.RowOf<typeof appliedStatement>
+
+export const clearSnapshotStatement = Statement.make({
+  name: "clear what was seen of other sessions",
+  columns: { pg_stat_clear_snapshot: "void" },
+  text: "select pg_stat_clear_snapshot()"
+})
 
 export interface MigrationOptions {
   /** Default: `migrations/` of this package, wherever the program was started. */
@@ -72,7 +79,7 @@ export const migrate = (
       const apply = Effect.gen(function* () {
         const pending = yield* pendingOf(migrations, yield* readApplied(client))
         if (pending.length === 0) return pending
-        yield* query(client, "migrate", ledger)
+        yield* ask(client, ledger)
         for (const migration of pending) yield* applyOne(client, migration)
         return pending
       })
@@ -80,10 +87,10 @@ export const migrate = (
         client,
         LockWait.bounded(
           "migrate",
-          (text) => query(client, "migrate", text),
+          (statement, ...values) => queryNamed(client, statement, ...values),
           // What a transaction has seen of other sessions stays as it was, unless it is cleared.
-          (text) =>
-            Effect.andThen(query(turn, "migrate", "select pg_stat_clear_snapshot()"), query(turn, "migrate", text)),
+          (statement, ...values) =>
+            Effect.andThen(queryNamed(turn, clearSnapshotStatement), queryNamed(turn, statement, ...values)),
           apply
         )
       )
@@ -114,9 +121,8 @@ export const ensure = (
   options: MigrationOptions = {}
 ): Effect.Effect<ReadonlyArray<Migration>, MigrationError | DatabaseError, Database | SqlClient.SqlClient> =>
   Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
     const migrations = yield* readMigrations(options.folder ?? folderDefault)
-    const pending = yield* sql<AppliedMigration>`select id, name, checksum from tributary.migrations order by id`.pipe(
+    const pending = yield* Statement.run(appliedStatement).pipe(
       Effect.flatMap((applied) => pendingOf(migrations, applied)),
       Effect.result
     )
@@ -236,18 +242,30 @@ const ledger = `
   );
   comment on table tributary.migrations is 'What was applied to this dataset, written by the program itself.'`
 
+const ask = (client: pg.Client, text: string) => query(client, "migrate", text)
+
+export const tryTurnStatement = Statement.make({
+  name: "acquire the turn to migrate",
+  columns: { locked: "bool" },
+  text: `select pg_try_advisory_xact_lock(${migrationsLock}) as locked`
+})
+export const awaitTurnStatement = Statement.make({
+  name: "wait for the turn to migrate",
+  columns: { pg_advisory_xact_lock: "void" },
+  text: `select pg_advisory_xact_lock(${migrationsLock})`
+})
+
 /**
  * Kept to the end of the transaction, which has no other lock. A program that has to wait says so, and one that does not
  * get it in time says so too.
  */
 const takeTurn = Effect.fnUntraced(function* (client: pg.Client): Effect.fn.Return<void, DatabaseError> {
-  const ask = <Row extends pg.QueryResultRow>(text: string) => query<Row>(client, "migrate", text)
-  yield* ask("set local idle_in_transaction_session_timeout = 0")
-  const [first] = yield* ask<{ locked: boolean }>(`select pg_try_advisory_xact_lock(${migrationsLock}) as locked`)
+  yield* ask(client, "set local idle_in_transaction_session_timeout = 0")
+  const [first] = yield* queryNamed(client, tryTurnStatement)
   if (first?.locked === true) return
   yield* Effect.logInfo("Another program is migrating this database: waiting for it")
-  yield* ask(`set local lock_timeout = '${turnTimeout}'`)
-  yield* ask(`select pg_advisory_xact_lock(${migrationsLock})`).pipe(
+  yield* ask(client, `set local lock_timeout = '${turnTimeout}'`)
+  yield* queryNamed(client, awaitTurnStatement).pipe(
     Effect.mapError((error) =>
       error.code === "55P03"
         ? new DatabaseError({
@@ -261,27 +279,31 @@ const takeTurn = Effect.fnUntraced(function* (client: pg.Client): Effect.fn.Retu
   )
 })
 
+export const ledgerStatement = Statement.make({
+  name: "look for the table of migrations",
+  columns: { exists: "bool" },
+  text: "select to_regclass('tributary.migrations') is not null as exists"
+})
+
 const readApplied = (client: pg.Client): Effect.Effect<ReadonlyArray<AppliedMigration>, DatabaseError> =>
-  query<{ found: boolean }>(
-    client,
-    "read the applied migrations",
-    "select to_regclass('tributary.migrations') is not null as found"
-  ).pipe(
-    Effect.flatMap((rows) =>
-      rows[0]?.found === true
-        ? query<{ id: number; name: string; checksum: string }>(
-            client,
-            "read the applied migrations",
-            "select id, name, checksum from tributary.migrations order by id"
-          )
-        : Effect.succeed([])
-    )
+  Effect.flatMap(queryNamed(client, ledgerStatement), ([ledger]) =>
+    ledger?.exists === true ? queryNamed(client, appliedStatement) : Effect.succeed([])
   )
 
+export const transactionStatement = Statement.make({
+  name: "look at the transaction of the migrations",
+  columns: { id: "text" },
+  text: "select pg_current_xact_id()::text as id"
+})
+
 const currentTransaction = (client: pg.Client) =>
-  query<{ id: string }>(client, "migrate", "select pg_current_xact_id()::text as id").pipe(
-    Effect.map((rows) => rows[0]?.id)
-  )
+  Effect.map(queryNamed(client, transactionStatement), ([row]) => row?.id)
+
+export const recordStatement = Statement.make({
+  name: "record a migration",
+  params: ["int4", "text", "text"],
+  text: "insert into tributary.migrations (id, name, checksum) values ($1, $2, $3)"
+})
 
 /** The file goes to the server as it is, as one message of the simple protocol: it may hold many statements. */
 const applyOne = (client: pg.Client, migration: Migration): Effect.Effect<void, MigrationError | DatabaseError> =>
@@ -295,11 +317,7 @@ const applyOne = (client: pg.Client, migration: Migration): Effect.Effect<void, 
     if ((yield* currentTransaction(client)) !== before) {
       return yield* refusal(migration.file, "ends the transaction it runs in: take commit and rollback out of it")
     }
-    yield* query(client, "migrate", "insert into tributary.migrations (id, name, checksum) values ($1, $2, $3)", [
-      migration.id,
-      migration.name,
-      migration.checksum
-    ])
+    yield* queryNamed(client, recordStatement, [migration.id, migration.name, migration.checksum])
   }).pipe(Effect.withSpan("Migrations.apply", { attributes: { file: migration.file } }))
 
 /** A lost connection stays a DatabaseError; what Postgres has against the SQL names file and line. */

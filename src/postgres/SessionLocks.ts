@@ -11,8 +11,9 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type pg from "pg"
-import { query } from "./Connection.ts"
+import { queryNamed } from "./Connection.ts"
 import type { DatabaseError } from "./DatabaseError.ts"
+import * as Statement from "./Statement.ts"
 
 export interface SessionLocks {
   /** Acquires the lock until the scope ends, and returns true; returns false at once where another session has it. */
@@ -32,10 +33,24 @@ interface Session {
   isLost: boolean
 }
 
-const lockSql = "select pg_try_advisory_lock(hashtextextended($1, 0)) as locked"
-const unlockSql = "select pg_advisory_unlock(hashtextextended($1, 0))"
-const lockAllSql =
-  "select pg_try_advisory_lock(hashtextextended(name, 0)) as locked from unnest($1::text[]) with ordinality as n(name, at) order by at"
+export const lockStatement = Statement.make({
+  name: "acquire an advisory lock",
+  params: ["text"],
+  columns: { locked: "bool" },
+  text: "select pg_try_advisory_lock(hashtextextended($1, 0)) as locked"
+})
+export const unlockStatement = Statement.make({
+  name: "release an advisory lock",
+  params: ["text"],
+  columns: { pg_advisory_unlock: "bool" },
+  text: "select pg_advisory_unlock(hashtextextended($1, 0))"
+})
+export const lockAllStatement = Statement.make({
+  name: "acquire the advisory locks again",
+  params: ["text[]"],
+  columns: { locked: "bool" },
+  text: "select pg_try_advisory_lock(hashtextextended(name, 0)) as locked from unnest($1::text[]) with ordinality as n(name, at) order by at"
+})
 
 /** Ends with the scope, and all locks with it. */
 export const make = Effect.fnUntraced(function* (
@@ -70,9 +85,7 @@ export const make = Effect.fnUntraced(function* (
     session = opened
     const again = [...names].filter(([, isLocked]) => isLocked).map(([name]) => name)
     if (again.length === 0) return opened
-    const rows = yield* query<{ locked: boolean }>(client, "take the locks again", lockAllSql, [again]).pipe(
-      Effect.onError(() => leave(opened))
-    )
+    const rows = yield* queryNamed(client, lockAllStatement, [again]).pipe(Effect.onError(() => leave(opened)))
     const lost = again.filter((_name, at) => rows[at]?.locked !== true)
     if (lost.length > 0) yield* Effect.logDebug(`locks that another process has acquired: ${lost.join(", ")}`)
     return opened
@@ -87,7 +100,7 @@ export const make = Effect.fnUntraced(function* (
       if (current !== null) {
         // The wait for other statements of this process is not the server's.
         const asked = line.withPermit(
-          Effect.exit(Effect.timeout(query(current.client, "unlock", unlockSql, [name]), unlockMaxMs))
+          Effect.exit(Effect.timeout(queryNamed(current.client, unlockStatement, [name]), unlockMaxMs))
         )
         // A lock that the server may still hold for this process is released with the session.
         if (Exit.isFailure(yield* asked)) yield* leave(current)
@@ -99,7 +112,7 @@ export const make = Effect.fnUntraced(function* (
     line.withPermit(
       Effect.gen(function* () {
         const { client } = yield* connected
-        const [row] = yield* query<{ locked: boolean }>(client, "lock", lockSql, [name])
+        const [row] = yield* queryNamed(client, lockStatement, [name])
         return row?.locked === true
       })
     )

@@ -84,7 +84,7 @@ export const make = <
 export const isStatement = (value: unknown): value is Statement<ReadonlyArray<Type>, Columns> =>
   typeof value === "object" && value !== null && "text" in value && "params" in value && "columns" in value
 
-type Arguments<P extends ReadonlyArray<Type>> = P extends readonly [] ? [] : [values: Values<P>]
+export type Arguments<P extends ReadonlyArray<Type>> = P extends readonly [] ? [] : [values: Values<P>]
 
 /** The rows of a statement. */
 export const run = <P extends ReadonlyArray<Type>, C extends Columns>(

@@ -6,9 +6,11 @@
  * the warehouse is read, and of the resource only its name is needed.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { identifier, literal } from "../warehouse/Identifier.ts"
+import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { identifier } from "../warehouse/Identifier.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import { instantOf } from "./Expected.ts"
 import { canonical, isObject, type JsonObject, parse, print } from "../json/Json.ts"
@@ -23,29 +25,20 @@ const utc = (text: string | null): string | null => (text === null ? null : (ins
 
 const asText = (expression: string, name: string) => `to_json(${expression}) #>> '{}' as "${name}"`
 
-const runColumns = (alias: string) =>
-  `${alias}.id as run, ${alias}.kind, ${alias}.lane, ${alias}.status, ${asText(`${alias}.started_at`, "beganAt")}, ${asText(`${alias}.finished_at`, "endedAt")}`
+const runColumns = `r.id as run, r.kind, r.lane, r.status, ${asText("r.started_at", "beganAt")}, ${asText("r.finished_at", "endedAt")}`
 
-interface RunRow {
-  readonly run: bigint | null
-  readonly kind: string
-  readonly lane: string
-  readonly status: string
-  readonly beganAt: string | null
-  readonly endedAt: string | null
+interface RunRow extends Omit<RunSummary, "id"> {
+  readonly run: bigint
 }
 
-const runSummaryOf = (row: RunRow): RunSummary | null =>
-  row.run === null
-    ? null
-    : {
-        id: row.run,
-        kind: row.kind,
-        lane: row.lane,
-        status: row.status,
-        beganAt: utc(row.beganAt),
-        endedAt: utc(row.endedAt)
-      }
+const runSummaryOf = ({ run, kind, lane, status, beganAt, endedAt }: RunRow): RunSummary => ({
+  id: run,
+  kind,
+  lane,
+  status,
+  beganAt: utc(beganAt),
+  endedAt: utc(endedAt)
+})
 
 const noMembers: JsonObject = new Map()
 
@@ -69,44 +62,48 @@ export interface HistoryView {
   readonly view: string
 }
 
+export const historyNameStatement = Statement.make({
+  name: "look for the names of a history",
+  params: ["text"],
+  columns: { path: "text", view: "text" },
+  text: `select api_name as path, sql_name as view from tributary.sql_names
+          where scope = '' and (api_name = $1 or sql_name = $1) order by api_name = $1 desc limit 1`
+})
+export const historyExistsStatement = Statement.make({
+  name: "look for a history",
+  params: ["text"],
+  columns: { exists: "bool" },
+  text: "select to_regclass($1) is not null as exists"
+})
+
 /** The history of the resource with this path or table; null when the warehouse has none. */
 export const findHistory = Effect.fnUntraced(function* (
   datasets: Datasets,
   name: string
 ): Effect.fn.Return<HistoryView | null, SqlError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
-  const [renamed] = yield* sql<{ path: string; view: string }>`
-    select api_name as path, sql_name as view from tributary.sql_names
-     where scope = '' and (api_name = ${name} or sql_name = ${name}) order by api_name = ${name} desc limit 1`
+  const [renamed] = yield* Statement.run(historyNameStatement, [name])
   const history = renamed ?? { path: name, view: name }
   if (!nameShape.test(history.view)) return null
-  const [row] = yield* sql.unsafe<{ exists: boolean }>(
-    `select to_regclass(${literal(viewOf(datasets, history))}) is not null as exists`
-  )
+  const [row] = yield* Statement.run(historyExistsStatement, [viewOf(datasets, history)])
   return row?.exists === true ? history : null
 })
 
 const viewOf = ({ history }: Datasets, { view }: HistoryView) => `${identifier(history)}.${identifier(view)}`
 
-/** Names of resources that the warehouse has a history of. */
-export const listHistories = Effect.fnUntraced(function* (
-  datasets: Datasets
-): Effect.fn.Return<ReadonlyArray<string>, SqlError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ name: string }>`
-    select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname = ${datasets.history} and c.relkind = 'v' order by 1`
-  return rows.map(({ name }) => name)
+export const historiesStatement = Statement.make({
+  name: "list the histories",
+  params: ["name"],
+  columns: { name: "name" },
+  text: `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+          where n.nspname = $1 and c.relkind = 'v' order by 1`
 })
 
-/** A record of one company, or of each that has it. */
-interface RecordKey {
-  readonly resource: string
-  readonly id: string
-  readonly company: bigint | null
-}
+/** Names of resources that the warehouse has a history of. */
+export const listHistories = ({ history }: Datasets): Sql.Query<ReadonlyArray<string>> =>
+  Effect.map(Statement.run(historiesStatement, [history]), (rows) => rows.map(({ name }) => name))
 
-interface VersionRow extends RunRow {
+interface VersionRow extends Omit<RunRow, "run"> {
+  readonly run: bigint | null
   readonly company: bigint
   readonly version: bigint
   readonly validFrom: string | null
@@ -118,10 +115,10 @@ interface VersionRow extends RunRow {
   readonly record: string
 }
 
-const readVersions = (sql: SqlClient.SqlClient, view: string, { id, company }: RecordKey) =>
-  sql.unsafe<VersionRow>(
+const readVersions = (view: string, id: string, company: bigint | null) =>
+  Sql.rows<VersionRow>(
     `select h."_company_id" as company, h."_version" as version, ${asText(`h."_valid_from"`, "validFrom")}, ${asText(`h."_valid_to"`, "validTo")}, ` +
-      `h."_op" as op, h."_origin" as origin, h."_run_id" as "runId", h."_source" as source, h."record"::text as record, ${runColumns("r")} ` +
+      `h."_op" as op, h."_origin" as origin, h."_run_id" as "runId", h."_source" as source, h."record"::text as record, ${runColumns} ` +
       `from ${view} h left join tributary.runs r on r.id = h."_run_id" ` +
       `where h."id" = $1::bigint and ($2::bigint is null or h."_company_id" = $2::bigint) order by 1, 2`,
     [id, company]
@@ -139,21 +136,33 @@ const versionsOf = (rows: ReadonlyArray<VersionRow>): ReadonlyArray<Version> =>
       origin: row.origin,
       source: row.source,
       runId: row.runId,
-      run: runSummaryOf(row),
+      run: row.run === null ? null : runSummaryOf({ ...row, run: row.run }),
       changes: before === undefined ? [] : changesBetween(membersOf(before.record), membersOf(row.record)),
       record: row.record
     }
   })
 
-type QuarantineRow = QuarantineEntry & { readonly company: bigint }
-
-const readQuarantine = (sql: SqlClient.SqlClient, { resource, id, company }: RecordKey) =>
-  sql.unsafe<QuarantineRow>(
-    `select company_id as company, field, reason, bytes, source, run_id as "runId", times, ${asText("first_seen_at", "firstSeenAt")}, ` +
-      `${asText("last_seen_at", "lastSeenAt")}, ${asText("resolved_at", "resolvedAt")} from tributary.quarantine ` +
-      `where resource = $1 and record_id = $2 and ($3::bigint is null or company_id = $3::bigint) order by tributary.quarantine.id`,
-    [resource, id, company]
-  )
+export const quarantineStatement = Statement.make({
+  name: "read the quarantine of a record",
+  params: ["text", "text", "int8?"],
+  columns: {
+    company: "int8",
+    field: "text?",
+    reason: "text",
+    bytes: "text",
+    source: "text",
+    runId: "int8",
+    times: "int8",
+    firstSeenAt: "text",
+    lastSeenAt: "text",
+    resolvedAt: "text?"
+  },
+  text: `select company_id as company, field, reason, bytes, source, run_id as "runId", times, ${asText("first_seen_at", "firstSeenAt")},
+                ${asText("last_seen_at", "lastSeenAt")}, ${asText("resolved_at", "resolvedAt")}
+           from tributary.quarantine
+          where resource = $1 and record_id = $2 and ($3::bigint is null or company_id = $3::bigint) order by tributary.quarantine.id`
+})
+type QuarantineRow = Statement.RowOf<typeof quarantineStatement>
 
 const quarantineEntryOf = ({ company: _company, ...entry }: QuarantineRow): QuarantineEntry => ({
   ...entry,
@@ -162,19 +171,14 @@ const quarantineEntryOf = ({ company: _company, ...entry }: QuarantineRow): Quar
   resolvedAt: utc(entry.resolvedAt)
 })
 
-interface RefetchRow {
-  readonly company: bigint
-  readonly field: string
-  readonly value: string
-  readonly askedAt: string | null
-}
-
-const readRefetchRequests = (sql: SqlClient.SqlClient, { resource, company }: RecordKey) =>
-  sql.unsafe<RefetchRow>(
-    `select company_id as company, field, value, ${asText("requested_at", "askedAt")} from tributary.refetch_requests ` +
-      `where resource = $1 and ($2::bigint is null or company_id = $2::bigint) order by requested_at`,
-    [resource, company]
-  )
+export const refetchStatement = Statement.make({
+  name: "read the refetch requests of a resource",
+  params: ["text", "int8?"],
+  columns: { company: "int8", field: "text", value: "text", askedAt: "text" },
+  text: `select company_id as company, field, value, ${asText("requested_at", "askedAt")} from tributary.refetch_requests
+          where resource = $1 and ($2::bigint is null or company_id = $2::bigint) order by requested_at`
+})
+type RefetchRow = Statement.RowOf<typeof refetchStatement>
 
 /** Whether a refetch request names the record, or a value that its last version has. */
 const isRequested = ({ field, value }: RefetchRow, id: string, members: JsonObject): boolean => {
@@ -183,28 +187,41 @@ const isRequested = ({ field, value }: RefetchRow, id: string, members: JsonObje
   return member !== undefined && member !== null && (member === value || print(member) === value)
 }
 
-/** The last completed full scan, and whether it ended after this instant. */
-const readLastFullScan = Effect.fnUntraced(function* (companyId: bigint, resource: string, validFrom: string | null) {
-  const sql = yield* SqlClient.SqlClient
-  const [scan] = yield* sql.unsafe<RunRow & { confirmed: boolean }>(
-    `select ${runColumns("r")}, coalesce(r.finished_at >= $3::timestamptz, false) as confirmed from tributary.runs r ` +
-      `where r.company_id = $1 and r.resource = $2 and r.kind = 'full' and r.lane = 'live' and r.status in ('done', 'quarantined') ` +
-      `order by r.id desc limit 1`,
-    [companyId, resource, validFrom]
-  )
-  const run = scan === undefined ? null : runSummaryOf(scan)
-  return run === null ? null : { ...run, confirmed: scan?.confirmed === true }
+export const lastFullScanStatement = Statement.make({
+  name: "look for the last full scan",
+  params: ["int8", "text", "timestamptz?"],
+  columns: {
+    run: "int8",
+    kind: "text",
+    lane: "text",
+    status: "text",
+    beganAt: "text",
+    endedAt: "text?",
+    confirmed: "bool"
+  },
+  text: `select ${runColumns}, coalesce(r.finished_at >= $3::timestamptz, false) as confirmed from tributary.runs r
+          where r.company_id = $1 and r.resource = $2 and r.kind = 'full' and r.lane = 'live' and r.status in ('done', 'quarantined')
+          order by r.id desc limit 1`
 })
 
-const readCheckpoints = Effect.fnUntraced(function* (companyId: bigint, resource: string) {
-  const sql = yield* SqlClient.SqlClient
-  const checkpoints = yield* sql.unsafe<Explanation["checkpoints"][number]>(
-    `select lane, cursor, ${asText("full_scan_at", "fullScanAt")}, scan_kind as scan, ${asText("updated_at", "updatedAt")} ` +
-      `from tributary.checkpoints where company_id = $1 and resource = $2 order by lane desc`,
-    [companyId, resource]
+/** The last completed full scan, and whether it ended after this instant. */
+const readLastFullScan = (companyId: bigint, resource: string, validFrom: string | null) =>
+  Effect.map(Statement.run(lastFullScanStatement, [companyId, resource, validFrom]), ([scan]) =>
+    scan === undefined ? null : { ...runSummaryOf(scan), confirmed: scan.confirmed }
   )
-  return checkpoints.map((row) => ({ ...row, fullScanAt: utc(row.fullScanAt), updatedAt: utc(row.updatedAt) }))
+
+export const checkpointsStatement = Statement.make({
+  name: "read the checkpoints of a resource",
+  params: ["int8", "text"],
+  columns: { lane: "text", cursor: "text?", fullScanAt: "text?", scan: "text?", updatedAt: "text" },
+  text: `select lane, cursor, ${asText("full_scan_at", "fullScanAt")}, scan_kind as scan, ${asText("updated_at", "updatedAt")}
+           from tributary.checkpoints where company_id = $1 and resource = $2 order by lane desc`
 })
+
+const readCheckpoints = (companyId: bigint, resource: string) =>
+  Effect.map(Statement.run(checkpointsStatement, [companyId, resource]), (checkpoints) =>
+    checkpoints.map((row) => ({ ...row, fullScanAt: utc(row.fullScanAt), updatedAt: utc(row.updatedAt) }))
+  )
 
 /** Rows of one record in every company that has it. */
 interface RecordRows {
@@ -215,7 +232,8 @@ interface RecordRows {
 
 const explainInCompany = Effect.fnUntraced(function* (
   companyId: bigint,
-  { resource, id }: RecordKey,
+  resource: string,
+  id: string,
   rows: RecordRows
 ): Effect.fn.Return<Explanation, SqlError, SqlClient.SqlClient> {
   const versions = versionsOf(rows.versions.filter(({ company }) => company === companyId))
@@ -244,12 +262,11 @@ export const explain = Effect.fn("explain")(function* (
   company: bigint | null
 ): Effect.fn.Return<ReadonlyArray<Explanation>, SqlError, SqlClient.SqlClient> {
   if (!idShape.test(id)) return []
-  const sql = yield* SqlClient.SqlClient
-  const key: RecordKey = { resource: history.path, id, company }
+  const { path } = history
   const rows: RecordRows = {
-    versions: yield* readVersions(sql, viewOf(datasets, history), key),
-    quarantine: yield* readQuarantine(sql, key),
-    requests: yield* readRefetchRequests(sql, key)
+    versions: yield* readVersions(viewOf(datasets, history), id, company),
+    quarantine: yield* Statement.run(quarantineStatement, [path, id, company]),
+    requests: yield* Statement.run(refetchStatement, [path, company])
   }
   const companies = new Set(
     [
@@ -260,6 +277,6 @@ export const explain = Effect.fn("explain")(function* (
   )
   return yield* Effect.forEach(
     [...companies].toSorted((a, b) => (a < b ? -1 : 1)),
-    (companyId) => explainInCompany(companyId, key, rows)
+    (companyId) => explainInCompany(companyId, path, id, rows)
   )
 })

@@ -1,6 +1,6 @@
 /** What the warehouse knows that it has not read yet: a cursor, and refetch requests. */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import * as Statement from "../postgres/Statement.ts"
 import type { Table } from "../warehouse/Table.ts"
 import * as Expected from "./Expected.ts"
 
@@ -14,14 +14,24 @@ export interface PendingReads {
 /** Refetch requests that are read; records of further ones count as wrong. */
 const requestsMax = 10_000
 
+export const cursorStatement = Statement.make({
+  name: "read the cursor of live syncing",
+  params: ["int8", "text"],
+  columns: { cursor: "text?" },
+  text: "select cursor from tributary.checkpoints where company_id = $1 and resource = $2 and lane = 'live'"
+})
+export const refetchValuesStatement = Statement.make({
+  name: "read the values of refetch requests",
+  params: ["int8", "text"],
+  columns: { field: "text", value: "text" },
+  text: `select field, value from tributary.refetch_requests where company_id = $1 and resource = $2 limit ${requestsMax}`
+})
+
 export const readPendingReads = Effect.fnUntraced(function* (companyId: bigint, resource: string) {
-  const sql = yield* SqlClient.SqlClient
-  const [checkpoint] = yield* sql<{ cursor: string | null }>`
-    select cursor from tributary.checkpoints where company_id = ${companyId} and resource = ${resource} and lane = 'live'`
-  const rows = yield* sql<{ field: string; value: string }>`
-    select field, value from tributary.refetch_requests where company_id = ${companyId} and resource = ${resource} limit ${requestsMax}`
+  const [checkpoint] = yield* Statement.run(cursorStatement, [companyId, resource])
   const requests = new Map<string, Set<string>>()
-  for (const { field, value } of rows) requests.set(field, (requests.get(field) ?? new Set()).add(value))
+  for (const { field, value } of yield* Statement.run(refetchValuesStatement, [companyId, resource]))
+    requests.set(field, (requests.get(field) ?? new Set()).add(value))
   const cursor = checkpoint?.cursor ?? null
   return {
     cursor: cursor === null ? null : (Expected.instantOf(cursor)?.text ?? null),

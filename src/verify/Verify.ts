@@ -7,10 +7,11 @@
  * sync brings is marked as not yet synced; it is a difference all the same.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import type { Table } from "../warehouse/Table.ts"
 import { compareEverything, type FirstComparison, type Sides } from "./FirstComparison.ts"
 import { failureOf, type Mismatch, type RepairReport, type ResourceReport } from "./Report.ts"
@@ -39,21 +40,24 @@ export interface VerifyOptions<R> {
 
 const findingsMaxDefault = 100_000
 
-const countQuarantined = Effect.fnUntraced(function* (companyId: bigint, resource: string) {
-  const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ count: number }>`
-    select count(*)::int as count from tributary.quarantine
-     where company_id = ${companyId} and resource = ${resource} and resolved_at is null`
-  return row?.count ?? 0
+export const quarantinedStatement = Statement.make({
+  name: "count the quarantined records",
+  params: ["int8", "text"],
+  columns: { count: "int4" },
+  text: `select count(*)::int as count from tributary.quarantine
+          where company_id = $1 and resource = $2 and resolved_at is null`
 })
 
-const readQuarantineReasons = Effect.fnUntraced(function* (companyId: bigint, resource: string) {
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ id: string; reason: string }>`
-    select record_id as id, max(coalesce(field || ' ', '') || reason) as reason from tributary.quarantine
-     where company_id = ${companyId} and resource = ${resource} and resolved_at is null and record_id is not null
-     group by record_id`
-  return new Map(rows.map(({ id, reason }) => [id, reason]))
+const countQuarantined = (companyId: bigint, resource: string) =>
+  Effect.map(Statement.run(quarantinedStatement, [companyId, resource]), ([row]) => row?.count ?? 0)
+
+export const quarantineReasonsStatement = Statement.make({
+  name: "read why records are quarantined",
+  params: ["int8", "text"],
+  columns: { id: "text?", reason: "text" },
+  text: `select record_id as id, max(coalesce(field || ' ', '') || reason) as reason from tributary.quarantine
+          where company_id = $1 and resource = $2 and resolved_at is null and record_id is not null
+          group by record_id`
 })
 
 const addQuarantineReasons = Effect.fnUntraced(function* (
@@ -61,7 +65,8 @@ const addQuarantineReasons = Effect.fnUntraced(function* (
   mismatches: ReadonlyArray<Mismatch>
 ) {
   if (mismatches.length === 0) return mismatches
-  const reasons = yield* readQuarantineReasons(companyId, table.resource.path)
+  const rows = yield* Statement.run(quarantineReasonsStatement, [companyId, table.resource.path])
+  const reasons = new Map(rows.map(({ id, reason }) => [id, reason]))
   return mismatches.map((mismatch) => ({ ...mismatch, quarantined: reasons.get(mismatch.id) ?? null }))
 })
 

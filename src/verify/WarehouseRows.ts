@@ -7,7 +7,8 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { identifier, literal } from "../warehouse/Identifier.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { identifier } from "../warehouse/Identifier.ts"
 import type { Column, Table } from "../warehouse/Table.ts"
 
 /** A row of the current records, deleted or not. */
@@ -79,17 +80,20 @@ const textOf = (column: Column): string => {
 /** Every column is selected as text. */
 const text = (value: unknown): string | null => (typeof value === "string" ? value : null)
 
+export const columnsStatement = Statement.make({
+  name: "look for the columns of a table",
+  params: ["text"],
+  columns: { name: "name" },
+  text: "select attname as name from pg_attribute where attrelid = to_regclass($1) and attnum > 0 and not attisdropped"
+})
+
 /** The rows of one company. */
 export const make = Effect.fn("WarehouseRows.make")(function* (
   table: Table,
   companyId: bigint
 ): Effect.fn.Return<WarehouseRows, SqlError, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
-  const present = new Set(
-    (yield* sql.unsafe<{ name: string }>(
-      `select attname as name from pg_attribute where attrelid = to_regclass(${literal(table.current)}) and attnum > 0 and not attisdropped`
-    )).map(({ name }) => `"${name}"`)
-  )
+  const present = new Set((yield* Statement.run(columnsStatement, [table.current])).map(({ name }) => `"${name}"`))
   if (present.size === 0) return empty
   const own = `from ${table.current} t where t."_company_id" = $1`
   const live = `${own} and t."_deleted_at" is null`

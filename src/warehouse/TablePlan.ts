@@ -259,7 +259,7 @@ export const changing = <A, E, R>(
       transaction(
         Effect.gen(function* () {
           yield* sql`select pg_advisory_xact_lock(${planLock})`
-          return yield* LockWait.inPool("change the tables", sql, body)
+          return yield* LockWait.inPool("change the tables", body)
         })
       )
     ).pipe(

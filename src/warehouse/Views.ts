@@ -255,7 +255,7 @@ const serialized = <A, E, R>(sql: SqlClient.SqlClient, work: Effect.Effect<A, E,
   transaction(
     Effect.gen(function* () {
       yield* sql`select pg_advisory_xact_lock(${viewsLock})`
-      return yield* LockWait.inPool("make views", sql, work)
+      return yield* LockWait.inPool("make views", work)
     })
   )
 
