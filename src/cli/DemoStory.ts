@@ -6,10 +6,10 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import * as SqlClient from "effect/sql/SqlClient"
 import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { DashboardConfiguration } from "../configuration/Listeners.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { identifier } from "../warehouse/Identifier.ts"
 import { datasetsDefault, tableOf } from "../warehouse/Table.ts"
 import type { SyncCompany, SyncReport } from "../sync/Sync.ts"
@@ -59,16 +59,20 @@ export interface StoryReport {
 
 const everything: Sync.SyncCommandOptions = { resources: [], companies: [], full: false, acceptDeletions: false }
 
-/** Empties the demo's warehouse: its source was the reference server of an earlier run. */
-const emptyWarehouse = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql.unsafe(
-    `drop schema if exists ${identifier(datasetsDefault.history)}, ${identifier(datasetsDefault.current)} cascade`
-  )
-  yield* sql`truncate tributary.runs, tributary.checkpoints, tributary.scan_ids, tributary.quarantine,
-    tributary.inbox, tributary.inbox_leases, tributary.webhook_secrets, tributary.subscriptions, tributary.processes,
-    tributary.delivery_gaps, tributary.companies, tributary.sources, tributary.tasks, tributary.row_counts, tributary.budget_usage restart identity`
+export const dropStatement = Statement.make({
+  name: "drop the demo's datasets",
+  text: `drop schema if exists ${identifier(datasetsDefault.history)}, ${identifier(datasetsDefault.current)} cascade`
 })
+export const truncateStatement = Statement.make({
+  name: "empty the demo's control plane",
+  text: `truncate tributary.runs, tributary.checkpoints, tributary.scan_ids, tributary.quarantine,
+           tributary.inbox, tributary.inbox_leases, tributary.webhook_secrets, tributary.subscriptions, tributary.processes,
+           tributary.delivery_gaps, tributary.companies, tributary.sources, tributary.tasks, tributary.row_counts,
+           tributary.budget_usage restart identity`
+})
+
+/** Empties the demo's warehouse: its source was the reference server of an earlier run. */
+const emptyWarehouse = Effect.andThen(Statement.run(dropStatement), Statement.run(truncateStatement))
 
 /** Starts the reference server and connects its companies to an empty warehouse. */
 const makeWorld = Effect.fnUntraced(function* ({ settings, say }: StoryOptions) {

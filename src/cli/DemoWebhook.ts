@@ -17,6 +17,8 @@ import type { SourceError } from "../connector/SourceError.ts"
 import { identifier } from "../warehouse/Identifier.ts"
 import { tableOf } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
+import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
 import * as Serve from "../serve/Serve.ts"
 import * as Subscriptions from "../subscriptions/Subscriptions.ts"
@@ -93,23 +95,25 @@ export const throwAwayCertificate = (home: string) =>
 
 /** What stands in the warehouse now. */
 const valueOf = Effect.fnUntraced(function* (story: WebhookStory, { resource, id, field }: Fired) {
-  const sql = yield* SqlClient.SqlClient
   const table = tableOf(story.connector.catalogue.resources.get(resource)!)
-  const [row] = yield* sql.unsafe<{ value: string | null }>(
+  const [row] = yield* Sql.rows<{ value: string | null }>(
     `select ${identifier(field)}::text as value from ${table.current} where _company_id = $1 and id = $2`,
     [story.companyId, id]
   )
   return row?.value ?? null
 })
 
+export const settledStatement = Statement.make({
+  name: "look for a processed event",
+  params: ["text"],
+  columns: { ms: "float8" },
+  text: `select (extract(epoch from resolved_at - received_at) * 1000)::float8 as ms from tributary.inbox
+          where event_id = $1 and state = 'done'`
+})
+
 /** How long it took from the event's being stored to the landing that settled it, in milliseconds. */
 const settled = (eventId: string) =>
-  Effect.flatMap(
-    SqlClient.SqlClient,
-    (sql) => sql<{ ms: number }>`
-      select (extract(epoch from resolved_at - received_at) * 1000)::float8 as ms from tributary.inbox
-       where event_id = ${eventId} and state = 'done'`
-  ).pipe(
+  Statement.run(settledStatement, [eventId]).pipe(
     Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") }),
     Effect.timeoutOrElse({
       duration: eventMaxMs,

@@ -6,7 +6,8 @@ import { describePause } from "../budget/Pause.ts"
 import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
 import * as BudgetState from "../budget/BudgetState.ts"
 import { chooseCompanies } from "../configuration/Configuration.ts"
-import * as Sql from "../postgres/Sql.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { company, config, configuration, json, reported } from "./Command.ts"
 import * as Output from "./Output.ts"
 import * as Warehouse from "./Warehouse.ts"
@@ -51,15 +52,19 @@ const lineOf = (name: string, state: BudgetState.BudgetState | undefined, now: n
   ]
 }
 
+export const releaseStatement = Statement.make({
+  name: "release a budget",
+  params: ["text"],
+  columns: { released: "bool" },
+  text: "select tributary.release_budget($1) as released"
+})
+
 const release = Command.make(
   "release",
   { company, config, json },
   Effect.fn(function* (flags) {
     const released = yield* eachCompany(flags, (fingerprint) =>
-      Effect.map(
-        Sql.rows<{ released: boolean }>("select tributary.release_budget($1) as released", [fingerprint]),
-        ([row]) => row?.released === true
-      )
+      Effect.map(Statement.run(releaseStatement, [fingerprint]), ([row]) => row?.released === true)
     )
     if (flags.json) {
       const companies = released.map(({ name, answer }) => ({ company: name, released: answer }))
@@ -79,13 +84,19 @@ const release = Command.make(
   ])
 )
 
+export const nowStatement = Statement.make({
+  name: "read the time for the budgets",
+  columns: { now: "timestamptz" },
+  text: "select tributary.now() as now"
+})
+
 export const command = Command.make(
   "budget",
   { company, config, json },
   Effect.fn(function* (flags) {
     const budgets = yield* eachCompany(flags, (fingerprint) =>
       Effect.gen(function* () {
-        const [row] = yield* Sql.rows<{ now: Date }>("select tributary.now() as now")
+        const [row] = yield* Statement.run(nowStatement)
         const [state] = yield* BudgetState.readBudgets([fingerprint])
         return { now: row!.now.getTime(), state }
       })

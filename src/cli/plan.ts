@@ -8,9 +8,9 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as SqlClient from "effect/sql/SqlClient"
 import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { plan, type PlannedCompany, type PlannedResource, type PlannedTotals, totalsOf } from "../sync/Estimate.ts"
 import type { Certainty } from "../sync/ReadEstimate.ts"
 import { type Range, rangeOf, since, until } from "./backfill.ts"
@@ -49,26 +49,27 @@ export interface PlanCommandReport {
   readonly minutes: number | null
 }
 
-interface BudgetRow {
-  readonly effective: number | null
-  readonly used: number
-  readonly paused_ms: number
-}
+/** `pausedms` is what is left of a pause, and `refusedms` the time since the last 429. */
+export const budgetStatement = Statement.make({
+  name: "read the budget of a token",
+  params: ["text"],
+  columns: { effective: "float8?", used: "float8", pausedms: "float8", refusedms: "float8?" },
+  text: `select case when b.requests_per_minute is null then null else tributary.budget_effective(
+                  b.requests_per_minute, b.lowered_to, tributary.budget_ms(b.lowered_at),
+                  tributary.budget_ms(tributary.now()), 60000) end as effective,
+                coalesce((select sum(l.permits) from tributary.budget_leases l
+                           where l.fingerprint = b.fingerprint and l.counted_until > tributary.now()), 0)::float8 as used,
+                greatest(0, coalesce(tributary.budget_ms(b.retry_after_at) - tributary.budget_ms(tributary.now()), 0))::float8
+                  as pausedms,
+                (extract(epoch from tributary.now() - b.last_429_at) * 1000)::float8 as refusedms
+           from tributary.budgets b where b.fingerprint = $1`
+})
 
 /** Reads the budget of a token without taking part in it. */
 const budgetNow = Effect.fnUntraced(function* (settings: Configuration, name: string) {
-  const sql = yield* SqlClient.SqlClient
   const company = settings.companies.find((one) => one.name === name)!
   const fingerprint = fingerprintOf(company.url, company.token, settings.budgetScope)
-  const [row] = yield* sql<BudgetRow>`
-    select case when b.requests_per_minute is null then null else tributary.budget_effective(
-             b.requests_per_minute, b.lowered_to, tributary.budget_ms(b.lowered_at),
-             tributary.budget_ms(tributary.now()), 60000) end as effective,
-           coalesce((select sum(l.permits) from tributary.budget_leases l
-                      where l.fingerprint = b.fingerprint and l.counted_until > tributary.now()), 0)::float8 as used,
-           greatest(0, coalesce(tributary.budget_ms(b.retry_after_at) - tributary.budget_ms(tributary.now()), 0))::float8
-             as paused_ms
-      from tributary.budgets b where b.fingerprint = ${fingerprint}`
+  const [row] = yield* Statement.run(budgetStatement, [fingerprint])
   const { requestsPerMinute } = settings
   const effective = row?.effective ?? requestsPerMinute
   return {
@@ -76,7 +77,7 @@ const budgetNow = Effect.fnUntraced(function* (settings: Configuration, name: st
     effectivePerMinute:
       requestsPerMinute === null || effective === null ? requestsPerMinute : Math.min(requestsPerMinute, effective),
     usedNow: row?.used ?? 0,
-    heldMs: Math.ceil(row?.paused_ms ?? 0)
+    heldMs: Math.ceil(row?.pausedms ?? 0)
   } satisfies BudgetNow
 })
 

@@ -8,10 +8,11 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Field, InferredType } from "../catalogue/Field.ts"
 import type { Resource } from "../catalogue/Resource.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { literal } from "./Identifier.ts"
 import * as LaneLock from "./LaneLock.ts"
 import { columnName, type InferredColumn, withInferred } from "./WarehouseCatalogue.ts"
@@ -70,22 +71,26 @@ const typeOfKinds = (kinds: ReadonlyArray<string>): InferredType => {
   return kinds.includes("nested") ? "json" : "text"
 }
 
+export const candidatesStatement = Statement.make({
+  name: "read the unknown fields",
+  params: ["text[]"],
+  columns: { resource: "text", field: "text", times: "int8", first_seen_at: "timestamptz", kinds: "text" },
+  text: `
+    select resource, field, sum(times)::bigint as times, min(first_seen_at) as first_seen_at,
+           string_agg(array_to_string(sample_types, ','), ',') as kinds
+      from tributary.unknown_fields u
+     where promoted_at is null and resource = any($1)
+       and not exists (select 1 from tributary.inferred_columns l where l.resource = u.resource and l.field = u.field)
+     group by resource, field order by resource, min(first_seen_at), field`
+})
+
 /** Unknown fields of these resources that have no column yet, in the order in which they were met. */
 export const candidates = Effect.fn("ColumnPromotion.candidates")(function* (
   resources: ReadonlyArray<Resource>
 ): Effect.fn.Return<ReadonlyArray<Candidate>, SqlError, SqlClient.SqlClient> {
   if (resources.length === 0) return []
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ resource: string; field: string; times: bigint; first_seen_at: Date; kinds: string }>`
-    select resource, field, sum(times)::bigint as times, min(first_seen_at) as first_seen_at,
-           string_agg(array_to_string(sample_types, ','), ',') as kinds
-      from tributary.unknown_fields u
-     where promoted_at is null and ${sql.in(
-       "resource",
-       resources.map(({ path }) => path)
-     )} and not exists (select 1 from tributary.inferred_columns l where l.resource = u.resource and l.field = u.field)
-     group by resource, field order by resource, min(first_seen_at), field`
   const known = new Map(resources.map((one) => [one.path, one]))
+  const rows = yield* Statement.run(candidatesStatement, [[...known.keys()]])
   return rows.flatMap(({ resource, field, times, first_seen_at, kinds }) => {
     const of = known.get(resource)
     if (of === undefined || of.field.has(field)) return []
@@ -113,13 +118,7 @@ const prepare = Effect.fnUntraced(function* (
   requests: ReadonlyArray<PromotionRequest>,
   datasets: Datasets
 ) {
-  const sql = yield* SqlClient.SqlClient
-  const given = new Map(
-    (yield* sql<{ field: string; column: string }>`
-      select api_name as field, sql_name as column from tributary.sql_names where scope = ${base.path}`).map(
-      ({ field, column }) => [field, column]
-    )
-  )
+  const given = yield* TablePlan.readNames(base.path)
   const used = new Set(given.values())
   const inferred = requests.map(({ field, type }): InferredColumn => {
     const column = given.get(field) ?? columnName(base, used, field)
@@ -197,13 +196,18 @@ class Busy extends TablePlan.TableConflict {}
 
 const isBusy = (error: unknown): error is Busy => error instanceof Busy
 
+export const lockRunsStatement = Statement.make({
+  name: "acquire the locks of all runs",
+  params: ["text"],
+  columns: { alone: "bool?" },
+  text: `select bool_and(pg_try_advisory_xact_lock(${LaneLock.keySql("c")})) as alone
+           from tributary.checkpoints c where resource = $1`
+})
+
 /** Acquires the locks of all runs of the resource, of every company and lane, until the transaction ends. */
 const lockAllRuns = Effect.fnUntraced(function* (table: Table) {
-  const sql = yield* SqlClient.SqlClient
   const { path } = table.resource
-  const [row] = yield* sql<{ alone: boolean | null }>`
-    select bool_and(pg_try_advisory_xact_lock(${sql.literal(LaneLock.keySql("c"))})) as alone
-      from tributary.checkpoints c where resource = ${path}`
+  const [row] = yield* Statement.run(lockRunsStatement, [path])
   if (row?.alone === false) {
     return yield* new Busy({
       table: path,

@@ -1,6 +1,5 @@
 /** Findings about fields (`tributary.field_findings`), in words. */
-import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import * as Statement from "../postgres/Statement.ts"
 
 export interface FieldFinding {
   readonly kind: "volatile" | "absent"
@@ -13,13 +12,22 @@ export interface FieldFinding {
 /** A volatile field is reported after so many full scans in a row. */
 export const volatileRunsMin = 3
 
-/** The reported findings of all companies. */
-export const read = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  return yield* sql<FieldFinding & { readonly companyId: bigint; readonly resource: string }>`
-    select company_id as "companyId", resource, kind, field, rows::float8 as rows, runs from tributary.field_findings
-     where kind = 'absent' or runs >= ${volatileRunsMin} order by company_id, resource, kind, field`
+export const findingsStatement = Statement.make({
+  name: "read the findings about fields",
+  columns: {
+    companyId: "int8",
+    resource: "text",
+    kind: Statement.as<FieldFinding["kind"]>("text"),
+    field: "text",
+    rows: "float8",
+    runs: "int4"
+  },
+  text: `select company_id as "companyId", resource, kind, field, rows::float8 as rows, runs from tributary.field_findings
+          where kind = 'absent' or runs >= ${volatileRunsMin} order by company_id, resource, kind, field`
 })
+
+/** The reported findings of all companies. */
+export const read = Statement.run(findingsStatement)
 
 /** A finding in words, and what to do. */
 export const partsOf = (

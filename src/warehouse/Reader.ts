@@ -24,10 +24,11 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
-import { connect as connectTo, query, type Server } from "../postgres/Connection.ts"
+import { connect as connectTo, query, queryNamed, type Server } from "../postgres/Connection.ts"
 import { Database, poolLayer } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { parseUrl } from "../postgres/DatabaseUrl.ts"
+import * as Statement from "../postgres/Statement.ts"
 import * as Grants from "./Grants.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { modelsDatasetDefault } from "./Model.ts"
@@ -75,6 +76,17 @@ const powersSql = `select string_agg(rolname::text, ', ' order by rolname) from 
   where (rolsuper or rolname in ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program'))
     and pg_has_role(session_user, oid, 'member')`
 
+export const readerStatement = Statement.make({
+  name: "look for the reader",
+  params: ["name", "text"],
+  columns: { superuser: "bool", reader: "text?", ours: "bool", member: "bool", powers: "text?" },
+  text: `select (select rolsuper from pg_roles where rolname = current_user) as superuser,
+                (select rolname::text from pg_roles where rolname = $1) as reader,
+                coalesce((select shobj_description(oid, 'pg_authid') = $2 from pg_roles where rolname = $1), false) as ours,
+                coalesce((select pg_has_role(current_user, oid, 'member') from pg_roles where rolname = $1), false) as member,
+                (${powersSql}) as powers`
+})
+
 /** Which login a session would take. Changes nothing. */
 export const loginOf: Effect.Effect<Login, DatabaseError, Database> = Effect.gen(function* (): Effect.fn.Return<
   Login,
@@ -85,22 +97,7 @@ export const loginOf: Effect.Effect<Login, DatabaseError, Database> = Effect.gen
   if (url !== null) return { _tag: "Url", url }
   const database = yield* Database
   const client = yield* database.connect
-  const [row] = yield* query<{
-    readonly superuser: boolean
-    readonly reader: string | null
-    readonly ours: boolean
-    readonly member: boolean
-    readonly powers: string | null
-  }>(
-    client,
-    "look for the reader",
-    `select (select rolsuper from pg_roles where rolname = current_user) as superuser,
-            (select rolname::text from pg_roles where rolname = $1) as reader,
-            coalesce((select shobj_description(oid, 'pg_authid') = $2 from pg_roles where rolname = $1), false) as ours,
-            coalesce((select pg_has_role(current_user, oid, 'member') from pg_roles where rolname = $1), false) as member,
-            (${powersSql}) as powers`,
-    [role, mark]
-  )
+  const [row] = yield* queryNamed(client, readerStatement, [role, mark])
   if (row === undefined) return { _tag: "Owner", remedy: makeReader }
   const { user, password } = database.endpoint
   if (row.superuser) {
@@ -122,6 +119,13 @@ export const loginOf: Effect.Effect<Login, DatabaseError, Database> = Effect.gen
   }
   return row.member ? { _tag: "Role" } : { _tag: "Owner", remedy: makeReader }
 }).pipe(Effect.scoped)
+
+export const settingsStatement = Statement.make({
+  name: "set the session of the reader up",
+  params: ["text"],
+  columns: { count: "int8" },
+  text: "select count(set_config(key, value, false)) from jsonb_each_text($1::text::jsonb)"
+})
 
 /** A read-only transaction of the reader; it ends with the scope, and is rolled back. */
 export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.Scope> = Effect.gen(function* () {
@@ -155,12 +159,7 @@ export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.S
     idle_in_transaction_session_timeout: idleTimeout,
     lock_timeout: lockTimeout
   }
-  yield* query(
-    client,
-    "begin to read",
-    "select count(set_config(key, value, false)) from jsonb_each_text($1::text::jsonb)",
-    [JSON.stringify(settings)]
-  )
+  yield* queryNamed(client, settingsStatement, [JSON.stringify(settings)])
   if (login._tag === "Role") yield* query(client, "begin to read", `set role ${identifier(role)}`)
   yield* query(client, "begin to read", "begin transaction read only")
   return client
@@ -186,17 +185,14 @@ export interface SkippedPages {
 const grantAgain = "run npx tributary schema grants | psql as the owner of the tables"
 
 /** What of the control plane the session may not read; null where it may read all that is no secret. */
-const unreadable = Effect.fnUntraced(function* (client: pg.Client) {
-  const [row] = yield* query<{ readonly names: string | null }>(
-    client,
-    "look at the rights of the reader",
-    `select string_agg(distinct relname, ', ' order by relname) as names from (${Grants.controlSelect(
-      Grants.controlDataset,
-      "not has_table_privilege(c.oid, 'select')",
-      "not has_column_privilege(c.oid, a.attnum, 'select')"
-    )}) lacking`
-  )
-  return row?.names ?? null
+export const unreadableStatement = Statement.make({
+  name: "look at the rights of the reader",
+  columns: { names: "text?" },
+  text: `select string_agg(distinct relname, ', ' order by relname) as names from (${Grants.controlSelect(
+    Grants.controlDataset,
+    "not has_table_privilege(c.oid, 'select')",
+    "not has_column_privilege(c.oid, a.attnum, 'select')"
+  )}) lacking`
 })
 
 /** Why the reader of this login cannot read for the dashboard; null where it can. Logs in as it. */
@@ -204,9 +200,11 @@ export const skippedPages = (login: Login): Effect.Effect<SkippedPages | null, D
   if (login._tag === "Owner") return Effect.succeed({ reason: "there is no reader", remedy: login.remedy })
   if (login._tag === "Refused") return Effect.succeed({ reason: login.message, remedy: login.remedy })
   return connect.pipe(
-    Effect.flatMap(unreadable),
+    Effect.flatMap((client) => queryNamed(client, unreadableStatement)),
     Effect.scoped,
-    Effect.map((names) => (names === null ? null : { reason: `the reader may not read ${names}`, remedy: grantAgain })),
+    Effect.map(([row]) =>
+      row?.names == null ? null : { reason: `the reader may not read ${row.names}`, remedy: grantAgain }
+    ),
     Effect.catchIf(
       ({ isRetryable }) => !isRetryable,
       ({ message }) => Effect.succeed({ reason: message, remedy: makeReader })
@@ -246,12 +244,14 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
 export const limitTime = (client: pg.Client): Effect.Effect<unknown, DatabaseError> =>
   query(client, "limit the time", `set local statement_timeout = '${statementTimeout}'`)
 
+export const powersStatement = Statement.make({
+  name: "look at the powers of the reader",
+  columns: { powers: "text?" },
+  text: `select (${powersSql}) as powers`
+})
+
 const refusePower = Effect.fnUntraced(function* (client: pg.Client) {
-  const [row] = yield* query<{ readonly powers: string | null }>(
-    client,
-    "begin to read",
-    `select (${powersSql}) as powers`
-  )
+  const [row] = yield* queryNamed(client, powersStatement)
   if (row !== undefined && row.powers !== null) {
     return yield* new DatabaseError({
       operation: "read as the reader",

@@ -13,6 +13,8 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Field } from "../catalogue/Field.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as LockWait from "../postgres/LockWait.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { alteredSql } from "./Altered.ts"
 import { identifier, literal } from "./Identifier.ts"
@@ -53,17 +55,18 @@ interface Existing {
   readonly datasets: ReadonlySet<string>
 }
 
-/** The existing relations with the names of these tables, in one query. */
-const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: ReadonlyArray<Table>) {
-  const sql = yield* SqlClient.SqlClient
-  const found = yield* sql<{
-    dataset: string
-    name: string | null
-    kind: string
-    comment: string | null
-    hasKey: boolean
-    columns: ReadonlyArray<readonly [name: string, type: string, comment: string | null]> | null
-  }>`
+export const relationsStatement = Statement.make({
+  name: "look for the tables of the catalogue",
+  params: ["text[]", "text[]"],
+  columns: {
+    dataset: "name",
+    name: "name?",
+    kind: "text",
+    comment: "text?",
+    hasKey: "bool",
+    columns: Statement.as<ReadonlyArray<readonly [name: string, type: string, comment: string | null]> | null>("jsonb?")
+  },
+  text: `
     select n.nspname as dataset, c.relname as name, c.relkind::text as kind, obj_description(c.oid, 'pg_class') as comment,
            exists (select 1 from pg_index i where i.indrelid = c.oid and i.indisprimary) as "hasKey",
            (select jsonb_agg(jsonb_build_array(a.attname, replace(format_type(a.atttypid, a.atttypmod), '"', ''), d.description))
@@ -72,11 +75,16 @@ const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: Read
                 on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = a.attnum
              where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns
       from pg_namespace n left join pg_class c on c.relnamespace = n.oid
-       and ${sql.in(
-         "c.relname",
-         tables.flatMap((table) => [table.name, table.supersededName])
-       )} and c.relkind in ('r', 'p', 'v', 'm', 'f')
-     where ${sql.in("n.nspname", [datasets.current, datasets.history])}`
+       and c.relname = any($1::text[]) and c.relkind in ('r', 'p', 'v', 'm', 'f')
+     where n.nspname = any($2::text[])`
+})
+
+/** The existing relations with the names of these tables, in one query. */
+const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: ReadonlyArray<Table>) {
+  const found = yield* Statement.run(relationsStatement, [
+    tables.flatMap((table) => [table.name, table.supersededName]),
+    [datasets.current, datasets.history]
+  ])
   return {
     datasets: new Set(found.map(({ dataset }) => dataset)),
     relations: new Map(
@@ -201,6 +209,20 @@ const planTable = (
   return planned
 }
 
+export const namesStatement = Statement.make({
+  name: "read the stored SQL names",
+  params: ["text"],
+  columns: { name: "text", column: "text" },
+  text: "select api_name as name, sql_name as column from tributary.sql_names where scope = $1"
+})
+
+/** The stored SQL names of a resource's fields, or of the resources themselves for "", by the API's name. */
+export const readNames = (scope: string): Sql.Query<ReadonlyMap<string, string>> =>
+  Effect.map(
+    Statement.run(namesStatement, [scope]),
+    (rows) => new Map(rows.map(({ name, column }) => [name, column] as const))
+  )
+
 /** Stores a SQL name for ever. */
 export const nameStatement = (scope: string, apiName: string, name: string): string =>
   `insert into tributary.sql_names (scope, api_name, sql_name) values (${literal(scope)}, ${literal(apiName)}, ${literal(name)}) ` +
@@ -232,7 +254,12 @@ export const planFor = Effect.fnUntraced(function* (
 })
 
 /** No other lock has this number. */
-const planLock = 7_261_001
+export const planLockStatement = Statement.make({
+  name: "wait for changes of the tables",
+  columns: { pg_advisory_xact_lock: "void" },
+  text: "select pg_advisory_xact_lock(7261001)"
+})
+
 /** A conflict, where Postgres rejects the change itself; an error of the connection stays as it is. */
 const refused = (where: string, error: SqlError): SqlError | TableConflict => {
   const { code, message, isRetryable } = DatabaseError.from("change the tables")(error)
@@ -253,29 +280,17 @@ export const changing = <A, E, R>(
   where: string,
   body: Effect.Effect<A, E | SqlError, R>
 ): Effect.Effect<A, E | SqlError | TableConflict, R | SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    LockWait.attempts(
-      "A change of the tables waits",
-      transaction(
-        Effect.gen(function* () {
-          yield* sql`select pg_advisory_xact_lock(${planLock})`
-          return yield* LockWait.inPool("change the tables", body)
-        })
-      )
-    ).pipe(
-      Effect.mapError((error) => {
-        if (isSqlError(error)) return refused(where, error)
-        // The tables are in use; the message names the session.
-        return error instanceof DatabaseError
-          ? new TableConflict({
-              table: where,
-              detail: error.message,
-              remedy: "Then run this again",
-              isRetryable: true
-            })
-          : error
-      })
-    )
+  LockWait.attempts(
+    "A change of the tables waits",
+    transaction(Effect.andThen(Statement.run(planLockStatement), LockWait.inPool("change the tables", body)))
+  ).pipe(
+    Effect.mapError((error) => {
+      if (isSqlError(error)) return refused(where, error)
+      // The tables are in use; the message names the session.
+      return error instanceof DatabaseError
+        ? new TableConflict({ table: where, detail: error.message, remedy: "Then run this again", isRetryable: true })
+        : error
+    })
   )
 
 /** Statements sent to the server at once. */

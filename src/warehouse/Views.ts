@@ -9,10 +9,12 @@
  */
 import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as LockWait from "../postgres/LockWait.ts"
+import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { indexesOf, rowsMin, statementsOf } from "./Indexes.ts"
@@ -52,26 +54,24 @@ export interface ViewReport {
   readonly refused: ReadonlyArray<Refused>
 }
 
-/** An object of one of the datasets. */
-interface ExistingObject {
-  readonly kind: "dataset" | "table" | "index" | "view" | "other" | "function"
-  readonly name: string
-  readonly comment: string | null
-  /** Of a view: its columns with their types, in order. */
-  readonly columns: ReadonlyArray<string> | null
-  /** Of a table: its rows by the statistics; -1 when there are none. */
-  readonly rows: number
-  /** Of a view: the quoted roles that may read it. */
-  readonly grantees: ReadonlyArray<string> | null
-  /** Of a view: the objects that depend on it. */
-  readonly dependents: ReadonlyArray<string> | null
-}
-
-/** The objects of the datasets, in one query. */
-const introspect = Effect.fnUntraced(function* (datasets: ModelDatasets) {
-  const sql = yield* SqlClient.SqlClient
-  return yield* sql<ExistingObject>`
-    select case when n.nspname = ${datasets.models} then case c.relkind when 'v' then 'view' else 'other' end
+/**
+ * The objects of the datasets. Of a table: its rows by the statistics, -1 without any. Of a view: its columns with their
+ * types in order, the quoted roles that may read it, and the objects that depend on it.
+ */
+export const objectsStatement = Statement.make({
+  name: "look for the objects of the models",
+  params: ["name", "name"],
+  columns: {
+    kind: Statement.as<"dataset" | "table" | "index" | "view" | "other" | "function">("text"),
+    name: "name",
+    comment: "text?",
+    rows: "float8",
+    columns: "text[]?",
+    grantees: "text[]?",
+    dependents: "text[]?"
+  },
+  text: `
+    select case when n.nspname = $1 then case c.relkind when 'v' then 'view' else 'other' end
                 when c.relkind in ('i', 'I') then 'index' else 'table' end as kind,
            c.relname as name, obj_description(c.oid, 'pg_class') as comment, c.reltuples::float8 as rows,
            case when c.relkind = 'v' then array(
@@ -88,14 +88,15 @@ const introspect = Effect.fnUntraced(function* (datasets: ModelDatasets) {
               where d.refclassid = 'pg_class'::regclass and d.refobjid = c.oid and d.deptype = 'n'
                 and r.ev_class is distinct from c.oid order by 1) end as dependents
       from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where (n.nspname = ${datasets.current} and c.relkind in ('r', 'p', 'i', 'I'))
-        or (n.nspname = ${datasets.models} and c.relkind in ('r', 'p', 'v', 'm', 'f'))
+     where (n.nspname = $2 and c.relkind in ('r', 'p', 'i', 'I'))
+        or (n.nspname = $1 and c.relkind in ('r', 'p', 'v', 'm', 'f'))
     union all
     select 'function', p.proname, obj_description(p.oid, 'pg_proc'), -1, null, null, null
-      from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = ${datasets.models}
+      from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = $1
     union all
-    select 'dataset', n.nspname, null, -1, null, null, null from pg_namespace n where n.nspname = ${datasets.models}`
+    select 'dataset', n.nspname, null, -1, null, null, null from pg_namespace n where n.nspname = $1`
 })
+type ExistingObject = Statement.RowOf<typeof objectsStatement>
 
 const digestMark = /\[tributary ([0-9a-f]{16})\]$/
 
@@ -181,7 +182,12 @@ export const planFor = Effect.fnUntraced(function* (
   const skipped: Array<Skipped> = []
   const refused: Array<Refused> = []
   if (models.length === 0) return { steps, skipped, refused }
-  const existing = new Map((yield* introspect(datasets)).map((one) => [`${one.kind}.${one.name}`, one]))
+  const existing = new Map(
+    (yield* Statement.run(objectsStatement, [datasets.models, datasets.current])).map((one) => [
+      `${one.kind}.${one.name}`,
+      one
+    ])
+  )
   const possible = models.filter(({ name, resources }) => {
     const missing = resources.filter((path) => !existing.has(`table.${path}`) && !coming.has(path))
     if (missing.length > 0) skipped.push({ name, missing })
@@ -217,7 +223,11 @@ export const planFor = Effect.fnUntraced(function* (
 })
 
 /** No other lock has this number. */
-const viewsLock = 7_261_002
+export const viewsLockStatement = Statement.make({
+  name: "wait for changes of the views",
+  columns: { pg_advisory_xact_lock: "void" },
+  text: "select pg_advisory_xact_lock(7261002)"
+})
 
 const busyRemedy = "another session is using it: the next run tries again"
 
@@ -240,8 +250,8 @@ const remedyOf = (code: string): string => {
   }
 }
 
-const runStep = (sql: SqlClient.SqlClient, step: Step) =>
-  transaction(Effect.forEach(step.statements, (statement) => sql.unsafe(statement), { discard: true })).pipe(
+const runStep = (step: Step) =>
+  transaction(Effect.forEach(step.statements, (statement) => Sql.rows(statement), { discard: true })).pipe(
     Effect.as(null),
     Effect.catch((error): Effect.Effect<Refused, SqlError> => {
       const { code, message } = DatabaseError.from("make views")(error)
@@ -251,13 +261,8 @@ const runStep = (sql: SqlClient.SqlClient, step: Step) =>
   )
 
 /** A transaction that excludes other processes. */
-const serialized = <A, E, R>(sql: SqlClient.SqlClient, work: Effect.Effect<A, E, R>) =>
-  transaction(
-    Effect.gen(function* () {
-      yield* sql`select pg_advisory_xact_lock(${viewsLock})`
-      return yield* LockWait.inPool("make views", work)
-    })
-  )
+const serialized = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  transaction(Effect.andThen(Statement.run(viewsLockStatement), LockWait.inPool("make views", work)))
 
 /**
  * Plans and applies: the views in one transaction, every index in its own, so that no view is locked while an index is
@@ -267,7 +272,6 @@ export const apply = Effect.fn("Views.apply")(function* (
   models: ReadonlyArray<Model>,
   datasets: ModelDatasets
 ): Effect.fn.Return<ViewReport, SqlError | DatabaseError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
   const looked = yield* planFor(models, datasets)
   if (looked.steps.length === 0) return { done: [], skipped: looked.skipped, refused: looked.refused }
   const done: Array<string> = []
@@ -275,12 +279,11 @@ export const apply = Effect.fn("Views.apply")(function* (
   const run = Effect.fnUntraced(function* (step: Step) {
     // The session that blocks one step would block the others too.
     const busy = failed.find(({ remedy }) => remedy === busyRemedy)
-    const refusal = busy === undefined ? yield* runStep(sql, step) : { ...busy, name: step.name }
+    const refusal = busy === undefined ? yield* runStep(step) : { ...busy, name: step.name }
     if (refusal === null) done.push(...step.statements)
     else failed.push(refusal)
   })
   const { steps, skipped, refused } = yield* serialized(
-    sql,
     Effect.gen(function* () {
       // Another process may have done it meanwhile.
       const plan = yield* planFor(models, datasets)
@@ -292,6 +295,6 @@ export const apply = Effect.fn("Views.apply")(function* (
       return plan
     })
   )
-  for (const step of steps.filter(({ kind }) => kind === "index")) yield* serialized(sql, run(step))
+  for (const step of steps.filter(({ kind }) => kind === "index")) yield* serialized(run(step))
   return { done, skipped, refused: [...refused, ...failed] }
 })

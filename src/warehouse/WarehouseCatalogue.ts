@@ -8,7 +8,7 @@
 import type { SourceTraits } from "../catalogue/SourceTraits.ts"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import {
@@ -22,6 +22,7 @@ import {
   text
 } from "../catalogue/Field.ts"
 import { type Resource, resource, withFields } from "../catalogue/Resource.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { bytesMax, nameFor, supersededSuffix } from "./Identifier.ts"
 
 /** A resource that only the configuration names. Its fields are inferred from its records. */
@@ -124,13 +125,22 @@ export const withInferred = (base: Resource, inferred: ReadonlyArray<InferredCol
   ])
 }
 
-interface StoredName {
-  readonly scope: string
-  readonly name: string
-  readonly column: string
-  readonly type: InferredType | null
-  readonly position: bigint
-}
+export const storedNamesStatement = Statement.make({
+  name: "read the inferred columns and the names of tables",
+  columns: {
+    scope: "text",
+    name: "text",
+    column: "text",
+    type: Statement.as<InferredType | null>("text?"),
+    position: "int8"
+  },
+  text: `
+    select l.resource as scope, l.field as name, n.sql_name as column, l.type, l.position
+      from tributary.inferred_columns l join tributary.sql_names n on n.scope = l.resource and n.api_name = l.field
+     union all
+    select scope, api_name, sql_name, null, 0 from tributary.sql_names where scope = ''
+     order by 1, 5`
+})
 
 /** Names in lower case that a new column of the resource cannot have. */
 const columnsOf = (of: Resource): ReadonlySet<string> =>
@@ -148,13 +158,7 @@ export const resources = Effect.fn("WarehouseCatalogue.resources")(function* (
   base: Pick<Catalogue, "resources">,
   wanted: ReadonlyArray<Resource>
 ): Effect.fn.Return<ReadonlyArray<Resource>, SqlError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
-  const kept = yield* sql<StoredName>`
-    select l.resource as scope, l.field as name, n.sql_name as column, l.type, l.position
-      from tributary.inferred_columns l join tributary.sql_names n on n.scope = l.resource and n.api_name = l.field
-     union all
-    select scope, api_name, sql_name, null, 0 from tributary.sql_names where scope = ''
-     order by 1, 5`
+  const kept = yield* Statement.run(storedNamesStatement)
   const inferred = Map.groupBy(
     kept.flatMap(({ scope, name, column, type }) => (type === null ? [] : [{ scope, name, column, type }])),
     ({ scope }) => scope

@@ -9,10 +9,12 @@ import type { Resource } from "../../catalogue/Resource.ts"
 import type { CompanyConfiguration } from "../../configuration/Companies.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import type { ConnectorShape, Identity } from "../../connector/Connector.ts"
+import * as Statement from "../../postgres/Statement.ts"
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
 import { type BlockedResources, blockedResources } from "../AccessBlocks.ts"
 import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"
+import { budgetStatement } from "../plan.ts"
 import { about, counted, type Finding, type Findings } from "./Finding.ts"
 
 /** The limit that the service documents for one token (LIM-02). */
@@ -131,14 +133,6 @@ const scopeFindings = (
   ]
 }
 
-interface BudgetRow {
-  readonly effective: number | null
-  /** What is left of a pause. */
-  readonly heldms: number
-  /** The time since the last 429. */
-  readonly refusedms: number | null
-}
-
 /** The configured rate limit, and whether the source enforces a lower one or a pause. */
 export const budget = Effect.fnUntraced(function* (company: CompanyConfiguration, settings: Configuration) {
   const { ok, warning } = about("budget", company.name)
@@ -156,23 +150,16 @@ export const budget = Effect.fnUntraced(function* (company: CompanyConfiguration
   const sql = yield* Effect.serviceOption(SqlClient.SqlClient)
   if (sql._tag === "Some") {
     const fingerprint = fingerprintOf(company.url, company.token, budgetScope)
-    const [row] = yield* sql.value.unsafe<BudgetRow>(
-      `select case when b.requests_per_minute is null then null else tributary.budget_effective(
-                b.requests_per_minute, b.lowered_to, tributary.budget_ms(b.lowered_at),
-                tributary.budget_ms(tributary.now()), 60000) end as effective,
-              greatest(0, coalesce(tributary.budget_ms(b.retry_after_at) - tributary.budget_ms(tributary.now()), 0))::float8
-                as heldms,
-              (extract(epoch from tributary.now() - b.last_429_at) * 1000)::float8 as refusedms
-         from tributary.budgets b where b.fingerprint = $1`,
-      [fingerprint]
-    )
-    const [state] = yield* Effect.provideService(BudgetState.readBudgets([fingerprint]), SqlClient.SqlClient, sql.value)
+    const [[row], [state]] = yield* Effect.all([
+      Statement.run(budgetStatement, [fingerprint]),
+      BudgetState.readBudgets([fingerprint])
+    ]).pipe(Effect.provideService(SqlClient.SqlClient, sql.value))
     const pausedBy = state?.heldBy ?? null
-    if (row !== undefined && row.heldms > 0) {
+    if (row !== undefined && row.pausedms > 0) {
       const why = pausedBy === null ? "an answer asked to wait (Retry-After)" : describePause(pausedBy)
       findings.push(
         warning(
-          `nothing is sent for another ${Output.elapsed(row.heldms)}: ${why}`,
+          `nothing is sent for another ${Output.elapsed(row.pausedms)}: ${why}`,
           pausedBy === null || pausedBy.status === 429
             ? "wait; if it comes back, another program uses the token, or budget.requests_per_minute is too high; when the fault is gone: npx tributary budget release"
             : "wait; when the fault is gone: npx tributary budget release"
@@ -202,6 +189,14 @@ export const fields = Effect.fnUntraced(function* (company: CompanyConfiguration
 
 const shownMax = 5
 
+export const agesStatement = Statement.make({
+  name: "read the ages of the resources",
+  params: ["int8"],
+  columns: { resource: "text", agems: "float8" },
+  text: `select resource, (extract(epoch from age) * 1000)::float8 as agems
+           from tributary.freshness where company_id = $1 and fresh_at is not null`
+})
+
 /** The age of each resource against its target. */
 export const freshness = Effect.fnUntraced(function* (
   company: CompanyConfiguration,
@@ -209,13 +204,8 @@ export const freshness = Effect.fnUntraced(function* (
   companyId: bigint,
   paths: ReadonlyArray<string>
 ) {
-  const sql = yield* SqlClient.SqlClient
   const { ok, warning } = about("freshness", company.name)
-  const rows = yield* sql.unsafe<{ resource: string; agems: number }>(
-    `select resource, (extract(epoch from age) * 1000)::float8 as agems
-       from tributary.freshness where company_id = $1::bigint and fresh_at is not null`,
-    [companyId.toString()]
-  )
+  const rows = yield* Statement.run(agesStatement, [companyId])
   const ages = new Map(rows.map(({ resource, agems }) => [resource, agems]))
   const wanted = paths.filter((path) => settings.scheduleOf(path).timing.kind !== "off")
   const never = wanted.filter((path) => !ages.has(path))

@@ -4,17 +4,30 @@ import * as PushPause from "../../outbox/PushPause.ts"
 import * as LaneLock from "../../warehouse/LaneLock.ts"
 import * as Output from "../Output.ts"
 import { about, counted } from "./Finding.ts"
-import * as Sql from "../../postgres/Sql.ts"
+import * as Statement from "../../postgres/Statement.ts"
 
-interface LeftoverRow {
-  readonly runs: number
-  readonly oldestms: number | null
-  readonly quarantined: number
-  readonly dead: number
-  readonly refused: number
-  /** How far the warehouse's clock is behind the last landing. */
-  readonly behindms: number | null
-}
+/** `behindms` says how far the warehouse's clock is behind the last landing. */
+export const leftoversStatement = Statement.make({
+  name: "count unfinished work",
+  columns: {
+    runs: "int4",
+    oldestms: "float8?",
+    quarantined: "int4",
+    dead: "int4",
+    refused: "int4",
+    behindms: "float8?"
+  },
+  text: `with running as (
+       select r.started_at from tributary.runs r
+        where r.status = 'running' and not ${LaneLock.isHeldSql("r")})
+     select (select count(*)::int from running) as runs,
+            (select (max(extract(epoch from tributary.now() - started_at)) * 1000)::float8 from running) as oldestms,
+            (select count(*)::int from tributary.quarantine where resolved_at is null) as quarantined,
+            (select coalesce(sum(events), 0)::int from tributary.inbox_status where state = 'dead_letter') as dead,
+            (select coalesce(sum(records), 0)::int from tributary.outbox_status where state = 'rejected') as refused,
+            (select extract(epoch from max(updated_at) - tributary.now()) * 1000 from tributary.checkpoints)::float8 as behindms`
+})
+type LeftoverRow = Statement.RowOf<typeof leftoversStatement>
 
 /** A smaller step back is a usual correction of a clock. */
 const clockStepMsMax = 60_000
@@ -61,17 +74,7 @@ const checks: ReadonlyArray<LeftoverCheck> = [
 
 /** What remains for a person, and the runs of lost processes. */
 export const leftovers = Effect.gen(function* () {
-  const [row] = yield* Sql.rows<LeftoverRow>(
-    `with running as (
-       select r.started_at from tributary.runs r
-        where r.status = 'running' and not ${LaneLock.isHeldSql("r")})
-     select (select count(*)::int from running) as runs,
-            (select (max(extract(epoch from tributary.now() - started_at)) * 1000)::float8 from running) as oldestms,
-            (select count(*)::int from tributary.quarantine where resolved_at is null) as quarantined,
-            (select coalesce(sum(events), 0)::int from tributary.inbox_status where state = 'dead_letter') as dead,
-            (select coalesce(sum(records), 0)::int from tributary.outbox_status where state = 'rejected') as refused,
-            (select extract(epoch from max(updated_at) - tributary.now()) * 1000 from tributary.checkpoints)::float8 as behindms`
-  )
+  const [row] = yield* Statement.run(leftoversStatement)
   if (row === undefined) return []
   const pause = yield* PushPause.read
   return [

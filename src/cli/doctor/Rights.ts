@@ -7,45 +7,48 @@ import * as Grants from "../../warehouse/Grants.ts"
 import { modelsDatasetDefault } from "../../warehouse/Model.ts"
 import * as Reader from "../../warehouse/Reader.ts"
 import { about, type Finding, type Findings } from "./Finding.ts"
-import * as Sql from "../../postgres/Sql.ts"
+import * as Statement from "../../postgres/Statement.ts"
 
-/** The user of DATABASE_URL, as the server states it. */
-export interface UserRow {
-  readonly standby: boolean
-  readonly readonly: string
-  readonly maycreate: boolean
-  readonly maytemp: boolean
-  readonly user: string
-  readonly database: string
-}
+/** The columns about the user of DATABASE_URL. */
+export const userColumns = {
+  standby: "bool",
+  readonly: "text",
+  maycreate: "bool",
+  maytemp: "bool",
+  user: "text",
+  database: "text"
+} as const
 
-interface DatasetRow {
-  readonly name: string
-  readonly mayuse: boolean
-  readonly maycreate: boolean
-  readonly tables: number
-  /** Tables that the user may not write. */
-  readonly barred: number
-}
-
-/** Whether the user may create and write the datasets. */
-export const rights = Effect.fnUntraced(function* (
-  { datasets }: Configuration,
-  { standby, readonly, maycreate, maytemp, user, database }: UserRow
-): Effect.fn.Return<Findings, SqlError, SqlClient.SqlClient> {
-  const { ok, failed } = about("rights")
-  const wanted = [datasets.current, datasets.history, modelsDatasetDefault, "tributary"]
-  const rows = yield* Sql.rows<DatasetRow>(
-    `select n.nspname::text as name, has_schema_privilege(n.oid, 'usage') as mayuse,
+/** The rights of the user; `barred` counts the tables that it may not write. */
+export const rightsStatement = Statement.make({
+  name: "look at the rights of the user",
+  params: ["text[]"],
+  columns: { name: "text", mayuse: "bool", maycreate: "bool", tables: "int4", barred: "int4" },
+  text: `select n.nspname::text as name, has_schema_privilege(n.oid, 'usage') as mayuse,
             has_schema_privilege(n.oid, 'create') as maycreate,
             count(c.oid)::int as tables,
             (count(c.oid) filter (where not (has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
               and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete'))))::int as barred
        from pg_namespace n left join pg_class c on c.relnamespace = n.oid and c.relkind = 'r'
-      where n.nspname in (select jsonb_array_elements_text($1::jsonb))
-      group by n.oid, n.nspname order by n.nspname`,
-    [JSON.stringify(wanted)]
-  )
+      where n.nspname = any($1::text[])
+      group by n.oid, n.nspname order by n.nspname`
+})
+
+/** Whether the user may create and write the datasets. */
+export const rights = Effect.fnUntraced(function* (
+  { datasets }: Configuration,
+  {
+    standby,
+    readonly,
+    maycreate,
+    maytemp,
+    user,
+    database
+  }: Statement.RowOf<Statement.Statement<[], typeof userColumns>>
+): Effect.fn.Return<Findings, SqlError, SqlClient.SqlClient> {
+  const { ok, failed } = about("rights")
+  const wanted = [datasets.current, datasets.history, modelsDatasetDefault, "tributary"]
+  const rows = yield* Statement.run(rightsStatement, [wanted])
   const findings: Array<Finding> = []
   const fail = (message: string, remedy: string) => findings.push(failed("configuration", message, remedy))
   const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`

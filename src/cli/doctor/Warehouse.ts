@@ -11,17 +11,18 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import { Database, type DatabaseError, sqlLayer } from "../../postgres/Database.ts"
 import { binaries } from "../../postgres/embedded/DataDirectory.ts"
 import * as Migrations from "../../postgres/Migrations.ts"
+import * as Statement from "../../postgres/Statement.ts"
 import type { FailureKind } from "../Exit.ts"
 import { describe, type WarehouseError } from "../Warehouse.ts"
 import { about, type About, boundedQuery, checkMaxMs, type Finding, type Findings, within } from "./Finding.ts"
 import { size, space } from "./Machine.ts"
-import { reader, rights, type UserRow } from "./Rights.ts"
+import { reader, rights, userColumns } from "./Rights.ts"
 
 interface OpenedWarehouse {
   readonly findings: Findings
@@ -117,28 +118,21 @@ const open = Effect.fnUntraced(function* (
   return { findings: [ok(`${server} answers (${took} ms)`)], context: built.success, reason: "" }
 })
 
-interface ServerRow extends UserRow {
-  readonly version: string
-  readonly number: number
-  readonly encoding: string
-  readonly bytes: number
-  readonly max: number
-  readonly reserved: number
-  readonly used: number
-  readonly limit: number
-  readonly own: number
-}
-
-/** Version, encoding, rights, connections, size. */
-const fitness = Effect.fnUntraced(function* (
-  settings: Configuration
-): Effect.fn.Return<Findings, SqlError | DatabaseError, Database | SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
-  const database = yield* Database
-  const { embedded, endpoint } = database
-  const budget = yield* database.budget
-  const [row] = yield* sql.unsafe<ServerRow>(
-    `select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
+export const serverStatement = Statement.make({
+  name: "look at the database server",
+  columns: {
+    version: "text",
+    number: "int4",
+    encoding: "text",
+    ...userColumns,
+    bytes: "float8",
+    max: "int4",
+    reserved: "int4",
+    used: "int4",
+    limit: "int4",
+    own: "int4"
+  },
+  text: `select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
             current_setting('server_encoding') as encoding, pg_is_in_recovery() as standby,
             current_setting('default_transaction_read_only') as readonly,
             has_database_privilege(current_database(), 'create') as maycreate,
@@ -150,7 +144,16 @@ const fitness = Effect.fnUntraced(function* (
             (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as used,
             (select rolconnlimit from pg_roles where rolname = current_user) as limit,
             (select count(*)::int from pg_stat_activity where usename = current_user) as own`
-  )
+})
+
+/** Version, encoding, rights, connections, size. */
+const fitness = Effect.fnUntraced(function* (
+  settings: Configuration
+): Effect.fn.Return<Findings, SqlError | DatabaseError, Database | SqlClient.SqlClient> {
+  const database = yield* Database
+  const { embedded, endpoint } = database
+  const budget = yield* database.budget
+  const [row] = yield* Statement.run(serverStatement)
   if (row === undefined) return []
   const version = about("database version")
   const encoding = about("encoding")
@@ -186,16 +189,19 @@ const fitness = Effect.fnUntraced(function* (
 const isThisMachine = (host: string): boolean =>
   host.startsWith("/") || host === "localhost" || host === "::1" || host.startsWith("127.")
 
+export const directoryStatement = Statement.make({
+  name: "look for the folder of the server",
+  columns: { folder: "text" },
+  text: "select current_setting('data_directory') as folder"
+})
+
 const serverDisk = Effect.fnUntraced(function* (embedded: boolean, host: string, bytes: number) {
   const used = about("size").ok(`the database takes ${size(bytes)}`)
   if (embedded) return [used]
-  const sql = yield* SqlClient.SqlClient
   const unknown = about("disk").skipped("SQL cannot tell how much of the server's disk is free")
   if (!isThisMachine(host)) return [used, unknown]
   // Only an administrator may read this setting.
-  const [row] = yield* sql
-    .unsafe<{ folder: string }>("select current_setting('data_directory') as folder")
-    .pipe(Effect.orElseSucceed(() => []))
+  const [row] = yield* Effect.orElseSucceed(Statement.run(directoryStatement), () => [])
   return [used, row === undefined || !existsSync(row.folder) ? unknown : yield* space("disk", row.folder, "the server")]
 })
 
@@ -236,13 +242,16 @@ const migrations: Effect.Effect<MigrationState, never, Database> = Effect.gen(fu
   }
 })
 
+export const clockStatement = Statement.make({
+  name: "read the server's clock",
+  columns: { now: "float8" },
+  text: "select (extract(epoch from clock_timestamp()) * 1000)::float8 as now"
+})
+
 /** The difference of the warehouse's clock to this machine's. */
 const clock = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
   const began = yield* Clock.currentTimeMillis
-  const [row] = yield* sql.unsafe<{ now: number }>(
-    "select (extract(epoch from clock_timestamp()) * 1000)::float8 as now"
-  )
+  const [row] = yield* Statement.run(clockStatement)
   const ended = yield* Clock.currentTimeMillis
   return row === undefined ? null : { aheadMs: row.now - (began + ended) / 2, uncertainMs: (ended - began) / 2 }
 })

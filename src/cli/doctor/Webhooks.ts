@@ -1,11 +1,11 @@
 /** The checks of webhooks, their subscriptions, and `serve`. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import type { CompanyConfiguration } from "../../configuration/Companies.ts"
 import type { DashboardConfiguration } from "../../configuration/Listeners.ts"
 import type { ConnectorShape } from "../../connector/Connector.ts"
 import { describeAnswer, type Subscription, type Subscriptions } from "../../connector/Subscriptions.ts"
+import * as Statement from "../../postgres/Statement.ts"
 import * as HookUrl from "../../subscriptions/HookUrl.ts"
 import { decrypt } from "../../subscriptions/SecretCipher.ts"
 import { stateOf } from "../../subscriptions/SubscriptionStore.ts"
@@ -92,18 +92,17 @@ const testFinding = Effect.fnUntraced(function* (name: string, source: Subscript
   )
 })
 
+export const unknownEventsStatement = Statement.make({
+  name: "look for unknown events of subscriptions",
+  params: ["text"],
+  columns: { event: "text" },
+  text: `select distinct unnest(unknown_events) as event from tributary.subscriptions
+          where company = $1 and state <> 'deleted'`
+})
+
 /** Configured events that the source does not know: no subscription delivers them. */
 export const unknownEvents = (name: string) =>
-  Effect.map(
-    Effect.flatMap(
-      SqlClient.SqlClient,
-      (sql) =>
-        sql<{ event: string }>`
-        select distinct unnest(unknown_events) as event from tributary.subscriptions
-         where company = ${name} and state <> 'deleted'`
-    ),
-    (rows) => rows.map(({ event }) => event)
-  )
+  Effect.map(Statement.run(unknownEventsStatement, [name]), (rows) => rows.map(({ event }) => event))
 
 /** The company's subscription at the source. */
 export const subscription = Effect.fnUntraced(function* (
@@ -136,15 +135,18 @@ export const subscription = Effect.fnUntraced(function* (
   ]
 })
 
+export const sealedStatement = Statement.make({
+  name: "read the encrypted signing secrets",
+  params: ["text"],
+  columns: { sealed: "text" },
+  text: `select encode(sealed, 'base64') as sealed from tributary.webhook_secrets
+          where company = $1 and state in ('current', 'next')`
+})
+
 /** Whether the company's token decrypts the stored signing secrets. */
 export const secrets = Effect.fnUntraced(function* (company: CompanyConfiguration) {
-  const sql = yield* SqlClient.SqlClient
   const { ok, warning, failed } = about("signing secrets", company.name)
-  const rows = yield* sql.unsafe<{ sealed: string }>(
-    `select encode(sealed, 'base64') as sealed from tributary.webhook_secrets
-      where company = $1 and state in ('current', 'next')`,
-    [company.name]
-  )
+  const rows = yield* Statement.run(sealedStatement, [company.name])
   const unreadable = rows.filter(
     ({ sealed }) => decrypt(company.name, company.token, Buffer.from(sealed, "base64")) === null
   )
@@ -170,15 +172,19 @@ export const secrets = Effect.fnUntraced(function* (company: CompanyConfiguratio
   ]
 })
 
+export const openGapsStatement = Statement.make({
+  name: "look for open delivery gaps",
+  params: ["text"],
+  columns: { resource: "text", reason: "text?", agoms: "float8" },
+  text: `select resource, (array_agg(last_error) filter (where last_error is not null))[1] as reason,
+                (extract(epoch from tributary.now() - min(detected_at)) * 1000)::float8 as agoms
+           from tributary.delivery_gaps where company = $1 and closed_at is null
+          group by resource order by min(detected_at), resource`
+})
+
 /** Open delivery gaps; no finding without one. */
 export const gaps = Effect.fnUntraced(function* (company: string) {
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql.unsafe<{ resource: string; reason: string | null; agoms: number }>(
-    `select resource, (array_agg(last_error) filter (where last_error is not null))[1] as reason,
-            (extract(epoch from tributary.now() - min(detected_at)) * 1000)::float8 as agoms
-       from tributary.delivery_gaps where company = $1 and closed_at is null group by resource order by min(detected_at), resource`,
-    [company]
-  )
+  const rows = yield* Statement.run(openGapsStatement, [company])
   const [first] = rows
   if (first === undefined) return []
   const { warning } = about("gaps", company)
@@ -191,15 +197,26 @@ export const gaps = Effect.fnUntraced(function* (company: string) {
   ]
 })
 
+export const seenStatement = Statement.make({
+  name: "look for processes of the companies",
+  columns: { company: "text", alive: "bool", agoms: "float8" },
+  text: `select company, exists (select from tributary.processes_alive a where company = any(a.companies)) as alive,
+                (extract(epoch from tributary.now() - max(heartbeat_at)) * 1000)::float8 as agoms
+           from tributary.processes, unnest(companies) as company group by company`
+})
+export const troubledStatement = Statement.make({
+  name: "look for paused and failing tasks",
+  params: ["text[]"],
+  columns: { company: "text", resource: "text", paused: "bool", failures: "int4", error: "text?", remedy: "text?" },
+  text: `select company, resource, paused_at is not null as paused, failures, error, remedy
+           from tributary.tasks where company = any($1) and (paused_at is not null or failures > 0)
+          order by company, resource, kind`
+})
+
 /** Which `serve` processes are alive, and which of their tasks are paused or failing. */
 export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<string>) {
-  const sql = yield* SqlClient.SqlClient
   const { ok, warning } = about("serve")
-  const rows = yield* sql.unsafe<{ company: string; alive: boolean; agoms: number }>(
-    `select company, exists (select from tributary.processes_alive a where company = any(a.companies)) as alive,
-            (extract(epoch from tributary.now() - max(heartbeat_at)) * 1000)::float8 as agoms
-       from tributary.processes, unnest(companies) as company group by company`
-  )
+  const rows = yield* Statement.run(seenStatement)
   const alive = companies.filter((name) => rows.some((row) => row.company === name && row.alive))
   const silent = companies.filter((name) => !alive.includes(name))
   const findings: Array<Finding> = []
@@ -213,20 +230,7 @@ export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<strin
       )
     )
   } else findings.push(ok(`runs for ${alive.join(", ")}`))
-  const tasks = yield* sql.unsafe<{
-    company: string
-    resource: string
-    paused: boolean
-    failures: number
-    error: string | null
-    remedy: string | null
-  }>(
-    `select company, resource, paused_at is not null as paused, failures, error, remedy
-       from tributary.tasks where company in (select jsonb_array_elements_text($1::jsonb))
-        and (paused_at is not null or failures > 0)
-      order by company, resource, kind`,
-    [JSON.stringify(companies)]
-  )
+  const tasks = yield* Statement.run(troubledStatement, [companies])
   const paused = tasks.filter((task) => task.paused)
   if (paused.length > 0) {
     findings.push(

@@ -2,8 +2,9 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Prompt from "effect/cli/Prompt"
-import { query } from "../../postgres/Connection.ts"
+import { queryNamed } from "../../postgres/Connection.ts"
 import { Database } from "../../postgres/Database.ts"
+import * as Statement from "../../postgres/Statement.ts"
 import { exitCode } from "../Exit.ts"
 import { askSecret, failWith, type InitContext, noteOverridden, say, variableOf } from "./InitContext.ts"
 
@@ -17,16 +18,18 @@ export const databaseUrlVariable = "DATABASE_URL"
 
 const embedded: WarehouseChoice = { description: "the embedded Postgres in .tributary", url: null }
 
+export const databaseStatement = Statement.make({
+  name: "look at the database",
+  columns: { version: "text", may: "bool" },
+  text: "select current_setting('server_version') as version, has_database_privilege(current_database(), 'create') as may"
+})
+
 /** Connects and reads the version and rights. Nothing is created. */
 const checkDatabase = Effect.fnUntraced(function* (context: InitContext, url: Redacted.Redacted) {
   const { description, mayCreate } = yield* Effect.gen(function* () {
     const database = yield* Database
     const client = yield* database.connect
-    const [row] = yield* query<{ version: string; may: boolean }>(
-      client,
-      "look at the database",
-      "select current_setting('server_version') as version, has_database_privilege(current_database(), 'create') as may"
-    )
+    const [row] = yield* queryNamed(client, databaseStatement)
     return {
       description: `${database.describe}, version ${row?.version ?? "unknown"}`,
       mayCreate: row?.may === true

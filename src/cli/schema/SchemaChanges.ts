@@ -1,6 +1,6 @@
 /** The changes that bring the warehouse's tables, columns and views up to date: planned, or applied. */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import * as Statement from "../../postgres/Statement.ts"
 import type { InferredType } from "../../catalogue/Field.ts"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import type { Resource } from "../../catalogue/Resource.ts"
@@ -106,16 +106,19 @@ const promotionsOf = (
 ): ReadonlyArray<ColumnPromotion.PromotionRequest> =>
   all.flatMap(({ resource: path, field, type }) => (path === resource.path && type !== null ? [{ field, type }] : []))
 
+export const mappedNamesStatement = Statement.make({
+  name: "read the names that differ from the API's",
+  columns: { scope: "text", name: "text", column: "text" },
+  text: `select scope, api_name as name, sql_name as column from tributary.sql_names
+          where api_name <> sql_name order by scope, given_at, api_name`
+})
+
 /** The names that differ from the API's, stored and planned. */
 const mappedNames = Effect.fnUntraced(function* (
   resources: ReadonlyArray<Resource>,
   adoptions: ReadonlyArray<ColumnPromotion.Promotion>
 ) {
-  const sql = yield* SqlClient.SqlClient
-  const stored = yield* sql<{ scope: string; name: string; column: string }>`
-    select scope, api_name as name, sql_name as column from tributary.sql_names
-     where api_name <> sql_name order by scope, given_at, api_name`
-  const known = stored.map(({ scope, name, column }): MappedName => ({
+  const known = (yield* Statement.run(mappedNamesStatement)).map(({ scope, name, column }): MappedName => ({
     resource: scope === "" ? null : scope,
     name,
     inDatabase: column

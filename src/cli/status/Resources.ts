@@ -1,13 +1,15 @@
 /** The state of each resource in the warehouse: rows, cursor, last run and age. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
 import { identifier } from "../../warehouse/Identifier.ts"
 import { learnedOverlap } from "../../warehouse/Overlap.ts"
 import type { Datasets } from "../../warehouse/Table.ts"
+import * as TablePlan from "../../warehouse/TablePlan.ts"
 import { control } from "../../postgres/Tables.ts"
 import * as Query from "../../postgres/Query.ts"
+import * as Sql from "../../postgres/Sql.ts"
+import * as Statement from "../../postgres/Statement.ts"
 
 export interface ResourceStatus {
   readonly companyId: bigint
@@ -91,29 +93,36 @@ const checkpoints = Query.run(
 
 const keyOf = (companyId: bigint, resource: string): string => `${companyId} ${resource}`
 
+export const learnedOverlapsStatement = Statement.make({
+  name: "read the learned overlaps",
+  columns: { company: "int8", resource: "text", ms: "float8" },
+  text: `select c.company_id as company, c.resource, ${learnedOverlap("c")}::float8 as ms
+           from tributary.checkpoints c where c.lane = 'live' and c.learned_overlap_ms > 0`
+})
+
 /** The learned overlaps by company and resource. */
-const learnedOverlaps = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  sql.unsafe<{ company: bigint; resource: string; ms: number }>(
-    `select c.company_id as company, c.resource, ${learnedOverlap("c")}::float8 as ms
-       from tributary.checkpoints c where c.lane = 'live' and c.learned_overlap_ms > 0`
-  )
-).pipe(Effect.map((rows) => new Map(rows.map(({ company, resource, ms }) => [keyOf(company, resource), ms]))))
+const learnedOverlaps = Effect.map(
+  Statement.run(learnedOverlapsStatement),
+  (rows) => new Map(rows.map(({ company, resource, ms }) => [keyOf(company, resource), ms]))
+)
+
+export const tablesStatement = Statement.make({
+  name: "list the tables of a dataset",
+  params: ["name"],
+  columns: { name: "name" },
+  text: `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+          where n.nspname = $1 and c.relkind = 'r'`
+})
 
 /** The rows and soft-deleted rows of these resources, by company and resource. */
 const countRows = Effect.fnUntraced(function* (datasets: Datasets, resources: ReadonlySet<string>) {
-  const sql = yield* SqlClient.SqlClient
-  const mapped = yield* sql<{ path: string; name: string }>`
-    select api_name as path, sql_name as name from tributary.sql_names where scope = ''`
-  const tableNames = new Map(mapped.map(({ path, name }) => [path, name]))
-  const tables = yield* sql<{ name: string }>`
-    select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname = ${datasets.current} and c.relkind = 'r'`
-  const existing = new Set(tables.map(({ name }) => name))
+  const tableNames = yield* TablePlan.readNames("")
+  const existing = new Set((yield* Statement.run(tablesStatement, [datasets.current])).map(({ name }) => name))
   const counts = new Map<string, { readonly rows: number; readonly deleted: number }>()
   for (const resource of resources) {
     const table = tableNames.get(resource) ?? resource
     if (!existing.has(table)) continue
-    const rows = yield* sql.unsafe<{ company: bigint; rows: number; deleted: number }>(
+    const rows = yield* Sql.rows<{ company: bigint; rows: number; deleted: number }>(
       `select "_company_id" as company, (count(*) filter (where "_deleted_at" is null))::int as rows,
               (count(*) filter (where "_deleted_at" is not null))::int as deleted
          from ${identifier(datasets.current)}.${identifier(table)} group by 1`
