@@ -202,9 +202,8 @@ export const skippedPages = (login: Login): Effect.Effect<SkippedPages | null, D
   return connect.pipe(
     Effect.flatMap((client) => queryNamed(client, unreadableStatement)),
     Effect.scoped,
-    Effect.map(([row]) =>
-      row?.names == null ? null : { reason: `the reader may not read ${row.names}`, remedy: grantAgain }
-    ),
+    Effect.map(([row]) => row?.names ?? null),
+    Effect.map((names) => (names === null ? null : { reason: `the reader may not read ${names}`, remedy: grantAgain })),
     Effect.catchIf(
       ({ isRetryable }) => !isRetryable,
       ({ message }) => Effect.succeed({ reason: message, remedy: makeReader })
